@@ -37,6 +37,15 @@ static inline void buffer_drop(Buffer *b, size_t size) {
                 buffer_done(b);
 }
 
+/* Moves at most `size` bytes from the front to `room`. Returns their number. */
+static inline size_t buffer_take(Buffer *b, uint8_t *room, size_t size) {
+        size_t n = buffer_size(b) < size ? buffer_size(b) : size;
+
+        memcpy(room, b->bytes + b->start, n);
+        buffer_drop(b, n);
+        return n;
+}
+
 /* Appends `size` uninitialized bytes, which belong to the content at once, and returns their address. NULL: no memory. */
 static inline uint8_t *buffer_extend(Buffer *b, size_t size) {
         size_t used = buffer_size(b), wanted = b->capacity > 0 ? 2 * b->capacity : 1024;

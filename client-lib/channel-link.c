@@ -9,8 +9,6 @@
 #include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
 #include "client-lib/dictionary.h"
-#include "client-lib/fetch.h"
-#include "client-lib/transport.h"
 
 /* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
  * come within this time. A signal ends the wait at once. */
@@ -29,6 +27,11 @@
 #define CANCEL_TIMEOUT_USEC USEC_PER_SEC
 
 #define REQUESTS_MIN 16u
+
+/* How long a channel that failed is not opened again. */
+#define BACKOFF_MIN_USEC (USEC_PER_SEC / 10)
+#define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
+
 
 ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
         ChannelLink *ch;
@@ -138,6 +141,14 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         return 0;
 }
 
+void channel_link_back_off(ChannelLink *ch) {
+        ch->unsupported = ch->error.result == -EOPNOTSUPP || ch->error.result == -EBADMSG;
+        ch->backoff_usec = ch->backoff_usec > 0 ? 2 * ch->backoff_usec : BACKOFF_MIN_USEC;
+        if (ch->backoff_usec > BACKOFF_MAX_USEC)
+                ch->backoff_usec = BACKOFF_MAX_USEC;
+        ch->not_before_usec = now_usec() + ch->backoff_usec;
+}
+
 static void on_open_reply(sd_bus_message *reply, void *userdata) {
         ChannelLink *ch = userdata;
         int r;
@@ -153,7 +164,7 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
                         (void) error_set_errno(&ch->error, r, "The service opened no channel: %s.", strerrordesc_np(-r));
         }
         if (ch->error.result < 0)
-                transport_on_channel_failed(ch);
+                channel_link_back_off(ch);
 }
 
 bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
@@ -202,13 +213,21 @@ static Request *request_at(const ChannelLink *ch, unsigned i) {
         return &ch->requests[(ch->first_request + i) % ch->requests_capacity];
 }
 
+/* `owner` was the daemon instance; without memory for its name the daemon is not asked if it lives. */
+static void lose_reader(ChannelReader *reader, const char *owner, bool never_sent) {
+        reader->lost = true;
+        reader->source.never_sent = never_sent;
+        free(reader->source.owner);
+        reader->source.owner = owner ? strdup(owner) : NULL;
+}
+
 void channel_link_drop(ChannelLink *ch) {
         ch->call = call_free(ch->call);
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = request_at(ch, i);
 
-                if (request->fetch)
-                        fetch_on_channel_lost(request->fetch, ch->owner, request->end > ch->n_sent);
+                if (request->reader)
+                        lose_reader(request->reader, ch->owner, request->end > ch->n_sent);
         }
         ch->n_requests = 0;
         if (ch->fd >= 0) {
@@ -216,7 +235,7 @@ void channel_link_drop(ChannelLink *ch) {
                 ch->fd = safe_close(ch->fd);
                 connection_wake(ch->connection); /* the waiters for this descriptor must look again */
                 if (!ch->answered)
-                        transport_on_channel_failed(ch);
+                        channel_link_back_off(ch);
         }
         buffer_done(&ch->in);
         buffer_done(&ch->out);
@@ -252,21 +271,21 @@ static void write_header(uint8_t *header, RequestKind kind, size_t size, uint64_
         memset(header + FRAME_HEADER_SIZE + size, 0, frame_padded(size) - size);
 }
 
-uint8_t *channel_link_request(ChannelLink *ch, Fetch *fetch, RequestKind kind, size_t size, uint64_t *number) {
+uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number) {
         uint8_t *frame;
 
-        if (fetch && reserve_request(ch) < 0)
+        if (reader && reserve_request(ch) < 0)
                 return NULL;
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)
                 return NULL;
         ch->n_written += FRAME_HEADER_SIZE + frame_padded(size);
-        if (fetch) {
+        if (reader) {
                 *number = ++ch->last_number;
                 ch->used_usec = now_usec();
                 if (ch->n_requests == 0)
                         ch->moved_usec = ch->used_usec;
-                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .fetch = fetch,
+                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .reader = reader,
                                                                 .end = ch->n_written, .deadline = UINT64_MAX };
         }
         write_header(frame, kind, size, *number);
@@ -302,22 +321,22 @@ void channel_link_finalize(ChannelLink *ch, uint64_t statement) {
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-Fetch *channel_link_first_fetch(const ChannelLink *ch) {
-        return ch->n_requests > 0 ? request_at(ch, 0)->fetch : NULL;
+ChannelReader *channel_link_first_reader(const ChannelLink *ch) {
+        return ch->n_requests > 0 ? request_at(ch, 0)->reader : NULL;
 }
 
 bool channel_link_has_reader(const ChannelLink *ch) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->fetch)
+                if (request_at(ch, i)->reader)
                         return true;
         return false;
 }
 
-unsigned channel_link_count(const ChannelLink *ch, const Fetch *fetch) {
+unsigned channel_link_count(const ChannelLink *ch, const ChannelReader *reader) {
         unsigned n = 0;
 
         for (unsigned i = 0; i < ch->n_requests; i++)
-                n += request_at(ch, i)->fetch == fetch;
+                n += request_at(ch, i)->reader == reader;
         return n;
 }
 
@@ -333,7 +352,7 @@ static void pop_request(ChannelLink *ch) {
         ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
         ch->n_requests--;
         if (!ch->answered)
-                transport_on_channel_answered(ch);
+                ch->backoff_usec = ch->not_before_usec = 0; /* the next attempt after a loss need not wait */
         ch->answered = true;
         limit_cancel(ch);
 }
@@ -440,14 +459,29 @@ static void consume(ChannelLink *ch, size_t size) {
                 pop_request(ch);
 }
 
-/* Passes on the bytes in `in`, those for `fetch` to `room`. Returns the number of bytes in `room`, or an error. */
-static ssize_t distribute(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size) {
+/* Keeps bytes that came while another reader is read. */
+static int put_aside(ChannelReader *reader, const uint8_t *bytes, size_t size) {
+        sqlipc_connection *connection = reader->source.connection;
+        uint8_t *room = buffer_extend(&reader->backlog, size);
+
+        if (!room)
+                return -ENOMEM;
+        memcpy(room, bytes, size);
+        if (reader->source.waits_since == connection->n_turns) { /* its program waits for the socket, which is empty now */
+                reader->source.waits_since = 0;
+                connection_wake(connection);
+        }
+        return 0;
+}
+
+/* Passes on the bytes in `in`, those for `reader` to `room`. Returns the number of bytes in `room`, or an error. */
+static ssize_t distribute(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size) {
         size_t n = 0;
         int r;
 
         while (buffer_size(&ch->in) > 0) {
                 size_t some;
-                Fetch *target;
+                ChannelReader *target;
 
                 if (ch->frame_left == 0) {
                         r = begin_frame(ch);
@@ -456,9 +490,9 @@ static ssize_t distribute(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t s
                         if (r == 0)
                                 break;
                 }
-                target = request_at(ch, 0)->fetch;
+                target = request_at(ch, 0)->reader;
                 some = ch->frame_left < buffer_size(&ch->in) ? ch->frame_left : buffer_size(&ch->in);
-                if (target == fetch) {
+                if (target == reader) {
                         if (n == size)
                                 break;
                         some = some < size - n ? some : size - n;
@@ -467,7 +501,7 @@ static ssize_t distribute(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t s
                 } else if (target) {
                         if (buffer_size(&target->backlog) + some > CHANNEL_UNREAD_SIZE_MAX)
                                 return n > 0 ? (ssize_t) n : -ENOBUFS;
-                        r = fetch_put_aside(target, ch->in.bytes + ch->in.start, some);
+                        r = put_aside(target, ch->in.bytes + ch->in.start, some);
                         if (r < 0)
                                 return r;
                 }
@@ -476,9 +510,9 @@ static ssize_t distribute(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t s
         return (ssize_t) n;
 }
 
-ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size) {
+ssize_t channel_link_read(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size) {
         for (unsigned n_reads = 0;; n_reads++) {
-                ssize_t n = distribute(ch, fetch, room, size);
+                ssize_t n = distribute(ch, reader, room, size);
 
                 if (n == 0 && n_reads == READS_MAX) {
                         connection_come_back(ch->connection);
@@ -486,7 +520,7 @@ ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t s
                 }
 
                 if (n == 0) /* a run that waits for no answer, and yet has not ended: the last frame did not end it */
-                        n = channel_link_count(ch, fetch) > 0 ? receive(ch) : -EBADMSG;
+                        n = channel_link_count(ch, reader) > 0 ? receive(ch) : -EBADMSG;
                 if (n == -ECONNRESET || n == -EBADMSG)
                         channel_link_drop(ch);
                 if (n != 0)
@@ -498,14 +532,14 @@ ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t s
 
 /* Reads and drops the answers that no run needs any more, as far as they have come. */
 static void pass_over_forgotten(ChannelLink *ch) {
-        Fetch placeholder; /* only its address is used: no request has this run */
+        ChannelReader placeholder; /* only its address is used: no request has it */
         unsigned reads_left = READS_MAX;
         ssize_t n = 0;
 
         ch->connection->patient = false;
-        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->fetch) {
+        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->reader) {
                 n = distribute(ch, &placeholder, NULL, 0);
-                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->fetch)
+                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->reader)
                         n = receive(ch);
         }
         if (n == -ECONNRESET || n == -EBADMSG)
@@ -516,11 +550,11 @@ static bool is_overdue(const ChannelLink *ch) {
         return ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX && now_usec() >= request_at(ch, 0)->deadline;
 }
 
-void channel_link_cancel(ChannelLink *ch, Fetch *fetch) {
+void channel_link_cancel(ChannelLink *ch, ChannelReader *reader) {
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = request_at(ch, i);
 
-                if (request->fetch != fetch || request->cancelled)
+                if (request->reader != reader || request->cancelled)
                         continue;
                 request->cancelled = true;
                 (void) channel_link_request(ch, NULL, REQUEST_CANCEL, 0, &request->number);
@@ -529,10 +563,10 @@ void channel_link_cancel(ChannelLink *ch, Fetch *fetch) {
         channel_link_flush(ch);
 }
 
-void channel_link_forget(ChannelLink *ch, Fetch *fetch) {
+void channel_link_forget(ChannelLink *ch, ChannelReader *reader) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->fetch == fetch)
-                        request_at(ch, i)->fetch = NULL;
+                if (request_at(ch, i)->reader == reader)
+                        request_at(ch, i)->reader = NULL;
 }
 
 struct pollfd channel_link_pollfd(const ChannelLink *ch) {

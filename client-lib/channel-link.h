@@ -21,6 +21,7 @@
 #include "client-lib/buffer.h"
 #include "client-lib/call.h"
 #include "client-lib/error.h"
+#include "client-lib/source.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 /* Upper limit of one read(), and of one frame. A small result comes in one read; large results go through pipes. */
@@ -37,7 +38,12 @@
  * requests in progress. */
 #define CHANNELS_OPEN_MAX 7u
 
-typedef struct Fetch Fetch;
+/* A source that waits for answers. The link puts bytes into the backlog when they come while another reader is read. */
+typedef struct ChannelReader {
+        Source source;
+        Buffer backlog;
+        bool lost; /* the channel closed before the answers were complete */
+} ChannelReader;
 
 typedef enum ChannelLinkState {
         CHANNEL_LINK_CLOSED,
@@ -49,7 +55,7 @@ typedef enum ChannelLinkState {
 typedef struct Request {
         uint64_t number;
         RequestKind kind;
-        Fetch *fetch;            /* the run that gets the answer, not owned; NULL: forgotten */
+        ChannelReader *reader;   /* gets the answer, not owned; NULL: forgotten */
         bool cancelled;
         uint64_t end;            /* `n_written` after the request: the service has all of it once `n_sent` gets there */
         uint64_t deadline;       /* when the end of the answer must have come; UINT64_MAX: none */
@@ -84,11 +90,12 @@ typedef struct ChannelLink {
         bool corked;             /* the program's loop was woken because `out` has bytes */
         unsigned n_vain_looks, n_looks_to_skip; /* receive_soon() */
 
+        uint64_t not_before_usec, backoff_usec;
+        bool unsupported;        /* this service has no channels: do not ask again */
+
         /* how the channel is used: transport.c */
         unsigned n_small;        /* small results in quick succession */
         uint64_t small_usec;     /* when the last of them ended */
-        uint64_t not_before_usec, backoff_usec;
-        bool unsupported;        /* this service has no channels: do not ask again */
         uint32_t large_queries[8]; /* sums of queries that are known to give large results */
         unsigned next_large_query;
 } ChannelLink;
@@ -104,6 +111,9 @@ void channel_link_free_all(sqlipc_connection *c);
 /* Asks for a socket if the channel is CLOSED. 0: it is OPENING or OPEN; negative: the request could not be sent. */
 int channel_link_open(ChannelLink *ch);
 
+/* The channel did not open, or closed before it answered: it is not opened again for a while. */
+void channel_link_back_off(ChannelLink *ch);
+
 /* True if another channel may be opened. If too many are open, closes the one that has been idle for the longest time,
  * provided that this is at least `idle_usec`. */
 bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
@@ -111,33 +121,33 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 /* Closes the channel, and marks the runs that wait for an answer as lost. */
 void channel_link_drop(ChannelLink *ch);
 
-/* Begins a request with `size` bytes of payload, whose answer goes to `fetch`. `fetch` is NULL for CANCEL and FINALIZE,
+/* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL and FINALIZE,
  * which have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns where
  * the caller must write the payload; NULL: no memory. */
-uint8_t *channel_link_request(ChannelLink *ch, Fetch *fetch, RequestKind kind, size_t size, uint64_t *number);
+uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number);
 
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */
 void channel_link_flush(ChannelLink *ch);
 
-/* Reads bytes for `fetch`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
+/* Reads bytes for `reader`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
  * lost; -EBADMSG: the channel sent invalid data, and is lost; -ENOBUFS: an unread answer before this one is too large to
- * be kept, and channel_link_first_fetch() is its run; -ENOMEM. */
-ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size);
+ * be kept, and channel_link_first_reader() is its reader; -ENOMEM. */
+ssize_t channel_link_read(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size);
 
-/* The run that gets the current answer; NULL: none. */
-Fetch *channel_link_first_fetch(const ChannelLink *ch);
+/* The reader that gets the current answer; NULL: none. */
+ChannelReader *channel_link_first_reader(const ChannelLink *ch);
 
 /* True if a run waits for one of the answers that are still to come. */
 bool channel_link_has_reader(const ChannelLink *ch);
 
-/* The number of answers that `fetch` waits for. */
-unsigned channel_link_count(const ChannelLink *ch, const Fetch *fetch);
+/* The number of answers that `reader` waits for. */
+unsigned channel_link_count(const ChannelLink *ch, const ChannelReader *reader);
 
-/* Cancels the requests of `fetch` that are in progress. */
-void channel_link_cancel(ChannelLink *ch, Fetch *fetch);
+/* Cancels the requests of `reader` that are in progress. */
+void channel_link_cancel(ChannelLink *ch, ChannelReader *reader);
 
-/* Forgets `fetch`: further frames for it are dropped. */
-void channel_link_forget(ChannelLink *ch, Fetch *fetch);
+/* Forgets `reader`: further frames for it are dropped. */
+void channel_link_forget(ChannelLink *ch, ChannelReader *reader);
 
 /* Frees a statement of this opening, which is not needed any more. */
 void channel_link_finalize(ChannelLink *ch, uint64_t statement);

@@ -22,6 +22,12 @@ typedef enum Descriptors {
         DESCRIPTORS_NONE,
 } Descriptors;
 
+/* The state of an object on which a program waits because of -EAGAIN (a row) or 0 (a statement that is being compiled). */
+typedef struct Waiting {
+        bool waits;            /* the program waits, and was not called back since */
+        bool notify;           /* there is news, so the callback is due */
+} Waiting;
+
 struct sqlipc_connection {
         atomic_uint n_ref;         /* the program's, and one for each statement and cursor */
         bool closed;               /* by sqlipc_close(): no bus, no channels; waits for its objects to be freed */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One run, row by row. Library.
+ * One run as the program sees it, row by row. Library.
  *
  *      WAITING  the statement is being compiled, its pipe still holds an earlier run, or a channel is being opened
- *         |  Fetch, Query or OpenRows sent, over the bus or a channel
- *      RUNNING  rows come, maybe before the reply; after an error reply none come
- *         |  END, ERROR, cancelled ------------------------------> DONE
- *         |  a channel closed before it gave a row --------------> WAITING
- *         |  end-of-file without END or ERROR
- *      ASKING   asks the daemon instance that served the run if it lives: if so, the worker died, else the daemon -> DONE
+ *      RUNNING  Fetch, Query or OpenRows was sent, over the bus or a channel: rows come, maybe before the reply
+ *      ASKING   the source ended before the run: asks the daemon instance that served it if it lives. If so, the worker
+ *               died, else the daemon
+ *      DONE     the answer is kept
  *
- * DONE keeps its answer. The current row is in the run's decoder; n_values is 0 if there is none.
+ *      from \ to   WAITING                     RUNNING   ASKING                        DONE
+ *      WAITING     -                           sent      -                             failed, cancelled, closed
+ *      RUNNING     not served, to be repeated  -         end-of-file, no END or ERROR  END, ERROR, failed, cancelled, closed
+ *      ASKING      -                           -         -                             answered, cancelled, closed
+ *      DONE        -                           -         -                             -
+ *
+ * cursor-event.h handles what the fetch brings, cursor-next.h the program's wish for the next row; query.c and execute.c
+ * send the request. The current row is in the fetch's decoder; n_values is 0 if there is none.
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_H
 #define SQLIPC_CLIENT_LIB_CURSOR_H
@@ -18,21 +23,39 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/parameter.h"
+#include "client-lib/transport.h"
 
 typedef enum CursorState {
         CURSOR_WAITING,
         CURSOR_RUNNING,
         CURSOR_ASKING,
         CURSOR_DONE,
+        CURSOR_STATE_MAX,
 } CursorState;
+
+/* Why a cursor ends. */
+typedef enum CursorEnd {
+        CURSOR_END_COMPLETE,  /* END was read */
+        CURSOR_END_FAILED,    /* `error` has the reason */
+        CURSOR_END_LOST,      /* the same, and later bytes for the statement could not be told from this run's */
+        CURSOR_END_CANCELLED, /* by the program */
+        CURSOR_END_KILLED,    /* the same, and the worker was killed for it */
+        CURSOR_END_REPLACED,  /* its statement is executed again, or finalized */
+        CURSOR_END_CLOSED,    /* the connection was closed, or the program closes the cursor */
+} CursorEnd;
+
+/* Sends the run, if it can be sent now. Never waits. */
+typedef void (*CursorStart)(sqlipc_cursor *c);
 
 struct sqlipc_cursor {
         sqlipc_connection *connection; /* a reference */
         TAILQ_ENTRY(sqlipc_cursor) link;
         CursorState state;
+        CursorStart start;
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
         Fetch *fetch;                /* the statement's or `own`; NULL: detached */
         Fetch own;                   /* of a query */
@@ -41,10 +64,9 @@ struct sqlipc_cursor {
         size_t query_size;
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
-        bool bus_only;               /* it was on a channel, and must not be again */
-        bool opened;                 /* a channel was opened for it */
-        bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
+        Attempt attempt;
         unsigned retries_left;       /* on other channels */
+        bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         bool read_only;              /* the request is known to change nothing */
         bool delivered;              /* the program has got a row */
         bool retried;                /* the request was repeated for it; once is enough */
@@ -60,10 +82,46 @@ struct sqlipc_cursor {
 };
 
 /* Creates a cursor for a query that is still to be sent, or for a statement (`path` NULL). Takes `path`, also on failure. */
-int cursor_new(sqlipc_cursor **ret, sqlipc_connection *c, sqlipc_statement *s, char *path);
+int cursor_new(sqlipc_cursor **ret, sqlipc_connection *c, sqlipc_statement *s, char *path, CursorStart start);
+
+/* True if the table above allows the change. */
+bool cursor_may_become(CursorState from, CursorState to);
+/* Changes the state. The table must allow it. */
+void cursor_set_state(sqlipc_cursor *c, CursorState state);
+
+/* WAITING: the request was sent. */
+void cursor_begin(sqlipc_cursor *c, sqlipc_transport transport);
+
+/* Ends the cursor for good. Gives back a query's pipe at once. */
+void cursor_end(sqlipc_cursor *c, CursorEnd reason);
+
+/* Ends the cursor with this failure. */
+void cursor_fail(sqlipc_cursor *c, const Error *e);
+
+/* Ends the cursor because its request could not be sent. */
+void cursor_fail_send(sqlipc_cursor *c, int r);
+
+/* Ends the cursor because of the error `reply`, after which the request is not repeated. */
+void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply);
+
+/* Ends the cursor because the daemon cannot be reached, or its frames cannot be trusted, any more. */
+void cursor_fail_errno(sqlipc_cursor *c, int r);
+
+/* Moves a cursor that is RUNNING back to WAITING, because its channel does not serve it. `bus_only`: the run must then use
+ * the bus. */
+void cursor_restart(sqlipc_cursor *c, bool bus_only);
+
+/* True if the program has cancelled the run, or interrupted the connection since. */
+bool cursor_is_cancelled(sqlipc_cursor *c);
+
+/* Acts on a cancellation. */
+void cursor_apply_cancel(sqlipc_cursor *c);
 
 /* Acts on a cancellation, and sends the run if it can be sent now. Never waits, never frees. */
 void cursor_advance(sqlipc_cursor *c);
+
+/* Notes the size and duration of the result, for transport.h. */
+void cursor_note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec);
 
 /* Separates the cursor from its statement, which lives on: ends the cursor's run. The cursor returns -ESTALE from now on
  * if the run had not ended. */
@@ -73,38 +131,11 @@ void cursor_detach(sqlipc_cursor *c);
  * close it. */
 void cursor_close_connection(sqlipc_cursor *c);
 
-/* Ends the cursor because of the error `reply`, after which the request is not repeated. */
-void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply);
-
-/* Ends the cursor with this failure. */
-void cursor_fail(sqlipc_cursor *c, const Error *e);
-
-/* Ends the cursor because the daemon cannot be reached, or its frames cannot be trusted, any more. */
-void cursor_fail_errno(sqlipc_cursor *c, int r);
-
-/* WAITING: sends the run, if it can be sent now. */
-void cursor_start(sqlipc_cursor *c);
-
-/* The same for a query whose payload is kept. */
-void query_start(sqlipc_cursor *c);
+/* For the result `r` of a call that failed, and did not end the run: copies the details from the connection to the cursor.
+ * Returns `r`. */
+int cursor_report(sqlipc_cursor *c, int r);
 
 /* The time limit of the run as a channel carries it: 0 for none. */
 uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c);
-
-/* Creates a call to METHOD (Query or OpenRows) on the database of the cursor's run, and ensures an open bus for it: SQL,
- * parameters (padded with NULL to `n_positional_min` positional ones) and options. */
-int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
-                   size_t n_parameters, size_t n_positional_min);
-
-/* Gives back the run in a late reply to Query or OpenRows. */
-void query_undo(sd_bus_message *reply, const char *path);
-
-/* Moves a cursor that is RUNNING on a channel back to WAITING, because the channel does not serve it. `bus_only`: the run
- * must then use the bus. */
-void cursor_restart(sqlipc_cursor *c, bool bus_only);
-
-/* Waits, within the connection's timeout, until the run has started or failed. Returns 0 or the failure, which the
- * connection then has, too. */
-int cursor_wait_started(sqlipc_cursor *c);
 
 #endif

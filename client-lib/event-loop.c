@@ -163,7 +163,7 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
 /* ---- Calling back ------------------------------------------------------------------------------------------------- */
 
 static void note(Waiting *waiting, const Fetch *fetch, const void *source) {
-        if (waiting->waits && (!source || (fetch && fetch_source(fetch) == source)))
+        if (waiting->waits && (!source || (fetch && fetch_descriptor_owner(fetch) == source)))
                 waiting->notify = true;
 }
 

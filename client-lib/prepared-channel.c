@@ -6,9 +6,9 @@
 #include "client-lib/prepared.h"
 
 int prepared_send_prepare(sqlipc_statement *s) {
-        ChannelLink *ch = s->fetch.channel;
+        ChannelLink *ch = s->fetch.link;
         size_t size = strlen(s->sql);
-        uint8_t *payload = channel_link_request(ch, &s->fetch, REQUEST_PREPARE, size, &s->channel_number);
+        uint8_t *payload = channel_link_request(ch, &s->fetch.channel.reader, REQUEST_PREPARE, size, &s->channel_number);
 
         if (!payload) {
                 s->channel_number = 0;
@@ -42,7 +42,7 @@ static void fail(sqlipc_statement *s, int r) {
 static void fall_back(sqlipc_statement *s) {
         int r;
 
-        s->bus_only = true;
+        s->attempt = ATTEMPT_BUS;
         r = prepared_prepare(s);
         if (r < 0)
                 fail(s, r);
@@ -50,9 +50,9 @@ static void fall_back(sqlipc_statement *s) {
 
 /* Asks the channel, waits for it, or uses the bus. Returns 0, or the error if it could not ask. */
 static int choose(sqlipc_statement *s) {
-        ChannelLink *ch = s->fetch.channel;
+        ChannelLink *ch = s->fetch.link;
 
-        switch (transport_choose(ch, s->habit.large, s->bus_only, &s->opened, 0)) {
+        switch (transport_choose(ch, s->habit.large, &s->attempt, 0)) {
         case WAY_BUS:
                 return prepared_prepare(s);
         case WAY_ROWS: /* Prepare replies with a pipe, so it needs a bus that passes descriptors */
@@ -62,7 +62,7 @@ static int choose(sqlipc_statement *s) {
                 (void) error_set_no_descriptors(&s->error);
                 return 0;
         case WAY_CHANNEL:
-                fetch_enter_channel(&s->fetch);
+                fetch_use_channel(&s->fetch);
                 s->state = STATEMENT_PREPARING;
                 return prepared_send_prepare(s);
         case WAY_WAIT:
@@ -77,7 +77,7 @@ static int choose(sqlipc_statement *s) {
 }
 
 int prepared_prepare_anywhere(sqlipc_statement *s) {
-        s->bus_only = s->opened = false;
+        s->attempt = ATTEMPT_ANY;
         s->retries_left = CHANNEL_RETRIES_MAX;
         s->n_interrupts = connection_interrupts(s->connection);
         prepared_lose(s);
@@ -90,8 +90,7 @@ static void ask_again(sqlipc_statement *s) {
         int r;
 
         s->channel_number = 0;
-        s->opened = false;
-        s->bus_only = !again;
+        s->attempt = again ? ATTEMPT_ANY : ATTEMPT_BUS;
         s->retries_left -= again;
         r = choose(s);
         if (r < 0)
@@ -115,7 +114,7 @@ void prepared_advance(sqlipc_statement *s) {
         if (s->state != STATEMENT_PREPARING || s->prepare)
                 return;
         if (s->channel_number == 0) { /* waits for a channel to open */
-                r = s->fetch.channel->state == CHANNEL_LINK_OPENING ? 0 : choose(s);
+                r = s->fetch.link->state == CHANNEL_LINK_OPENING ? 0 : choose(s);
                 if (r < 0)
                         fail(s, r);
                 if (s->channel_number == 0)

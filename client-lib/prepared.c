@@ -34,7 +34,7 @@ static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
         r = description_read(&description, reply);
         if (r < 0)
                 return r;
-        r = fetch_open_pipe(&s->fetch, reply, fd, description.page_size);
+        r = fetch_use_pipe(&s->fetch, reply, fd, description.page_size);
         if (r < 0)
                 return r;
         description_done(&s->description);
@@ -74,18 +74,16 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
 
 void prepared_leave_bus(sqlipc_statement *s) {
         s->prepare = call_free(s->prepare);
-        s->fetch.call = call_free(s->fetch.call);
-        s->fetch.under_way = false;
-        fetch_close_pipe(&s->fetch);
+        fetch_stop(&s->fetch);
         if (s->number) {
-                call_notify(s->connection->bus, s->fetch.owner, s->fetch.path, "Finalize", s->number);
+                call_notify(s->connection->bus, s->fetch.pipe.source.owner, s->fetch.path, "Finalize", s->number);
                 connection_update_events(s->connection);
         }
         s->number = 0;
 }
 
 bool prepared_is_on_channel(const sqlipc_statement *s) {
-        const ChannelLink *ch = s->fetch.channel;
+        const ChannelLink *ch = s->fetch.link;
 
         return s->channel_number > 0 && ch->state == CHANNEL_LINK_OPEN && s->channel_generation == ch->generation;
 }
@@ -93,10 +91,8 @@ bool prepared_is_on_channel(const sqlipc_statement *s) {
 /* Gives back everything that the daemon and its workers hold for the statement. */
 static void release(sqlipc_statement *s) {
         prepared_leave_bus(s);
-        if (s->fetch.on_channel)
-                channel_link_forget(s->fetch.channel, &s->fetch);
         if (prepared_is_on_channel(s))
-                channel_link_finalize(s->fetch.channel, s->channel_number);
+                channel_link_finalize(s->fetch.link, s->channel_number);
         s->channel_number = 0;
 }
 
@@ -139,8 +135,8 @@ int prepared_prepare(sqlipc_statement *s) {
 }
 
 void prepared_interrupt(sqlipc_statement *s) {
-        if (s->fetch.on_channel && s->channel_number > 0)
-                channel_link_cancel(s->fetch.channel, &s->fetch);
+        if (s->channel_number > 0)
+                channel_link_cancel(s->fetch.link, &s->fetch.channel.reader);
         release(s);
         s->state = STATEMENT_FAILED;
         (void) error_set(&s->error, ERROR_CANCELLED, "The statement was interrupted while it was compiled.");
@@ -162,9 +158,9 @@ void prepared_on_bus_lost(sqlipc_connection *c) {
         sqlipc_statement *s;
 
         LIST_FOREACH(s, &c->statements, link) {
-                s->number = 0;
-                if (s->state == STATEMENT_READY && !s->fetch.on_channel)
+                if (s->state == STATEMENT_READY && s->number > 0)
                         s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
+                s->number = 0;
         }
 }
 
@@ -268,12 +264,10 @@ int prepared_report(sqlipc_statement *s, int r) {
 
 /* Not ready: arranges that the program's loop wakes when there is news. */
 static int statement_wait(sqlipc_statement *s) {
-        struct pollfd data = prepared_pollfd(s);
         int r;
 
-        s->fetch.waits_since = s->connection->n_turns;
         s->waiting.waits = true;
-        r = data.fd >= 0 ? connection_arm(s->connection, data, fetch_source(&s->fetch)) : 0;
+        r = fetch_wait(&s->fetch, prepared_pollfd(s));
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
 

@@ -17,6 +17,7 @@
 
 #include <sys/queue.h>
 
+#include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/parameter.h"
@@ -52,7 +53,7 @@ struct sqlipc_statement {
         uint64_t channel_number, channel_generation; /* valid while that channel is open; 0: none */
         Call *prepare;          /* PREPARING over the bus */
         bool described;         /* it was compiled before: parameters and columns are known */
-        bool bus_only, opened;  /* PREPARING: must not use a channel any more; a channel was opened for it */
+        Attempt attempt;        /* PREPARING */
         unsigned retries_left;  /* PREPARING: on other channels, if the program does not want the bus */
         unsigned n_interrupts;  /* PREPARING: of the connection, when it began */
         Habit habit;
@@ -83,7 +84,7 @@ void prepared_interrupt(sqlipc_statement *s);
 /* PREPARING: the descriptor to wait for beside the bus. */
 struct pollfd prepared_pollfd(const sqlipc_statement *s);
 
-/* Asks the channel, which must be open, to compile the statement, without waiting. Call fetch_enter_channel() first.
+/* Asks the channel, which must be open, to compile the statement, without waiting. Call fetch_use_channel() first.
  * -ENOMEM. */
 int prepared_send_prepare(sqlipc_statement *s);
 

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Queries: prepared, run and finalized in one round trip. Library. */
+/* Queries (sqlipc.h): prepared, run and finalized in one round trip. Library. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "client-lib/connection.h"
-#include "client-lib/cursor.h"
+#include "client-lib/cursor-next.h"
+#include "client-lib/open-rows.h"
 #include "client-lib/parameter-row.h"
 #include "client-lib/prepared.h"
-
-/* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
-void query_undo(sd_bus_message *reply, const char *path) {
-        uint64_t number;
-
-        if (sd_bus_message_read(reply, "t", &number) > 0)
-                call_notify(sd_bus_message_get_bus(reply), sd_bus_message_get_sender(reply), path, "Cancel", number);
-}
+#include "client-lib/query-call.h"
 
 static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -27,10 +21,10 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         r = description_read(&description, reply); /* the run's own columns come again through the pipe */
         if (r < 0)
                 return r;
-        r = fetch_open_pipe(c->fetch, reply, fd, description.page_size);
+        r = fetch_use_pipe(c->fetch, reply, fd, description.page_size);
         if (r < 0)
                 return r;
-        c->fetch->number = number;
+        fetch_set_number(c->fetch, number);
         c->read_only = description.read_only;
         return 0;
 }
@@ -40,9 +34,9 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
         Error e;
         int r;
 
-        c->fetch->call = call_free(c->fetch->call);
+        c->fetch->source->call = call_free(c->fetch->source->call);
         if (sd_bus_message_get_error(reply)) {
-                c->fetch->under_way = false;
+                fetch_set_ended(c->fetch);
                 cursor_fail_reply(c, reply);
                 return;
         }
@@ -51,32 +45,8 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
                 (void) error_set_errno(&e, r, NULL);
                 cursor_fail(c, &e);
                 (void) sd_bus_message_rewind(reply, true);
-                query_undo(reply, c->fetch->path);
+                query_call_undo(reply, c->fetch->path);
         }
-}
-
-int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
-                   size_t n_parameters, size_t n_positional_min) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r;
-
-        r = connection_ensure_bus(c->connection);
-        if (r < 0)
-                return r;
-        r = connection_new_call(c->connection, &m, NULL, c->fetch->path, method);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "s", sql);
-        if (r < 0)
-                return r;
-        r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
-        if (r < 0)
-                return r;
-        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec);
-        if (r < 0)
-                return r;
-        *ret = steal(m);
-        return 0;
 }
 
 static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
@@ -84,13 +54,14 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
         Call *call;
         int r;
 
-        r = query_new_call(c, &m, "Query", sql, parameters, n_parameters, 0);
+        r = query_call_new(c, &m, "Query", sql, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
-        r = call_new(&call, c->connection, m, on_query_reply, query_undo, c, UINT64_MAX);
+        r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
-        fetch_begin(c->fetch, c, call);
+        fetch_begin(c->fetch, c, call, 0);
+        cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
         return 0;
 }
 
@@ -100,17 +71,11 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
 
         c->read_only = false; /* until the reply says so */
         if (way == WAY_ROWS)
-                r = source_rows_open(c->fetch, c, sql, parameters, n_parameters, 0);
-        else {
+                return open_rows(c, sql, parameters, n_parameters, 0);
+        r = send_query(c, sql, parameters, n_parameters);
+        if (connection_may_send_again(c->connection, r))
                 r = send_query(c, sql, parameters, n_parameters);
-                if (connection_may_send_again(c->connection, r))
-                        r = send_query(c, sql, parameters, n_parameters);
-        }
-        if (r < 0)
-                return r;
-        c->state = CURSOR_RUNNING;
-        c->transport = way == WAY_ROWS ? SQLIPC_TRANSPORT_DBUS : SQLIPC_TRANSPORT_PIPE;
-        return 0;
+        return r;
 }
 
 /* ---- On a channel ------------------------------------------------------------------------------------------------- */
@@ -139,16 +104,14 @@ static int send_on_channel(sqlipc_cursor *c) {
         uint64_t number;
         uint8_t *payload;
 
-        fetch_enter_channel(c->fetch);
-        payload = channel_link_request(c->fetch->channel, c->fetch, REQUEST_QUERY, c->query_size, &number);
+        fetch_use_channel(c->fetch);
+        payload = channel_link_request(c->fetch->link, &c->fetch->channel.reader, REQUEST_QUERY, c->query_size, &number);
         if (!payload)
                 return -ENOMEM;
         memcpy(payload, c->query, c->query_size);
-        fetch_begin(c->fetch, c, NULL);
-        c->fetch->number = number;
-        c->read_only = c->fetch->channel->read_only;
-        c->state = CURSOR_RUNNING;
-        c->transport = SQLIPC_TRANSPORT_CHANNEL;
+        fetch_begin(c->fetch, c, NULL, number);
+        c->read_only = c->fetch->link->read_only;
+        cursor_begin(c, SQLIPC_TRANSPORT_CHANNEL);
         return 0;
 }
 
@@ -170,15 +133,15 @@ static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
 }
 
 static Way choose(sqlipc_cursor *c, size_t parameters_size) {
-        ChannelLink *ch = c->fetch->channel;
+        ChannelLink *ch = c->fetch->link;
 
         c->needs_channel = transport_needs_channel(ch, parameters_size);
-        return transport_choose(ch, transport_is_large(ch, NULL, c->sql_sum), c->bus_only, &c->opened, parameters_size);
+        return transport_choose(ch, transport_is_large(ch, NULL, c->sql_sum), &c->attempt, parameters_size);
 }
 
-void query_start(sqlipc_cursor *c) {
+/* Sends a query whose payload is kept. */
+static void start(sqlipc_cursor *c) {
         Way way = choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16));
-        Error e;
         int r = 0;
 
         switch (way) {
@@ -192,13 +155,11 @@ void query_start(sqlipc_cursor *c) {
         case WAY_WAIT:
                 return;
         case WAY_NONE:
-                cursor_fail(c, &c->fetch->channel->error);
+                cursor_fail(c, &c->fetch->link->error);
                 return;
         }
-        if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-        }
+        if (r < 0)
+                cursor_fail_send(c, r);
 }
 
 /* Sends the query, or keeps it until it can be sent. */
@@ -237,14 +198,14 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         r = database_path(database, &path);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        r = cursor_new(&c, connection, NULL, path);
+        r = cursor_new(&c, connection, NULL, path, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);
         r = begin_query(c, sql, parameters, n_parameters);
         if (r < 0)
                 return connection_fail_send(connection, r);
         if (connection->blocking) {
-                r = cursor_wait_started(c);
+                r = cursor_next_wait_started(c);
                 if (r < 0)
                         return r;
         }

@@ -17,9 +17,6 @@
 /* Limit of the service for parameters over the bus, measured as a row; larger ones need a channel. */
 #define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
 
-#define BACKOFF_MIN_USEC (USEC_PER_SEC / 10)
-#define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
-
 /* True if a new request would wait for another that may take long: in a blocking program, a result that it has not read;
  * otherwise, an answer that is late. Requests that were cancelled and forgotten do not count, because they end soon. */
 static bool is_busy(const ChannelLink *ch) {
@@ -37,7 +34,7 @@ static void open_ahead(ChannelLink *ch) {
                                                                    * than it saves */
                 return;
         if (channel_link_open(ch) < 0)
-                transport_on_channel_failed(ch);
+                channel_link_back_off(ch);
 }
 
 static Way choose_freely(ChannelLink *ch, bool large) {
@@ -65,7 +62,7 @@ static Way choose_without_descriptors(ChannelLink *ch) {
         return WAY_NONE;
 }
 
-Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, size_t parameters_size) {
+Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t parameters_size) {
         bool only_channel = ch->connection->transport == SQLIPC_TRANSPORT_CHANNEL;
         int r;
 
@@ -79,7 +76,7 @@ Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, s
         }
         if (ch->connection->transport == SQLIPC_TRANSPORT_DBUS)
                 return WAY_ROWS;
-        if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || bus_only)
+        if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || *attempt == ATTEMPT_BUS)
                 return WAY_BUS;
         if (!transport_needs_channel(ch, parameters_size))
                 return choose_freely(ch, large);
@@ -87,13 +84,13 @@ Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, s
         case CHANNEL_LINK_OPEN:
                 return WAY_CHANNEL;
         case CHANNEL_LINK_OPENING:
-                *opened = true;
+                *attempt = ATTEMPT_OPENED;
                 return WAY_WAIT;
         case CHANNEL_LINK_CLOSED:
                 break;
         }
-        if (!*opened) {
-                *opened = true;
+        if (*attempt != ATTEMPT_OPENED) {
+                *attempt = ATTEMPT_OPENED;
                 (void) channel_link_make_room(ch->connection, 0); /* if all have requests in progress, there is one more */
                 r = channel_link_open(ch);
                 if (r >= 0)
@@ -157,19 +154,6 @@ void transport_on_result(ChannelLink *ch, Habit *habit, uint32_t sql_sum, uint64
         now = now_usec();
         ch->n_small = now - ch->small_usec <= SUCCESSION_USEC ? ch->n_small + 1 : 1;
         ch->small_usec = now;
-}
-
-void transport_on_channel_failed(ChannelLink *ch) {
-        ch->unsupported = ch->error.result == -EOPNOTSUPP || ch->error.result == -EBADMSG;
-        ch->backoff_usec = ch->backoff_usec > 0 ? 2 * ch->backoff_usec : BACKOFF_MIN_USEC;
-        if (ch->backoff_usec > BACKOFF_MAX_USEC)
-                ch->backoff_usec = BACKOFF_MAX_USEC;
-        ch->not_before_usec = now_usec() + ch->backoff_usec;
-}
-
-void transport_on_channel_answered(ChannelLink *ch) {
-        ch->backoff_usec = 0;
-        ch->not_before_usec = 0;
 }
 
 _public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport) {

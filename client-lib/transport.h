@@ -30,9 +30,15 @@ typedef enum Way {
         WAY_NONE,   /* the channel does not open, or the bus passes no descriptors: see its error */
 } Way;
 
-/* Chooses the way of a run. `bus_only`: the run was on the channel, and must not be again; `*opened`: kept with the run,
- * true once a channel was opened for it; `parameters_size`: of the row of parameters. */
-Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, size_t parameters_size);
+/* What was tried for a request that needs a channel. */
+typedef enum Attempt {
+        ATTEMPT_ANY,
+        ATTEMPT_OPENED, /* a channel was opened for it, which is done once */
+        ATTEMPT_BUS,    /* it was on a channel, and must not be again */
+} Attempt;
+
+/* Chooses the way of a request. `*attempt` is kept with it; `parameters_size`: of the row of parameters. */
+Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t parameters_size);
 
 /* True if only a channel can carry the parameters, or the program wants only channels. */
 bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size);
@@ -44,10 +50,5 @@ bool transport_is_large(const ChannelLink *ch, const Habit *habit, uint32_t sql_
 
 /* A hash of a query's SQL. If two queries have the same hash, they only share what is known of them. */
 uint32_t transport_sql_sum(const char *sql);
-
-/* transport_on_channel_failed(): the channel did not open, or closed before it answered, so it is not opened again for a
- * while. transport_on_channel_answered(): it answered, so the next attempt after a loss need not wait. */
-void transport_on_channel_failed(ChannelLink *ch);
-void transport_on_channel_answered(ChannelLink *ch);
 
 #endif

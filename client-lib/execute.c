@@ -1,44 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sending a run, over the bus or a channel (cursor.h, transport.h). Library. */
+/*
+ * Executing a statement: sqlipc_execute() (sqlipc.h), and the request for a run, over the bus or a channel (transport.h).
+ * Library.
+ */
 #include "client-lib/connection.h"
-#include "client-lib/cursor.h"
+#include "client-lib/cursor-next.h"
+#include "client-lib/open-rows.h"
 #include "client-lib/parameter-row.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
 
-static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
-        Fetch *fetch = userdata;
-        sqlipc_cursor *c = fetch->cursor;
+/* Prepares the statement again for a Fetch that was refused, or whose worker was lost. */
+static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         Fate fate;
         Error e;
-        int r;
 
-        fetch->call = call_free(fetch->call);
-        if (!sd_bus_message_get_error(reply)) {
-                r = sd_bus_message_read(reply, "t", &fetch->number);
-                if (r < 0 && c)
-                        cursor_fail_errno(c, r);
-                else if (fetch->cancel_wanted && fetch->under_way)
-                        fetch_cancel(fetch);
-                return;
-        }
-
-        fetch->under_way = false; /* nothing comes through the pipe */
-        if (!c || c->state != CURSOR_RUNNING)
-                return;
         (void) error_set_reply(&e, reply);
         fate = fate_of_reply(reply, &e);
         /* if the run killed the service, it might do so again */
         if (fate != FATE_UNKNOWN && may_repeat(fate, c->read_only) && !c->retried) {
                 c->retried = true;
-                fetch->cursor = NULL;
-                c->state = CURSOR_WAITING;
+                c->fetch->cursor = NULL;
+                cursor_set_state(c, CURSOR_WAITING);
                 prepared_lose(c->statement);
-                return;
+                return true;
         }
         if (e.number == ERROR_DAEMON_LOST)
                 prepared_lose(c->statement);
-        cursor_fail_reply(c, reply);
+        return false;
+}
+
+static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
+        Fetch *fetch = userdata;
+        sqlipc_cursor *c = fetch->cursor;
+        uint64_t number;
+        int r;
+
+        fetch->source->call = call_free(fetch->source->call);
+        if (!sd_bus_message_get_error(reply)) {
+                r = sd_bus_message_read(reply, "t", &number);
+                if (r >= 0)
+                        fetch_set_number(fetch, number);
+                else if (c)
+                        cursor_fail_errno(c, r);
+                return;
+        }
+        fetch_set_ended(fetch); /* nothing comes through the pipe */
+        if (c && c->state == CURSOR_RUNNING && !retry_after_reply(c, reply))
+                cursor_fail_reply(c, reply);
 }
 
 static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
@@ -47,7 +56,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_new_call(s->connection, &m, s->fetch.owner, s->fetch.path, "Fetch");
+        r = connection_new_call(s->connection, &m, s->fetch.source->owner, s->fetch.path, "Fetch");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "t", s->number);
@@ -85,51 +94,46 @@ static int check_bindings(sqlipc_cursor *c) {
         return r;
 }
 
+static void start(sqlipc_cursor *c);
+
 static void send_fetch(sqlipc_cursor *c) {
         _cleanup_message_ sd_bus_message *m = NULL;
         sqlipc_statement *s = c->statement;
         Call *call;
-        Error e;
         int r;
 
         r = new_fetch(c, &m);
         if (r >= 0)
                 r = call_new(&call, c->connection, m, on_fetch_reply, NULL, &s->fetch, UINT64_MAX);
         if (r >= 0) {
-                fetch_begin(&s->fetch, c, call);
-                c->state = CURSOR_RUNNING;
-                c->transport = SQLIPC_TRANSPORT_PIPE;
+                fetch_begin(&s->fetch, c, call, 0);
+                cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
         } else if (connection_may_send_again(c->connection, r) && !c->retried) {
                 c->retried = true;
                 s->number = 0;
                 prepared_lose(s);
-                cursor_start(c); /* nothing else would wake it */
-        } else {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-        }
+                start(c); /* nothing else would wake it */
+        } else
+                cursor_fail_send(c, r);
 }
 
 /* Runs the statement through its pipe, which the daemon may first have to create. */
 static void start_on_bus(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
-        Error e;
         int r;
 
         if (s->state == STATEMENT_READY && s->number > 0) {
                 r = fetch_drain(&s->fetch);
                 if (r == -EAGAIN)
                         return;
-                if (r >= 0 && !s->fetch.at_end_of_file) {
+                if (r >= 0 && !s->fetch.pipe.at_end_of_file) {
                         send_fetch(c);
                         return;
                 }
         }
         r = prepared_prepare(s);
-        if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-        }
+        if (r < 0)
+                cursor_fail_send(c, r);
 }
 
 static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
@@ -143,8 +147,8 @@ static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
                 if (r < 0)
                         return r;
         }
-        payload = channel_link_request(s->fetch.channel, &s->fetch, REQUEST_FETCH, CHANNEL_FETCH_HEAD_SIZE + row->size,
-                                       &number);
+        payload = channel_link_request(s->fetch.link, &s->fetch.channel.reader, REQUEST_FETCH,
+                                       CHANNEL_FETCH_HEAD_SIZE + row->size, &number);
         if (!payload)
                 return -ENOMEM;
         store_le64(payload, s->channel_number);
@@ -152,55 +156,44 @@ static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         store_le32(payload + 16, row->n_positional);
         store_le32(payload + 20, row->n_named);
         parameter_row_write(row, payload + CHANNEL_FETCH_HEAD_SIZE);
-        fetch_begin(&s->fetch, c, NULL);
-        s->fetch.number = number;
+        fetch_begin(&s->fetch, c, NULL, number);
         return 0;
 }
 
 static void start_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         sqlipc_statement *s = c->statement;
-        Error e;
         int r;
 
         prepared_leave_bus(s);
-        fetch_enter_channel(&s->fetch);
+        fetch_use_channel(&s->fetch);
         s->state = STATEMENT_READY;
         r = send_fetch_on_channel(c, row);
         if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
+                cursor_fail_send(c, r);
                 return;
         }
-        c->read_only |= s->fetch.channel->read_only;
-        c->state = CURSOR_RUNNING;
-        c->transport = SQLIPC_TRANSPORT_CHANNEL;
+        c->read_only |= s->fetch.link->read_only;
+        cursor_begin(c, SQLIPC_TRANSPORT_CHANNEL);
 }
 
 /* Runs the statement by OpenRows, which compiles it for each run: no descriptor is kept for it in between. */
 static void start_as_rows(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
         const Bindings *b = c->bindings;
-        Error e;
         int r;
 
         prepared_leave_bus(s);
         s->state = STATEMENT_READY;
-        r = source_rows_open(&s->fetch, c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
-        if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-                return;
-        }
-        c->state = CURSOR_RUNNING;
-        c->transport = SQLIPC_TRANSPORT_DBUS;
+        r = open_rows(c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
+        if (r < 0)
+                cursor_fail_send(c, r);
 }
 
 /* Starts a run whose statement is known: checks the parameters here, for all transports. */
 static void start_described(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
-        ChannelLink *ch = s->fetch.channel;
+        ChannelLink *ch = s->fetch.link;
         ParameterRow row;
-        Error e;
         int r;
 
         if (check_bindings(c) < 0)
@@ -208,13 +201,12 @@ static void start_described(sqlipc_cursor *c) {
         r = parameter_row_init(&row, c->bindings ? c->bindings->values : NULL, c->bindings ? c->bindings->n_values : 0,
                                 s->description.n_parameters);
         if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
+                cursor_fail_send(c, r);
                 return;
         }
         c->needs_channel = transport_needs_channel(ch, row.size);
         c->read_only = s->description.read_only;
-        switch (transport_choose(ch, s->habit.large, c->bus_only, &c->opened, row.size)) {
+        switch (transport_choose(ch, s->habit.large, &c->attempt, row.size)) {
         case WAY_BUS:
                 start_on_bus(c);
                 return;
@@ -233,23 +225,16 @@ static void start_described(sqlipc_cursor *c) {
 }
 
 static void start_undescribed(sqlipc_cursor *c) {
-        Error e;
-        int r = c->bus_only ? prepared_prepare(c->statement) : prepared_prepare_anywhere(c->statement);
+        int r = c->attempt == ATTEMPT_BUS ? prepared_prepare(c->statement) : prepared_prepare_anywhere(c->statement);
 
-        if (r < 0) {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-        }
+        if (r < 0)
+                cursor_fail_send(c, r);
 }
 
 /* Advances the statement and the run until something must be waited for, or the run is sent. */
-void cursor_start(sqlipc_cursor *c) {
+static void start(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
-        if (!s) {
-                query_start(c);
-                return;
-        }
         prepared_advance(s);
         if (s->state == STATEMENT_FAILED)
                 cursor_fail(c, &s->error);
@@ -259,15 +244,33 @@ void cursor_start(sqlipc_cursor *c) {
                 start_undescribed(c);
 }
 
-void cursor_restart(sqlipc_cursor *c, bool bus_only) {
-        if (c->fetch->under_way)
-                fetch_cancel(c->fetch);
-        fetch_leave_channel(c->fetch);
-        c->fetch->cursor = NULL;
-        c->fetch->under_way = false;
-        c->n_values = 0;
-        c->bus_only |= bus_only;
-        c->opened = false;
-        c->state = CURSOR_WAITING;
-        c->transport = SQLIPC_TRANSPORT_AUTO;
+static int execute(sqlipc_statement *s, sqlipc_cursor **ret_cursor) {
+        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
+        sqlipc_connection *connection = s->connection;
+        int r;
+
+        if (!ret_cursor)
+                return connection_fail_errno(connection, -EINVAL);
+        r = connection_check(connection);
+        if (r < 0)
+                return r;
+        if (s->cursor)
+                cursor_detach(s->cursor);
+        if (s->state == STATEMENT_FAILED)
+                s->state = STATEMENT_LOST;
+        r = cursor_new(&c, connection, s, NULL, start);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        if (connection->blocking) {
+                r = cursor_next_wait_started(c);
+                if (r < 0)
+                        return r;
+        } else
+                cursor_advance(c);
+        *ret_cursor = steal(c);
+        return 0;
+}
+
+_public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor) {
+        return statement ? prepared_report(statement, execute(statement, ret_cursor)) : -EINVAL;
 }

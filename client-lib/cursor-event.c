@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Events of a run (cursor-event.h). Library. */
+#include <string.h>
+
+#include "client-lib/connection.h"
+#include "client-lib/cursor-event.h"
+#include "client-lib/prepared.h"
+#include "client-lib/repeat.h"
+#include "dbus-interfaces/sqlipc-names.h"
+
+/* How long a living daemon may take to answer that it lives. */
+#define ASK_TIMEOUT_USEC USEC_PER_SEC
+
+/* ---- ERROR frames ------------------------------------------------------------------------------------------------- */
+
+/* Handles the failure of the PREPARE that was sent with the run. */
+static void on_prepare_failed(sqlipc_cursor *c) {
+        sqlipc_statement *s = c->statement;
+
+        s->channel_number = 0;
+        s->state = STATEMENT_FAILED;
+        (void) error_set_frame(&s->error, &c->fetch->decoder);
+        cursor_fail(c, &s->error);
+}
+
+/* Repeats the run after an error of a channel that says nothing about the run itself, so that it may succeed the next
+ * time. */
+static bool retry_after_error(sqlipc_cursor *c) {
+        uint32_t number = c->fetch->decoder.error_number;
+        bool prepare = !fetch_is_of_run(c->fetch);
+        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* the bus may have room for it */
+
+        if (!c->fetch->source->operations->shared || c->delivered || c->retried || cursor_is_cancelled(c) ||
+            !may_repeat(full ? FATE_NOT_BEGUN : fate_of_frame(number), c->read_only))
+                return false;
+        c->retried = true;
+        if (c->statement)
+                c->statement->channel_number = 0;
+        cursor_restart(c, full || (number == ERROR_SHUTTING_DOWN && !c->needs_channel));
+        return true;
+}
+
+static void on_error_frame(sqlipc_cursor *c) {
+        uint32_t number = c->fetch->decoder.error_number;
+
+        if (retry_after_error(c))
+                return;
+        if (c->statement && !fetch_is_of_run(c->fetch)) {
+                on_prepare_failed(c);
+                return;
+        }
+        if (cursor_is_cancelled(c) && (number == ERROR_CANCELLED || number == ERROR_WORKER_LOST)) {
+                cursor_end(c, CURSOR_END_CANCELLED);
+                return;
+        }
+        (void) error_set_frame(&c->error, &c->fetch->decoder);
+        /* The daemon cancels the runs of a client that has left the bus, so report the lost connection instead. */
+        if (number == ERROR_CANCELLED && !connection_is_open(c->connection))
+                (void) error_set(&c->error, ERROR_DAEMON_LOST, "The connection to the bus was lost, and the run with it.");
+        cursor_end(c, CURSOR_END_FAILED);
+}
+
+/* ---- Sources that end before the run ------------------------------------------------------------------------------ */
+
+/* The fate of a run whose source ended before the run did. */
+static Fate fate_of_stream(const sqlipc_cursor *c) {
+        return c->fetch->source->never_sent ? FATE_NOT_BEGUN : FATE_UNKNOWN;
+}
+
+static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
+        if (daemon_lives && c->fetch->source->operations->shared && !c->delivered)
+                (void) error_set(&c->error, ERROR_WORKER_LOST, "The service closed one channel after another without an "
+                                 "answer: its worker is lost each time, or cannot be had; another transport tells more.");
+        else if (daemon_lives)
+                (void) error_set(&c->error, ERROR_WORKER_LOST, "The worker that computed this result is gone; the result "
+                                 "is incomplete.");
+        else
+                (void) error_set(&c->error, ERROR_DAEMON_LOST, "The service is gone; the result is incomplete.");
+        error_set_outcome(&c->error, fate_of_stream(c), c->read_only);
+        cursor_end(c, CURSOR_END_LOST);
+}
+
+/* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
+ * itself, does not. On a connection without a bus only the daemon can answer. */
+static void on_alive_reply(sd_bus_message *reply, void *userdata) {
+        Source *source = userdata;
+        const char *sender = sd_bus_message_get_sender(reply);
+        sqlipc_cursor *c = source->fetch->cursor;
+
+        source->call = call_free(source->call);
+        if (c)
+                fail_lost(c, source->owner ? sender && strcmp(sender, source->owner) == 0 : !sender);
+}
+
+/* Sends Finalize or Cancel to the daemon instance that served the run, to see if it still answers. */
+static int ask_if_service_lives(sqlipc_cursor *c) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Source *source = c->fetch->source;
+        bool finalize = c->statement && c->statement->number > 0;
+        uint64_t number = source->operations->shared ? 0 : source->number; /* no run has the number 0 */
+        int r;
+
+        if (!connection_is_open(c->connection))
+                return -ENOTCONN;
+        r = sd_bus_message_new_method_call(c->connection->bus, &m, source->owner, source->path, SQLIPC_DATABASE_INTERFACE,
+                                           finalize ? "Finalize" : "Cancel");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_set_auto_start(m, false);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "ta{sv}", finalize ? c->statement->number : number, 0);
+        if (r < 0)
+                return r;
+        r = call_new(&source->call, c->connection, m, on_alive_reply, NULL, source, ASK_TIMEOUT_USEC);
+        if (r < 0)
+                return r;
+        if (finalize)
+                c->statement->number = 0;
+        return 0;
+}
+
+static void on_end_of_file(sqlipc_cursor *c) {
+        c->n_values = 0;
+        if (c->fetch->source->operations->shared && !c->delivered && !cursor_is_cancelled(c) && c->retries_left > 0 &&
+            may_repeat(fate_of_stream(c), c->read_only)) {
+                c->retries_left--;
+                cursor_restart(c, !c->needs_channel);
+                return;
+        }
+        fetch_set_ended(c->fetch);
+        if (cursor_is_cancelled(c)) /* killed, because it could not be interrupted */
+                cursor_end(c, CURSOR_END_KILLED);
+        else if (ask_if_service_lives(c) < 0)
+                fail_lost(c, false);
+        else
+                cursor_set_state(c, CURSOR_ASKING);
+}
+
+/* The service said why nothing more comes. */
+static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
+        (void) error_set_reply(&c->error, failure);
+        fetch_set_ended(c->fetch);
+        if (cursor_is_cancelled(c) && (c->error.number == ERROR_CANCELLED || c->error.number == ERROR_UNKNOWN_RUN))
+                cursor_end(c, CURSOR_END_CANCELLED);
+        else if (c->error.number == ERROR_DAEMON_LOST && connection_is_open(c->connection))
+                fail_lost(c, false);
+        else {
+                error_set_outcome(&c->error, fate_of_reply(failure, &c->error), c->read_only);
+                cursor_end(c, CURSOR_END_FAILED);
+        }
+}
+
+/* ---- Events ------------------------------------------------------------------------------------------------------- */
+
+static bool may_restart(const sqlipc_cursor *c) {
+        return c && c->state == CURSOR_RUNNING && !c->delivered && may_repeat(FATE_UNKNOWN, c->read_only);
+}
+
+/* In front of the answer to this run is one that the program does not read, and that is too large to be kept. One of the
+ * two runs moves to a pipe. */
+static void on_crowded(sqlipc_cursor *c) {
+        Source *source = c->fetch->source, *ahead = source->operations->ahead(source);
+        sqlipc_cursor *other = ahead ? ahead->fetch->cursor : NULL;
+        Error e;
+
+        if (may_restart(other))
+                cursor_restart(other, true);
+        else if (may_restart(c))
+                cursor_restart(c, true);
+        else {
+                (void) error_set_errno(&e, -ENOBUFS,
+                                       "The answer comes after one that the program has not read, and is too large to be "
+                                       "kept.");
+                error_set_outcome(&e, FATE_UNKNOWN, c->read_only);
+                cursor_fail(c, &e);
+        }
+}
+
+static void on_statement(sqlipc_cursor *c) {
+        int r = prepared_read_description(c->statement);
+
+        if (r < 0)
+                cursor_fail_errno(c, r);
+        else
+                c->read_only |= c->statement->description.read_only;
+}
+
+static void on_end(sqlipc_cursor *c) {
+        c->totals = c->fetch->decoder.end_counters;
+        cursor_note_result(c, c->totals.n_bytes, c->totals.usec);
+        cursor_end(c, CURSOR_END_COMPLETE);
+}
+
+static int on_reset(sqlipc_cursor *c) {
+        Source *source = c->fetch->source;
+
+        if (source->call) /* the reply that is still to come has the reason */
+                return -EAGAIN;
+        if (source->failure)
+                on_failure_reply(c, source->failure);
+        else
+                on_end_of_file(c);
+        return 0;
+}
+
+int cursor_event(sqlipc_cursor *c, int event) {
+        switch (event) {
+        case PAGE_ROW:
+                c->n_values = c->fetch->decoder.n_columns;
+                c->delivered = true;
+                return 1;
+        case -EAGAIN:
+                c->n_values = 0;
+                return -EAGAIN;
+        case -ECONNRESET:
+                return on_reset(c);
+        case PAGE_COLUMNS:
+                break;
+        case PAGE_STATEMENT:
+                on_statement(c);
+                break;
+        case PAGE_END:
+                on_end(c);
+                break;
+        case PAGE_ERROR:
+                on_error_frame(c);
+                break;
+        case -ENOBUFS:
+                on_crowded(c);
+                break;
+        case -EMSGSIZE:
+                (void) error_set(&c->error, ERROR_ROW_TOO_LARGE,
+                                 "A row is larger than this library reads: select fewer or shorter columns.");
+                cursor_end(c, CURSOR_END_LOST);
+                break;
+        default:
+                cursor_fail_errno(c, event);
+        }
+        return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* OpenRows (open-rows.h). Library. */
+#include <string.h>
+
+#include "client-lib/connection.h"
+#include "client-lib/dictionary.h"
+#include "client-lib/open-rows.h"
+#include "client-lib/query-call.h"
+
+static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        if (strcmp(key, "readonly") != 0 || strcmp(type, "b") != 0)
+                return 0;
+        return dictionary_read_bool(reply, userdata);
+}
+
+static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
+        Source *source = c->fetch->source;
+        bool read_only = false;
+        int r;
+
+        r = source_set_owner(source, reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(reply, "t", &source->number);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_skip(reply, "a(ssa{sv})");
+        if (r < 0)
+                return r;
+        r = dictionary_read(reply, read_info, &read_only);
+        if (r < 0)
+                return r;
+        c->read_only = read_only;
+        fetch_set_number(c->fetch, source->number);
+        return 0;
+}
+
+static void on_reply(sd_bus_message *reply, void *userdata) {
+        sqlipc_cursor *c = userdata;
+        Fetch *fetch = c->fetch;
+        int r;
+
+        fetch->source->call = call_free(fetch->source->call);
+        if (sd_bus_message_get_error(reply)) {
+                fetch_set_ended(fetch);
+                cursor_fail_reply(c, reply);
+                return;
+        }
+        r = read_reply(c, reply);
+        if (r >= 0) {
+                source_rows_begin(&fetch->rows);
+                return;
+        }
+        (void) error_set_errno(&c->error, r, NULL);
+        cursor_end(c, CURSOR_END_FAILED);
+}
+
+static int send_call(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters,
+                     size_t n_positional_min) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Call *call;
+        int r;
+
+        r = query_call_new(c, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
+        if (r < 0)
+                return r;
+        r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
+        if (r < 0)
+                return r;
+        fetch_begin(c->fetch, c, call, 0);
+        cursor_begin(c, SQLIPC_TRANSPORT_DBUS);
+        return 0;
+}
+
+int open_rows(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters,
+              size_t n_positional_min) {
+        int r;
+
+        fetch_use_rows(c->fetch);
+        r = send_call(c, sql, parameters, n_parameters, n_positional_min);
+        if (connection_may_send_again(c->connection, r))
+                r = send_call(c, sql, parameters, n_parameters, n_positional_min);
+        return r;
+}

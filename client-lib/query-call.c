@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Query and OpenRows (query-call.h). Library. */
+#include <string.h>
+
+#include "client-lib/connection.h"
+#include "client-lib/query-call.h"
+
+/* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
+void query_call_undo(sd_bus_message *reply, const char *path) {
+        uint64_t number;
+
+        if (sd_bus_message_read(reply, "t", &number) > 0)
+                call_notify(sd_bus_message_get_bus(reply), sd_bus_message_get_sender(reply), path, "Cancel", number);
+}
+
+int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
+                   size_t n_parameters, size_t n_positional_min) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = connection_ensure_bus(c->connection);
+        if (r < 0)
+                return r;
+        r = connection_new_call(c->connection, &m, NULL, c->fetch->path, method);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", sql);
+        if (r < 0)
+                return r;
+        r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
+        if (r < 0)
+                return r;
+        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
