@@ -7,7 +7,9 @@
  */
 #include <string.h>
 
+#include "client-lib/bindings.h"
 #include "client-lib/connection.h"
+#include "client-lib/error.h"
 #include "client-lib/prepared.h"
 
 static bool is_described(const sqlipc_statement *s) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Chooses and opens the bus, and finds out if it passes descriptors (connection.h). Library.
+ * Opening of buses (bus-open.h), here or over ssh. Library.
  *
  * A bus that is reached through a program (unixexec:), such as ssh, passes no descriptors, even if both ends negotiate
  * them: each end talks to a socket on its own machine, and the path between them carries only bytes. sd-bus may believe that
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client-lib/connection.h"
-#include "client-lib/cursor.h"
+#include "client-lib/bus-open.h"
+#include "client-lib/sqlipc.h"
 
 /* Prefixes of address entries whose transport carries only bytes. */
 static const char *const relays[] = { "unixexec:", "tcp:" };
@@ -19,17 +19,17 @@ static const char *const relays[] = { "unixexec:", "tcp:" };
 /* Starts ssh with SIGINT ignored. Otherwise a Ctrl-C at the terminal that is meant for a query would end the connection. */
 #define SSH_PREFIX "unixexec:path=/bin/sh,argv1=-c,argv2=trap%20%27%27%20INT%3b%20exec%20%22%24%40%22,argv3=sh,argv4=ssh"
 
-int open_system_bus(sd_bus **ret, const char *address) {
+int bus_open_system(sd_bus **ret, const char *address) {
         (void) address;
         return sd_bus_open_system_with_description(ret, "sqlipc");
 }
 
-int open_user_bus(sd_bus **ret, const char *address) {
+int bus_open_user(sd_bus **ret, const char *address) {
         (void) address;
         return sd_bus_open_user_with_description(ret, "sqlipc");
 }
 
-bool is_relayed_address(const char *address) {
+bool bus_open_is_relayed(const char *address) {
         for (; address; address = strchr(address, ';')) {
                 address += *address == ';';
                 for (size_t i = 0; i < sizeof relays / sizeof relays[0]; i++)
@@ -39,9 +39,9 @@ bool is_relayed_address(const char *address) {
         return false;
 }
 
-int open_address_bus(sd_bus **ret, const char *address) {
+int bus_open_address(sd_bus **ret, const char *address) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-        bool relayed = is_relayed_address(address);
+        bool relayed = bus_open_is_relayed(address);
         int r;
 
         r = sd_bus_new(&bus);
@@ -62,23 +62,6 @@ int open_address_bus(sd_bus **ret, const char *address) {
                 return r;
         *ret = steal(bus);
         return 0;
-}
-
-void connection_look_at_address(sqlipc_connection *c) {
-        const char *address;
-
-        if (sd_bus_get_address(c->bus, &address) >= 0 && is_relayed_address(address))
-                c->descriptors = DESCRIPTORS_NONE;
-}
-
-Descriptors connection_descriptors(sqlipc_connection *c) {
-        if (c->descriptors == DESCRIPTORS_UNKNOWN && sd_bus_is_ready(c->bus) > 0)
-                c->descriptors = sd_bus_can_send(c->bus, SD_BUS_TYPE_UNIX_FD) > 0 ? DESCRIPTORS_PASS : DESCRIPTORS_NONE;
-        if (c->descriptors != DESCRIPTORS_UNKNOWN)
-                return c->descriptors;
-        /* The library opens only local buses here, and those pass descriptors. A bus of the caller must be ready before
-         * this is known, and only a blocking call can wait for that. */
-        return c->open_bus || !c->blocking || !connection_is_open(c) ? DESCRIPTORS_PASS : DESCRIPTORS_UNKNOWN;
 }
 
 /* ---- Over ssh ----------------------------------------------------------------------------------------------------- */
@@ -183,24 +166,4 @@ _public_ int sqlipc_open_system_remote(const char *host, sqlipc_connection **ret
 
 _public_ int sqlipc_open_user_remote(const char *host, sqlipc_connection **ret_connection) {
         return open_remote(host, true, ret_connection);
-}
-
-_public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
-        int r;
-
-        if (connection_check(connection) < 0)
-                return NULL;
-        if (connection->open_bus)
-                (void) connection_process(connection); /* finds out if the bus was lost since */
-        if (connection->closed || connection_must_tell_loss(connection))
-                r = -ENOTCONN;
-        else
-                r = connection_ensure_bus(connection);
-        if (r >= 0 && !connection_is_open(connection))
-                r = -ENOTCONN;
-        if (r < 0) {
-                (void) connection_fail_send(connection, r);
-                return NULL;
-        }
-        return connection->bus;
 }

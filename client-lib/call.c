@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/error.h"
+#include "client-lib/event-loop.h"
+#include "client-lib/parameter.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
@@ -41,7 +45,7 @@ static int send_message(Call *call, sd_bus_message *m) {
         }
         call->slot = slot;
         (void) sd_bus_slot_set_destroy_callback(slot, destroy);
-        connection_update_events(call->connection);
+        event_loop_update(call->connection);
         return 0;
 }
 
@@ -62,9 +66,9 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
         if (call->connection && send_again(call, reply))
                 return 1;
         if (call->connection) {
-                if (!connection_is_open(call->connection))
+                if (!connection_bus_is_open(call->connection))
                         call->connection->bus_loss_told = true;
-                connection_wake_if_idle(call->connection);
+                event_loop_wake_if_idle(call->connection);
                 call->undo = NULL; /* answered: nothing is left to undo */
                 call->on_reply(reply, call->userdata);
         } else if (!sd_bus_message_get_error(reply))
@@ -109,6 +113,22 @@ int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec
         if (r >= 0 && run_timeout_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
         return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int call_database_path(const char *database, char **ret) {
+        return sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, ret);
+}
+
+int call_check_sql(Error *e, const char *sql) {
+        size_t bad;
+        int r;
+
+        if (parameter_is_bus_string(sql, strlen(sql), &bad))
+                return 0;
+        r = error_set(e, ERROR_SQL, "The SQL holds bytes that are not UTF-8, or a noncharacter, at byte %zu: bind such "
+                      "a value to a parameter.", bad);
+        e->sql_offset = bad > INT32_MAX ? -1 : (int) bad;
+        return r;
 }
 
 int call_check_page_version(uint32_t version) {

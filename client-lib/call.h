@@ -12,6 +12,7 @@
 #ifndef SQLIPC_CLIENT_LIB_CALL_H
 #define SQLIPC_CLIENT_LIB_CALL_H
 
+#include "client-lib/error.h"
 #include "client-lib/util.h"
 
 typedef struct Call Call;
@@ -32,6 +33,12 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
  * the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names the
  * highest version that the library reads. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. */
 int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec);
+
+/* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
+int call_check_sql(Error *e, const char *sql);
+
+/* Gets the object path of `database`; the caller frees it. */
+int call_database_path(const char *database, char **ret);
 
 /* Checks the page version that the service uses. -EBADMSG: not a version that we offered. */
 int call_check_page_version(uint32_t version);

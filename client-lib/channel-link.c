@@ -5,10 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "client-lib/buffer.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/dictionary.h"
+#include "client-lib/error.h"
+#include "client-lib/event-loop.h"
 
 /* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
  * come within this time. A signal ends the wait at once. */
@@ -33,41 +37,28 @@
 #define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
 
 
+static const MemberOperations member_operations;
+
 ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
         ChannelLink *ch;
+        Member *member;
 
-        LIST_FOREACH(ch, &c->channels, link)
+        TAILQ_FOREACH(member, &c->channels, link) {
+                ch = (ChannelLink *) member;
                 if (strcmp(ch->path, path) == 0)
                         return ch;
+        }
         ch = malloc(sizeof *ch);
         if (!ch)
                 return NULL;
-        *ch = (ChannelLink) { .connection = c, .path = strdup(path), .fd = -1, .error = { .sql_offset = -1 } };
+        *ch = (ChannelLink) { .member.operations = &member_operations, .connection = c, .path = strdup(path), .fd = -1,
+                              .error = { .sql_offset = -1 } };
         if (!ch->path) {
                 free(ch);
                 return NULL;
         }
-        LIST_INSERT_HEAD(&c->channels, ch, link);
+        TAILQ_INSERT_HEAD(&c->channels, &ch->member, link);
         return ch;
-}
-
-void channel_link_close_all(sqlipc_connection *c) {
-        ChannelLink *ch;
-
-        LIST_FOREACH(ch, &c->channels, link)
-                channel_link_drop(ch);
-}
-
-void channel_link_free_all(sqlipc_connection *c) {
-        ChannelLink *ch;
-
-        while ((ch = LIST_FIRST(&c->channels))) {
-                LIST_REMOVE(ch, link);
-                free(ch->requests);
-                free(ch->owner);
-                free(ch->path);
-                free(ch);
-        }
 }
 
 /* ---- Opening and closing ------------------------------------------------------------------------------------------ */
@@ -170,8 +161,10 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
 bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
         ChannelLink *ch, *oldest = NULL;
         unsigned n = 0;
+        Member *member;
 
-        LIST_FOREACH(ch, &c->channels, link) {
+        TAILQ_FOREACH(member, &c->channels, link) {
+                ch = (ChannelLink *) member;
                 n += ch->state != CHANNEL_LINK_CLOSED;
                 if (ch->state == CHANNEL_LINK_OPEN && ch->n_requests == 0 && (!oldest || ch->used_usec < oldest->used_usec))
                         oldest = ch;
@@ -192,10 +185,10 @@ int channel_link_open(ChannelLink *ch) {
 
         if (ch->state != CHANNEL_LINK_CLOSED)
                 return 0;
-        r = connection_ensure_bus(ch->connection);
+        r = connection_bus_ensure(ch->connection);
         if (r < 0)
                 return r;
-        r = connection_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
+        r = connection_bus_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "a{sv}", 2, "page-size", "u", (uint32_t) CHANNEL_READ_SIZE, "page-version", "u",
@@ -231,9 +224,9 @@ void channel_link_drop(ChannelLink *ch) {
         }
         ch->n_requests = 0;
         if (ch->fd >= 0) {
-                connection_disarm(ch->connection, ch->fd);
+                event_loop_disarm(ch->connection, ch->fd);
                 ch->fd = safe_close(ch->fd);
-                connection_wake(ch->connection); /* the waiters for this descriptor must look again */
+                event_loop_wake(ch->connection); /* the waiters for this descriptor must look again */
                 if (!ch->answered)
                         channel_link_back_off(ch);
         }
@@ -291,7 +284,7 @@ uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKin
         write_header(frame, kind, size, *number);
         if (!ch->connection->blocking && !ch->corked) { /* otherwise nothing would flush `out` before the program waits */
                 ch->corked = true;
-                connection_wake(ch->connection);
+                event_loop_wake(ch->connection);
         }
         return frame + FRAME_HEADER_SIZE;
 }
@@ -469,7 +462,7 @@ static int put_aside(ChannelReader *reader, const uint8_t *bytes, size_t size) {
         memcpy(room, bytes, size);
         if (reader->source.waits_since == connection->n_turns) { /* its program waits for the socket, which is empty now */
                 reader->source.waits_since = 0;
-                connection_wake(connection);
+                event_loop_wake(connection);
         }
         return 0;
 }
@@ -515,7 +508,7 @@ ssize_t channel_link_read(ChannelLink *ch, ChannelReader *reader, uint8_t *room,
                 ssize_t n = distribute(ch, reader, room, size);
 
                 if (n == 0 && n_reads == READS_MAX) {
-                        connection_come_back(ch->connection);
+                        event_loop_come_back(ch->connection);
                         return -EAGAIN;
                 }
 
@@ -573,24 +566,40 @@ struct pollfd channel_link_pollfd(const ChannelLink *ch) {
         return (struct pollfd) { .fd = ch->fd, .events = POLLIN | (buffer_size(&ch->out) > 0 ? POLLOUT : 0) };
 }
 
-uint64_t channel_link_deadline(sqlipc_connection *c) {
-        uint64_t deadline = UINT64_MAX;
-        ChannelLink *ch;
+/* ---- As a member of the connection -------------------------------------------------------------------------------- */
 
-        LIST_FOREACH(ch, &c->channels, link)
-                if (ch->n_requests > 0 && request_at(ch, 0)->deadline < deadline)
-                        deadline = request_at(ch, 0)->deadline;
-        return deadline;
+static void advance(Member *member) {
+        ChannelLink *ch = (ChannelLink *) member;
+
+        channel_link_flush(ch);
+        if (is_overdue(ch))
+                pass_over_forgotten(ch); /* the end may have come since, but was not read yet */
+        if (is_overdue(ch)) /* the service does not obey a cancel */
+                channel_link_drop(ch);
 }
 
-void channel_link_process_all(sqlipc_connection *c) {
-        ChannelLink *ch;
+static uint64_t deadline(const Member *member) {
+        const ChannelLink *ch = (const ChannelLink *) member;
 
-        LIST_FOREACH(ch, &c->channels, link) {
-                channel_link_flush(ch);
-                if (is_overdue(ch))
-                        pass_over_forgotten(ch); /* the end may have come since, but was not read yet */
-                if (is_overdue(ch))
-                        channel_link_drop(ch);
-        }
+        return ch->n_requests > 0 ? request_at(ch, 0)->deadline : UINT64_MAX;
 }
+
+static void on_connection_closed(Member *member) {
+        channel_link_drop((ChannelLink *) member);
+}
+
+static void free_member(Member *member) {
+        ChannelLink *ch = (ChannelLink *) member;
+
+        free(ch->requests);
+        free(ch->owner);
+        free(ch->path);
+        free(ch);
+}
+
+static const MemberOperations member_operations = {
+        .advance = advance,
+        .close = on_connection_closed,
+        .deadline = deadline,
+        .free = free_member,
+};

@@ -19,7 +19,7 @@
 #include <sys/queue.h>
 
 #include "client-lib/buffer.h"
-#include "client-lib/call.h"
+#include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/source.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
@@ -62,8 +62,8 @@ typedef struct Request {
 } Request;
 
 typedef struct ChannelLink {
+        Member member;
         sqlipc_connection *connection;
-        LIST_ENTRY(ChannelLink) link;
         char *path;              /* database object */
         ChannelLinkState state;
 
@@ -102,11 +102,6 @@ typedef struct ChannelLink {
 
 /* Gets the connection's channel for the database object `path`; NULL: no memory. */
 ChannelLink *channel_link_get(sqlipc_connection *c, const char *path);
-
-/* channel_link_close_all() drops all channels of a connection that is being closed; channel_link_free_all() frees them once
- * no run refers to them. */
-void channel_link_close_all(sqlipc_connection *c);
-void channel_link_free_all(sqlipc_connection *c);
 
 /* Asks for a socket if the channel is CLOSED. 0: it is OPENING or OPEN; negative: the request could not be sent. */
 int channel_link_open(ChannelLink *ch);
@@ -154,10 +149,5 @@ void channel_link_finalize(ChannelLink *ch, uint64_t statement);
 
 /* The descriptor and events to wait for; fd -1 if the channel is not open. */
 struct pollfd channel_link_pollfd(const ChannelLink *ch);
-
-/* channel_link_deadline() is when to call channel_link_process_all() at the latest, UINT64_MAX: no need to.
- * channel_link_process_all() also drops a channel whose service does not obey a cancel. */
-uint64_t channel_link_deadline(sqlipc_connection *c);
-void channel_link_process_all(sqlipc_connection *c);
 
 #endif

@@ -9,7 +9,6 @@
  * Losing the bus. sd-bus answers every call in progress with an error, so nothing waits forever. Rows that are in a pipe can
  * still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
  */
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,20 +16,17 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "client-lib/channel-link.h"
+#include "client-lib/bus-open.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
-#include "client-lib/cursor.h"
-#include "client-lib/prepared.h"
+#include "client-lib/error.h"
+#include "client-lib/event-loop.h"
 #include "config.h"
-#include "dbus-interfaces/sqlipc-names.h"
 
 #define TIMEOUT_DEFAULT_USEC (25 * USEC_PER_SEC)
 
 /* A blocking call with a shorter timeout than this always polls, and never waits for the channel alone. */
 #define PATIENT_TIMEOUT_MIN_USEC (USEC_PER_SEC / 10)
-
-/* How many messages of the bus are processed in one turn. */
-#define N_MESSAGES_MAX 256u
 
 /* After this many runs over channels the bus is processed. */
 #define N_QUIET_MAX 1024u
@@ -67,9 +63,9 @@ static int connection_new(sqlipc_connection **ret) {
                 .n_turns = 1,
                 .forks = n_forks,
         };
-        LIST_INIT(&c->statements);
+        TAILQ_INIT(&c->statements);
         TAILQ_INIT(&c->cursors);
-        LIST_INIT(&c->channels);
+        TAILQ_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (c->wake_fd < 0)
@@ -96,21 +92,21 @@ static int open_own(int (*open_bus)(sd_bus **, const char *), const char *addres
         r = open_bus(&c->bus, c->address);
         if (r < 0)
                 return r;
-        connection_look_at_address(c);
+        connection_bus_look_at_address(c);
         *ret = steal(c);
         return 0;
 }
 
 _public_ int sqlipc_open_system(sqlipc_connection **ret_connection) {
-        return open_own(open_system_bus, NULL, ret_connection);
+        return open_own(bus_open_system, NULL, ret_connection);
 }
 
 _public_ int sqlipc_open_user(sqlipc_connection **ret_connection) {
-        return open_own(open_user_bus, NULL, ret_connection);
+        return open_own(bus_open_user, NULL, ret_connection);
 }
 
 _public_ int sqlipc_open_address(const char *address, sqlipc_connection **ret_connection) {
-        return address ? open_own(open_address_bus, address, ret_connection) : -EINVAL;
+        return address ? open_own(bus_open_address, address, ret_connection) : -EINVAL;
 }
 
 _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
@@ -123,25 +119,27 @@ _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
         if (r < 0)
                 return r;
         c->bus = sd_bus_ref(bus);
-        connection_look_at_address(c);
+        connection_bus_look_at_address(c);
         *ret_connection = c;
         return 0;
 }
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
+static void close_members(struct MemberList *members) {
+        Member *member;
+
+        TAILQ_FOREACH(member, members, link)
+                member->operations->close(member);
+}
+
 /* Ends everything in progress. Statements and cursors stay for the program to free, and return -ENOTCONN. */
 static void close_connection(sqlipc_connection *c) {
-        sqlipc_cursor *cursor;
-        sqlipc_statement *statement;
-
         if (c->closed)
                 return;
-        TAILQ_FOREACH(cursor, &c->cursors, link)
-                cursor_close_connection(cursor);
-        LIST_FOREACH(statement, &c->statements, link)
-                prepared_close_connection(statement);
-        channel_link_close_all(c);
+        close_members(&c->cursors);
+        close_members(&c->statements);
+        close_members(&c->channels);
         c->closed = true;
         c->polled_bus_fd = -1;
         c->epoll_fd = safe_close(c->epoll_fd);
@@ -160,10 +158,15 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
 
 /* Each statement and cursor holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
+        Member *channel;
+
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
-        channel_link_free_all(c);
+        while ((channel = TAILQ_FIRST(&c->channels))) {
+                TAILQ_REMOVE(&c->channels, channel, link);
+                channel->operations->free(channel);
+        }
         free(c->spare_cursor);
         c->wake_fd = safe_close(c->wake_fd); /* last: a cursor may be cancelled as long as it exists */
         free(c->address);
@@ -248,107 +251,14 @@ unsigned connection_interrupts(const sqlipc_connection *c) {
         return atomic_load_explicit(&c->n_interrupts, memory_order_acquire);
 }
 
-bool connection_is_open(sqlipc_connection *c) {
-        return sd_bus_is_open(c->bus) > 0;
-}
+static void advance_members(struct MemberList *members) {
+        Member *member;
 
-/* Processes at most `n_max` messages, so that a peer that floods the bus cannot keep the library here. */
-static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
-        int r = 0, done = 0;
-
-        /* a handler of the program may close the connection */
-        while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0) {
-                done = 1;
-                c->bus_was_ready |= !c->closed && sd_bus_is_ready(c->bus) > 0;
-        }
-        if (c->closed)
-                return -ENOTCONN;
-        if (r == -ENOTCONN || r == -ECONNRESET) /* the bus is gone: every call in progress has been answered */
-                return done;
-        return r < 0 ? r : done;
-}
-
-/* ssh may have asked for a password. If it ends before the bus has answered, one call must fail and report that; only the
- * call after that starts ssh again. */
-static bool never_answered(sqlipc_connection *c) {
-        return !connection_is_open(c) && c->open_bus && c->descriptors == DESCRIPTORS_NONE && !c->bus_was_ready;
-}
-
-bool connection_must_tell_loss(sqlipc_connection *c) {
-        return never_answered(c) && !c->bus_loss_told;
-}
-
-bool connection_may_send_again(sqlipc_connection *c, int r) {
-        if (r >= 0 || connection_is_open(c))
-                return false;
-        if (!never_answered(c))
-                return true;
-        c->bus_loss_told = true;
-        return false;
-}
-
-/* A bus drops a connection that does not say Hello in time (dbus-daemon's auth_timeout), and ours says Hello only when it
- * is first used. So this function processes the bus to learn its state. It does not do that with a relay such as ssh: see
- * never_answered(). */
-static bool is_usable(sqlipc_connection *c) {
-        if (connection_is_open(c) && c->open_bus && c->descriptors != DESCRIPTORS_NONE && !c->dispatching &&
-            sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c, N_MESSAGES_MAX) < 0)
-                return false;
-        return connection_is_open(c);
-}
-
-int connection_ensure_bus(sqlipc_connection *c) {
-        sd_bus *bus = NULL;
-        int r;
-
-        if (connection_is_foreign(c))
-                return -ECHILD;
-        c->bus_was_ready |= sd_bus_is_ready(c->bus) > 0;
-        if (is_usable(c) || !c->open_bus)
-                return 0;
-        if (connection_must_tell_loss(c)) {
-                c->bus_loss_told = true;
-                return -ENOTCONN;
-        }
-
-        /* Calls in progress learn of the loss before their slots are freed; the program may wait for them, so this wakes
-         * its loop. Cursors are not advanced here, because one of them may be opening the bus. */
-        (void) dispatch_bus(c, UINT_MAX); /* the bus is closed: no more messages come */
-        r = c->open_bus(&bus, c->address);
-        if (r < 0)
-                return -ENOTCONN; /* there is no bus, for one reason or another */
-        prepared_on_bus_lost(c);
-        sd_bus_close_unref(c->bus);
-        c->bus = bus;
-        c->bus_was_ready = c->bus_loss_told = false;
-        c->bus_generation++;
-        connection_update_events(c);
-        return 0;
-}
-
-int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
-                        const char *method) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r;
-
-        r = sd_bus_message_new_method_call(c->bus, &m, destination ? destination : SQLIPC_BUS_NAME, path,
-                                           SQLIPC_DATABASE_INTERFACE, method);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_set_allow_interactive_authorization(m, c->allow_interactive_authorization);
-        if (r < 0)
-                return r;
-        if (destination) {
-                r = sd_bus_message_set_auto_start(m, false);
-                if (r < 0)
-                        return r;
-        }
-        *ret = steal(m);
-        return 0;
+        TAILQ_FOREACH(member, members, link)
+                member->operations->advance(member);
 }
 
 int connection_process(sqlipc_connection *c) {
-        sqlipc_cursor *cursor;
         uint64_t count;
         int r;
 
@@ -363,15 +273,14 @@ int connection_process(sqlipc_connection *c) {
         c->n_quiet = 0;
         if (read(c->wake_fd, &count, sizeof count) < 0)
                 count = 0;
-        r = dispatch_bus(c, N_MESSAGES_MAX);
+        r = connection_bus_dispatch(c, CONNECTION_BUS_MESSAGES_MAX);
         c->dispatching = false;
         if (c->closed)
                 return connection_check(c);
         if (r >= 0)
-                TAILQ_FOREACH(cursor, &c->cursors, link)
-                        cursor_advance(cursor);
-        channel_link_process_all(c);
-        connection_update_events(c);
+                advance_members(&c->cursors);
+        advance_members(&c->channels);
+        event_loop_update(c);
         return r < 0 ? r : r > 0 || count > 0;
 }
 
@@ -395,6 +304,15 @@ static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
         return n < 0 ? (errno == EINTR ? 0 : -errno) : n;
 }
 
+uint64_t connection_deadline(const sqlipc_connection *c) {
+        uint64_t deadline = UINT64_MAX;
+        Member *channel;
+
+        TAILQ_FOREACH(channel, &c->channels, link)
+                deadline = earlier(deadline, channel->operations->deadline(channel));
+        return deadline;
+}
+
 uint64_t connection_answer_deadline(const sqlipc_connection *c) {
         return c->allow_interactive_authorization ? UINT64_MAX : 0;
 }
@@ -415,7 +333,7 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                 { .fd = c->wake_fd, .events = POLLIN },
                 { .fd = -1 },
         };
-        uint64_t bus_until = UINT64_MAX, channels_until = channel_link_deadline(c);
+        uint64_t bus_until = UINT64_MAX, channels_until = connection_deadline(c);
         int r;
 
         if (c->closed || connection_is_foreign(c))
@@ -451,6 +369,52 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                         return r < 0 ? r : 0;
         }
         return *deadline != UINT64_MAX && now_usec() >= *deadline ? -ETIMEDOUT : 0;
+}
+
+/* ---- Failures ----------------------------------------------------------------------------------------------------- */
+
+int connection_fail(sqlipc_connection *connection, const Error *e) {
+        if (&connection->error != e)
+                connection->error = *e;
+        return e->result;
+}
+
+int connection_fail_errno(sqlipc_connection *connection, int r) {
+        return connection ? error_set_errno(&connection->error, r, NULL) : r;
+}
+
+int connection_fail_send(sqlipc_connection *connection, int r) {
+        if (connection->closed)
+                return connection_check(connection);
+        if (r == -ENOTCONN && connection->bus && !connection_bus_is_open(connection))
+                return error_set_bus_lost(&connection->error, connection->bus);
+        return error_set_send(&connection->error, r);
+}
+
+int connection_fail_wait(sqlipc_connection *connection, int r) {
+        if (r != -ETIMEDOUT)
+                return connection_fail_send(connection, r);
+        return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
+}
+
+_public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
+        int r;
+
+        if (connection_check(connection) < 0)
+                return NULL;
+        if (connection->open_bus)
+                (void) connection_process(connection); /* finds out if the bus was lost since */
+        if (connection->closed || connection_bus_must_tell_loss(connection))
+                r = -ENOTCONN;
+        else
+                r = connection_bus_ensure(connection);
+        if (r >= 0 && !connection_bus_is_open(connection))
+                r = -ENOTCONN;
+        if (r < 0) {
+                (void) connection_fail_send(connection, r);
+                return NULL;
+        }
+        return connection->bus;
 }
 
 _public_ const char *sqlipc_version(void) {

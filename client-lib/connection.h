@@ -22,11 +22,47 @@ typedef enum Descriptors {
         DESCRIPTORS_NONE,
 } Descriptors;
 
-/* The state of an object on which a program waits because of -EAGAIN (a row) or 0 (a statement that is being compiled). */
-typedef struct Waiting {
-        bool waits;            /* the program waits, and was not called back since */
-        bool notify;           /* there is news, so the callback is due */
-} Waiting;
+typedef struct Member Member;
+
+/* The connection's requests to its statements, cursors and channels. */
+typedef struct MemberOperations {
+        /* Cursors, channels: the bus was processed. Does as much as possible without waiting, and frees no member. */
+        void (*advance)(Member *member);
+
+        /* The connection is being closed: ends what is in progress. */
+        void (*close)(Member *member);
+
+        /* Statements: the bus was lost, and another one was opened. */
+        void (*on_bus_lost)(Member *member);
+
+        /* Channels: the time of the next advance(), at the latest; UINT64_MAX: any time. */
+        uint64_t (*deadline)(const Member *member);
+
+        /* Channels: frees it, when nothing else refers to the connection. */
+        void (*free)(Member *member);
+
+        /* Statements, cursors: the object to whose descriptor the program may have been sent to wait; NULL: none. */
+        const void *(*descriptor_owner)(const Member *member);
+
+        /* Statements, cursors: calls the program back. False: it wants no callback. */
+        bool (*call_back)(Member *member);
+} MemberOperations;
+
+/* Does a program wait for the member, because of -EAGAIN (a row) or 0 (a statement that is being compiled)? */
+typedef enum MemberWait {
+        MEMBER_WAITS_NOT, /* or it was called back since */
+        MEMBER_WAITS,
+        MEMBER_HAS_NEWS,  /* the callback is due */
+} MemberWait;
+
+/* Each statement, cursor and channel begins with it. */
+struct Member {
+        TAILQ_ENTRY(Member) link;
+        const MemberOperations *operations;
+        MemberWait wait;
+};
+
+TAILQ_HEAD(MemberList, Member);
 
 struct sqlipc_connection {
         atomic_uint n_ref;         /* the program's, and one for each statement and cursor */
@@ -37,7 +73,7 @@ struct sqlipc_connection {
         bool bus_was_ready;        /* our bus has said Hello: before that, no request is sent */
         bool bus_loss_told;        /* a call has failed since our bus was lost */
         uint64_t bus_generation;   /* counts the buses that were opened after a loss */
-        Descriptors descriptors;   /* connection_descriptors() */
+        Descriptors descriptors;   /* connection_bus_descriptors() */
         bool blocking;
         bool delivering;           /* sqlipc_process() is calling callbacks of the program */
         bool dispatching;          /* connection_process() is processing the bus, which calls handlers */
@@ -50,9 +86,9 @@ struct sqlipc_connection {
         int epoll_fd;              /* for the program's loop; -1 until it asks for one */
         int polled_bus_fd;         /* the bus's descriptor in epoll_fd, -1: none */
         uint32_t polled_bus_events;
-        LIST_HEAD(, sqlipc_statement) statements;
-        TAILQ_HEAD(, sqlipc_cursor) cursors; /* the oldest first */
-        LIST_HEAD(, ChannelLink) channels; /* one for each database that was used */
+        struct MemberList statements;
+        struct MemberList cursors; /* the oldest first */
+        struct MemberList channels; /* one for each database that was used */
         sqlipc_transport transport;
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */
         uint64_t n_turns;          /* of connection_process() */
@@ -66,39 +102,23 @@ struct sqlipc_connection {
  * the connection then has the details. */
 int connection_check(sqlipc_connection *c);
 
-/* Ensures a usable bus: opens another one if ours was lost. Statements of the lost bus must then be compiled again. */
-int connection_ensure_bus(sqlipc_connection *c);
+/* Copies the failure to `connection`. Returns its negative errno. */
+int connection_fail(sqlipc_connection *connection, const Error *e);
 
-/* Functions for open_bus. They return an sd-bus error. */
-int open_system_bus(sd_bus **ret, const char *address);
-int open_user_bus(sd_bus **ret, const char *address);
-int open_address_bus(sd_bus **ret, const char *address);
+/* error_set_errno() in `connection` (NULL: only returns `r`). */
+int connection_fail_errno(sqlipc_connection *connection, int r);
 
-/* True if the path to the bus carries only bytes, no descriptors. */
-bool is_relayed_address(const char *address);
+/* error_set_send() in `connection`. */
+int connection_fail_send(sqlipc_connection *connection, int r);
 
-/* To be called once, when the connection has its bus: finds out from the address if the bus cannot pass descriptors. */
-void connection_look_at_address(sqlipc_connection *c);
-
-/* UNKNOWN only in a blocking call, which must wait until the bus is ready and ask again. */
-Descriptors connection_descriptors(sqlipc_connection *c);
-
-/* True if a relay (ssh) ended before the bus answered, and no call has failed because of that yet. */
-bool connection_must_tell_loss(sqlipc_connection *c);
-
-/* True if a call could not be sent, with `r`, because the bus was lost, and may be sent once more on another bus. */
-bool connection_may_send_again(sqlipc_connection *c, int r);
-
-/* True if the bus connection is still there. */
-bool connection_is_open(sqlipc_connection *c);
-
-/* Creates a call to METHOD of the database object `path`. `destination`: NULL for the owner of the service's name, which
- * is started if need be; else only that daemon instance. */
-int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
-                        const char *method);
+/* Sets a failure of connection_wait(), with a sentence for -ETIMEDOUT. */
+int connection_fail_wait(sqlipc_connection *connection, int r);
 
 /* Processes the messages that came, and advances every waiting cursor as far as possible. 1: something was done. */
 int connection_process(sqlipc_connection *c);
+
+/* When connection_process() must be called at the latest, because of a channel; UINT64_MAX: no need to. */
+uint64_t connection_deadline(const sqlipc_connection *c);
 
 /* The initial `deadline` of a call that waits for the service's answer, for which a user may have to be asked. */
 uint64_t connection_answer_deadline(const sqlipc_connection *c);
@@ -117,25 +137,8 @@ void connection_be_patient(sqlipc_connection *c);
  * fill otherwise. */
 void connection_look_at_bus(sqlipc_connection *c);
 
-/* Updates epoll_fd to the events that the bus waits for. */
-void connection_update_events(sqlipc_connection *c);
-
-/* Lets the next event of `data` wake the program's loop, once, for the run or channel `whose`. Call connection_disarm()
- * before the descriptor is closed. */
-int connection_arm(sqlipc_connection *c, struct pollfd data, const void *whose);
-void connection_disarm(sqlipc_connection *c, int fd);
-
 /* The current count of interrupts. An operation stores it when it begins, and is interrupted when the count has changed. */
 unsigned connection_interrupts(const sqlipc_connection *c);
-
-/* Wakes the program's loop so that it polls our descriptor. */
-void connection_wake(sqlipc_connection *c);
-
-/* More can be done at once: the next wait, of the library or of the program's loop, ends immediately. */
-void connection_come_back(sqlipc_connection *c);
-
-/* For a reply that the program's own loop dispatches: that loop must poll our descriptor, too. */
-void connection_wake_if_idle(sqlipc_connection *c);
 
 /* True if this process was forked after the connection was opened. It shares the descriptors with its parent, and may
  * only close them: any other use would take bytes, events and wake-ups from the parent. */

@@ -2,9 +2,14 @@
 /* Events of a run (cursor-event.h). Library. */
 #include <string.h>
 
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor-event.h"
-#include "client-lib/prepared.h"
+#include "client-lib/cursor.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
+#include "client-lib/prepared-channel.h"
 #include "client-lib/repeat.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -31,7 +36,7 @@ static bool retry_after_error(sqlipc_cursor *c) {
         bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* the bus may have room for it */
 
         if (!c->fetch->source->operations->shared || c->delivered || c->retried || cursor_is_cancelled(c) ||
-            !may_repeat(full ? FATE_NOT_BEGUN : fate_of_frame(number), c->read_only))
+            !repeat_is_allowed(full ? FATE_NOT_BEGUN : repeat_fate_of_frame(number), c->read_only))
                 return false;
         c->retried = true;
         if (c->statement)
@@ -55,7 +60,7 @@ static void on_error_frame(sqlipc_cursor *c) {
         }
         (void) error_set_frame(&c->error, &c->fetch->decoder);
         /* The daemon cancels the runs of a client that has left the bus, so report the lost connection instead. */
-        if (number == ERROR_CANCELLED && !connection_is_open(c->connection))
+        if (number == ERROR_CANCELLED && !connection_bus_is_open(c->connection))
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The connection to the bus was lost, and the run with it.");
         cursor_end(c, CURSOR_END_FAILED);
 }
@@ -76,7 +81,7 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
                                  "is incomplete.");
         else
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The service is gone; the result is incomplete.");
-        error_set_outcome(&c->error, fate_of_stream(c), c->read_only);
+        repeat_set_outcome(&c->error, fate_of_stream(c), c->read_only);
         cursor_end(c, CURSOR_END_LOST);
 }
 
@@ -100,7 +105,7 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
         uint64_t number = source->operations->shared ? 0 : source->number; /* no run has the number 0 */
         int r;
 
-        if (!connection_is_open(c->connection))
+        if (!connection_bus_is_open(c->connection))
                 return -ENOTCONN;
         r = sd_bus_message_new_method_call(c->connection->bus, &m, source->owner, source->path, SQLIPC_DATABASE_INTERFACE,
                                            finalize ? "Finalize" : "Cancel");
@@ -123,7 +128,7 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
 static void on_end_of_file(sqlipc_cursor *c) {
         c->n_values = 0;
         if (c->fetch->source->operations->shared && !c->delivered && !cursor_is_cancelled(c) && c->retries_left > 0 &&
-            may_repeat(fate_of_stream(c), c->read_only)) {
+            repeat_is_allowed(fate_of_stream(c), c->read_only)) {
                 c->retries_left--;
                 cursor_restart(c, !c->needs_channel);
                 return;
@@ -143,10 +148,10 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
         fetch_set_ended(c->fetch);
         if (cursor_is_cancelled(c) && (c->error.number == ERROR_CANCELLED || c->error.number == ERROR_UNKNOWN_RUN))
                 cursor_end(c, CURSOR_END_CANCELLED);
-        else if (c->error.number == ERROR_DAEMON_LOST && connection_is_open(c->connection))
+        else if (c->error.number == ERROR_DAEMON_LOST && connection_bus_is_open(c->connection))
                 fail_lost(c, false);
         else {
-                error_set_outcome(&c->error, fate_of_reply(failure, &c->error), c->read_only);
+                repeat_set_outcome(&c->error, repeat_fate_of_reply(failure, &c->error), c->read_only);
                 cursor_end(c, CURSOR_END_FAILED);
         }
 }
@@ -154,7 +159,7 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
 /* ---- Events ------------------------------------------------------------------------------------------------------- */
 
 static bool may_restart(const sqlipc_cursor *c) {
-        return c && c->state == CURSOR_RUNNING && !c->delivered && may_repeat(FATE_UNKNOWN, c->read_only);
+        return c && c->state == CURSOR_RUNNING && !c->delivered && repeat_is_allowed(FATE_UNKNOWN, c->read_only);
 }
 
 /* In front of the answer to this run is one that the program does not read, and that is too large to be kept. One of the
@@ -172,13 +177,13 @@ static void on_crowded(sqlipc_cursor *c) {
                 (void) error_set_errno(&e, -ENOBUFS,
                                        "The answer comes after one that the program has not read, and is too large to be "
                                        "kept.");
-                error_set_outcome(&e, FATE_UNKNOWN, c->read_only);
+                repeat_set_outcome(&e, FATE_UNKNOWN, c->read_only);
                 cursor_fail(c, &e);
         }
 }
 
 static void on_statement(sqlipc_cursor *c) {
-        int r = prepared_read_description(c->statement);
+        int r = prepared_channel_read_description(c->statement);
 
         if (r < 0)
                 cursor_fail_errno(c, r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the fetch brings to its cursor: rows, the end, errors, the loss of worker or daemon. Library.
+ * The events that a fetch brings to its cursor: rows, the end, errors, the loss of worker or daemon. Library.
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_EVENT_H
 #define SQLIPC_CLIENT_LIB_CURSOR_EVENT_H

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The next row (cursor-next.h). Library. */
+#include "client-lib/block.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor-event.h"
 #include "client-lib/cursor-next.h"
-#include "client-lib/prepared.h"
+#include "client-lib/cursor.h"
+#include "client-lib/fetch.h"
+#include "client-lib/prepared-channel.h"
 
 /* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run to show in its frames that it has started. */
 #define START_TIMEOUT_USEC (USEC_PER_SEC / 10)
@@ -18,7 +21,7 @@ static struct pollfd get_pollfd(const sqlipc_cursor *c) {
                 return fetch_pollfd(c->fetch);
         case CURSOR_WAITING: /* for the end of the previous run, which c->start() reads, or else for a reply */
                 if (s && s->state == STATEMENT_PREPARING)
-                        return prepared_pollfd(s);
+                        return prepared_channel_pollfd(s);
                 if (s && s->state == STATEMENT_READY && c->fetch->state != FETCH_IDLE)
                         return fetch_pollfd(c->fetch);
                 break;
@@ -63,7 +66,7 @@ static int next_event(sqlipc_cursor *c) {
 static int wait_later(sqlipc_cursor *c) {
         int r;
 
-        c->waiting.waits = true;
+        c->member.wait = MEMBER_WAITS;
         r = fetch_wait(c->fetch, get_pollfd(c));
         return r < 0 ? cursor_report(c, connection_fail_errno(c->connection, r)) : -EAGAIN;
 }

@@ -2,10 +2,17 @@
 /* Cursors: their life, and their ends (cursor.h). Library. */
 #include <assert.h>
 
+#include "client-lib/bindings.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transport.h"
+
+static const MemberOperations member_operations;
 
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statement *s, char *path, CursorStart start) {
         sqlipc_cursor *c = connection->spare_cursor ? steal(connection->spare_cursor) : malloc(sizeof *c);
@@ -16,8 +23,9 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 free(path);
                 return -ENOMEM;
         }
-        *c = (sqlipc_cursor) { .connection = sqlipc_connection_ref(connection), .state = CURSOR_WAITING, .start = start,
-                               .statement = s, .retries_left = CHANNEL_RETRIES_MAX, .error = { .sql_offset = -1 },
+        *c = (sqlipc_cursor) { .member.operations = &member_operations, .connection = sqlipc_connection_ref(connection),
+                               .state = CURSOR_WAITING, .start = start, .statement = s,
+                               .retries_left = CHANNEL_RETRIES_MAX, .error = { .sql_offset = -1 },
                                .run_timeout_usec = connection->run_timeout_usec,
                                .n_interrupts = connection_interrupts(connection) };
         atomic_init(&c->cancelled, false);
@@ -29,7 +37,7 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 fetch_init(&c->own, connection, path, link);
                 c->fetch = &c->own;
         }
-        TAILQ_INSERT_TAIL(&connection->cursors, c, link);
+        TAILQ_INSERT_TAIL(&connection->cursors, &c->member, link);
         *ret = c;
         return 0;
 }
@@ -180,10 +188,10 @@ void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         Error e;
 
         (void) error_set_reply(&e, reply);
-        fate = fate_of_reply(reply, &e);
+        fate = repeat_fate_of_reply(reply, &e);
         if (fate == FATE_UNKNOWN && connection->open_bus && !connection->bus_was_ready)
                 fate = FATE_NOT_BEGUN; /* for example, ssh could not reach the host */
-        error_set_outcome(&e, fate, c->read_only);
+        repeat_set_outcome(&e, fate, c->read_only);
         cursor_fail(c, &e);
 }
 
@@ -208,16 +216,47 @@ void cursor_detach(sqlipc_cursor *c) {
         c->n_values = 0;
 }
 
-void cursor_close_connection(sqlipc_cursor *c) {
+int cursor_report(sqlipc_cursor *c, int r) {
+        c->error = c->connection->error;
+        return r;
+}
+
+/* ---- As a member of the connection -------------------------------------------------------------------------------- */
+
+static void advance(Member *member) {
+        cursor_advance((sqlipc_cursor *) member);
+}
+
+/* The cursor fails with -ENOTCONN unless it has ended. The program must still close it. */
+static void on_connection_closed(Member *member) {
+        sqlipc_cursor *c = (sqlipc_cursor *) member;
+
         if (c->state != CURSOR_DONE)
                 cursor_end(c, CURSOR_END_CLOSED);
         c->n_values = 0;
 }
 
-int cursor_report(sqlipc_cursor *c, int r) {
-        c->error = c->connection->error;
-        return r;
+static const void *descriptor_owner(const Member *member) {
+        const sqlipc_cursor *c = (const sqlipc_cursor *) member;
+
+        return c->fetch ? fetch_descriptor_owner(c->fetch) : NULL;
 }
+
+static bool call_back(Member *member) {
+        sqlipc_cursor *c = (sqlipc_cursor *) member;
+
+        if (!c->on_ready)
+                return false;
+        c->on_ready(c, c->on_ready_userdata); /* may free it */
+        return true;
+}
+
+static const MemberOperations member_operations = {
+        .advance = advance,
+        .close = on_connection_closed,
+        .descriptor_owner = descriptor_owner,
+        .call_back = call_back,
+};
 
 /* ---- What programs call ------------------------------------------------------------------------------------------- */
 
@@ -227,7 +266,7 @@ _public_ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *c) {
         if (!c)
                 return NULL;
         connection = c->connection;
-        TAILQ_REMOVE(&connection->cursors, c, link);
+        TAILQ_REMOVE(&connection->cursors, &c->member, link);
         if (c->fetch == &c->own) {
                 if (c->state != CURSOR_DONE)
                         cursor_end(c, CURSOR_END_CLOSED);

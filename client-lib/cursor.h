@@ -23,10 +23,10 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "client-lib/bindings.h"
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
-#include "client-lib/parameter.h"
 #include "client-lib/transport.h"
 
 typedef enum CursorState {
@@ -52,8 +52,8 @@ typedef enum CursorEnd {
 typedef void (*CursorStart)(sqlipc_cursor *c);
 
 struct sqlipc_cursor {
+        Member member;
         sqlipc_connection *connection; /* a reference */
-        TAILQ_ENTRY(sqlipc_cursor) link;
         CursorState state;
         CursorStart start;
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
@@ -74,7 +74,6 @@ struct sqlipc_cursor {
         unsigned n_interrupts;       /* of the connection, when the cursor began */
         uint64_t run_timeout_usec;   /* limit of the service; UINT64_MAX: only its own */
         unsigned n_values;           /* of the current row */
-        Waiting waiting;
         sqlipc_cursor_callback on_ready; /* NULL: none */
         void *on_ready_userdata;
         EndCounters totals;
@@ -126,10 +125,6 @@ void cursor_note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec);
 /* Separates the cursor from its statement, which lives on: ends the cursor's run. The cursor returns -ESTALE from now on
  * if the run had not ended. */
 void cursor_detach(sqlipc_cursor *c);
-
-/* For a connection that is being closed: the cursor fails with -ENOTCONN unless it has ended. The program must still
- * close it. */
-void cursor_close_connection(sqlipc_cursor *c);
 
 /* For the result `r` of a call that failed, and did not end the run: copies the details from the connection to the cursor.
  * Returns `r`. */

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/dictionary.h"
+#include "client-lib/error.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 static void on_list_reply(sd_bus_message *reply, void *userdata) {
@@ -19,7 +21,7 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         Call *call;
         int r;
 
-        r = connection_ensure_bus(c);
+        r = connection_bus_ensure(c);
         if (r < 0)
                 return connection_fail_send(c, r);
         r = sd_bus_message_new_method_call(c->bus, &m, SQLIPC_BUS_NAME, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE,

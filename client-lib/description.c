@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Columns and parameters as Prepare and Query describe them. Library. */
+/* Descriptions of statements (description.h). Library. */
 #include <string.h>
 
 #include "client-lib/call.h"
+#include "client-lib/description.h"
 #include "client-lib/dictionary.h"
-#include "client-lib/prepared.h"
+#include "client-lib/parameter.h"
 
 void description_done(Description *d) {
         for (unsigned i = 0; i < d->n_columns; i++) {

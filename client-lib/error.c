@@ -10,10 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client-lib/connection.h"
-#include "client-lib/cursor.h"
+#include "client-lib/bus-open.h"
 #include "client-lib/error.h"
-#include "client-lib/prepared.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 /* The numbers in sqlipc.h must equal those in the table that daemon and library share. */
@@ -122,11 +120,10 @@ int error_set_errno(Error *e, int r, const char *format, ...) {
         return r;
 }
 
-/* For the error that sd-bus itself returns for calls in progress when the connection closes. */
-static int set_bus_lost(Error *e, sd_bus *bus) {
+int error_set_bus_lost(Error *e, sd_bus *bus) {
         const char *address;
 
-        if (sd_bus_get_address(bus, &address) >= 0 && is_relayed_address(address))
+        if (sd_bus_get_address(bus, &address) >= 0 && bus_open_is_relayed(address))
                 return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus was lost, or never came about: what leads "
                                  "there (ssh, as a rule) ended, and may have said why on standard error.");
         return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus was lost.");
@@ -139,7 +136,7 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
         if (!error)
                 return error_set_errno(e, -EBADMSG, "The service sent a reply that its interface does not describe.");
         if (strcmp(error->name, SD_BUS_ERROR_NO_REPLY) == 0 && sd_bus_is_open(sd_bus_message_get_bus(reply)) <= 0)
-                return set_bus_lost(e, sd_bus_message_get_bus(reply));
+                return error_set_bus_lost(e, sd_bus_message_get_bus(reply));
 
         set_row(e, row_by_name(error->name));
         (void) snprintf(e->name, sizeof e->name, "%s", error->name);
@@ -171,16 +168,6 @@ int error_set_frame(Error *e, const PageDecoder *d) {
         return e->result;
 }
 
-int connection_fail(sqlipc_connection *connection, const Error *e) {
-        if (&connection->error != e)
-                connection->error = *e;
-        return e->result;
-}
-
-int connection_fail_errno(sqlipc_connection *connection, int r) {
-        return connection ? error_set_errno(&connection->error, r, NULL) : r;
-}
-
 int error_set_send(Error *e, int r) {
         switch (r) {
         case -ENOTCONN:
@@ -197,69 +184,7 @@ int error_set_send(Error *e, int r) {
         }
 }
 
-int connection_fail_send(sqlipc_connection *connection, int r) {
-        if (connection->closed)
-                return connection_check(connection);
-        if (r == -ENOTCONN && connection->bus && !connection_is_open(connection))
-                return set_bus_lost(&connection->error, connection->bus);
-        return error_set_send(&connection->error, r);
-}
-
 int error_set_no_descriptors(Error *e) {
         return error_set(e, ERROR_NO_DESCRIPTORS, "This bus connection passes no descriptors, as over ssh, and so there are "
                          "no prepared statements, pipes and channels: query with SQLIPC_TRANSPORT_AUTO or _DBUS.");
 }
-
-int connection_fail_wait(sqlipc_connection *connection, int r) {
-        if (r != -ETIMEDOUT)
-                return connection_fail_send(connection, r);
-        return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
-}
-
-/* ---- What programs read ------------------------------------------------------------------------------------------- */
-
-static const Error *error_of_connection(const sqlipc_connection *c) {
-        static const Error none = { .sql_offset = -1 };
-
-        return c ? &c->error : &none;
-}
-
-static const Error *error_of_statement(const sqlipc_statement *s) {
-        return s ? &s->reported : error_of_connection(NULL);
-}
-
-static const Error *error_of_cursor(const sqlipc_cursor *c) {
-        return c ? &c->error : error_of_connection(NULL);
-}
-
-/* Defines the functions that return a failure's details, for one kind of object. */
-#define DEFINE_ERROR_FUNCTIONS(prefix, kind)                                                                          \
-        _public_ sqlipc_error prefix##_error_code(const sqlipc_##kind *kind) {                                        \
-                return (sqlipc_error) error_of_##kind(kind)->number;                                                  \
-        }                                                                                                             \
-                                                                                                                      \
-        _public_ const char *prefix##_error_name(const sqlipc_##kind *kind) {                                         \
-                const Error *e = error_of_##kind(kind);                                                               \
-                                                                                                                      \
-                return e->name[0] ? e->name : NULL;                                                                   \
-        }                                                                                                             \
-                                                                                                                      \
-        _public_ const char *prefix##_error_message(const sqlipc_##kind *kind) {                                      \
-                return error_of_##kind(kind)->message;                                                                \
-        }                                                                                                             \
-                                                                                                                      \
-        _public_ int prefix##_error_sqlite_code(const sqlipc_##kind *kind) {                                          \
-                return error_of_##kind(kind)->extended_code & 0xFF;                                                   \
-        }                                                                                                             \
-                                                                                                                      \
-        _public_ int prefix##_error_sqlite_extended_code(const sqlipc_##kind *kind) {                                 \
-                return error_of_##kind(kind)->extended_code;                                                          \
-        }                                                                                                             \
-                                                                                                                      \
-        _public_ int prefix##_error_sql_offset(const sqlipc_##kind *kind) {                                           \
-                return error_of_##kind(kind)->sql_offset;                                                             \
-        }
-
-DEFINE_ERROR_FUNCTIONS(sqlipc, connection)
-DEFINE_ERROR_FUNCTIONS(sqlipc_statement, statement)
-DEFINE_ERROR_FUNCTIONS(sqlipc_cursor, cursor)

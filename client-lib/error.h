@@ -32,24 +32,17 @@ int error_set_errno(Error *e, int r, const char *format, ...) __attribute__((for
 /* Sets the failure in the error `reply`, of the service or the bus. Returns its negative errno. */
 int error_set_reply(Error *e, sd_bus_message *reply);
 
+/* Sets the failure of the calls that were in progress when the bus connection closed. Returns its negative errno. */
+int error_set_bus_lost(Error *e, sd_bus *bus);
+
 /* Sets the failure in the decoder's ERROR frame. Returns its negative errno. */
 int error_set_frame(Error *e, const PageDecoder *d);
-
-/* Copies the failure to `connection`. Returns its negative errno. */
-int connection_fail(sqlipc_connection *connection, const Error *e);
-
-/* error_set_errno() in `connection` (NULL: only returns `r`). */
-int connection_fail_errno(sqlipc_connection *connection, int r);
 
 /* Sets the failure of a call that could not be built or sent: DAEMON_LOST for a lost bus, LIMITS_EXCEEDED for a call that
  * is too large. */
 int error_set_send(Error *e, int r);
-int connection_fail_send(sqlipc_connection *connection, int r);
 
 /* Sets the failure of a request that needs a descriptor, on a bus that passes none. */
 int error_set_no_descriptors(Error *e);
-
-/* Sets a failure of connection_wait(), with a sentence for -ETIMEDOUT. */
-int connection_fail_wait(sqlipc_connection *connection, int r);
 
 #endif

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The interface for a program with an event loop of its own: one epoll descriptor, a timeout and callbacks. Library.
- *
- * The epoll set contains the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and
- * each pipe or channel that a cursor found empty (one-shot, so that a cursor that is not read wakes the program no more than
- * once).
- */
+/* Event loops (event-loop.h). Library. */
 #include <poll.h>
 #include <sys/epoll.h>
 
-#include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
-#include "client-lib/cursor.h"
-#include "client-lib/prepared.h"
+#include "client-lib/event-loop.h"
 
 enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run or channel that waits */
 
@@ -30,7 +22,7 @@ static int set_fd(int epoll_fd, int fd, struct epoll_event *event) {
         return -errno;
 }
 
-void connection_update_events(sqlipc_connection *c) {
+void event_loop_update(sqlipc_connection *c) {
         struct epoll_event event = { .data.u64 = TAG_BUS };
         int fd, events;
 
@@ -53,7 +45,7 @@ void connection_update_events(sqlipc_connection *c) {
         c->polled_bus_events = event.events;
 }
 
-int connection_arm(sqlipc_connection *c, struct pollfd data, const void *whose) {
+int event_loop_arm(sqlipc_connection *c, struct pollfd data, const void *whose) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uintptr_t) whose };
 
         if (data.events & POLLOUT)
@@ -61,26 +53,26 @@ int connection_arm(sqlipc_connection *c, struct pollfd data, const void *whose) 
         return c->epoll_fd < 0 || connection_is_foreign(c) ? 0 : set_fd(c->epoll_fd, data.fd, &event);
 }
 
-void connection_disarm(sqlipc_connection *c, int fd) {
+void event_loop_disarm(sqlipc_connection *c, int fd) {
         if (c->epoll_fd >= 0 && !connection_is_foreign(c))
                 (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void connection_wake(sqlipc_connection *c) {
+void event_loop_wake(sqlipc_connection *c) {
         if (c->epoll_fd >= 0 && !connection_is_foreign(c))
-                connection_come_back(c);
+                event_loop_come_back(c);
 }
 
-void connection_come_back(sqlipc_connection *c) {
+void event_loop_come_back(sqlipc_connection *c) {
         uint64_t one = 1;
 
         if (write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: wake_fd is readable in any case */
 }
 
-void connection_wake_if_idle(sqlipc_connection *c) {
+void event_loop_wake_if_idle(sqlipc_connection *c) {
         if (!c->dispatching && !connection_is_foreign(c))
-                connection_come_back(c);
+                event_loop_come_back(c);
 }
 
 static int ensure_epoll(sqlipc_connection *c) {
@@ -101,7 +93,7 @@ static int ensure_epoll(sqlipc_connection *c) {
                 return r;
         }
         c->epoll_fd = fd;
-        connection_update_events(c);
+        event_loop_update(c);
         return 0;
 }
 
@@ -128,7 +120,7 @@ _public_ int sqlipc_get_fd(sqlipc_connection *connection) {
         r = ensure_epoll(connection);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        connection_update_events(connection);
+        event_loop_update(connection);
         return connection->epoll_fd;
 }
 
@@ -137,7 +129,7 @@ _public_ int sqlipc_get_events(sqlipc_connection *connection) {
 
         if (r < 0)
                 return r;
-        connection_update_events(connection);
+        event_loop_update(connection);
         return POLLIN;
 }
 
@@ -149,12 +141,12 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
                 return r;
         if (!ret_usec)
                 return connection_fail_errno(connection, -EINVAL);
-        connection_update_events(connection);
+        event_loop_update(connection);
         *ret_usec = UINT64_MAX;
         r = sd_bus_get_timeout(connection->bus, ret_usec);
         if (r < 0 && r != -ENOTCONN) /* the bus is closed: nothing more comes */
                 return connection_fail_errno(connection, r);
-        channels_until = channel_link_deadline(connection);
+        channels_until = connection_deadline(connection);
         if (channels_until < *ret_usec)
                 *ret_usec = channels_until;
         return 0;
@@ -162,48 +154,38 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
 
 /* ---- Calling back ------------------------------------------------------------------------------------------------- */
 
-static void note(Waiting *waiting, const Fetch *fetch, const void *source) {
-        if (waiting->waits && (!source || (fetch && fetch_descriptor_owner(fetch) == source)))
-                waiting->notify = true;
+static void note(struct MemberList *members, const void *owner) {
+        Member *member;
+
+        TAILQ_FOREACH(member, members, link)
+                if (member->wait == MEMBER_WAITS && (!owner || member->operations->descriptor_owner(member) == owner))
+                        member->wait = MEMBER_HAS_NEWS;
 }
 
-/* Marks the objects that wait for the run or channel at the address `source`, which may have been freed. NULL: something
- * came from the bus, which any of them may wait for. */
-static void note_news(sqlipc_connection *c, const void *source) {
-        sqlipc_statement *statement;
-        sqlipc_cursor *cursor;
-
-        TAILQ_FOREACH(cursor, &c->cursors, link)
-                note(&cursor->waiting, cursor->fetch, source);
-        LIST_FOREACH(statement, &c->statements, link)
-                note(&statement->waiting, &statement->fetch, source);
+/* Marks the objects that wait for the descriptor of `owner`, which may have been freed. NULL: something came from the bus,
+ * which any of them may wait for. */
+static void note_news(sqlipc_connection *c, const void *owner) {
+        note(&c->cursors, owner);
+        note(&c->statements, owner);
 }
 
-/* Takes the mark. An object that is called back no longer waits, until the program asks it again. */
-static bool take_notice(Waiting *waiting) {
-        bool notify = waiting->notify;
+/* An object that is called back no longer waits, until the program asks it again. */
+static bool call_back_one(struct MemberList *members) {
+        Member *member;
 
-        if (notify)
-                *waiting = (Waiting) { .waits = false };
-        return notify;
+        TAILQ_FOREACH(member, members, link) {
+                if (member->wait != MEMBER_HAS_NEWS)
+                        continue;
+                member->wait = MEMBER_WAITS_NOT;
+                if (member->operations->call_back(member))
+                        return true;
+        }
+        return false;
 }
 
 /* Calls one callback. False: there is none. A callback may free any object, so each search starts from the beginning. */
 static bool call_back(sqlipc_connection *c) {
-        sqlipc_statement *statement;
-        sqlipc_cursor *cursor;
-
-        LIST_FOREACH(statement, &c->statements, link)
-                if (take_notice(&statement->waiting) && statement->on_ready) {
-                        statement->on_ready(statement, statement->on_ready_userdata);
-                        return true;
-                }
-        TAILQ_FOREACH(cursor, &c->cursors, link)
-                if (take_notice(&cursor->waiting) && cursor->on_ready) {
-                        cursor->on_ready(cursor, cursor->on_ready_userdata);
-                        return true;
-                }
-        return false;
+        return call_back_one(&c->statements) || call_back_one(&c->cursors);
 }
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */

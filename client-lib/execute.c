@@ -3,12 +3,22 @@
  * Executing a statement: sqlipc_execute() (sqlipc.h), and the request for a run, over the bus or a channel (transport.h).
  * Library.
  */
+#include "client-lib/bindings.h"
+#include "client-lib/call.h"
+#include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor-next.h"
+#include "client-lib/cursor.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
 #include "client-lib/open-rows.h"
 #include "client-lib/parameter-row.h"
+#include "client-lib/parameter.h"
+#include "client-lib/prepared-channel.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transport.h"
 
 /* Prepares the statement again for a Fetch that was refused, or whose worker was lost. */
 static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
@@ -16,9 +26,9 @@ static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         Error e;
 
         (void) error_set_reply(&e, reply);
-        fate = fate_of_reply(reply, &e);
+        fate = repeat_fate_of_reply(reply, &e);
         /* if the run killed the service, it might do so again */
-        if (fate != FATE_UNKNOWN && may_repeat(fate, c->read_only) && !c->retried) {
+        if (fate != FATE_UNKNOWN && repeat_is_allowed(fate, c->read_only) && !c->retried) {
                 c->retried = true;
                 c->fetch->cursor = NULL;
                 cursor_set_state(c, CURSOR_WAITING);
@@ -56,7 +66,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_new_call(s->connection, &m, s->fetch.source->owner, s->fetch.path, "Fetch");
+        r = connection_bus_new_call(s->connection, &m, s->fetch.source->owner, s->fetch.path, "Fetch");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "t", s->number);
@@ -108,7 +118,7 @@ static void send_fetch(sqlipc_cursor *c) {
         if (r >= 0) {
                 fetch_begin(&s->fetch, c, call, 0);
                 cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
-        } else if (connection_may_send_again(c->connection, r) && !c->retried) {
+        } else if (connection_bus_may_send_again(c->connection, r) && !c->retried) {
                 c->retried = true;
                 s->number = 0;
                 prepared_lose(s);
@@ -143,7 +153,7 @@ static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         int r;
 
         if (!prepared_is_on_channel(s)) {
-                r = prepared_send_prepare(s);
+                r = prepared_channel_send(s);
                 if (r < 0)
                         return r;
         }
@@ -225,7 +235,7 @@ static void start_described(sqlipc_cursor *c) {
 }
 
 static void start_undescribed(sqlipc_cursor *c) {
-        int r = c->attempt == ATTEMPT_BUS ? prepared_prepare(c->statement) : prepared_prepare_anywhere(c->statement);
+        int r = c->attempt == ATTEMPT_BUS ? prepared_prepare(c->statement) : prepared_channel_start(c->statement);
 
         if (r < 0)
                 cursor_fail_send(c, r);
@@ -235,7 +245,7 @@ static void start_undescribed(sqlipc_cursor *c) {
 static void start(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
-        prepared_advance(s);
+        prepared_channel_advance(s);
         if (s->state == STATEMENT_FAILED)
                 cursor_fail(c, &s->error);
         else if (s->state != STATEMENT_PREPARING && s->described)

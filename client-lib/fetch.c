@@ -2,8 +2,16 @@
 /* Reading of runs (fetch.h). Library. */
 #include <assert.h>
 
+#include "client-lib/block.h"
+#include "client-lib/buffer.h"
 #include "client-lib/connection.h"
+#include "client-lib/event-loop.h"
 #include "client-lib/fetch.h"
+#include "client-lib/row-memory.h"
+#include "client-lib/source-channel.h"
+#include "client-lib/source-pipe.h"
+#include "client-lib/source-rows.h"
+#include "client-lib/source.h"
 
 /* A call returns after this many reads even if more could be read. Otherwise a service that sends forever, but never a
  * row, could keep its client from its deadline or its loop. */
@@ -181,7 +189,7 @@ static int next_within(Fetch *fetch, unsigned *reads_left) {
                 if (r != PAGE_MORE)
                         return r;
                 if (*reads_left == 0) {
-                        connection_come_back(fetch->connection);
+                        event_loop_come_back(fetch->connection);
                         return -EAGAIN;
                 }
                 --*reads_left;
@@ -229,7 +237,7 @@ int fetch_drain(Fetch *fetch) {
 
 int fetch_wait(Fetch *fetch, struct pollfd data) {
         fetch->source->waits_since = fetch->connection->n_turns;
-        return data.fd < 0 ? 0 : connection_arm(fetch->connection, data, fetch_descriptor_owner(fetch));
+        return data.fd < 0 ? 0 : event_loop_arm(fetch->connection, data, fetch_descriptor_owner(fetch));
 }
 
 const void *fetch_descriptor_owner(const Fetch *fetch) {

@@ -77,7 +77,7 @@ void fetch_set_number(Fetch *fetch, uint64_t number);
 /* The run ended without END or ERROR, or never began: nothing more is read of it. */
 void fetch_set_ended(Fetch *fetch);
 
-/* Forgets what is in progress, and closes the source. What was read stays in the decoder. */
+/* Forgets what is in progress, and closes the source. The decoder keeps the rows and columns that were read. */
 void fetch_stop(Fetch *fetch);
 
 /* The same, and forgets what was read. The source is the pipe, which is closed. */
@@ -106,7 +106,7 @@ void fetch_cancel(Fetch *fetch);
 /* Arranges that the program's loop wakes, once, when `data` has news, which is the fetch's descriptor or none. */
 int fetch_wait(Fetch *fetch, struct pollfd data);
 
-/* The object to which the descriptor belongs: the fetch, or what other fetches wait for, too. */
+/* The object to which the descriptor belongs: the fetch, or an object that other fetches share. */
 const void *fetch_descriptor_owner(const Fetch *fetch);
 
 /* The descriptor to wait for; fd -1 if only the bus can bring news. */

@@ -2,10 +2,16 @@
 /* OpenRows (open-rows.h). Library. */
 #include <string.h>
 
-#include "client-lib/connection.h"
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
+#include "client-lib/cursor.h"
 #include "client-lib/dictionary.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
 #include "client-lib/open-rows.h"
 #include "client-lib/query-call.h"
+#include "client-lib/source-rows.h"
+#include "client-lib/source.h"
 
 static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
         if (strcmp(key, "readonly") != 0 || strcmp(type, "b") != 0)
@@ -78,7 +84,7 @@ int open_rows(sqlipc_cursor *c, const char *sql, const Parameter *parameters, si
 
         fetch_use_rows(c->fetch);
         r = send_call(c, sql, parameters, n_parameters, n_positional_min);
-        if (connection_may_send_again(c->connection, r))
+        if (connection_bus_may_send_again(c->connection, r))
                 r = send_call(c, sql, parameters, n_parameters, n_positional_min);
         return r;
 }

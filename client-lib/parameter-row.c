@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parameters as one row in the page format (parameter-row.h). Library. */
 #include "client-lib/parameter-row.h"
+#include "client-lib/parameter.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 _Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");

@@ -8,7 +8,7 @@
 #include "client-lib/pipe-read.h"
 #include "client-lib/util.h"
 
-int pipe_copy(int fd) {
+int pipe_read_copy(int fd) {
         struct stat st;
         int copy, flags;
 

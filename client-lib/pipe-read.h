@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 /* Duplicates `fd`, which is borrowed, if it is the read end of a pipe; else returns -EBADMSG. The caller closes the copy. */
-int pipe_copy(int fd);
+int pipe_read_copy(int fd);
 
 /* Reads like read(), without waiting. 0: end-of-file; -EAGAIN: the pipe is empty. */
 ssize_t pipe_read(int fd, uint8_t *room, size_t size);

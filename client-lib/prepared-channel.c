@@ -2,10 +2,17 @@
 /* Statements that are compiled on a channel (prepared.h). Library. */
 #include <string.h>
 
+#include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/description.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
+#include "client-lib/prepared-channel.h"
 #include "client-lib/prepared.h"
+#include "client-lib/transport.h"
 
-int prepared_send_prepare(sqlipc_statement *s) {
+int prepared_channel_send(sqlipc_statement *s) {
         ChannelLink *ch = s->fetch.link;
         size_t size = strlen(s->sql);
         uint8_t *payload = channel_link_request(ch, &s->fetch.channel.reader, REQUEST_PREPARE, size, &s->channel_number);
@@ -19,7 +26,7 @@ int prepared_send_prepare(sqlipc_statement *s) {
         return 0;
 }
 
-int prepared_read_description(sqlipc_statement *s) {
+int prepared_channel_read_description(sqlipc_statement *s) {
         Description description;
         int r;
 
@@ -56,7 +63,7 @@ static int choose(sqlipc_statement *s) {
         case WAY_BUS:
                 return prepared_prepare(s);
         case WAY_ROWS: /* Prepare replies with a pipe, so it needs a bus that passes descriptors */
-                if (connection_descriptors(s->connection) == DESCRIPTORS_PASS)
+                if (connection_bus_descriptors(s->connection) == DESCRIPTORS_PASS)
                         return prepared_prepare(s);
                 s->state = STATEMENT_FAILED;
                 (void) error_set_no_descriptors(&s->error);
@@ -64,7 +71,7 @@ static int choose(sqlipc_statement *s) {
         case WAY_CHANNEL:
                 fetch_use_channel(&s->fetch);
                 s->state = STATEMENT_PREPARING;
-                return prepared_send_prepare(s);
+                return prepared_channel_send(s);
         case WAY_WAIT:
                 s->state = STATEMENT_PREPARING;
                 return 0;
@@ -76,7 +83,7 @@ static int choose(sqlipc_statement *s) {
         return -EINVAL;
 }
 
-int prepared_prepare_anywhere(sqlipc_statement *s) {
+int prepared_channel_start(sqlipc_statement *s) {
         s->attempt = ATTEMPT_ANY;
         s->retries_left = CHANNEL_RETRIES_MAX;
         s->n_interrupts = connection_interrupts(s->connection);
@@ -106,7 +113,7 @@ static void on_error_frame(sqlipc_statement *s) {
                 fall_back(s);
 }
 
-void prepared_advance(sqlipc_statement *s) {
+void prepared_channel_advance(sqlipc_statement *s) {
         int r;
 
         if (s->state == STATEMENT_PREPARING && s->n_interrupts != connection_interrupts(s->connection))
@@ -125,7 +132,7 @@ void prepared_advance(sqlipc_statement *s) {
         case -EAGAIN:
                 return;
         case PAGE_STATEMENT:
-                r = prepared_read_description(s);
+                r = prepared_channel_read_description(s);
                 if (r < 0)
                         fail(s, r);
                 else
@@ -145,6 +152,6 @@ void prepared_advance(sqlipc_statement *s) {
         }
 }
 
-struct pollfd prepared_pollfd(const sqlipc_statement *s) {
+struct pollfd prepared_channel_pollfd(const sqlipc_statement *s) {
         return s->state == STATEMENT_PREPARING && s->channel_number > 0 ? fetch_pollfd(&s->fetch) : CONNECTION_NO_DATA;
 }

@@ -2,26 +2,19 @@
 /* Statements (prepared.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
 #include <string.h>
 
+#include "client-lib/bindings.h"
+#include "client-lib/call.h"
+#include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
+#include "client-lib/description.h"
+#include "client-lib/error.h"
+#include "client-lib/event-loop.h"
+#include "client-lib/fetch.h"
+#include "client-lib/prepared-channel.h"
 #include "client-lib/prepared.h"
 #include "dbus-interfaces/sqlipc-names.h"
-
-int database_path(const char *database, char **ret) {
-        return sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, ret);
-}
-
-int check_sql(Error *e, const char *sql) {
-        size_t bad;
-        int r;
-
-        if (parameter_is_bus_string(sql, strlen(sql), &bad))
-                return 0;
-        r = error_set(e, ERROR_SQL, "The SQL holds bytes that are not UTF-8, or a noncharacter, at byte %zu: bind such "
-                      "a value to a parameter.", bad);
-        e->sql_offset = bad > INT32_MAX ? -1 : (int) bad;
-        return r;
-}
 
 static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -77,7 +70,7 @@ void prepared_leave_bus(sqlipc_statement *s) {
         fetch_stop(&s->fetch);
         if (s->number) {
                 call_notify(s->connection->bus, s->fetch.pipe.source.owner, s->fetch.path, "Finalize", s->number);
-                connection_update_events(s->connection);
+                event_loop_update(s->connection);
         }
         s->number = 0;
 }
@@ -100,7 +93,7 @@ static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
+        r = connection_bus_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", s->sql);
@@ -118,12 +111,12 @@ int prepared_prepare(sqlipc_statement *s) {
         release(s);
         s->state = STATEMENT_LOST;
         s->n_interrupts = connection_interrupts(s->connection);
-        r = connection_ensure_bus(s->connection);
+        r = connection_bus_ensure(s->connection);
         if (r < 0)
                 return r;
         r = send_prepare(s);
-        if (connection_may_send_again(s->connection, r)) {
-                r = connection_ensure_bus(s->connection);
+        if (connection_bus_may_send_again(s->connection, r)) {
+                r = connection_bus_ensure(s->connection);
                 if (r < 0)
                         return r;
                 r = send_prepare(s);
@@ -148,21 +141,46 @@ void prepared_lose(sqlipc_statement *s) {
                 s->state = STATEMENT_LOST;
 }
 
-void prepared_close_connection(sqlipc_statement *s) {
+/* ---- As a member of the connection -------------------------------------------------------------------------------- */
+
+/* Gives back what the service holds for the statement, which fails with -ENOTCONN from now on. */
+static void on_connection_closed(Member *member) {
+        sqlipc_statement *s = (sqlipc_statement *) member;
+
         release(s);
         s->state = STATEMENT_FAILED;
         (void) error_set_errno(&s->error, -ENOTCONN, "The connection was closed.");
 }
 
-void prepared_on_bus_lost(sqlipc_connection *c) {
-        sqlipc_statement *s;
+static void on_bus_lost(Member *member) {
+        sqlipc_statement *s = (sqlipc_statement *) member;
 
-        LIST_FOREACH(s, &c->statements, link) {
-                if (s->state == STATEMENT_READY && s->number > 0)
-                        s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
-                s->number = 0;
-        }
+        if (s->state == STATEMENT_READY && s->number > 0)
+                s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
+        s->number = 0;
 }
+
+static const void *descriptor_owner(const Member *member) {
+        return fetch_descriptor_owner(&((const sqlipc_statement *) member)->fetch);
+}
+
+static bool call_back(Member *member) {
+        sqlipc_statement *s = (sqlipc_statement *) member;
+
+        if (!s->on_ready)
+                return false;
+        s->on_ready(s, s->on_ready_userdata); /* may free it */
+        return true;
+}
+
+static const MemberOperations member_operations = {
+        .close = on_connection_closed,
+        .on_bus_lost = on_bus_lost,
+        .descriptor_owner = descriptor_owner,
+        .call_back = call_back,
+};
+
+/* ---- What programs call ------------------------------------------------------------------------------------------- */
 
 static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const char *database, const char *sql) {
         _cleanup_free_ char *path = NULL, *copy = strdup(sql);
@@ -170,7 +188,7 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
         ChannelLink *channel;
         int r;
 
-        r = database_path(database, &path);
+        r = call_database_path(database, &path);
         if (r < 0)
                 return r;
         channel = channel_link_get(c, path);
@@ -179,10 +197,10 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
                 free(s);
                 return -ENOMEM;
         }
-        *s = (sqlipc_statement) { .connection = sqlipc_connection_ref(c), .state = STATEMENT_LOST, .sql = steal(copy),
-                                   .reported = { .sql_offset = -1 } };
+        *s = (sqlipc_statement) { .member.operations = &member_operations, .connection = sqlipc_connection_ref(c),
+                                  .state = STATEMENT_LOST, .sql = steal(copy), .reported = { .sql_offset = -1 } };
         fetch_init(&s->fetch, c, steal(path), channel);
-        LIST_INSERT_HEAD(&c->statements, s, link);
+        TAILQ_INSERT_HEAD(&c->statements, &s->member, link);
         *ret = s;
         return 0;
 }
@@ -194,11 +212,11 @@ static int wait_ready(sqlipc_statement *s) {
 
         for (;;) {
                 connection_be_patient(s->connection);
-                prepared_advance(s);
+                prepared_channel_advance(s);
                 connection_look_at_bus(s->connection);
                 if (s->state != STATEMENT_PREPARING)
                         break;
-                r = connection_wait(s->connection, prepared_pollfd(s), &deadline);
+                r = connection_wait(s->connection, prepared_channel_pollfd(s), &deadline);
                 if (r < 0)
                         return connection_fail_wait(s->connection, r);
         }
@@ -215,13 +233,13 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
         r = connection_check(connection);
         if (r < 0)
                 return r;
-        r = check_sql(&connection->error, sql);
+        r = call_check_sql(&connection->error, sql);
         if (r < 0)
                 return r;
         r = statement_new(&s, connection, database, sql);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        r = prepared_prepare_anywhere(s);
+        r = prepared_channel_start(s);
         if (r < 0)
                 return connection_fail_send(connection, r);
         if (connection->blocking) {
@@ -242,7 +260,7 @@ _public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {
         if (s->cursor)
                 cursor_detach(s->cursor);
         release(s);
-        LIST_REMOVE(s, link);
+        TAILQ_REMOVE(&connection->statements, &s->member, link);
         fetch_done(&s->fetch);
         description_done(&s->description);
         (void) bindings_unref(s->bindings);
@@ -266,8 +284,8 @@ int prepared_report(sqlipc_statement *s, int r) {
 static int statement_wait(sqlipc_statement *s) {
         int r;
 
-        s->waiting.waits = true;
-        r = fetch_wait(&s->fetch, prepared_pollfd(s));
+        s->member.wait = MEMBER_WAITS;
+        r = fetch_wait(&s->fetch, prepared_channel_pollfd(s));
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
 
@@ -275,7 +293,7 @@ _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
         if (!s)
                 return -EINVAL;
         s->connection->patient = false;
-        prepared_advance(s);
+        prepared_channel_advance(s);
         switch (s->state) {
         case STATEMENT_PREPARING:
                 return prepared_report(s, statement_wait(s));

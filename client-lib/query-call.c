@@ -2,7 +2,9 @@
 /* Query and OpenRows (query-call.h). Library. */
 #include <string.h>
 
-#include "client-lib/connection.h"
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
+#include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
 
 /* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
@@ -18,10 +20,10 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_ensure_bus(c->connection);
+        r = connection_bus_ensure(c->connection);
         if (r < 0)
                 return r;
-        r = connection_new_call(c->connection, &m, NULL, c->fetch->path, method);
+        r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, method);
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", sql);

@@ -3,12 +3,20 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "client-lib/call.h"
+#include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor-next.h"
+#include "client-lib/cursor.h"
+#include "client-lib/description.h"
+#include "client-lib/error.h"
+#include "client-lib/fetch.h"
 #include "client-lib/open-rows.h"
 #include "client-lib/parameter-row.h"
-#include "client-lib/prepared.h"
+#include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
+#include "client-lib/transport.h"
 
 static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -73,7 +81,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
         if (way == WAY_ROWS)
                 return open_rows(c, sql, parameters, n_parameters, 0);
         r = send_query(c, sql, parameters, n_parameters);
-        if (connection_may_send_again(c->connection, r))
+        if (connection_bus_may_send_again(c->connection, r))
                 r = send_query(c, sql, parameters, n_parameters);
         return r;
 }
@@ -192,10 +200,10 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         r = connection_check(connection);
         if (r < 0)
                 return r;
-        r = check_sql(&connection->error, sql);
+        r = call_check_sql(&connection->error, sql);
         if (r < 0)
                 return r;
-        r = database_path(database, &path);
+        r = call_database_path(database, &path);
         if (r < 0)
                 return connection_fail_errno(connection, r);
         r = cursor_new(&c, connection, NULL, path, start);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client-lib/error.h"
 #include "client-lib/repeat.h"
 
 /* True if the bus driver refused the call, because the instance of the service gave up its name. The service itself never
@@ -17,7 +18,7 @@ static bool is_refused_by_bus(sd_bus_message *reply, const Error *e) {
                (e->number == ERROR_ACCESS_DENIED && sender && strcmp(sender, "org.freedesktop.DBus") == 0);
 }
 
-Fate fate_of_reply(sd_bus_message *reply, const Error *e) {
+Fate repeat_fate_of_reply(sd_bus_message *reply, const Error *e) {
         switch (e->number) {
         case ERROR_UNKNOWN_STATEMENT:
         case ERROR_PIPE_CLOSED:
@@ -32,11 +33,11 @@ Fate fate_of_reply(sd_bus_message *reply, const Error *e) {
         }
 }
 
-Fate fate_of_frame(uint32_t number) {
+Fate repeat_fate_of_frame(uint32_t number) {
         return number == ERROR_UNKNOWN_STATEMENT || number == ERROR_SHUTTING_DOWN ? FATE_NOT_BEGUN : FATE_ENDED;
 }
 
-bool may_repeat(Fate fate, bool read_only) {
+bool repeat_is_allowed(Fate fate, bool read_only) {
         switch (fate) {
         case FATE_NOT_BEGUN:
                 return true;
@@ -49,7 +50,7 @@ bool may_repeat(Fate fate, bool read_only) {
         return false;
 }
 
-void error_set_outcome(Error *e, Fate fate, bool read_only) {
+void repeat_set_outcome(Error *e, Fate fate, bool read_only) {
         bool no_reply = strcmp(e->name, "org.freedesktop.DBus.Error.NoReply") == 0;
         char before[200];
 

@@ -24,16 +24,16 @@ typedef enum Fate {
 } Fate;
 
 /* The fate of a request on the bus, from its error reply, which `e` holds. */
-Fate fate_of_reply(sd_bus_message *reply, const Error *e);
+Fate repeat_fate_of_reply(sd_bus_message *reply, const Error *e);
 
 /* The fate of a request on a channel, from the number of its ERROR frame. */
-Fate fate_of_frame(uint32_t number);
+Fate repeat_fate_of_frame(uint32_t number);
 
 /* True if the request may be repeated. `read_only`: it is known to change nothing. */
-bool may_repeat(Fate fate, bool read_only);
+bool repeat_is_allowed(Fate fate, bool read_only);
 
 /* For a request that is not repeated: if its outcome is unknown, adds that to the sentence of `e`, and sets the error to
  * OUTCOME_UNKNOWN. */
-void error_set_outcome(Error *e, Fate fate, bool read_only);
+void repeat_set_outcome(Error *e, Fate fate, bool read_only);
 
 #endif

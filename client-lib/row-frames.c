@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Converts D-Bus values to frames (row-frames.h). Library. */
+#include "client-lib/buffer.h"
+#include "client-lib/description.h"
 #include "client-lib/dictionary.h"
-#include "client-lib/prepared.h"
 #include "client-lib/row-frames.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Answers on channels (source-channel.h). Library. */
+#include "client-lib/buffer.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/source-channel.h"
 
 static ssize_t next(Source *source, uint8_t *room, size_t size) {

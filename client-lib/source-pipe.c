@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Pipes (source-pipe.h). Library. */
-#include "client-lib/connection.h"
+#include "client-lib/event-loop.h"
 #include "client-lib/pipe-read.h"
 #include "client-lib/source-pipe.h"
+#include "client-lib/source.h"
 
 int source_pipe_open(SourcePipe *pipe, sd_bus_message *reply, int fd) {
-        int copy = pipe_copy(fd), r; /* closing the message closes its own descriptor */
+        int copy = pipe_read_copy(fd), r; /* closing the message closes its own descriptor */
 
         if (copy < 0)
                 return copy;
@@ -49,7 +50,7 @@ static void close_pipe(Source *source) {
 
         if (pipe->fd < 0)
                 return;
-        connection_disarm(source->connection, pipe->fd);
+        event_loop_disarm(source->connection, pipe->fd);
         pipe->fd = safe_close(pipe->fd);
 }
 

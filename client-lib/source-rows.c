@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* NextRows (source-rows.h). Library. */
+#include "client-lib/buffer.h"
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/row-frames.h"
 #include "client-lib/source-rows.h"
+#include "client-lib/source.h"
 
 /* The first rows must come soon even over a slow connection, so blocks start small. Large results must not need many
  * round trips, so blocks grow. */
@@ -42,7 +46,7 @@ static int ask(SourceRows *rows) {
 
         if (rows->bus_generation != connection->bus_generation)
                 return -ENOTCONN; /* the service has forgotten our old bus name */
-        r = connection_new_call(connection, &m, rows->source.owner, rows->source.path, "NextRows");
+        r = connection_bus_new_call(connection, &m, rows->source.owner, rows->source.path, "NextRows");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "ta{sv}", rows->source.number, 1, "max-bytes", "u", rows->block_size);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What all sources have in common (source.h). Library. */
+/* The common part of all sources (source.h). Library. */
 #include <string.h>
 
+#include "client-lib/call.h"
 #include "client-lib/connection.h"
+#include "client-lib/event-loop.h"
 #include "client-lib/source.h"
 
 int source_set_owner(Source *source, sd_bus_message *reply) {
@@ -18,7 +20,7 @@ int source_set_owner(Source *source, sd_bus_message *reply) {
 
 void source_cancel_on_bus(Source *source) {
         call_notify(source->connection->bus, source->owner, source->path, "Cancel", source->number);
-        connection_update_events(source->connection);
+        event_loop_update(source->connection);
 }
 
 bool source_was_answered(const Source *source) {

@@ -51,8 +51,9 @@ typedef struct SourceOperations {
         /* The object to which the descriptor belongs, if other sources wait for it, too. NULL: the source's own. */
         const void *(*descriptor_owner)(const Source *source);
 
-        /* Several runs share what lies behind the source. It may be lost, or refuse a run, for reasons that have nothing to
-         * do with the run, and an answer that is not read holds up others. `number` is valid only there: frames name it. */
+        /* Several runs share the connection that the source reads. It may be lost, or refuse a run, for reasons that have
+         * nothing to do with the run, and an answer that is not read holds up others. `number` is valid only there: frames
+         * name it. */
         bool shared;
 } SourceOperations;
 

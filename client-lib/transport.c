@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Choice between pipe, channel and replies (transport.h). Library. */
+#include "client-lib/channel-link.h"
+#include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
-#include "client-lib/parameter.h"
+#include "client-lib/error.h"
 #include "client-lib/transport.h"
 
 /* When a channel is opened: after this many results, each at most this large and slow, and each at most this long after
@@ -66,7 +68,7 @@ Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t param
         bool only_channel = ch->connection->transport == SQLIPC_TRANSPORT_CHANNEL;
         int r;
 
-        switch (connection_descriptors(ch->connection)) {
+        switch (connection_bus_descriptors(ch->connection)) {
         case DESCRIPTORS_UNKNOWN:
                 return WAY_WAIT;
         case DESCRIPTORS_NONE:
@@ -163,7 +165,7 @@ _public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transpor
                 return r;
         if (transport != SQLIPC_TRANSPORT_AUTO && transport != SQLIPC_TRANSPORT_DBUS && !needs_descriptors(transport))
                 return connection_fail_errno(connection, -EINVAL);
-        if (needs_descriptors(transport) && connection_descriptors(connection) == DESCRIPTORS_NONE)
+        if (needs_descriptors(transport) && connection_bus_descriptors(connection) == DESCRIPTORS_NONE)
                 return error_set_no_descriptors(&connection->error);
         connection->transport = transport;
         return 0;

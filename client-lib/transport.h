@@ -30,7 +30,7 @@ typedef enum Way {
         WAY_NONE,   /* the channel does not open, or the bus passes no descriptors: see its error */
 } Way;
 
-/* What was tried for a request that needs a channel. */
+/* Previous attempts to send a request. */
 typedef enum Attempt {
         ATTEMPT_ANY,
         ATTEMPT_OPENED, /* a channel was opened for it, which is done once */

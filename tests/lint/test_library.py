@@ -55,6 +55,43 @@ def declared_functions():
     equal(sorted(declared()), sorted(set().union(*mapped().values())), "declared functions")
 
 
+def functions(path):
+    """The functions that a .c file defines for others, except the public ones"""
+    text = without_comments(path.read_text())
+    heads = re.findall(r"^(?!static |_public_ |typedef |#|DEFINE_)([a-z][^\n;={}()]*?)\b(\w+)\([^;{}]*\) \{$", text, re.M)
+    return [name for kind, name in heads if "static" not in kind and "_public_" not in kind]
+
+
+@test
+def functions_of_modules():
+    """Functions that foo.c defines for other files begin with foo_, and foo.h declares them; public ones are in sqlipc.h"""
+    wrong, n = [], 0
+    for path in sorted((ROOT / "client-lib").glob("*.c")):
+        header, module = path.with_suffix(".h"), path.stem.replace("-", "_")
+        text = without_comments(header.read_text()) if header.exists() else ""
+        for name in functions(path):
+            n += 1
+            if not (name == module or name.startswith(module + "_")) or not re.search(rf"\b{name}\(", text):
+                wrong.append(f"{path.name}: {name}()")
+    true(n > 100, f"only {n} functions found")
+    equal(wrong, [], "functions")
+
+
+@test
+def headers_of_modules():
+    """foo.h declares what foo.c defines, and nothing else"""
+    wrong, n = [], 0
+    for header in sorted((ROOT / "client-lib").glob("*.h")):
+        if header != HEADER:
+            text, path = without_comments(header.read_text()), header.with_suffix(".c")
+            defined = functions(path) if path.exists() else []
+            declared_here = re.findall(r"^(?!static |typedef |\s)[a-z][^\n;={}()]*?\b(\w+)\([^;{}]*\)[^;{}]*;", text, re.M)
+            wrong += [f"{header.name}: {name}()" for name in declared_here if name not in defined]
+            n += len(declared_here)
+    true(n > 100, f"only {n} declarations found")
+    equal(wrong, [], "declarations")
+
+
 @test
 def since():
     """Every docstring with a function below it says since when"""

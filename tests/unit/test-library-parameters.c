@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
-#include "client-lib/parameter.h"
+#include "client-lib/bindings.h"
 #include "tests/unit/test.h"
 
 static sd_bus *bus;
