@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The life cycle of a channel: its states, what leads from one to another, and the reasons for which it ends. Pure.
+ * The life cycle of a channel: its states, the events between them, and the reasons for which it ends. Pure.
  *
  *      RESTING --> WAITING --> AT_WORKER --> LEAVING --> CLOSING --> freed
  *         ^           ^            |            |

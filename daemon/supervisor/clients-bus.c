@@ -21,10 +21,10 @@ static Sums sums_of(const Session *s) {
                 if (run->kind == RUN_PREPARE)
                         continue;
                 sums.n_runs++;
-                sums.n_queued += run->state == RUN_WAITING || run->state == RUN_SENT;
-                if (run->state != RUN_STARTED) /* runs that have ended are in the totals */
+                sums.n_queued += run_is_queued(run);
+                if (!run_is_under_way(run)) /* runs that have ended are in the totals */
                         continue;
-                sums.n_parked += run->parked;
+                sums.n_parked += run->state == RUN_PARKED;
                 sums.n_rows += run->n_rows;
                 sums.n_bytes += run->n_bytes;
         }

@@ -28,7 +28,7 @@ uint64_t counts_parked(const Context *context) {
                 const Run *run = value;
 
                 /* a run that has ended waits for its reader too, but no longer holds a transaction */
-                n += run->parked && run->state == RUN_STARTED;
+                n += run->state == RUN_PARKED;
         }
         g_hash_table_iter_init(&i, context->channels);
         while (g_hash_table_iter_next(&i, NULL, &value))

@@ -351,9 +351,9 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0 && !was_last_run(d, peer, number))
                 return r;
         if (r >= 0 && run->kind == RUN_ROWS)
-                run_abandon(run, ERROR_CANCELLED, sentence); /* no reader reads its pipe to the end */
+                run_end(run, RUN_END_CLIENT_GONE, ERROR_CANCELLED, sentence); /* no reader reads its pipe to the end */
         else if (r >= 0)
-                run_cancel(run, ERROR_CANCELLED, sentence);
+                run_end(run, RUN_END_CANCELLED, ERROR_CANCELLED, sentence);
         refusal_done(refusal);
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }

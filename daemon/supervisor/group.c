@@ -182,7 +182,7 @@ static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
 
         while (g->sent.head || g->waiting.head) {
                 Run *run = (g->sent.head ?: g->waiting.head)->data;
-                run_fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+                run_end(run, RUN_END_FAILED, error, sentence);
         }
         while (g->channels.head)
                 channel_end(g->channels.head->data, CHANNEL_END_WORKER_LOST);
@@ -222,7 +222,7 @@ static unsigned n_jobs_overdue(const Group *g, uint64_t now) {
 
         for (GList *i = g->sent.head; i; i = i->next) {
                 const Run *run = i->data;
-                n += !run->missing && now >= run->sent_usec + SIBLING_USEC;
+                n += run->state == RUN_SENT && now >= run->sent_usec + SIBLING_USEC;
         }
         return n;
 }
@@ -355,18 +355,14 @@ static void pump(Group *g) {
                 Run *run = g->waiting.head->data;
 
                 if (run->pipe && run->pipe->write_fd < 0) { /* its pipe was broken meanwhile */
-                        run_lost(run);
+                        run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
                         continue;
                 }
                 r = send_job(g, run);
                 if (r < 0 && r != -EAGAIN) {
                         LogFields fields = fields_of(g);
                         log_full_limited(LOG_WARNING, &fields, "A job cannot be sent: %s", strerror(-r));
-                        run_fail(run, &(Failure) {
-                                .error = error_of_send(r),
-                                .sql_offset = -1,
-                                .message = "The job could not be handed to a worker.",
-                        });
+                        run_end(run, RUN_END_FAILED, error_of_send(r), "The job could not be handed to a worker.");
                         r = 0;
                 }
         }
@@ -386,29 +382,27 @@ static int on_resend(sd_event_source *s, void *userdata) {
 
 void group_submit(Group *g, Run *run) {
         g_queue_push_tail_link(&g->waiting, &run->group_link);
-        run->queued = true;
+        run_on_queued(run);
         pump(g);
 }
 
 void group_remove(Group *g, Run *run) {
         g_queue_unlink(run->state == RUN_WAITING ? &g->waiting : &g->sent, &run->group_link);
-        run->queued = false;
 }
 
 void group_put_back(Group *g, Run *run) {
         g_queue_push_head_link(&g->waiting, &run->group_link);
-        run->queued = true;
+        run_on_queued(run);
         (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
 }
 
 static void take_back(Group *g, uint64_t number) {
         Run *run = g_hash_table_lookup(g->context->runs, &number);
 
-        if (!run || run->group != g || run->state != RUN_SENT)
+        if (!run || run->group != g || (run->state != RUN_SENT && run->state != RUN_MISSING))
                 return;
         g_queue_unlink(&g->sent, &run->group_link);
-        run->state = RUN_WAITING;
-        run->missing = false;
+        run_on_queued(run);
         g_queue_push_tail_link(&g->waiting, &run->group_link);
 }
 

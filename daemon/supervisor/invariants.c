@@ -62,23 +62,34 @@ static void check_statement(Check *c, const Statement *s) {
         c->n_statements++;
 }
 
+/* Checks only the ends of the queue, because a search would take too long. */
+static bool is_in(const GQueue *q, const GList *link) {
+        return link->prev ? link->next || q->tail == link : q->head == link;
+}
+
 static void check_place(const Run *run) {
         switch (run->state) {
         case RUN_WAITING:
+                HOLD(run->group && !run->worker && is_in(&run->group->waiting, &run->group_link), run->number);
+                break;
         case RUN_SENT:
-                HOLD(run->group && run->queued && !run->worker, run->number);
+        case RUN_MISSING:
+                HOLD(run->group && !run->worker && is_in(&run->group->sent, &run->group_link), run->number);
                 break;
         case RUN_TAKEN:
         case RUN_STARTED:
+        case RUN_PARKED:
         case RUN_ENDED:
-                HOLD(run->group && !run->queued && run->worker, run->number);
+                HOLD(run->group && run->worker, run->number);
                 break;
         case RUN_OVER:
-                HOLD(!run->worker && !run->queued && run->reader, run->number);
+                HOLD(!run->worker && run->reader, run->number);
                 break;
         case RUN_DRAINING:
-                HOLD(!run->worker && !run->queued && run->unread, run->number);
+                HOLD(!run->worker && run->unread, run->number);
                 break;
+        case RUN_NEW: /* a method makes and submits a run in one turn */
+        case RUN_STATE_MAX: HOLD(false, run->number); break;
         }
 }
 
@@ -88,8 +99,7 @@ static void check_run(Check *c, const Run *run) {
         check_owner(c, run->session, run->user, run->number);
         check_place(run);
         HOLD(!run->call || run->state < RUN_STARTED, run->number);
-        HOLD(!run->parked || run->state >= RUN_STARTED, run->number);
-        HOLD(!run->parked || run->state != RUN_STARTED || run->due_usec != UINT64_MAX, run->number);
+        HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX, run->number);
         HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
         HOLD(!run->group || run->group->database == run->database, run->number);
         of_user->held_size += run->held_size;

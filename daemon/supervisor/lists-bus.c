@@ -104,13 +104,17 @@ int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer
 
 static const char *state_name(const Run *run) {
         switch (run->state) {
+        case RUN_NEW:
         case RUN_WAITING:
-        case RUN_SENT: return "queued";
+        case RUN_SENT:
+        case RUN_MISSING: return "queued";
         case RUN_TAKEN:
-        case RUN_STARTED: return run->parked ? "parked" : "running";
+        case RUN_STARTED: return "running";
+        case RUN_PARKED: return "parked";
         case RUN_ENDED:
         case RUN_DRAINING:
         case RUN_OVER: return "draining";
+        case RUN_STATE_MAX: break;
         }
         return "";
 }

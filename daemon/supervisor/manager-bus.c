@@ -238,7 +238,7 @@ static int cancel_now(sd_bus_message *m, Context *context, uint64_t number, Refu
                                                                   "The administrator cancelled the query.";
 
         if (run)
-                run_cancel_for_all(run, sentence);
+                run_end(run, RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, sentence);
         else if (channel)
                 channel_cancel(channel, sentence);
         else

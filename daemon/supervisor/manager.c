@@ -360,7 +360,7 @@ static void lose_runs(Manager *m) {
                 g_hash_table_iter_init(&i, m->context.runs);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
-                run_lost(value);
+                run_end(value, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
         }
 }
 

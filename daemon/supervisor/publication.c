@@ -63,23 +63,16 @@ void publication_free(GHashTable *databases) {
 
 /* Statements on databases that are no longer published end as soon as no run uses them. */
 static void end_statements(Context *context) {
-        g_autoptr(GPtrArray) idle = g_ptr_array_new();
+        g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;
         void *value;
 
         g_hash_table_iter_init(&i, context->statements);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Statement *s = value;
-
-                if (s->database->published)
-                        continue;
-                if (s->run)
-                        s->doomed = true;
-                else
-                        g_ptr_array_add(idle, s);
-        }
-        for (guint k = 0; k < idle->len; k++)
-                (void) statement_free(idle->pdata[k]);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                if (!((Statement *) value)->database->published)
+                        g_ptr_array_add(found, value);
+        for (guint k = 0; k < found->len; k++)
+                statement_on_unpublished(found->pdata[k]);
 }
 
 /* Workers and their channels keep the limits that they were started with, so those with other limits must end. */

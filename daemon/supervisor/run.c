@@ -134,7 +134,7 @@ static void disarm(Run *run) {
 static void detach(Run *run) {
         if (run->worker)
                 worker_remove_run(run->worker, run);
-        else if (run->queued)
+        else if (run_is_queued(run))
                 group_remove(run->group, run);
         run->worker = NULL;
         disarm(run);
@@ -242,19 +242,21 @@ static const char *why_not_compiled(const Run *run) {
                        : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
 }
 
+static void cancel(Run *run, ErrorNumber error, const char *sentence);
+static void lose(Run *run);
+
 void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
         case RUN_SENT:
-                if (run->missing)
-                        run_lost(run);
-                else if (clock_usec() >= run->deadline_usec)
-                        run_cancel(run, ERROR_TIMED_OUT,
+                if (clock_usec() >= run->deadline_usec)
+                        cancel(run, ERROR_TIMED_OUT,
                                    "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
-                        run_cancel(run, ERROR_BUSY,
+                        cancel(run, ERROR_BUSY,
                                    quota_why_no_worker(run->user, run->database, run->group->workers.length));
                 return;
+        case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:
                 if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
@@ -263,13 +265,14 @@ void run_on_timeout(Run *run) {
                 else if (grace_goes_on(&run->grace, run->worker->pid))
                         arm(run, clock_usec() + GRACE_USEC);
                 else
-                        run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
+                        cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
                 return;
         case RUN_STARTED:
+        case RUN_PARKED:
                 if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
                 else if (run->end.error == ERROR_NONE) /* the worker has the same deadline */
-                        run_cancel(run, ERROR_TIMED_OUT,
+                        cancel(run, ERROR_TIMED_OUT,
                                    "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 else
                         kill_worker(run, WORKER_END_KEEPS_RUN);
@@ -280,6 +283,8 @@ void run_on_timeout(Run *run) {
                                "The rest of the result was not read for long (StatementIdleSec=).");
                 return;
         case RUN_OVER: run_free(run); return;
+        case RUN_NEW:
+        case RUN_STATE_MAX: return;
         }
 }
 
@@ -307,7 +312,7 @@ static void drop_unprepared_statement(Run *run) {
         (void) statement_free(s);
 }
 
-void run_fail(Run *run, const Failure *failure) {
+static void fail(Run *run, const Failure *failure) {
         answer_failure(run, failure);
         drop_unprepared_statement(run);
         run_free(run);
@@ -316,7 +321,7 @@ void run_fail(Run *run, const Failure *failure) {
 static void fail_with_end(Run *run) {
         Failure failure = refusal_as_failure(&run->end);
 
-        run_fail(run, &failure);
+        fail(run, &failure);
 }
 
 /* Adds the run to the totals, once, however it ended. */
@@ -334,14 +339,14 @@ static void count_result(const Run *run) {
         s->total_bytes += run->n_bytes;
 }
 
-void run_lost(Run *run) {
+static void lose(Run *run) {
         static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
 
         (void) refuse(&run->end, ERROR_WORKER_LOST, "%s", sentence);
-        if (run->state == RUN_STARTED)
+        if (run_is_under_way(run))
                 count_result(run);
         if (run->statement && run->kind == RUN_FETCH)
-                run->statement->state = STATEMENT_LOST;
+                statement_on_worker_lost(run->statement);
         if (run->pipe)
                 pipe_break(run->pipe);
         if (run->session && run->reader && !run->call && !run->reader->call)
@@ -371,30 +376,32 @@ void run_submit(Run *run) {
         group_submit(run->group, run);
 }
 
+void run_on_queued(Run *run) {
+        run_life_move(&run->state, RUN_WAITING);
+}
+
 void run_on_sent(Run *run) {
-        run->state = RUN_SENT;
+        run_life_move(&run->state, RUN_SENT);
         run->sent_usec = clock_usec();
 }
 
 void run_on_missing(Run *run) {
-        if (run->missing)
+        if (run->state == RUN_MISSING)
                 return;
-        run->missing = true;
+        run_life_move(&run->state, RUN_MISSING);
         arm(run, clock_usec() + GRACE_USEC);
 }
 
 void run_put_back(Run *run) {
         worker_remove_run(run->worker, run);
         run->worker = NULL;
-        run->state = RUN_WAITING;
         arm(run, clock_usec() + quota_limits(run->user, run->database).queue_timeout_usec);
         group_put_back(run->group, run);
 }
 
 int run_on_taken(Run *run, Worker *w) {
         group_remove(run->group, run);
-        run->state = RUN_TAKEN;
-        run->missing = false;
+        run_life_move(&run->state, RUN_TAKEN);
         run->worker = w;
         worker_add_run(w, run);
         if (run->end.error != ERROR_NONE)
@@ -429,16 +436,16 @@ static void refuse_without_reply(Run *run, int r) {
         ErrorNumber error = few || large ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
 
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
-        run_cancel(run, error, few ? none_left : large ? too_large : "The service could not reply.");
+        cancel(run, error, few ? none_left : large ? too_large : "The service could not reply.");
         refuse_late(run);
 }
 
 int run_on_started(Run *run, const Started *started) {
-        if (run->state == RUN_STARTED) /* it was started again after SQLITE_BUSY */
+        if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
                 return 0;
         if (run->state != RUN_TAKEN || (run->describe && !started->described))
                 return -EBADMSG;
-        run->state = RUN_STARTED;
+        run_life_move(&run->state, RUN_STARTED);
         drop_job(run);
         if (run->end.error != ERROR_NONE && run->kind != RUN_FETCH)
                 refuse_late(run);
@@ -450,7 +457,7 @@ int run_on_started(Run *run, const Started *started) {
         }
         if (run->kind == RUN_PREPARE) {
                 if (run->statement)
-                        run->statement->state = STATEMENT_READY;
+                        statement_on_prepared(run->statement);
                 run_free(run);
                 return 0;
         }
@@ -460,15 +467,16 @@ int run_on_started(Run *run, const Started *started) {
 }
 
 int run_on_parked(Run *run, bool parked) {
-        if (run->state != RUN_STARTED && run->state != RUN_ENDED)
+        if (!run_is_under_way(run) && run->state != RUN_ENDED)
                 return -EBADMSG;
-        if (parked != run->parked) {
+        if (run->state == (parked ? RUN_STARTED : RUN_PARKED)) { /* an ended run may wait for its reader, too */
                 uint64_t now = clock_usec();
+
+                run_life_move(&run->state, parked ? RUN_PARKED : RUN_STARTED);
                 run->parked_usec += parked ? 0 : now - run->parked_since_usec;
                 run->parked_since_usec = now;
         }
-        run->parked = parked;
-        if (parked && run->state == RUN_STARTED && !run->reader && pipe_check(run->pipe))
+        if (run->state == RUN_PARKED && !run->reader && pipe_check(run->pipe))
                 run_on_pipe_grown(run->context, run->pipe);
         else if (!parked)
                 group_staff(run->group);
@@ -476,7 +484,7 @@ int run_on_parked(Run *run, bool parked) {
 }
 
 int run_on_filling(Run *run) {
-        if (run->state != RUN_STARTED)
+        if (!run_is_under_way(run))
                 return run->state == RUN_ENDED ? 0 : -EBADMSG;
         if (run->kind != RUN_ROWS) /* pages of rows for D-Bus are small */
                 pipe_grow_for_filling(run->pipe);
@@ -494,19 +502,18 @@ void run_is_over(Run *run) {
         }
         detach(run);
         run->group = group_unref(run->group);
-        run->state = RUN_OVER;
-        run->parked = false;
         run->statement = NULL;
-        if (run->reader && run->session)
+        if (run->reader && run->session) {
+                run_life_move(&run->state, RUN_OVER);
                 arm_idle(run);
-        else
+        } else
                 run_free(run);
         if (s)
                 statement_run_is_over(s);
 }
 
 static void log_end(const Run *run, const Ended *ended) {
-        uint64_t parks_usec = run->parked ? clock_usec() - run->parked_since_usec : 0;
+        uint64_t parks_usec = run->state == RUN_PARKED ? clock_usec() - run->parked_since_usec : 0;
 
         run_log_end(&(RunLogFacts) {
                 .fields = {
@@ -523,27 +530,27 @@ static void log_end(const Run *run, const Ended *ended) {
 }
 
 int run_on_ended(Run *run, const Ended *ended) {
-        if (run->state != RUN_TAKEN && run->state != RUN_STARTED)
+        if (run->state != RUN_TAKEN && !run_is_under_way(run))
                 return -EBADMSG;
         if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
                 return -EBADMSG;
         log_end(run, ended);
         if (run->state == RUN_TAKEN) {
-                run_fail(run, &ended->failure);
+                fail(run, &ended->failure);
                 return 0;
         }
         run->n_rows = ended->n_rows;
         run->n_bytes = ended->n_bytes;
         count_result(run);
         arm_idle(run);
-        run->state = RUN_ENDED;
+        run_life_move(&run->state, RUN_ENDED);
         if (ended->drained)
                 run_is_over(run);
         return 0;
 }
 
 int run_on_progress(Run *run, const Progress *progress) {
-        if (run->state != RUN_STARTED)
+        if (!run_is_under_way(run))
                 return -EBADMSG;
         run->n_rows = progress->n_rows;
         run->n_bytes = progress->n_bytes;
@@ -559,42 +566,46 @@ int run_on_drained(Run *run, const Drained *drained) {
         }
         detach(run);
         run->group = group_unref(run->group);
-        run->state = RUN_DRAINING;
-        run->parked = false;
+        run_life_move(&run->state, RUN_DRAINING);
         arm_idle(run);
         run_drain_begin(run, drained->unread);
         return 0;
 }
 
-void run_cancel(Run *run, ErrorNumber error, const char *sentence) {
+static void cancel(Run *run, ErrorNumber error, const char *sentence) {
         if (run->state >= RUN_ENDED || run->end.error != ERROR_NONE)
                 return;
         (void) refuse(&run->end, error, "%s", sentence);
-        if (run->state == RUN_SENT)
+        if (run->state == RUN_SENT || run->state == RUN_MISSING)
                 group_recall(run->group);
         switch (run->state) {
+        case RUN_NEW:
         case RUN_WAITING: fail_with_end(run); return;
-        case RUN_SENT: return; /* a worker is taking it: a CANCEL answers its TAKEN */
+        case RUN_SENT:
+        case RUN_MISSING: return; /* a worker is taking it: a CANCEL answers its TAKEN */
         case RUN_TAKEN:
-        case RUN_STARTED: tell_cancel(run); return;
+        case RUN_STARTED:
+        case RUN_PARKED: tell_cancel(run); return;
         case RUN_ENDED:
         case RUN_DRAINING:
-        case RUN_OVER: return;
+        case RUN_OVER:
+        case RUN_STATE_MAX: return;
         }
 }
 
-void run_cancel_for_all(Run *run, const char *sentence) {
+static void cancel_for_all(Run *run, ErrorNumber error, const char *sentence) {
         switch (run->state) {
         case RUN_ENDED:
                 if (run->pipe->write_fd >= 0)
                         let_go(run);
                 return;
-        case RUN_DRAINING: run_drain_drop(run, ERROR_CANCELLED, sentence); return;
-        default: run_cancel(run, ERROR_CANCELLED, sentence); return;
+        case RUN_DRAINING: run_drain_drop(run, error, sentence); return;
+        default: cancel(run, error, sentence); return;
         }
 }
 
-void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
+/* Removes the run from its session, and answers a waiting method. */
+static void abandon(Run *run, ErrorNumber error, const char *sentence) {
         Statement *s = run->statement;
 
         if (run->session)
@@ -612,7 +623,7 @@ void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
         else if (run->state >= RUN_ENDED)
                 arm_idle(run);
         else
-                run_cancel(run, error, sentence);
+                cancel(run, error, sentence);
 }
 
 static void on_reader_over(void *userdata, RowReaderEnd end) {
@@ -623,7 +634,7 @@ static void on_reader_over(void *userdata, RowReaderEnd end) {
         if (run->state == RUN_OVER)
                 run_free(run);
         else if (end != ROW_READER_ENDED)
-                run_cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
+                cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
         if (w && end == ROW_READER_BROKEN)
                 (void) worker_end(w, WORKER_END_INVALID_PAGE);
 }
@@ -644,6 +655,16 @@ int run_add_reader(Run *run, bool one_shot) {
                 .events = &events,
                 .run = run,
         }, &run->reader);
+}
+
+void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence) {
+        switch (reason) {
+        case RUN_END_CANCELLED: cancel(run, error, sentence); return;
+        case RUN_END_BY_ADMINISTRATOR: cancel_for_all(run, error, sentence); return;
+        case RUN_END_CLIENT_GONE: abandon(run, error, sentence); return;
+        case RUN_END_FAILED: fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence }); return;
+        case RUN_END_WORKER_LOST: lose(run); return;
+        }
 }
 
 /* ---- Calls from other modules ---- */
@@ -680,7 +701,7 @@ static void revoke_run(Run *run) {
                 (void) policy_refuse_unknown(database_name(run->database), &refusal);
         Failure failure = refusal_as_failure(&refusal);
         answer_failure(run, &failure);
-        run_cancel(run, refusal.error, refusal.message);
+        cancel(run, refusal.error, refusal.message);
 }
 
 void runs_on_rights_changed(Context *context) {
@@ -709,6 +730,6 @@ void run_on_pipe_grown(Context *context, Pipe *p) {
                 s->run = NULL;
         }
         if (run && (s || run->pipe == p))
-                run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
+                cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
         (void) statement_free(s);
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One job for a worker: to compile a statement (PREPARE), or to run one (RUN). Supervisor.
- *
- *      WAITING --socket has room--> SENT --TAKEN--> TAKEN --STARTED--> STARTED --ENDED--> ENDED --DRAINED--> OVER
- *         |                           |               |  ENDED with an error: method's reply   |       ^
- *         |  cancel, queue timeout    |  the same      +--------------------------------> gone  \--> DRAINING (run-drain.h)
- *         +--> gone                   +--> taken back out of the socket: WAITING, gone
+ * One job for a worker: to compile a statement (PREPARE), or to run one (RUN). Its states are in run-life.h. Supervisor.
  *
  * 1. The method that asked is answered exactly once: at STARTED, or with the reason why the run ended before.
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end a run whose job may still be in the job socket, the socket is emptied first (group_recall), so that no worker
  *    starts a run that was given up.
- * 3. ENDED: SQLite is reset, and the reader has not read everything; the run keeps its worker for a moment only. DRAINING:
- *    the worker is free, and the supervisor has the last bytes. OVER exists only while a RowReader has not read to the end.
- *    DRAINING and OVER last for StatementIdleSec= at most.
+ * 3. DRAINING and OVER last for StatementIdleSec= at most.
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
  */
@@ -25,6 +18,7 @@
 #include "daemon/supervisor/parameters.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/row-reader.h"
+#include "daemon/supervisor/run-life.h"
 #include "daemon/supervisor/session.h"
 #include "daemon/supervisor/statement.h"
 
@@ -37,16 +31,6 @@ typedef enum RunKind {
         RUN_QUERY,   /* its pipe leads to the client */
         RUN_ROWS,    /* its pipe is read by run->reader */
 } RunKind;
-
-typedef enum RunState {
-        RUN_WAITING,
-        RUN_SENT,
-        RUN_TAKEN,
-        RUN_STARTED,
-        RUN_ENDED,
-        RUN_DRAINING,
-        RUN_OVER,
-} RunState;
 
 /* Answers run->call with the content of STARTED. */
 typedef int (*RunStartedFunc)(Run *run, const Started *started);
@@ -66,9 +50,6 @@ struct Run {
         uint64_t number;
         RunKind kind;
         RunState state;
-        bool queued;            /* it is in one of the group's queues, by group_link */
-        bool parked;
-        bool missing;           /* SENT, but not in the job socket: a worker is taking it, or took it and died */
 
         sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
         RunStartedFunc on_started;
@@ -85,7 +66,7 @@ struct Run {
         uint64_t asked_usec, sent_usec;
         uint64_t due_usec;      /* the deadline that matters in its state (run-timer.h); UINT64_MAX: none */
         unsigned n_cancels_unsent;      /* how many CANCELs to its worker in a row could not be sent */
-        bool spared;            /* see clock_timer_was_late(), for due_usec */
+        bool spared;            /* see clock_timer_was_late(), for due_usec. Not a state: it is about the supervisor */
         Grace grace;            /* TAKEN, and after it was told to end */
         uint64_t parked_since_usec, parked_usec; /* since when it has been parked; for how long it was parked before */
         uint64_t n_rows, n_bytes; /* delivered, by its worker's last report */
@@ -120,19 +101,16 @@ int run_find(Context *context, const Peer *p, const Database *d, uint64_t number
 /* run->due_usec has passed. May free the run. */
 void run_on_timeout(Run *run);
 
-/* Ends the run with `error` and a sentence. May free it. Does nothing if it has ended already. */
-void run_cancel(Run *run, ErrorNumber error, const char *sentence);
-
-/* The administrator ends the run: like run_cancel(), but if the run has ended already its reader gets no more bytes either.
- * May free it. */
-void run_cancel_for_all(Run *run, const char *sentence);
+/* Ends the run. `error` and the sentence are for its client; reasons for which the client gets no error, or always the same,
+ * are called with ERROR_NONE. May free it.
+ *
+ * CANCELLED, BY_ADMINISTRATOR: a worker that has the run is told, and the run stays until the worker has obeyed or is dead.
+ * CLIENT_GONE: the same; the run leaves its session and a waiting method is answered. The others free the run, but a
+ * RowReader between two calls keeps a run whose worker is lost, to report that. */
+void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence);
 
 /* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */
 void run_is_over(Run *run);
-
-/* The client has left the bus or gives the run up: removes the run from its session, answers a waiting method and cancels
- * the run. */
-void run_abandon(Run *run, ErrorNumber error, const char *sentence);
 
 /* ---- Messages from a worker; -EBADMSG: the worker may not send this now. ---- */
 int run_on_taken(Run *run, Worker *w);
@@ -143,10 +121,8 @@ int run_on_ended(Run *run, const Ended *ended);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
 
-/* The worker that had the run died, or no worker will ever take it. Frees the run. */
-void run_lost(Run *run);
-/* The run cannot be started at all. Frees it. */
-void run_fail(Run *run, const Failure *failure);
+/* The run waits in the group's queue. */
+void run_on_queued(Run *run);
 /* An ending worker took the job and returned it: the run waits again. */
 void run_put_back(Run *run);
 /* The job socket was emptied and the job was not in it: if no live worker says TAKEN within a second, the run is lost. */
@@ -164,9 +140,19 @@ void runs_on_rights_changed(Context *context);
 /* The client grew this pipe: ends the runs that use it. */
 void run_on_pipe_grown(Context *context, Pipe *p);
 
-/* True if the run is taken, not parked and not ended, so it wants a CPU. */
+/* True if the run wants a CPU. */
 static inline bool run_is_runnable(const Run *run) {
-        return (run->state == RUN_TAKEN || run->state == RUN_STARTED) && !run->parked;
+        return run->state == RUN_TAKEN || run->state == RUN_STARTED;
+}
+
+/* True if it is in one of the group's queues, by group_link. */
+static inline bool run_is_queued(const Run *run) {
+        return run->state >= RUN_WAITING && run->state <= RUN_MISSING;
+}
+
+/* True if it has started and not ended. */
+static inline bool run_is_under_way(const Run *run) {
+        return run->state == RUN_STARTED || run->state == RUN_PARKED;
 }
 
 #endif

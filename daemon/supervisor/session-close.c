@@ -9,7 +9,7 @@ Session *session_close(Session *s, ErrorNumber error, const char *sentence) {
         if (!s)
                 return NULL;
         while (s->runs.head)
-                run_abandon(s->runs.head->data, error, sentence);
+                run_end(s->runs.head->data, RUN_END_CLIENT_GONE, error, sentence);
         while (s->channels.head)
                 channel_end(s->channels.head->data, CHANNEL_END_CLIENT_GONE);
         while (s->statements.head)

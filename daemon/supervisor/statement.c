@@ -62,7 +62,7 @@ Statement *statement_free(Statement *s) {
 
                 s->run = NULL;
                 run->statement = NULL;
-                run_cancel(run, ERROR_CANCELLED, "The statement was finalized.");
+                run_end(run, RUN_END_CANCELLED, ERROR_CANCELLED, "The statement was finalized.");
         }
         g_hash_table_remove(s->session->context->statements, &s->number);
         g_queue_unlink(&s->session->statements, &s->session_link);
@@ -79,7 +79,8 @@ Statement *statement_free(Statement *s) {
 int statement_find(Context *context, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
         Statement *s = g_hash_table_lookup(context->statements, &number);
 
-        if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
+        if (!s || (s->state != STATEMENT_READY && s->state != STATEMENT_LOST) || s->database != d ||
+            strcmp(s->session->name, p->name) != 0)
                 return refuse(refusal, ERROR_UNKNOWN_STATEMENT,
                               "You have no statement %" PRIu64 " on this database; one that did not run for long is given "
                               "up (StatementIdleSec=): prepare it again.", number);
@@ -119,8 +120,25 @@ void statement_run_begins(Statement *s, Run *run) {
 
 void statement_run_is_over(Statement *s) {
         s->run = NULL;
-        if (s->doomed)
+        if (s->state == STATEMENT_ENDING)
                 (void) statement_free(s);
         else
                 watch_expiry(s);
+}
+
+void statement_on_prepared(Statement *s) {
+        if (s->state == STATEMENT_PREPARING)
+                statement_life_move(&s->state, STATEMENT_READY);
+}
+
+void statement_on_worker_lost(Statement *s) {
+        if (s->state == STATEMENT_READY)
+                statement_life_move(&s->state, STATEMENT_LOST);
+}
+
+void statement_on_unpublished(Statement *s) {
+        if (!s->run)
+                (void) statement_free(s);
+        else if (s->state != STATEMENT_ENDING)
+                statement_life_move(&s->state, STATEMENT_ENDING);
 }

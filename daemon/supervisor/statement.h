@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A prepared statement: its SQL, the pipe of its runs, and the run under way. Supervisor. No worker keeps a statement: each
- * run brings the SQL along, so a statement does not depend on any worker.
- *
- *      PREPARING --STARTED--> READY --worker lost in a run--> LOST --Finalize--> gone
- *          \--error--> gone     \--Finalize, its client or its database is gone--> gone
+ * run brings the SQL along, so a statement does not depend on any worker. Its states are in statement-life.h.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_STATEMENT_H
 #define SQLIPC_DAEMON_SUPERVISOR_STATEMENT_H
@@ -13,14 +10,9 @@
 #include "daemon/supervisor/expiry.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/session.h"
+#include "daemon/supervisor/statement-life.h"
 
 typedef struct Run Run;
-
-typedef enum StatementState {
-        STATEMENT_PREPARING, /* not known to its client yet */
-        STATEMENT_READY,
-        STATEMENT_LOST,
-} StatementState;
 
 typedef struct Statement {
         Session *session;    /* not owned */
@@ -33,7 +25,6 @@ typedef struct Statement {
         uint64_t n_runs;
         uint64_t last_run;   /* number of its last run: Cancel of a run that has just ended is no error */
         Run *run;            /* the run under way, or its PREPARE; not owned */
-        bool doomed;         /* its database was unpublished: freed once its run is over */
         ExpiryItem expiry;   /* StatementIdleSec= */
         GList session_link;
 } Statement;
@@ -57,7 +48,16 @@ void statement_start_expiry(Context *context);
 /* A run of the statement begins. */
 void statement_run_begins(Statement *s, Run *run);
 
-/* The statement's run is over: the next run may begin, or a doomed statement is freed. */
+/* The statement's run is over: the next run may begin, or an ENDING statement is freed. */
 void statement_run_is_over(Statement *s);
+
+/* Its PREPARE is done. */
+void statement_on_prepared(Statement *s);
+
+/* The worker of its run is lost. */
+void statement_on_worker_lost(Statement *s);
+
+/* Its database is no longer published: frees the statement, at once or after its run. */
+void statement_on_unpublished(Statement *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The life cycle of a worker process: its states, what leads from one to another, and the reasons for which it ends. Pure.
+ * The life cycle of a worker process: its states, the events between them, and the reasons for which it ends. Pure.
  *
  *      STARTING --> RUNNING --GIVE_WAY--> ASKED --EXIT--> ENDING --it ends--> CLOSED --it is reaped--> freed
  *                      ^-------STAY---------/                                   \--it does not die--> UNDEAD --> freed

@@ -402,7 +402,7 @@ static void lose_runs(Worker *w, bool was_told) {
                 if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
                         run_put_back(run);
                 else
-                        run_lost(run);
+                        run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
         }
 }
 
@@ -491,7 +491,7 @@ static void break_unsure_pipes(const Worker *w, bool ended_well) {
                         Statement *s = statement_of_pipe(w->context, p);
 
                         if (s)
-                                s->state = STATEMENT_LOST;
+                                statement_on_worker_lost(s);
                         pipe_break(p);
                 }
         }
@@ -574,7 +574,7 @@ static int dispatch(Worker *w, const Message *m) {
         if (!run || run->group != w->group)
                 return -EBADMSG;
         if (m->kind == MESSAGE_TAKEN) {
-                if (run->state != RUN_SENT)
+                if (run->state != RUN_SENT && run->state != RUN_MISSING)
                         return -EBADMSG;
                 worker_on_sign_of_life(w);
                 return run_on_taken(run, w);

@@ -75,8 +75,45 @@ static Life channel_life = {
         .move = channel_life_move_pair,
 };
 
+LIFE_FUNCTIONS(run_life, RunState)
+
+static Life run_life = {
+        .name = "run",
+        .n_states = RUN_STATE_MAX,
+        .states = {
+                [RUN_NEW] = "NEW", [RUN_WAITING] = "WAITING", [RUN_SENT] = "SENT", [RUN_MISSING] = "MISSING",
+                [RUN_TAKEN] = "TAKEN", [RUN_STARTED] = "STARTED", [RUN_PARKED] = "PARKED", [RUN_ENDED] = "ENDED",
+                [RUN_DRAINING] = "DRAINING", [RUN_OVER] = "OVER",
+        },
+        .permits = run_life_permits_pair,
+        .move = run_life_move_pair,
+};
+
+LIFE_FUNCTIONS(statement_life, StatementState)
+
+static Life statement_life = {
+        .name = "statement",
+        .n_states = STATEMENT_STATE_MAX,
+        .states = {
+                [STATEMENT_PREPARING] = "PREPARING", [STATEMENT_READY] = "READY", [STATEMENT_LOST] = "LOST",
+                [STATEMENT_ENDING] = "ENDING",
+        },
+        .permits = statement_life_permits_pair,
+        .move = statement_life_move_pair,
+};
+
 /* In the order of the arguments. */
-static Life *const lives[] = { &worker_life, &channel_life };
+static Life *const lives[] = { &worker_life, &channel_life, &run_life, &statement_life };
+
+void __wrap_run_life_move(RunState *state, RunState to) {
+        run_life.walked[*state][to] = true;
+        __real_run_life_move(state, to);
+}
+
+void __wrap_statement_life_move(StatementState *state, StatementState to) {
+        statement_life.walked[*state][to] = true;
+        __real_statement_life_move(state, to);
+}
 
 void __wrap_channel_life_move(ChannelState *state, ChannelState to) {
         channel_life.walked[*state][to] = true;
@@ -181,12 +218,17 @@ static void end(void) {
         rig_check_nothing_left();
 }
 
-static void query(unsigned peer) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Query");
+/* Query, or OpenRows. */
+static void call(unsigned peer, const char *method) {
+        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, method);
 
         CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
         rig_send_call(peer, m, true);
         rig_pump();
+}
+
+static void query(unsigned peer) {
+        call(peer, "Query");
 }
 
 /* Opens a channel, and sends a byte, so that it needs a worker. */
@@ -460,6 +502,217 @@ static void test_channel_that_ends(void) {
         end();
 }
 
+/* ---- Runs ---- */
+
+/* The one that was made last. */
+static Run *run(void) {
+        Run *found = NULL;
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, rig.manager->context.runs);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                if (!found || ((Run *) value)->number > found->number)
+                        found = value;
+        CHECK(found);
+        return found;
+}
+
+static void check_no_run(void) {
+        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+}
+
+static void say_started(void) {
+        stub_worker_say(0, &(Message) {
+                .kind = MESSAGE_STARTED,
+                .started = { .number = run()->number, .described = true },
+        });
+        rig_pump();
+}
+
+static void say_parked(bool parked) {
+        stub_worker_say(0, &(Message) { .kind = MESSAGE_PARKED, .parked = { run()->number, parked } });
+        rig_pump();
+}
+
+static void say_ended(bool drained) {
+        stub_worker_say(0, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = { .number = run()->number, .failure.sql_offset = -1, .drained = drained },
+        });
+        rig_pump();
+}
+
+static void say_drained(const char *unread) {
+        stub_worker_say(0, &(Message) { .kind = MESSAGE_DRAINED, .drained = { run()->number, { unread, strlen(unread) } } });
+        rig_pump();
+}
+
+/* A run that has started: a Query, or one whose rows go over D-Bus. */
+static void begin_started(const char *method) {
+        begin();
+        call(A, method);
+        CHECK(stub_worker_take(0));
+        rig_pump();
+        say_started();
+        CHECK_INT(run()->state, RUN_STARTED);
+}
+
+static void test_run_until_it_starts(void) {
+        begin_started("Query");
+        say_ended(true);
+        check_no_run();
+        query(A); /* the worker is idle, and need not take it from the job socket */
+        CHECK_INT(run()->state, RUN_TAKEN);
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        stub_worker_die(0, CLD_EXITED, 0); /* it has not read the job */
+        rig_pump();
+        CHECK_INT(run()->state, RUN_SENT); /* to another worker */
+        group_recall(run()->group);
+        CHECK_INT(run()->state, RUN_WAITING);
+        rig_pump();
+        CHECK_INT(run()->state, RUN_SENT);
+        rig_leave(A);
+        rig_pump();
+        check_no_run();
+        end();
+}
+
+static void test_run_that_is_missing(void) {
+        begin_starting();
+        CHECK(stub_worker_take(0)); /* its message has not been read */
+        group_recall(run()->group);
+        CHECK_INT(run()->state, RUN_MISSING);
+        rig_pump();
+        CHECK_INT(run()->state, RUN_TAKEN);
+        end();
+
+        begin_starting();
+        run_on_missing(run()); /* as if the socket could not be read */
+        CHECK_INT(run()->state, RUN_MISSING);
+        group_recall(run()->group);
+        CHECK_INT(run()->state, RUN_WAITING);
+        end();
+
+        begin_starting();
+        run_on_missing(run());
+        rig_pass_time(2 * SECOND);
+        check_no_run();
+        end();
+}
+
+static void test_run_that_ends(void) {
+        begin_started("Query");
+        say_parked(true);
+        CHECK_INT(run()->state, RUN_PARKED);
+        say_parked(false);
+        CHECK_INT(run()->state, RUN_STARTED);
+        say_parked(true);
+        say_ended(false);
+        CHECK_INT(run()->state, RUN_ENDED);
+        say_parked(true); /* its last bytes wait */
+        CHECK_INT(run()->state, RUN_ENDED);
+        say_drained("last");
+        check_no_run();
+        end();
+}
+
+/* A RowReader keeps its run until it has read to the end. */
+static void test_run_that_is_over(void) {
+        begin_started("OpenRows");
+        say_ended(true);
+        CHECK_INT(run()->state, RUN_OVER);
+        end();
+
+        begin_started("OpenRows");
+        say_ended(false);
+        say_drained("last");
+        CHECK_INT(run()->state, RUN_OVER);
+        end();
+
+        for (unsigned parked = 0; parked < 2; parked++) {
+                begin_started("OpenRows");
+                if (parked)
+                        say_parked(true);
+                stub_worker_die(0, CLD_KILLED, SIGSEGV);
+                rig_pump();
+                CHECK_INT(run()->state, RUN_OVER);
+                CHECK_INT(run()->end.error, ERROR_WORKER_LOST);
+                rig_pass_time(2 * HOUR); /* StatementIdleSec= */
+                check_no_run();
+                end();
+        }
+}
+
+/* ---- Statements ---- */
+
+static Statement *statement(void) {
+        GHashTableIter i;
+        void *s;
+
+        CHECK_INT(g_hash_table_size(rig.manager->context.statements), 1);
+        g_hash_table_iter_init(&i, rig.manager->context.statements);
+        CHECK(g_hash_table_iter_next(&i, NULL, &s));
+        return s;
+}
+
+static void check_no_statement(void) {
+        CHECK_INT(g_hash_table_size(rig.manager->context.statements), 0);
+}
+
+static void begin_preparing(void) {
+        begin();
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Prepare");
+
+        CHECK(sd_bus_message_append(m, "sa{sv}", "SELECT 1", 0) >= 0);
+        rig_send_call(A, m, true);
+        rig_pump();
+        CHECK(stub_worker_take(0));
+        rig_pump();
+        CHECK_INT(statement()->state, STATEMENT_PREPARING);
+}
+
+/* A statement that runs. */
+static void begin_fetching(void) {
+        begin_preparing();
+        say_started();
+        CHECK_INT(statement()->state, STATEMENT_READY);
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Fetch");
+
+        CHECK(sd_bus_message_append(m, "tava{sv}a{sv}", statement()->number, 0, 0, 0) >= 0);
+        rig_send_call(A, m, true);
+        rig_pump();
+        CHECK_INT(run()->state, RUN_TAKEN);
+        say_started();
+        CHECK(statement()->run == run());
+}
+
+static void test_statement_that_ends(void) {
+        begin_preparing();
+        statement_on_unpublished(statement());
+        CHECK_INT(statement()->state, STATEMENT_ENDING);
+        statement_on_unpublished(statement()); /* another reload */
+        say_started();
+        check_no_statement();
+        end();
+
+        begin_fetching();
+        statement_on_unpublished(statement());
+        CHECK_INT(statement()->state, STATEMENT_ENDING);
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        check_no_statement();
+        end();
+
+        begin_fetching();
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        CHECK_INT(statement()->state, STATEMENT_LOST);
+        statement_on_unpublished(statement());
+        check_no_statement();
+        end();
+}
+
 /* ---- All of them ---- */
 
 static void test_each_transition_occurred(void) {
@@ -482,7 +735,9 @@ int main(int argc, char **argv) {
                 TEST(test_code_agrees_with_headers), TEST(test_others_are_rejected), TEST(test_worker_that_starts),
                 TEST(test_worker_that_runs), TEST(test_worker_that_is_asked), TEST(test_worker_that_ends),
                 TEST(test_channel_that_comes_back),
-                TEST(test_channel_that_ends), TEST(test_each_transition_occurred),
+                TEST(test_channel_that_ends), TEST(test_run_until_it_starts), TEST(test_run_that_is_missing),
+                TEST(test_run_that_ends), TEST(test_run_that_is_over), TEST(test_statement_that_ends),
+                TEST(test_each_transition_occurred),
         };
 
         CHECK_INT(argc - 1, N_ELEMENTS(lives));
