@@ -6,6 +6,7 @@ test_channel_workers.py tests their workers, and channels whose worker is stuck 
 """
 import contextlib
 import os
+import sqlite3
 import time
 
 from channel import Channel
@@ -297,6 +298,31 @@ def short_runs_are_logged():
 
 
 # ---- the end ----
+
+
+@test
+def locked_database():
+    """A channel's query that waits for a lock is answered when the lock goes; without time to wait it is Busy"""
+    limits = {"WorkerIdleSec": 0, "ParkTimeoutRollbackSec": 60, "BusyTimeoutSec": 60}
+    with Service(limits=limits) as own, contextlib.ExitStack() as ends:
+        path = own.data / "chinook.sqlite"
+        path.write_bytes(CHINOOK.read_bytes())
+        own.database("chinook", Path=path)
+        own.driver.manager("Reload")
+        writer = ends.enter_context(contextlib.closing(sqlite3.connect(path, isolation_level=None)))
+        channel = ends.enter_context(contextlib.closing(Channel(own.client())))
+        writer.execute("BEGIN EXCLUSIVE")
+        number = channel.query("SELECT count(*) FROM Genre")
+        wait_for(lambda: only(own)["state"] == "running", "the query waits")
+        writer.execute("ROLLBACK")
+        equal(channel.read(number).rows, [[25]], "rows")
+        writer.execute("BEGIN EXCLUSIVE")
+        expect("TimedOut", channel.ask, "SELECT count(*) FROM Genre", timeout_usec=100000)
+        own.limits(**limits | {"BusyTimeoutSec": "0.1"})
+        own.driver.manager("Reload")
+        again = ends.enter_context(contextlib.closing(Channel(own.client())))
+        expect("Busy", again.ask, "SELECT count(*) FROM Genre")
+        writer.execute("ROLLBACK")
 
 
 @test

@@ -2,21 +2,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Channels and their workers: the choice of the worker, resting channels, and channels whose worker is stuck or dies."""
 import contextlib
-import multiprocessing
 import os
 import pathlib
-import random
 import select
 import signal
 import threading
 import time
 
 from channel import Channel
-from client import SECONDS, Broken, Client, Failure
-from harness import (
-    BUILD_ROOT, CHINOOK, PATIENT, SANITIZED, UID_A, UID_B, Service, executable, expect, fds, main, needs_root, wait_for,
-)
-from tap import at_most, diagnose, equal, test, true
+from client import Broken, Failure
+from harness import BUILD_ROOT, CHINOOK, PATIENT, UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from tap import at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
@@ -291,80 +287,6 @@ def worker_killed():
         equal(Channel(client).ask("SELECT 1"), [[1]], "rows of a new channel")
         for channel in (rest, idle, busy, parked):
             channel.close()
-
-
-@test
-def daemon_killed():
-    """After the daemon is killed its channels end and its workers go, and the next daemon opens another channel"""
-    with Service({"chinook": CHINOOK}) as service:
-        client = service.client()
-        rest, idle, busy = (Channel(client) for _ in range(3))
-        idle.ask("SELECT 1")
-        busy.query(STREAM)
-        service.kill()
-        true(rest.is_closed() and idle.is_closed(), "they outlive the daemon")
-        service.start()
-        equal(Channel(client).ask("SELECT 1"), [[1]], "rows of a new channel")
-
-
-def behave(address, how, ready, seed):
-    """One client's life until it is killed."""
-    client = Client(address)
-    chance = random.Random(seed)
-    channel = Channel(client)
-    ready.set()
-    while True:
-        if how == "open":
-            Channel(client).close()
-        if how == "prepare":
-            number = channel.prepare(f"SELECT {chance.random()} FROM Track a, Track b ORDER BY 1")
-            channel.statement(number)
-            channel.finalize(number)
-        if how == "query":
-            channel.ask("SELECT * FROM Track")
-        if how == "unread":
-            channel.query(STREAM)
-            time.sleep(60)
-        if how == "scan":
-            channel.query(SCAN)
-            time.sleep(60)
-        if how == "pipelined":
-            numbers = [channel.query("SELECT ?", n) for n in range(100)]
-            for number in numbers:
-                channel.read(number)
-
-
-@test
-def clients_killed():
-    """Clients killed at any moment leave no channel, worker or descriptor"""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["channel", "client", "harness", "tap"])
-    seed = random.randrange(2**32)
-    diagnose(f"seed {seed}")
-    chance = random.Random(seed)
-
-    def at_rest():
-        wait_for(lambda: service.counters()["NWorkers"] == 0 and not service.workers(), "idle workers end")
-        return sorted(target.split("[")[0] for target in fds(service.pid()).values())
-
-    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 1}) as service:
-        service.driver.point()
-        before = at_rest()
-        for _ in range(2 if SANITIZED else 5):
-            crowd = []
-            for how in ("open", "prepare", "query", "unread", "scan", "pipelined"):
-                ready = context.Event()
-                arguments = (service.address, how, ready, chance.randrange(2**32))
-                process = context.Process(target=behave, args=arguments, daemon=True)
-                process.start()
-                crowd.append((how, process, ready))
-            for how, process, ready in chance.sample(crowd, len(crowd)):
-                true(ready.wait(SECONDS), f"client {how!r} did not come up")
-                time.sleep(chance.choice((0, 0.002, 0.01, 0.05)))
-                process.kill()
-                process.join()
-            none_left(service)
-        equal(at_rest(), before, "descriptors of the supervisor")
 
 
 def use(channel, wrong):

@@ -1,16 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The objects of a client end with it, however it leaves; a client can tell a lost service or worker from a normal end.
+"""The objects of a client end when it cancels, closes or leaves; it can tell a lost service or worker from a normal end.
 
-Clients that are killed are processes of their own (fork server), so that all their descriptors close at one moment.
+tests/reliability/test_kills*.py kill clients, workers, the service and the bus at every step.
 """
-import multiprocessing
 import os
 import pathlib
-import random
 import shutil
 import signal
-import sqlite3
 import threading
 import time
 
@@ -18,54 +15,11 @@ from client import SECONDS, Broken, Client, Failure, same_rows
 from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, locks, main, wait_for
 from notified import Notified
 from overheard import Overheard
-from tap import at_most, diagnose, equal, test, true
+from tap import at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
 SCAN = ENDLESS + "count(*) FROM n"
-
-
-def behave(address, how, ready, seed):
-    """One client's life until it is killed; `ready` is set when the interesting part begins."""
-    client = Client(address)
-    pause = random.Random(seed)
-    if how == "prepare":
-        ready.set()
-        while True:
-            client.prepare("chinook", f"SELECT {pause.random()} FROM Track a, Track b, Track c ORDER BY 1")
-    if how == "query":
-        ready.set()
-        while True:
-            client.query("chinook", "SELECT * FROM Track").read()
-    if how == "unread":
-        ready.set()
-        for _ in range(20):
-            client.query("chinook", STREAM)
-    if how == "half read":
-        run = client.query("chinook", STREAM)
-        ready.set()
-        while True:
-            run.frame()
-    if how == "scan":
-        client.prepare("chinook", SCAN).fetch()
-        ready.set()
-    if how == "fetch":
-        statement = client.prepare("chinook", "SELECT * FROM Track WHERE TrackId > ?")
-        ready.set()
-        while True:
-            statement.fetch(pause.randrange(3000)).read()
-    if how == "rows":
-        run = client.open_rows("chinook", STREAM)[0]
-        ready.set()
-        while True:
-            client.next_rows("chinook", run, {"max-bytes": 4096})
-    if how == "query rows":
-        ready.set()
-        client.query_rows("chinook", SCAN)
-    time.sleep(60)
-
-
-WAYS = ["prepare", "query", "unread", "half read", "scan", "fetch", "rows", "query rows"]
 
 
 def open_files(service):
@@ -74,13 +28,6 @@ def open_files(service):
     for pid in [service.pid(), *service.workers()]:
         result += [target for target in fds(pid).values() if target.startswith(("pipe:", "/memfd:"))]
     return result
-
-
-def at_rest(service):
-    """Kinds of descriptors that the supervisor holds when it has no worker."""
-    wait_for(lambda: service.counters()["NWorkers"] == 0 and not service.workers(), "idle workers end")
-    wait_for(lambda: not open_files(service), "pipes that clients closed are closed")
-    return sorted(target.split("[")[0] for target in fds(service.pid()).values())
 
 
 def settled(service):
@@ -98,40 +45,6 @@ def make_service(**limits):
     service.database("chinook", Path=service.chinook)
     service.driver.manager("Reload")
     return service
-
-
-@test
-def killed_clients():
-    """Clients killed at any moment leave no statement, run, descriptor, worker or read transaction"""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["client", "harness", "tap"])
-    rounds = 3 if SANITIZED else 10
-    seed = random.randrange(2**32)
-    diagnose(f"seed {seed}")
-    chance = random.Random(seed)
-    with make_service() as service:
-        service.driver.point()
-        before = at_rest(service)
-        for _ in range(rounds):
-            crowd = []
-            for how in WAYS:
-                ready = context.Event()
-                process = context.Process(
-                    target=behave, args=(service.address, how, ready, chance.randrange(2**32)), daemon=True
-                )
-                process.start()
-                crowd.append((how, process, ready))
-            for how, process, ready in chance.sample(crowd, len(crowd)):
-                true(ready.wait(SECONDS), f"client {how!r} did not come up")
-                time.sleep(chance.choice((0, 0.002, 0.01, 0.05)))
-                process.kill()
-                process.join()
-            wait_for(lambda: settled(service), "no statement, run or lock is left")
-            service.driver.point()
-        equal(at_rest(service), before, "descriptors of the supervisor")
-        with sqlite3.connect(service.chinook, timeout=0) as db:
-            db.execute("CREATE TABLE free(to_write)")
-        db.close()
 
 
 @test
