@@ -23,7 +23,7 @@ bool served_channel_state_may_follow(ChannelState from, ChannelState to) {
         static const unsigned may[_CHANNEL_STATE_MAX] = {
                 [CHANNEL_IDLE] = 1 << CHANNEL_READY | 1 << CHANNEL_OVER,
                 [CHANNEL_READY] = 1 << CHANNEL_IDLE | 1 << CHANNEL_WAITING | 1 << CHANNEL_DRAINING | 1 << CHANNEL_OVER,
-                [CHANNEL_WAITING] = 1 << CHANNEL_READY | 1 << CHANNEL_SLOW | 1 << CHANNEL_OVER,
+                [CHANNEL_WAITING] = 1 << CHANNEL_READY | 1 << CHANNEL_SLOW,
                 [CHANNEL_DRAINING] = 1 << CHANNEL_READY | 1 << CHANNEL_SLOW | 1 << CHANNEL_OVER,
         };
 

@@ -10,10 +10,10 @@
  *        |                            |       WAITING, DRAINING --drain_usec without room--> SLOW --> supervisor
  *        +----------------------------+--client left, closed its end or sent an invalid request; CHANNEL_CLOSE--> OVER
  *
- *      from \\ to  IDLE  READY  WAITING  DRAINING  SLOW  OVER
+ *      from \ to  IDLE  READY  WAITING  DRAINING  SLOW  OVER
  *      IDLE              x                             x
  *      READY       x            x        x             x
- *      WAITING           x                       x     x
+ *      WAITING           x                       x
  *      DRAINING          x                       x     x
  *      SLOW, OVER                                           the worker gives the channel up
  *
