@@ -9,7 +9,7 @@
  *
  * About: daemon/worker/core/served-channel.c daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c
  * About: daemon/worker/core/channel-statements.c daemon/worker/core/channel-report.c daemon/worker/sqlite/bind.c
- * About: daemon/worker/core/statement-frames.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
+ * About: daemon/worker/core/statement-frames.c daemon/worker/core/job*.c
  * About: daemon/worker/core/page-writer.c daemon/worker/sqlite/pool.c
  * About: daemon/worker/sqlite/sqlite-engine.c daemon/worker/sqlite/sqlite-rows.c daemon/worker/sqlite/sqlite-statement.c
  * About: daemon/worker/sqlite/statement-cache.c
@@ -25,6 +25,7 @@
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
+#include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/replay.h"

@@ -12,8 +12,8 @@
  * else all that a change does to a log is to end it there.
  *
  * About: daemon/worker/sqlite/sqlite-connection.c daemon/worker/exposed/exposed*.c daemon/worker/sqlite/path.c
- * About: daemon/worker/sqlite/pool.c daemon/worker/sqlite/read-ahead.c daemon/worker/core/job.c
- * About: daemon/worker/core/job-encode.c daemon/worker/sqlite/sqlite-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/sqlite/pool.c daemon/worker/sqlite/read-ahead.c daemon/worker/core/job*.c
+ * About: daemon/worker/sqlite/sqlite-error.c daemon/worker/sqlite/vfs.c
  * About: daemon/worker/sqlite/sqlite-rows.c
  */
 #include <endian.h>

@@ -9,7 +9,7 @@
  *
  * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/sqlite-connection.c
  * About: daemon/worker/core/statement-frames.c daemon/worker/exposed/exposed*.c daemon/worker/core/page-writer.c
- * About: daemon/worker/sqlite/pool.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
+ * About: daemon/worker/sqlite/pool.c daemon/worker/core/job*.c
  * About: daemon/worker/core/supervisor-job.c daemon/worker/core/sql-error.c daemon/worker/sqlite/vfs.c
  * About: daemon/worker/sqlite/describe-statement.c daemon/worker/sqlite/sqlite-compile.c
  * About: daemon/worker/sqlite/sqlite-error.c daemon/worker/sqlite/sqlite-rows.c

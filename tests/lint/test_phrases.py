@@ -38,7 +38,7 @@ PHRASES = {
 # Some are right as they are, such as "where" for a place; the others are not rewritten yet.
 NUMBERS = {
     "daemon/supervisor": 8,
-    "daemon/worker": 9,
+    "daemon/worker": 8,
     "client-lib": 2,
     "docs": 1,
     "docs/man": 8,

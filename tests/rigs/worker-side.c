@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/job-end.h"
+#include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/supervisor-job.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"

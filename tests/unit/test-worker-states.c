@@ -16,6 +16,9 @@
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
 #include "daemon/worker/core/engine.h"
+#include "daemon/worker/core/job-end.h"
+#include "daemon/worker/core/job-slice.h"
+#include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/row-sink.h"
 #include "tests/unit/test.h"
@@ -475,7 +478,7 @@ static void idle_and_wait(void) {
         close_channel(c);
 }
 
-/* The answer does not fit the socket, because of what is there already. */
+/* The socket is full already, so that no answer fits. */
 static ServedChannel *drain(void) {
         ServedChannel *c = open_channel();
         uint8_t bytes[PAGE_SIZE] = {};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/worker/core/channel-report.h"
+#include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/monotonic.h"
 
 #define SQL_KEPT_SIZE ((size_t) 64 * 1024)

@@ -13,6 +13,7 @@
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
 #include "daemon/worker/core/compile-limit.h"
+#include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 
 /* ---- channels that go ---- */

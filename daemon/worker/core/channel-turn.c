@@ -7,6 +7,9 @@
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/compile-limit.h"
+#include "daemon/worker/core/job-end.h"
+#include "daemon/worker/core/job-slice.h"
+#include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 
 #define TURN_USEC USEC_PER_MSEC          /* one turn takes requests for so long */

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 #include "daemon/worker/core/supervisor-job.h"

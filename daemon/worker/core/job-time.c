@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The effects of time on a job that waits (job.h): a parked job frees memory, and ends after a while; a job
- * that met a lock tries again; a deadline ends both; a job that drains goes to the supervisor.
+ * Side: worker. See job-time.h.
  */
+#include "daemon/worker/core/job-time.h"
+
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "daemon/worker/core/job.h"
+#include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/monotonic.h"
 
 #define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked for so long: the reader is slow, and not just a little late */
@@ -39,8 +40,7 @@ static void settle(Job *job) {
                 return;
         trim(job);
         job->wait.park_until_usec = job->wait.parked_usec + park_usec(job);
-        job->wait.settled = true;
-        job->owner->parked(job, true);
+        job_set_parked(job, true);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {

@@ -134,12 +134,19 @@ void job_done(Job *job);
 /* Begins an execution. The last one must be over. `spec` and `hint` (NULL: none) must live as long as it runs. */
 void job_begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint);
 
-/* Does the same for a request that is not run. Its answer is the error that the caller stores where the result points. */
+/* Does the same for a request that is not run. Its answer is the error that the caller stores at the result. */
 SqlError *job_refuse(Job *job, const JobSpec *spec);
 
-/* Makes the description of a compiled statement the whole answer. For owners that get it in the page. False with
- * job->error. */
-bool job_describe(Job *job);
+/* The engine that executes the job. */
+static inline const Engine *job_engine(const Job *job) {
+        return job->context->engine;
+}
+
+/* Gives statement and connection back to the engine, and ends the transaction. */
+void job_give_back(Job *job);
+
+/* Does the same, and drops a payload that is sent in parts. */
+void job_release(Job *job);
 
 /* Gives back the connection that was kept for the next request. */
 void job_let_go(Job *job);
@@ -152,32 +159,10 @@ static inline bool job_is_ending(const Job *job) {
         return job->state == JOB_ENDING || job->state == JOB_DRAINING;
 }
 
-/* Takes the bytes that are still to be written, including END or ERROR, in memory that the caller frees. The job writes no
- * more. -ENOMEM. */
-int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size);
-
-/* Continues until a page is written, the pipe is full, or the job is over. */
-JobState job_slice(Job *job);
+/* Tells the owner if `parked` has changed: the job has settled down to wait, or its page is written. */
+void job_set_parked(Job *job, bool parked);
 
 /* Lets a job that waits for room continue at its next slice. */
 void job_wake(Job *job);
-
-/* Ends the job, whatever the reason: resets the engine, tells the owner, and goes on to write the rest and the end. `reason`
- * and its sentence become job->error; ERROR_NONE: that is set already, or the job is complete. The first reason counts, and
- * a second call does nothing except for ERROR_PIPE_CLOSED: without a reader nothing is written. Must not be called from
- * inside the job's own step. */
-JobState job_end(Job *job, ErrorNumber reason, const char *message);
-
-/* Called by the progress handler: sends a page that has waited, and checks if the reader left or time is up. Non-zero:
- * interrupt the statement. With `look` it also makes system calls. */
-int job_on_progress(Job *job, uint64_t now_usec, bool look);
-
-/* job_next_usec() says when job_on_time() must be called if nothing else happens; UINT64_MAX: never. */
-uint64_t job_next_usec(const Job *job);
-void job_on_time(Job *job, uint64_t now_usec);
-
-/* True if a writer has waited for this job's lock for as long as ParkTimeoutRollbackSec= allows; then job->error says so.
- * Asks the kernel a few times a second at most. */
-bool job_is_in_writers_way(Job *job, uint64_t now_usec);
 
 #endif

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "daemon/worker/core/job-end.h"
+#include "daemon/worker/core/job-slice.h"
+#include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 #include "daemon/worker/core/statement-frames.h"

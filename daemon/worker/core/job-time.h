@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The effects of time on a job that waits (job.h): a parked job frees memory, and ends after a while; a job
+ * that met a lock tries again; a deadline ends both; a job that drains goes to the supervisor.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_TIME_H
+#define SQLIPC_DAEMON_WORKER_CORE_JOB_TIME_H
+
+#include "daemon/worker/core/job.h"
+
+/* job_next_usec() says when job_on_time() must be called if nothing else happens; UINT64_MAX: never. */
+uint64_t job_next_usec(const Job *job);
+void job_on_time(Job *job, uint64_t now_usec);
+
+/* True if a writer has waited for this job's lock for as long as ParkTimeoutRollbackSec= allows; then job->error says so.
+ * Asks the kernel a few times a second at most. */
+bool job_is_in_writers_way(Job *job, uint64_t now_usec);
+
+#endif
