@@ -250,7 +250,8 @@ int message_withdraw_job(int fd, uint64_t *ret_number) {
 
 void received_message_done(ReceivedMessage *m) {
         free(m->bytes);
-        free(m->arrays);
+        free(m->arrays[0]);
+        free(m->arrays[1]);
         if (m->pipe_fd >= 0)
                 close(m->pipe_fd);
         *m = RECEIVED_MESSAGE_INIT;

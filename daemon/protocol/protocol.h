@@ -260,7 +260,7 @@ typedef struct ReceivedMessage {
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
         int pipe_fd;             /* RUN: write end, CHANNEL: socket; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
-        void *arrays;            /* owned: what the arrays of Started and Setup point to */
+        void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
 } ReceivedMessage;
 
 #define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1 })

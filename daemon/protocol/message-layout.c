@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The tables of fields, and the rules of whole messages (message-layout.h). */
+#include "daemon/protocol/message-layout.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "dbus-interfaces/sqlipc-errors.h"
+
+/* The kind of a member follows from its type, so that a table cannot disagree with the struct. */
+#define KIND_OF(member)                                                                                              \
+        _Generic(((Message *) NULL)->member, uint32_t: FIELD_U32, int32_t: FIELD_U32, uint64_t: FIELD_U64,           \
+                 bool: FIELD_BOOL, const char *: FIELD_STRING, Bytes: FIELD_BYTES)
+#define SIZE_OF(member)                                                                                              \
+        _Generic(((Message *) NULL)->member, Bytes: offsetof(Message, member) + offsetof(Bytes, size), default: 0)
+/* Other members of Field may follow. */
+#define FIELD(member, ...)                                                                                           \
+        { .kind = KIND_OF(member), .offset = offsetof(Message, member), .size_offset = SIZE_OF(member), __VA_ARGS__ }
+#define FIELD_SPAN(data, size, ...)                                                                                  \
+        { .kind = FIELD_BYTES, .offset = offsetof(Message, data), .size_offset = offsetof(Message, size), __VA_ARGS__ }
+#define FIELD_ARRAY(list, n, times)                                                                                  \
+        { .kind = FIELD_LIST, .offset = offsetof(Message, list), .size_offset = offsetof(Message, n), .factor = (times) }
+
+/* ---- Fields ------------------------------------------------------------------------------------------------------- */
+
+static const Field nothing[] = { {} };
+static const Field number[] = { FIELD(number), {} };
+
+static const Field setup[] = {
+        FIELD(setup.path, .required = true),
+        FIELD(setup.immutable),
+        FIELD(setup.heap_size_max),
+        FIELD(setup.temp_size_max),
+        FIELD(setup.park_usec),
+        FIELD(setup.park_rollback_usec),
+        FIELD(setup.busy_usec),
+        FIELD(setup.drain_usec),
+        FIELD(setup.sql_size_max),
+        FIELD(setup.expression_depth_max),
+        FIELD(setup.compound_selects_max),
+        FIELD(setup.vdbe_ops_max),
+        FIELD(setup.variables_max),
+        FIELD(setup.security_barrier),
+        FIELD(setup.n_exposed),
+        FIELD_ARRAY(setup.exposed, setup.n_exposed, 1),
+        {},
+};
+
+/* message_withdraw_job() reads the number at its place. */
+static const Field job[] = {
+        FIELD(job.number),
+        FIELD_SPAN(job.sql, job.sql_size, .required = true),
+        FIELD(job.describe),
+        FIELD(job.page_size),
+        FIELD(job.deadline_usec),
+        FIELD(job.row_size_max),
+        FIELD(job.result_rows_max),
+        FIELD(job.result_size_max),
+        FIELD(job.n_positional, .max = SQLIPC_N_COLUMNS_MAX),
+        FIELD(job.n_named, .max = SQLIPC_N_COLUMNS_MAX),
+        FIELD_SPAN(job.parameters, job.parameters_size),
+        {},
+};
+
+static const Field cancel[] = {
+        FIELD(cancel.number),
+        FIELD(cancel.error, .max = ERROR_NUMBER_MAX - 1),
+        FIELD(cancel.message, .required = true),
+        {},
+};
+
+static const Field started[] = {
+        FIELD(started.number),
+        FIELD(started.described),
+        FIELD(started.read_only),
+        FIELD(started.n_columns, .max = SQLIPC_N_COLUMNS_MAX),
+        FIELD_ARRAY(started.columns, started.n_columns, 2),
+        FIELD(started.n_parameters, .max = PARAMETERS_MAX),
+        FIELD_ARRAY(started.parameters, started.n_parameters, 1),
+        {},
+};
+
+static const Field parked[] = { FIELD(parked.number), FIELD(parked.parked), {} };
+
+static const Field ended[] = {
+        FIELD(ended.number),
+        FIELD(ended.failure.error, .max = ERROR_NUMBER_MAX - 1),
+        FIELD(ended.failure.extended_code),
+        FIELD(ended.failure.sql_offset),
+        FIELD(ended.failure.message, .max = SQLIPC_MESSAGE_SIZE_MAX),
+        FIELD(ended.n_rows),
+        FIELD(ended.n_bytes),
+        FIELD(ended.usec),
+        FIELD(ended.drained),
+        {},
+};
+
+static const Field drained[] = { FIELD(drained.number), FIELD(drained.unread, .max = UNREAD_SIZE_MAX), {} };
+static const Field progress[] = { FIELD(progress.number), FIELD(progress.n_rows), FIELD(progress.n_bytes), {} };
+
+static const Field channel[] = {
+        FIELD(channel.number),
+        FIELD(channel.page_size),
+        FIELD(channel.statements_max),
+        FIELD(channel.run_timeout_usec),
+        FIELD(channel.prepare_timeout_usec),
+        FIELD(channel.row_size_max),
+        FIELD(channel.result_rows_max),
+        FIELD(channel.result_size_max),
+        FIELD(channel.state),
+        {},
+};
+
+#define CHANNEL_PROGRESS_FIELDS(progress)                                                                            \
+        FIELD(progress.number), FIELD(progress.n_runs), FIELD(progress.n_rows), FIELD(progress.n_bytes),             \
+                FIELD(progress.running), FIELD(progress.parked), FIELD(progress.draining), FIELD(progress.usec),     \
+                FIELD(progress.n_statements), FIELD(progress.sql)
+
+static const Field channel_progress[] = { CHANNEL_PROGRESS_FIELDS(channel_progress), {} };
+static const Field channel_close[] = { FIELD(channel_close.number), FIELD(channel_close.drain), {} };
+static const Field channel_end[] = {
+        CHANNEL_PROGRESS_FIELDS(channel_end.progress),
+        FIELD(channel_end.waiting),
+        FIELD(channel_end.state, .max = CHANNEL_STATE_SIZE_MAX),
+        FIELD(channel_end.unread, .max = UNREAD_SIZE_MAX),
+        {},
+};
+
+/* ---- Rules of whole messages -------------------------------------------------------------------------------------- */
+
+static bool page_size_is_valid(uint32_t size) {
+        return size >= SQLIPC_PAGE_SIZE_MIN && size <= SQLIPC_PAGE_SIZE_MAX && (size & (size - 1)) == 0;
+}
+
+static bool setup_is_valid(const Message *m) {
+        for (size_t i = 0; i < m->setup.n_exposed; i++)
+                if (!m->setup.exposed[i].data || strlen(m->setup.exposed[i].data) != m->setup.exposed[i].size)
+                        return false;
+        return true;
+}
+
+static bool prepare_is_valid(const Message *m) {
+        return job_parameters_are_valid(&m->job);
+}
+
+static bool run_is_valid(const Message *m) {
+        return page_size_is_valid(m->job.page_size) && job_parameters_are_valid(&m->job);
+}
+
+static bool cancel_is_valid(const Message *m) {
+        return m->cancel.error != ERROR_NONE;
+}
+
+static bool started_is_valid(const Message *m) {
+        for (size_t i = 0; i < m->started.n_columns; i++)
+                if (!m->started.columns[2 * i].data)
+                        return false;
+        return started_size(&m->started) <= SQLIPC_COLUMNS_SIZE_MAX;
+}
+
+static bool ended_is_valid(const Message *m) {
+        return m->ended.failure.error == ERROR_NONE || m->ended.failure.message;
+}
+
+static bool channel_is_valid(const Message *m) {
+        return page_size_is_valid(m->channel.page_size);
+}
+
+/* ---- Messages ----------------------------------------------------------------------------------------------------- */
+
+static const Layout layouts[] = {
+        [MESSAGE_SETUP] = { setup, MESSAGE_MEMFD_SIZE_MAX, setup_is_valid },
+        [MESSAGE_PREPARE] = { job, MESSAGE_MEMFD_SIZE_MAX, prepare_is_valid },
+        [MESSAGE_RUN] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
+        [MESSAGE_CANCEL] = { cancel, MESSAGE_SIZE_MAX, cancel_is_valid },
+        [MESSAGE_EXIT] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_TAKEN] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_STARTED] = { started, SQLIPC_COLUMNS_SIZE_MAX + 5 * PARAMETERS_MAX + 64, started_is_valid },
+        [MESSAGE_PARKED] = { parked, MESSAGE_SIZE_MAX },
+        [MESSAGE_FILLING] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_ENDED] = { ended, MESSAGE_SIZE_MAX, ended_is_valid },
+        [MESSAGE_DRAINED] = { drained, UNREAD_SIZE_MAX + MESSAGE_SIZE_MAX },
+        [MESSAGE_PROGRESS] = { progress, MESSAGE_SIZE_MAX },
+        [MESSAGE_CHANNEL] = { channel, CHANNEL_STATE_SIZE_MAX + MESSAGE_SIZE_MAX, channel_is_valid },
+        [MESSAGE_CHANNEL_CLOSE] = { channel_close, MESSAGE_SIZE_MAX },
+        [MESSAGE_CHANNEL_PROGRESS] = { channel_progress, MESSAGE_SIZE_MAX },
+        [MESSAGE_CHANNEL_RESTED] = { channel_end, CHANNEL_STATE_SIZE_MAX + UNREAD_SIZE_MAX + MESSAGE_SIZE_MAX },
+        [MESSAGE_CHANNEL_CLOSED] = { channel_end, UNREAD_SIZE_MAX + MESSAGE_SIZE_MAX },
+        [MESSAGE_PING] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_PONG] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_RETIRE] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_GIVE_WAY] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_STAY] = { nothing, MESSAGE_SIZE_MAX },
+};
+
+const Layout *message_layout(uint32_t kind) {
+        return kind < sizeof layouts / sizeof *layouts && layouts[kind].fields ? &layouts[kind] : NULL;
+}
