@@ -7,13 +7,13 @@
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/session.h"
 
-typedef struct Sums {
+typedef struct ClientSums {
         uint32_t n_runs, n_parked, n_queued;
         uint64_t n_rows, n_bytes; /* of runs that ended, and the known part of those under way */
-} Sums;
+} ClientSums;
 
-static Sums sums_of(const Session *s) {
-        Sums sums = { .n_rows = s->total_rows, .n_bytes = s->total_bytes };
+static ClientSums sums_of(const Session *s) {
+        ClientSums sums = { .n_rows = s->total_rows, .n_bytes = s->total_bytes };
 
         for (GList *i = s->runs.head; i; i = i->next) {
                 const Run *run = i->data;
@@ -39,7 +39,7 @@ static Sums sums_of(const Session *s) {
 
 static int append_client(Reply *reply, const Session *s) {
         const Peer *peer = g_hash_table_lookup(s->context->peers, s->name);
-        const Sums sums = sums_of(s);
+        const ClientSums sums = sums_of(s);
         int r = reply_count(reply, 12 * REPLY_ENTRY_OVERHEAD);
 
         if (r >= 0)

@@ -21,6 +21,11 @@
 typedef struct Context Context;
 typedef struct Pipe Pipe;
 
+/* A reload is over. `r`: 0: the configuration that was read after it was asked for is in force. -ESHUTDOWN: the service
+ * stops. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of this resource not all could be read, and the old configuration
+ * stays in force. */
+typedef void (*ReloadHandler)(Context *context, int r, void *userdata);
+
 /* The events that a module reports to those above it. The Manager sets the functions. */
 typedef struct ContextEvents {
         void (*place_offered)(Context *context); /* a worker may have become idle, so it could give up its place */
@@ -28,6 +33,8 @@ typedef struct ContextEvents {
         void (*run_drained)(Context *context);   /* the last bytes of a run were written or dropped */
         void (*rights_changed)(Context *context); /* polkit's answers may have changed */
         void (*pipe_grown)(Context *context, Pipe *p); /* a client grew this pipe of a statement or run */
+        /* The configuration must be read again. The handler (NULL: none) is called once, possibly before this returns. */
+        void (*reload)(Context *context, ReloadHandler handler, void *userdata);
 } ContextEvents;
 
 struct Context {
@@ -68,7 +75,6 @@ struct Context {
         struct Polkit *polkit;
         struct Listings *listings;
         struct Pacing *pacing;
-        struct Reload *reload;
 };
 
 /* Makes the loop and empty tables, with no configuration and no bus. -errno. */

@@ -15,7 +15,6 @@
 #include "daemon/supervisor/manager-bus.h"
 #include "daemon/supervisor/options.h"
 #include "daemon/supervisor/policy.h"
-#include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/waiting-call.h"
@@ -165,7 +164,7 @@ static int reload_now(sd_bus_message *m, Context *context, uint64_t number, Refu
         int r = waiting_call_new(m, &call);
 
         if (r >= 0)
-                reload_start(context->reload, on_reloaded, call);
+                context->events->reload(context, on_reloaded, call);
         return r;
 }
 

@@ -89,7 +89,6 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         context->polkit = &m->polkit;
         context->listings = &m->listings;
         context->pacing = &m->pacing;
-        context->reload = &m->reload;
         m->announcements.context = context;
         m->reload = (Reload) { .context = context, .directories = directories, .put_in_force = put_in_force };
 }
@@ -342,12 +341,17 @@ static void on_rights_changed(Context *context) {
         runs_on_rights_changed(context);
 }
 
+static void reload(Context *context, ReloadHandler handler, void *userdata) {
+        reload_start(&manager_of(context)->reload, handler, userdata);
+}
+
 static const ContextEvents context_events = {
         .place_offered = places_offer,
         .worker_gone = on_worker_gone,
         .run_drained = on_run_drained,
         .rights_changed = on_rights_changed,
         .pipe_grown = run_on_pipe_grown,
+        .reload = reload,
 };
 
 /* ---- End ---- */

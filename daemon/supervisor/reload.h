@@ -21,10 +21,6 @@
 #include "daemon/supervisor/resolve.h"
 
 
-/* `r`: 0: the configuration that was read after the call is in force. -ESHUTDOWN: the service stops. -EMFILE, -ENFILE,
- * -ENOMEM, -EAGAIN: for lack of this resource not all could be read, and the old configuration stays in force. */
-typedef void (*ReloadHandler)(Context *context, int r, void *userdata);
-
 typedef struct Reload {
         Context *context;     /* not owned */
         char **directories;   /* NULL-terminated, in order of precedence; owned */
