@@ -17,11 +17,11 @@
 
 #include <sys/queue.h>
 
+#include "client-lib/bindings.h"
 #include "client-lib/connection.h"
 #include "client-lib/description.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
-#include "client-lib/bindings.h"
 #include "client-lib/transport.h"
 
 typedef enum StatementState {

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/resolve.h"
-#include "daemon/supervisor/service.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/service/manager.h"
+#include "daemon/supervisor/service/resolve.h"
+#include "daemon/supervisor/service/service.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 enum { EXIT_USAGE = 2 };

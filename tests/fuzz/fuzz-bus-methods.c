@@ -10,15 +10,13 @@
  * Whatever happens: each call is answered exactly once; once the peers have left and workers ended, nothing is held, no
  * descriptor, no pipe page, no question.
  *
- * About: daemon/supervisor/bus-error.c daemon/supervisor/channel*.c daemon/supervisor/clients-bus.c
- * About: daemon/supervisor/database-bus.c daemon/supervisor/group.c daemon/supervisor/held-call.c
- * About: daemon/supervisor/limits-bus.c daemon/supervisor/lists-bus.c daemon/supervisor/log-control.c
- * About: daemon/supervisor/manager-bus.c daemon/supervisor/options.c daemon/supervisor/pacing.c
- * About: daemon/supervisor/parameters.c
- * About: daemon/supervisor/peer.c daemon/supervisor/pipe*.c daemon/supervisor/placement.c daemon/supervisor/policy.c
- * About: daemon/supervisor/polkit.c daemon/supervisor/quota.c daemon/supervisor/row*.c daemon/supervisor/run*.c
- * About: daemon/supervisor/session.c daemon/supervisor/statement*.c daemon/supervisor/waiting-call.c
- * About: daemon/supervisor/worker.c daemon/supervisor/worker-channels.c
+ * About: daemon/supervisor/access/held-call.c daemon/supervisor/access/pacing.c daemon/supervisor/access/peer.c
+ * About: daemon/supervisor/access/policy.c daemon/supervisor/access/polkit.c daemon/supervisor/base/quota.c
+ * About: daemon/supervisor/bus/clients-bus.c daemon/supervisor/bus/database-bus.c daemon/supervisor/bus/limits-bus.c
+ * About: daemon/supervisor/bus/lists-bus.c daemon/supervisor/bus/log-control.c daemon/supervisor/bus/manager-bus.c
+ * About: daemon/supervisor/calls/[a-z]*.c daemon/supervisor/runs/[a-z]*.c daemon/supervisor/workers/group.c
+ * About: daemon/supervisor/workers/placement.c daemon/supervisor/workers/worker.c
+ * About: daemon/supervisor/workers/worker-channels.c
  */
 #include <fcntl.h>
 #include <string.h>

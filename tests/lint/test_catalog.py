@@ -15,9 +15,9 @@ from tap import Skip, equal, run, test, true  # noqa: E402
 
 SUPERVISOR = ROOT / "daemon/supervisor"
 CATALOG = ROOT / "systemd-units/sqlipc.catalog"
-SOURCES = {path: path.read_text() for path in SUPERVISOR.glob("*.c")}
-LOG = SOURCES.pop(SUPERVISOR / "log.c")
-EVENTS = dict(re.findall(r'X\(([A-Z_]+), "(\w+)", LOG_[A-Z]+\)', (SUPERVISOR / "log-events.h").read_text()))
+SOURCES = {path: path.read_text() for path in SUPERVISOR.rglob("*.c")}
+LOG = SOURCES.pop(SUPERVISOR / "base/log.c")
+EVENTS = dict(re.findall(r'X\(([A-Z_]+), "(\w+)", LOG_[A-Z]+\)', (SUPERVISOR / "base/log-events.h").read_text()))
 
 
 class Entry:

@@ -204,7 +204,8 @@ def nss_in_a_child():
         ],
         "calls",
     )
-    body = re.search(r"\nint resolve_serve\(void\) \{.*?\n\}", (ROOT / "daemon/supervisor/resolve.c").read_text(), re.S)
+    resolve = (ROOT / "daemon/supervisor/service/resolve.c").read_text()
+    body = re.search(r"\nint resolve_serve\(void\) \{.*?\n\}", resolve, re.S)
     true("names_resolve(" in body[0], "names_resolve() is called elsewhere in resolve.c")
 
 

@@ -48,8 +48,8 @@ BINARY = {".sqlite", ".png", ".bin", ".hex"}
 # Times that docs/ARCHITECTURE.md and docs/design state: the file below daemon/, the constant, microseconds of the unit, and
 # the words.
 DOCUMENTED_TIMES = (
-    ("supervisor/peer.h", "PEER_CREDENTIALS_USEC", 1000000, "asks the bus driver about a new peer, for {} s at most"),
-    ("supervisor/group.c", "SIBLING_USEC", 1000, "A sibling starts when a job waits {} ms"),
+    ("supervisor/access/peer.h", "PEER_CREDENTIALS_USEC", 1000000, "asks the bus driver about a new peer, for {} s at most"),
+    ("supervisor/workers/group.c", "SIBLING_USEC", 1000, "A sibling starts when a job waits {} ms"),
     ("worker/core/row-sink.h", "ROW_SINK_WAIT_USEC", 1000, "A page also goes out {} ms after its first row"),
     ("worker/core/served-channel.c", "QUIET_USEC", 1000000, "quiet for {} s"),
     ("worker/core/job-queue.c", "LOOK_USEC", 1000, "which its progress handler sees within {} ms"),

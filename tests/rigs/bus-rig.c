@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/base/log.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/descriptors.h"

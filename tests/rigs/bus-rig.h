@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/service/manager.h"
 #include "tests/fuzz/input.h"
 
 #define RIG_N_PEERS 4u

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/protocol/protocol.h"
-#include "daemon/supervisor/child-source.h"
+#include "daemon/supervisor/base/child-source.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "dbus-interfaces/wire/page-encoder.h"
 #include "tests/fuzz/demand.h"

@@ -7,7 +7,7 @@ from machine import (
     CHINOOK, HOME, STATE, command, done, equal, published, query, refused, stop, test, true, uid, unit, wait_for,
 )
 
-EVENTS = dict(re.findall(r'X\((\w+), "([0-9a-f]{32})"', (HOME / "daemon/supervisor/log-events.h").read_text()))
+EVENTS = dict(re.findall(r'X\((\w+), "([0-9a-f]{32})"', (HOME / "daemon/supervisor/base/log-events.h").read_text()))
 
 
 def journal(event, *options):

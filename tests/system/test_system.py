@@ -25,7 +25,7 @@ COPIED = [
     "tests/data",
     "docs/examples",
     "dbus-interfaces/sqlipc-errors.h",
-    "daemon/supervisor/log-events.h",
+    "daemon/supervisor/base/log-events.h",
 ]
 # The users of the container, besides the service's own user, which the installation creates.
 USERS = """u sqlipc-reader - - /home/sqlipc-reader -

@@ -2,8 +2,8 @@
 /* daemon/supervisor/expiry: idle objects end in the order of their times, and only those that are still idle. */
 #include <glib.h>
 
-#include "daemon/supervisor/clock.h"
-#include "daemon/supervisor/expiry.h"
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/expiry.h"
 #include "tests/unit/test.h"
 
 #define N_ITEMS 200u

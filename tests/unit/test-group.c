@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "daemon/protocol/protocol.h"
-#include "daemon/supervisor/channel-run.h"
-#include "daemon/supervisor/channel.h"
-#include "daemon/supervisor/group.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/pipe.h"
-#include "daemon/supervisor/run.h"
-#include "daemon/supervisor/session-close.h"
-#include "daemon/supervisor/statement.h"
-#include "daemon/supervisor/worker.h"
+#include "daemon/supervisor/runs/channel-run.h"
+#include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/session-close.h"
+#include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/service/manager.h"
+#include "daemon/supervisor/workers/group.h"
+#include "daemon/supervisor/workers/worker.h"
 #include "tests/unit/test.h"
 
 #define N_JOBS 4u

@@ -5,10 +5,10 @@
 
 #include "config.h"
 #include "daemon/configuration/configuration.h"
-#include "daemon/supervisor/invariants.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/session-close.h"
-#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/runs/session-close.h"
+#include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/service/invariants.h"
+#include "daemon/supervisor/service/manager.h"
 
 typedef struct Rig {
         Manager *manager;

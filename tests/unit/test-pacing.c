@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/runs/run.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/rigs/bus-rig.h"
 #include "tests/rigs/stub-worker.h"

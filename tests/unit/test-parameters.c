@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "daemon/configuration/dbus-text.h"
-#include "daemon/supervisor/options.h"
-#include "daemon/supervisor/parameters.h"
-#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/base/sd-autoptr.h"
+#include "daemon/supervisor/calls/options.h"
+#include "daemon/supervisor/calls/parameters.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "dbus-interfaces/wire/page-payload.h"
 #include "tests/unit/test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Pages of pipes: users who take many pages leave enough for others, and growth leaves enough for the next pipe. */
-#include "daemon/supervisor/pipe-budget.h"
+#include "daemon/supervisor/base/pipe-budget.h"
 #include "tests/unit/test.h"
 
 #define NO_LIMIT UINT64_MAX

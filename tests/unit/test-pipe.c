@@ -11,9 +11,9 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/bus-error.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/pipe.h"
+#include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/service/manager.h"
 #include "tests/unit/test.h"
 
 #define N_PIPES_MAX 4200u

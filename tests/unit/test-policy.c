@@ -2,7 +2,7 @@
 /* daemon/supervisor/policy: who may use a database, by the configuration and by polkit's answers. There is no bus. */
 #include <glib.h>
 
-#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/access/policy.h"
 #include "tests/unit/test.h"
 
 #define SERVICE_UID 500u

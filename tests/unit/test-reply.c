@@ -8,9 +8,9 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/reply.h"
-#include "daemon/supervisor/rows.h"
-#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/base/sd-autoptr.h"
+#include "daemon/supervisor/calls/reply.h"
+#include "daemon/supervisor/calls/rows.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 #include "tests/unit/test.h"
 

@@ -4,8 +4,8 @@
 #include <glib.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/log.h"
-#include "daemon/supervisor/run-log.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/runs/run-log.h"
 #include "tests/unit/test.h"
 
 #define N_RUNS 500u

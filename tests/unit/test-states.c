@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/channel.h"
-#include "daemon/supervisor/worker.h"
+#include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/workers/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/rigs/bus-rig.h"
 #include "tests/rigs/stub-worker.h"

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Data that the modules of the service share: loop, bus, configuration, and the tables of all objects. Supervisor.
+ *
+ * This header includes no other module of the supervisor. A table is of use only to code that includes the header of its
+ * objects, and the state of a single module is opaque to all others. If something that a module notices concerns a module
+ * above it, it is reported through `events`.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_CONTEXT_H
+#define SQLIPC_DAEMON_SUPERVISOR_BASE_CONTEXT_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "daemon/configuration/configuration.h"
+
+typedef struct Context Context;
+typedef struct Pipe Pipe;
+
+/* A reload is over. `r`: 0: the configuration that was read after it was asked for is in force. -ESHUTDOWN: the service
+ * stops. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of this resource not all could be read, and the old configuration
+ * stays in force. */
+typedef void (*ReloadHandler)(Context *context, int r, void *userdata);
+
+/* The events that a module reports to those above it. The Manager sets the functions. */
+typedef struct ContextEvents {
+        void (*place_offered)(Context *context); /* a worker may have become idle, so it could give up its place */
+        void (*worker_gone)(Context *context);   /* a worker was reaped */
+        void (*run_drained)(Context *context);   /* the last bytes of a run were written or dropped */
+        void (*rights_changed)(Context *context); /* polkit's answers may have changed */
+        void (*pipe_grown)(Context *context, Pipe *p); /* a client grew this pipe of a statement or run */
+        /* The configuration must be read again. The handler (NULL: none) is called once, possibly before this returns. */
+        void (*reload)(Context *context, ReloadHandler handler, void *userdata);
+} ContextEvents;
+
+struct Context {
+        sd_event *event;
+        sd_bus *bus;             /* NULL until the service connects */
+        uid_t uid;               /* the service's own uid */
+        unsigned n_cpus;
+        uint64_t memory_size;    /* of the machine */
+        Config *config;
+        bool stopping;
+        const ContextEvents *events;
+
+        GHashTable *databases;   /* name -> published Database */
+        GHashTable *peers;       /* unique name -> Peer */
+        GHashTable *sessions;    /* unique name -> Session */
+        GHashTable *users;       /* uid -> User */
+        GHashTable *statements;  /* number -> Statement */
+        GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
+        GHashTable *channels;    /* number -> Channel */
+        GQueue workers;          /* of Worker, by context_link */
+        uint64_t channels_max;   /* bound for all channels, from the limit of descriptors */
+        uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */
+        unsigned n_starved;      /* groups that want a worker, but a bound forbids it */
+
+        uint64_t next_number;    /* of statements, runs and channels */
+        uint64_t total_runs, total_rows, total_bytes;
+
+        const sd_bus_message *released_call; /* only to be compared; NULL: the call being dispatched was not held */
+        unsigned n_held_calls;   /* held-call.h */
+
+        /* ---- The state of single modules; the Manager owns it ---- */
+        struct WorkerProgram *worker_program;
+        struct PriorityTimer *priorities;
+        struct PipeStock *pipes;
+        struct Expiry *statement_expiry;
+        struct RunTimer *run_timer;
+        struct PeerWatch *peer_watch;
+        struct Polkit *polkit;
+        struct Listings *listings;
+        struct Pacing *pacing;
+};
+
+/* Makes the loop and empty tables, with no configuration and no bus. -errno. */
+int context_init(Context *context, const ContextEvents *events);
+
+/* Frees what is left; the tables must hold no objects that own others. */
+void context_done(Context *context);
+
+/* Returns a number for a new statement, run or channel (I5). */
+uint64_t context_next_number(Context *context);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The quotas of a uid on a database. Supervisor. */
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/base/quota.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+
+#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
+#define TIB (UINT64_C(1) << 40)
+
+static bool is_exempt(const User *u) {
+        return u->uid == 0 && u->context->config->limits.exempt_root;
+}
+
+/* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
+ * WorkerIdleSec= are not changed: they do not bound any resource, but say when to stop waiting. */
+static void lift(Limits *l) {
+        l->statements_max = l->runs_max = l->channels_max = UINT64_MAX;
+        l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
+        l->workers_max = l->workers_total_max;
+        l->row_size_max = SQLIPC_ROW_SIZE_MAX;
+        l->run_timeout_usec = l->prepare_timeout_usec = NEVER_USEC;
+        l->park_timeout_usec = l->park_timeout_rollback_usec = NEVER_USEC;
+        l->temp_size_max = 1024 * TIB;
+        l->heap_max = TIB;
+        l->sql_size_max = SQL_SIZE_MAX;
+        l->expression_depth_max = 1000;
+        l->compound_selects_max = 500;
+        l->vdbe_ops_max = 250000000;
+        l->variables_max = 32766;
+}
+
+Limits quota_limits(const User *u, const Database *d) {
+        const Context *context = u->context;
+        Limits l = config_limits(context->config, d->config);
+
+        if (l.workers_total_max == 0)
+                l.workers_total_max = limits_workers_total(context->memory_size, context->config->limits.heap_max);
+        if (is_exempt(u))
+                lift(&l);
+        return l;
+}
+
+Limits quota_caller_limits(const User *u, const Database *d) {
+        const DatabaseLimits *shared = &d->config->limits;
+        Limits l = quota_limits(u, d);
+
+        l.temp_size_max /= l.workers_max;
+        if (!is_exempt(u)) {
+                l.statements_max = MIN(l.statements_max, shared->statements_max);
+                l.runs_max = MIN(l.runs_max, shared->runs_max);
+                l.channels_max = MIN(l.channels_max, shared->channels_max);
+        }
+        return l;
+}
+
+uint64_t quota_pipe_pages(const User *u) {
+        return is_exempt(u) ? UINT64_MAX : u->context->config->limits.pipe_pages_max;
+}
+
+/* About other users, the sentence tells only that there are some. */
+static int refuse_shared(const User *u, const Database *d, const char *key, const char *things, Refusal *refusal) {
+        log_event_limited(LOG_EVENT_QUOTA_HIT, key, &(LogFields) { .uid = &u->uid, .database = database_name(d) },
+                          "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid,
+                          key);
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                      "This database has all the %s that it may have (its %s): try again later, or end some if they are "
+                      "yours.", things, key);
+}
+
+int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
+        if (is_exempt(u))
+                return 0;
+        if (u->n_statements >= u->context->config->limits.statements_max)
+                return user_refuse(u, "StatementsMax=", refusal,
+                                   "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
+                                   u->n_statements);
+        if (d->n_statements >= d->config->limits.statements_max)
+                return refuse_shared(u, d, "StatementsMax=", "open statements", refusal);
+        return 0;
+}
+
+int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
+        if (is_exempt(u))
+                return 0;
+        if (u->n_runs >= u->context->config->limits.runs_max)
+                return user_refuse(u, "RunsMax=", refusal,
+                                   "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
+                                   "cancel it.", u->n_runs);
+        if (d->n_runs >= d->config->limits.runs_max)
+                return refuse_shared(u, d, "RunsMax=", "runs under way", refusal);
+        return 0;
+}
+
+int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
+        const Context *context = u->context;
+
+        if (g_hash_table_size(context->channels) >= context->channels_max)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for a channel; try again later.");
+        if (is_exempt(u))
+                return 0;
+        if (u->n_channels >= context->config->limits.channels_max)
+                return user_refuse(u, "ChannelsMax=", refusal,
+                                   "You have %" PRIu64 " channels open, which is all you may have: close some.",
+                                   u->n_channels);
+        if (d->n_channels >= d->config->limits.channels_max)
+                return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
+        return 0;
+}
+
+/* True if one of `max` places is free for an owner that has `n_own`. `reserved` of them are for owners that have none. */
+static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t reserved) {
+        return n_all < max && (n_own == 0 || max - n_all > reserved);
+}
+
+/* Half of all places, rounded up, is kept for uids without a worker. So no uid ever has more than the other half, or a
+ * single place. Half of the reserved places may be used by a uid that has workers, but none on this database: otherwise it
+ * would wait there as long as its other workers, and those of other uids, are busy. */
+static uint64_t n_reserved(uint64_t n_on_database, uint64_t total) {
+        uint64_t half = total - total / 2;
+
+        return n_on_database > 0 ? half : half - half / 2;
+}
+
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database) {
+        const Limits l = quota_limits(u, d);
+        uint64_t n_all = u->context->workers.length - u->context->n_undead;
+        uint64_t total = l.workers_total_max, of_database = d->config->limits.workers_max;
+
+        if (u->n_workers >= l.workers_max)
+                return WORKER_BOUND_USER;
+        if (!is_exempt(u) && !has_place(n_on_database, d->n_workers, of_database, of_database > 1))
+                return WORKER_BOUND_DATABASE;
+        return has_place(u->n_workers, n_all, total, n_reserved(n_on_database, total)) ? WORKER_BOUND_NONE
+                                                                                       : WORKER_BOUND_TOTAL;
+}
+
+const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database) {
+        switch (quota_worker_bound(u, d, n_on_database)) {
+        case WORKER_BOUND_NONE: break;
+        case WORKER_BOUND_USER:
+                return "All your workers are occupied (WorkersMax=): wait until a run of yours ends, or cancel one.";
+        case WORKER_BOUND_DATABASE:
+                return "All workers that you may have on this database now are occupied (its WorkersMax=, which its users "
+                       "share): try again later, or cancel a run of yours.";
+        case WORKER_BOUND_TOTAL:
+                return "All workers that you may have now are occupied (WorkersTotalMax=, which all users share): try again "
+                       "later, or cancel a run of yours.";
+        }
+        return "No worker was free in time (QueueTimeoutSec=): try again later.";
+}
+
+void quota_count_statement(User *u, Database *d, int change) {
+        u->n_statements += (uint64_t) change;
+        d->n_statements += (uint64_t) change;
+}
+
+void quota_count_run(User *u, Database *d, int change) {
+        u->n_runs += (uint64_t) change;
+        d->n_runs += (uint64_t) change;
+}
+
+void quota_count_channel(User *u, Database *d, int change) {
+        u->n_channels += (uint64_t) change;
+        d->n_channels += (uint64_t) change;
+}
+
+void quota_count_worker(User *u, Database *d, int change) {
+        u->n_workers += (uint64_t) change;
+        d->n_workers += (uint64_t) change;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The quotas of a uid on a database: all decisions about counts, sizes and times are made here. Supervisor.
+ *
+ *      counts    of the uid, over all its connections; and, if NAME.conf says so, of the database, over all uids
+ *      sizes, times, SQLite's limits    of each run, from NAME.conf, or from sqlipcd.conf if NAME.conf does not set them
+ *
+ * ExemptRoot=yes lifts these limits for uid 0, including the counts of a database. Some bounds remain for every uid: the
+ * pipe pages that the kernel grants, WorkersTotalMax=, the memory that the service keeps for a user (user.h), and the time
+ * to wait for a lock or a free worker.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_QUOTA_H
+#define SQLIPC_DAEMON_SUPERVISOR_BASE_QUOTA_H
+
+#include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/user.h"
+
+/* The largest SQL in bytes, even if the limits allow more. */
+#define SQL_SIZE_MAX ((size_t) 1000000)
+
+/* The limits that hold now for work of the user on `d`. Its times can be added to and subtracted from a clock without
+ * overflow, except that statement_idle_usec may be UINT64_MAX: never. */
+Limits quota_limits(const User *u, const Database *d);
+
+/* Like quota_limits(), but as the client is told: with the counts of the database if they are smaller, and with the part of
+ * TempSizeMax= that one run can have. */
+Limits quota_caller_limits(const User *u, const Database *d);
+
+/* The value of PipePagesMax= for the user. */
+uint64_t quota_pipe_pages(const User *u);
+
+/* Each checks if one more is allowed. LIMITS_EXCEEDED, with a sentence that tells the user's own quota from the
+ * database's. */
+int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
+int quota_check_run(const User *u, const Database *d, Refusal *refusal);
+int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
+
+/* The bound that keeps the user from having another worker on `d`, so the sum that must fall first. This is waited for; it
+ * is no error. Half of WorkersTotalMax=, and one of a database's WorkersMax=, are reserved for users that have no worker (on
+ * that database). `n_on_database`: how many of them the user has on `d`. */
+typedef enum WorkerBound {
+        WORKER_BOUND_NONE,
+        WORKER_BOUND_USER,
+        WORKER_BOUND_DATABASE,
+        WORKER_BOUND_TOTAL,
+} WorkerBound;
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database);
+
+/* The sentence of the error Busy for a user that got no worker in time. */
+const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database);
+
+/* Each changes the sums of the user and of the database. */
+void quota_count_statement(User *u, Database *d, int change);
+void quota_count_run(User *u, Database *d, int change);
+void quota_count_channel(User *u, Database *d, int change);
+void quota_count_worker(User *u, Database *d, int change);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One uid and its sums. Supervisor. */
+#include <assert.h>
+
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/base/user.h"
+
+User *user_get(Context *context, uid_t uid) {
+        User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(uid));
+
+        if (u)
+                return user_ref(u);
+        u = g_new(User, 1);
+        *u = (User) { .context = context, .n_ref = 1, .uid = uid, .pipes = G_QUEUE_INIT, .groups = G_QUEUE_INIT };
+        g_hash_table_insert(context->users, GUINT_TO_POINTER(uid), u);
+        return u;
+}
+
+User *user_ref(User *u) {
+        u->n_ref++;
+        return u;
+}
+
+User *user_unref(User *u) {
+        if (!u || --u->n_ref > 0)
+                return NULL;
+        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_channels == 0 && u->n_workers == 0 && u->held_size == 0 &&
+               u->joined_size == 0 && u->unread_size == 0 && u->pipe_account.used == 0 && u->pipe_account.granted == 0);
+        g_hash_table_remove(u->context->users, GUINT_TO_POINTER(u->uid));
+        g_free(u);
+        return NULL;
+}
+
+int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        g_autofree char *sentence = g_strdup_vprintf(format, ap);
+        va_end(ap);
+        log_event_limited(LOG_EVENT_QUOTA_HIT, limit, &(LogFields) { .uid = &u->uid }, "uid %u is refused more (%s): %s",
+                          (unsigned) u->uid, limit, sentence);
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED, "%s", sentence);
+}
+
+int user_hold(User *u, size_t size, Refusal *refusal) {
+        if (size > HELD_SIZE_MAX - u->held_size)
+                return user_refuse(u, "SQL and parameters", refusal,
+                                   "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.",
+                                   HELD_SIZE_MAX >> 20);
+        u->held_size += size;
+        return 0;
+}
+
+void user_release(User *u, size_t size) {
+        assert(u->held_size >= size);
+        u->held_size -= size;
+}

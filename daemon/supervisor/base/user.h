@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One uid whose clients hold something, and the sums over all of it: quotas are per uid, no matter how many connections it
+ * opens. Supervisor.
+ *
+ * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, because any of them
+ * may outlive the others.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
+#define SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
+
+#include <glib.h>
+#include <sys/types.h>
+
+#include "daemon/supervisor/base/pipe-budget.h"
+#include "daemon/supervisor/base/refusal.h"
+
+typedef struct Context Context;
+
+/* Bytes of SQL and parameters that the service keeps for a uid: in statements, in runs that wait and in channels that
+ * rest. */
+#define HELD_SIZE_MAX ((size_t) 32 * 1024 * 1024)
+
+/* Bytes of large rows that are joined for a uid at a time, for replies with rows. */
+#define JOINED_SIZE_MAX ((size_t) 64 * 1024 * 1024)
+
+/* Bytes that the service keeps for a uid's slow readers (unread.h): enough for the default RunsMax= with default pages. */
+#define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
+
+/* How the calls of a user are paced (pacing.h). */
+typedef struct PacingAccount {
+        uint64_t until_usec; /* when the charge to the user is paid off; 0: no charge */
+        GQueue calls;        /* of calls that were put aside */
+        GList link;          /* in Pacing's `users`, while `calls` is not empty */
+} PacingAccount;
+
+/* The questions to polkit about a user (polkit.h). */
+typedef struct PolkitAccount {
+        GQueue waiting;         /* of PolkitQuestion without interaction, in order */
+        unsigned n_asked, n_interactive;
+        GList link;             /* in Polkit's `waiting`, while this queue is not empty */
+} PolkitAccount;
+
+/* Accounts belong to the modules that they are named after; this one only keeps them. */
+typedef struct User {
+        Context *context; /* not owned */
+        unsigned n_ref;
+        uid_t uid;
+        unsigned n_held_calls; /* held-call.h */
+        uint64_t n_statements, n_runs, n_channels, n_workers;
+        size_t held_size, joined_size, unread_size;
+        PipeAccount pipe_account;
+        PolkitAccount polkit_account;
+        uint64_t computed_usec; /* when a worker with a lower priority was last seen computing; worker-priority.h */
+        GQueue listings;     /* of Listing, by its link */
+        GList listings_link; /* in Listings' `users`, while `listings` is not empty */
+        PacingAccount pacing;
+        GQueue pipes;  /* of Pipe, by its link; the head is checked next */
+        uint64_t n_checks_left; /* checks of these pipes that pipe_new() still allows */
+        GQueue groups; /* of Group, by its user_link */
+} User;
+
+/* Returns a reference to the user, which is created if there is none. */
+User *user_get(Context *context, uid_t uid);
+User *user_ref(User *u);
+User *user_unref(User *u);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
+
+/* Refuses with LIMITS_EXCEEDED and a sentence for the user, and logs a line for the administrator, who may raise the
+ * `limit`. */
+int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* Adds `size` to held_size. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
+int user_hold(User *u, size_t size, Refusal *refusal);
+void user_release(User *u, size_t size);
+
+#endif

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * org.sqlipc1.Database on the bus: unpack, call, reply. Supervisor. The XML documents each method.
+ *
+ * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by the code that ends its
+ * run.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/supervisor/access/listing.h"
+#include "daemon/supervisor/access/pacing.h"
+#include "daemon/supervisor/access/policy.h"
+#include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/sd-autoptr.h"
+#include "daemon/supervisor/base/try-bytes.h"
+#include "daemon/supervisor/bus/database-bus.h"
+#include "daemon/supervisor/bus/limits-bus.h"
+#include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/calls/options.h"
+#include "daemon/supervisor/calls/parameters.h"
+#include "daemon/supervisor/calls/rows.h"
+#include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/session.h"
+#include "daemon/supervisor/runs/sql-text.h"
+#include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/workers/worker.h"
+#include "dbus-interfaces/sqlipc-names.h"
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
+
+/* ---- Replies ---- */
+
+/* Every client reads version 1, so the version that a client offers need not be kept until the reply. */
+static_assert(SQLIPC_PAGE_VERSION == 1, "a second version is chosen per statement and run: keep what the client offered");
+
+/* Appends the size and version of the service's pages. */
+static int append_pages(sd_bus_message *m, uint32_t page_size) {
+        int r = sd_bus_message_append(m, "{sv}", "page-size", "u", page_size);
+
+        return r < 0 ? r : sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
+}
+
+static int append_info(Reply *reply, const Started *started, uint32_t page_size) {
+        sd_bus_message *m = reply->message;
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = rows_append_parameters(reply, started);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "readonly", "b", started->read_only);
+        if (r >= 0 && page_size > 0)
+                r = append_pages(m, page_size);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* Replies number, [pipe,] columns, info. `page_size` 0: no pipe. */
+static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Started *started) {
+        g_auto(Reply) reply = REPLY_INIT;
+        int r = reply_new(run->call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply.message, "t", run->number);
+        if (r >= 0 && pipe)
+                r = sd_bus_message_append(reply.message, "h", pipe->read_fd);
+        if (r >= 0)
+                r = rows_append_columns_of_statement(&reply, started);
+        if (r >= 0)
+                r = append_info(&reply, started, page_size);
+        if (r >= 0)
+                r = reply_send(&reply);
+        pacing_charge(run->user, reply.size);
+        if (pipe)
+                pipe_close_read_fd(pipe); /* the message has its own copy */
+        return r;
+}
+
+static int reply_prepare(Run *run, const Started *started) {
+        return reply_described(run, run->statement->page_size, run->statement->pipe, started);
+}
+
+static int reply_query(Run *run, const Started *started) {
+        return reply_described(run, run->page_size, run->pipe, started);
+}
+
+static int reply_open_rows(Run *run, const Started *started) {
+        return reply_described(run, 0, NULL, started);
+}
+
+static int reply_fetch(Run *run, const Started *started) {
+        return sd_bus_reply_method_return(run->call, "ta{sv}", run->number, 0);
+}
+
+/* ---- Methods ---- */
+
+static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
+        g_autoptr(Statement) statement = NULL;
+        const char *sql;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 's', &sql);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS, &options, refusal);
+        if (r < 0)
+                return r;
+        Session *session = session_get(d->context, peer_of(d->context, m));
+        r = statement_new(session, d, sql, options.page_size, &statement, refusal);
+        if (r < 0)
+                return r;
+        r = run_new(session, (RunSpec) {
+                .kind = RUN_PREPARE,
+                .statement = statement,
+                .database = d,
+                .sql = statement->sql,
+                .call = m,
+                .on_started = reply_prepare,
+                .timeout_usec = UINT64_MAX,
+                .error_details = options.error_details,
+        }, &run, refusal);
+        if (r < 0)
+                return r;
+        (void) g_steal_pointer(&statement);
+        run_submit(run);
+        return 1;
+}
+
+/* Finds the statement, if its next run can start now. */
+static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
+        const Peer *peer = peer_of(d->context, m);
+        int r = statement_find(d->context, peer, d, number, ret, refusal);
+
+        if (r < 0)
+                return r;
+        /* The worker reports the end of a run before it writes END, but its message may not have been read yet. */
+        if ((*ret)->run && (*ret)->run->worker) {
+                worker_process((*ret)->run->worker);
+                r = statement_find(d->context, peer, d, number, ret, refusal);
+                if (r < 0)
+                        return r;
+        }
+        if ((*ret)->state == STATEMENT_LOST)
+                return refuse(refusal, ERROR_WORKER_LOST,
+                              "The worker process that ran this statement was lost: finalize and prepare it again.");
+        if ((*ret)->run)
+                return refuse(refusal, ERROR_BUSY,
+                              "The last run of this statement has not ended: read its pipe up to END or ERROR.");
+        if (pipe_is_closed((*ret)->pipe))
+                return refuse(refusal, ERROR_PIPE_CLOSED,
+                              "The read end of this statement's pipe is closed: finalize and prepare it again.");
+        return 0;
+}
+
+static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
+        g_auto(Parameters) parameters = PARAMETERS_INIT;
+        Statement *statement;
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = find_ready(m, d, number, &statement, refusal);
+        if (r < 0)
+                return r;
+        r = parameters_read(m, &parameters, refusal);
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_new(statement->session, (RunSpec) {
+                .kind = RUN_FETCH,
+                .statement = statement,
+                .database = d,
+                .sql = statement->sql,
+                .pipe = statement->pipe,
+                .parameters = &parameters,
+                .call = m,
+                .on_started = reply_fetch,
+                .timeout_usec = options.timeout_usec,
+                .error_details = options.error_details,
+                .page_size = statement->page_size,
+        }, &run, refusal);
+        if (r < 0)
+                return r;
+        statement->n_runs++;
+        statement->last_run = run->number;
+        run_submit(run);
+        return 1;
+}
+
+/* The common part of Query, QueryRows and OpenRows: reads SQL and parameters, and makes a run with its own pipe. `allowed`:
+ * OptionKeys in addition to those that all of them accept. */
+static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
+                        Refusal *refusal) {
+        g_auto(Parameters) parameters = PARAMETERS_INIT;
+        g_autoptr(GBytes) bytes = NULL;
+        g_autoptr(Pipe) pipe = NULL;
+        const char *sql;
+        size_t size;
+        int r = sd_bus_message_read_basic(m, 's', &sql);
+
+        if (r < 0)
+                return r;
+        /* The bus bounds the calls whose reply is outstanding. Calls without a reply are not bounded, so a flood of them
+         * must not start queries. */
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would read the rows.");
+        Session *session = session_get(d->context, peer_of(d->context, m));
+        r = sql_text_check(session->user, d, sql, &size, refusal);
+        if (r < 0)
+                return r;
+        r = parameters_read(m, &parameters, refusal);
+        if (r < 0)
+                return r;
+        r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
+        if (r < 0)
+                return r;
+        r = pipe_new(session->user, true, &pipe, refusal);
+        if (r < 0)
+                return r;
+        spec.database = d;
+        spec.sql = bytes = try_bytes(sql, size);
+        if (!bytes)
+                return -ENOMEM;
+        spec.pipe = pipe;
+        spec.parameters = &parameters;
+        spec.timeout_usec = ret_options->timeout_usec;
+        spec.error_details = ret_options->error_details;
+        if (spec.page_size == 0)
+                spec.page_size = ret_options->page_size;
+        return run_new(session, spec, ret, refusal);
+}
+
+static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_QUERY, .call = m, .on_started = reply_query };
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, OPTION_PAGES, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int add_reader(Run *run, bool one_shot) {
+        int r = run_add_reader(run, one_shot);
+
+        if (r < 0)
+                run_free(run);
+        return r;
+}
+
+static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE };
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, OPTION_MAX_BYTES, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        r = add_reader(run, true);
+        if (r < 0)
+                return r;
+        r = row_reader_wait(run->reader, m, options.max_bytes);
+        if (r < 0) {
+                run_free(run);
+                return r;
+        }
+        run_submit(run);
+        return 1;
+}
+
+static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE, .call = m, .on_started = reply_open_rows };
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        r = add_reader(run, false);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_MAX_BYTES, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
+        if (r < 0)
+                return r;
+        if (!run->reader || run->reader->spec.one_shot)
+                return refuse(refusal, ERROR_UNKNOWN_RUN,
+                              "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
+        if (run->reader->call)
+                return refuse(refusal, ERROR_BUSY, "Another NextRows of this run waits for rows: let it be answered first.");
+        r = row_reader_serve(run->reader, m, options.max_bytes);
+        return r < 0 ? r : 1;
+}
+
+/* True if a statement of the peer on this database has this number as its last run: the run was the peer's own, and has
+ * ended. */
+static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
+        const Session *session = g_hash_table_lookup(d->context->sessions, p->name);
+
+        if (number == 0) /* like the last_run of a statement that never ran */
+                return false;
+        for (GList *i = session ? session->statements.head : NULL; i; i = i->next) {
+                const Statement *s = i->data;
+
+                if (s->last_run == number && strcmp(database_name(s->database), database_name(d)) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
+        static const char sentence[] = "The query was cancelled.";
+        const Peer *peer = peer_of(d->context, m);
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_find(d->context, peer, d, number, &run, refusal);
+        if (r < 0 && !was_last_run(d, peer, number))
+                return r;
+        if (r >= 0 && run->kind == RUN_ROWS)
+                run_end(run, RUN_END_CLIENT_GONE, ERROR_CANCELLED, sentence); /* no reader reads its pipe to the end */
+        else if (r >= 0)
+                run_end(run, RUN_END_CANCELLED, ERROR_CANCELLED, sentence);
+        refusal_done(refusal);
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Statement *statement;
+        uint64_t number;
+        Options options;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        r = statement_find(d->context, peer_of(d->context, m), d, number, &statement, refusal);
+        if (r < 0)
+                return r;
+        bool lost = statement->state == STATEMENT_LOST;
+        (void) statement_free(statement);
+        if (lost)
+                return refuse(refusal, ERROR_WORKER_LOST,
+                              "The worker process that ran this statement was lost; it is finalized all the same.");
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(m, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "h", fd);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = append_pages(reply, page_size);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", true);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Options options;
+        int fd, r = options_read(m, OPTION_PAGES, &options, refusal);
+
+        if (r < 0)
+                return r;
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
+        r = channel_new(session_get(d->context, peer_of(d->context, m)), d, options.page_size, &fd, refusal);
+        if (r < 0)
+                return r;
+        r = reply_channel(m, fd, options.page_size);
+        close(fd); /* the message has its own copy; if it has none, the channel notices that its client is gone */
+        if (r == -EMFILE || r == -ENFILE)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for your channel; try again later.");
+        return r;
+}
+
+BUS_METHOD(prepare)
+BUS_METHOD(fetch)
+BUS_METHOD(query)
+BUS_METHOD(query_rows)
+BUS_METHOD(open_rows)
+BUS_METHOD(next_rows)
+BUS_METHOD(cancel)
+BUS_METHOD(finalize)
+BUS_METHOD(open_channel)
+
+/* ---- Properties ---- */
+
+static int property_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", database_name(userdata));
+}
+
+static int property_description(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Database *d = userdata;
+
+        return sd_bus_message_append(reply, "s", d->config->description);
+}
+
+static int property_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", "read-only");
+}
+
+static int property_limits(sd_bus *bus, const char *path, const char *interface, const char *property,
+                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Database *d = userdata;
+        g_autoptr(User) user = user_get(d->context, peer_of(d->context, sd_bus_get_current_message(bus))->uid);
+
+        return limits_append(reply, user, d);
+}
+
+static const sd_bus_vtable database_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS("Prepare", SD_BUS_ARGS("s", sql, "a{sv}", options),
+                                SD_BUS_RESULT("t", statement, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info),
+                                method_prepare,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Fetch", SD_BUS_ARGS("t", statement, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "a{sv}", info), method_fetch, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Query", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info), method_query,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("QueryRows", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("a(ssa{sv})", columns, "aav", rows, "a{sv}", info), method_query_rows,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenRows", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "a(ssa{sv})", columns, "a{sv}", info), method_open_rows,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("NextRows", SD_BUS_ARGS("t", run, "a{sv}", options),
+                                SD_BUS_RESULT("aav", rows, "b", more, "a{sv}", info),
+                                method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_finalize, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenChannel", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("h", channel, "a{sv}", info),
+                                method_open_channel, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
+        SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),
+        SD_BUS_PROPERTY("Limits", "a{st}", property_limits, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+/* ---- Objects ---- */
+
+/* Returns 0 if the object does not exist, or the caller may not use the database. */
+static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                       sd_bus_error *error) {
+        char *name;
+        int r = sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name);
+
+        if (r <= 0)
+                return r;
+        Database *d = policy_find_database(userdata, sd_bus_get_current_message(bus), name);
+        free(name);
+        if (!d)
+                return 0;
+        *ret_found = d;
+        return 1;
+}
+
+/* ---- The tree ---- */
+
+static int begin_tree(Listing *l) {
+        static const char head[] =
+                "<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n"
+                "\"https://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n"
+                "<node>\n"
+                " <interface name=\"org.freedesktop.DBus.Peer\">\n"
+                "  <method name=\"Ping\"/>\n"
+                "  <method name=\"GetMachineId\">\n"
+                "   <arg type=\"s\" name=\"machine_uuid\" direction=\"out\"/>\n"
+                "  </method>\n"
+                " </interface>\n"
+                " <interface name=\"org.freedesktop.DBus.Introspectable\">\n"
+                "  <method name=\"Introspect\">\n"
+                "   <arg name=\"xml_data\" type=\"s\" direction=\"out\"/>\n"
+                "  </method>\n"
+                " </interface>\n"
+                " <interface name=\"org.freedesktop.DBus.Properties\">\n"
+                "  <method name=\"Get\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"property_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"value\" direction=\"out\" type=\"v\"/>\n"
+                "  </method>\n"
+                "  <method name=\"GetAll\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"props\" direction=\"out\" type=\"a{sv}\"/>\n"
+                "  </method>\n"
+                "  <method name=\"Set\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"property_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"value\" direction=\"in\" type=\"v\"/>\n"
+                "  </method>\n"
+                "  <signal name=\"PropertiesChanged\">\n"
+                "   <arg type=\"s\" name=\"interface_name\"/>\n"
+                "   <arg type=\"a{sv}\" name=\"changed_properties\"/>\n"
+                "   <arg type=\"as\" name=\"invalidated_properties\"/>\n"
+                "  </signal>\n"
+                " </interface>\n";
+
+        l->text = g_string_new(head);
+        return 0;
+}
+
+/* Databases that polkit was not asked about yet are left out; ListDatabases asks and lists them. */
+static int add_to_tree(Listing *l, const Database *d, PolicyVerdict view) {
+        const char *label = d->object_path + strlen(SQLIPC_DATABASE_PATH "/");
+
+        if (view != POLICY_YES)
+                return 0;
+        g_string_append(l->text, " <node name=\"");
+        g_string_append(l->text, label);
+        g_string_append(l->text, "\"/>\n");
+        return reply_count(&l->reply, REPLY_VALUE_OVERHEAD + strlen(label));
+}
+
+static int end_tree(Listing *l) {
+        g_string_append(l->text, "</node>\n");
+        return reply_append_string(&l->reply, l->text->str);
+}
+
+static int introspect_tree(sd_bus_message *m, Context *context, Refusal *refusal) {
+        static const ListingKind tree = { begin_tree, add_to_tree, end_tree };
+
+        return listing_new(context, m, &tree, refusal);
+}
+
+BUS_METHOD(introspect_tree)
+
+/* An enumerator of sd-bus would have to give all names at once, and again for each Introspect. */
+static int on_tree_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Introspectable", "Introspect") > 0 ?
+                       method_introspect_tree(m, userdata, error) : 0;
+}
+
+int database_bus_export(Context *context) {
+        int r = sd_bus_add_fallback_vtable(context->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE,
+                                           database_vtable, find_object, context);
+
+        return r < 0 ? r : sd_bus_add_object(context->bus, NULL, SQLIPC_DATABASE_PATH, on_tree_call, context);
+}

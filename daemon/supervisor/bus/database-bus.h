@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* org.sqlipc1.Database on the bus, and the tree of these objects. Supervisor. */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_BUS_DATABASE_BUS_H
+#define SQLIPC_DAEMON_SUPERVISOR_BUS_DATABASE_BUS_H
+
+#include "daemon/supervisor/base/context.h"
+
+int database_bus_export(Context *context);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The a{sv} options of a method. Supervisor.
+ *
+ * Each method states which keys it accepts. Any other key is refused by name, unless it starts with "x-", so a caller learns
+ * of a misspelt key.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CALLS_OPTIONS_H
+#define SQLIPC_DAEMON_SUPERVISOR_CALLS_OPTIONS_H
+
+#include <systemd/sd-bus.h>
+
+#include "daemon/supervisor/base/refusal.h"
+
+typedef enum OptionKey {
+        OPTION_PAGE_SIZE = 1 << 0,
+        OPTION_TIMEOUT = 1 << 1,
+        OPTION_MAX_BYTES = 1 << 2,
+        OPTION_ERROR_DETAILS = 1 << 3,
+        OPTION_PAGE_VERSION = 1 << 4,
+
+        OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
+} OptionKey;
+
+/* The options that were given, or their defaults. */
+typedef struct Options {
+        uint32_t page_size;
+        uint32_t page_version; /* the highest that the client reads */
+        uint32_t max_bytes;
+        uint32_t error_details; /* 0 or 1 */
+        uint64_t timeout_usec; /* UINT64_MAX: not given */
+} Options;
+
+/* Size limits for the rows in one reply, in bytes. */
+#define ROWS_SIZE_DEFAULT ((uint32_t) 256 * 1024)
+#define ROWS_SIZE_MAX ((uint64_t) 1024 * 1024)
+
+/* Reads the options, which are next in `m`. `allowed` is a mask of OptionKeys. UNKNOWN_OPTION, INVALID_OPTION. */
+int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal);
+
+#endif

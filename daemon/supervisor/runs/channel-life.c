@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The life cycle of a channel. Pure. */
+#include <assert.h>
+
+#include "daemon/supervisor/runs/channel-life.h"
+
+/* For each state, the states that may follow. */
+static const unsigned transitions[CHANNEL_STATE_MAX] = {
+        [CHANNEL_RESTING] = 1u << CHANNEL_WAITING,
+        [CHANNEL_WAITING] = 1u << CHANNEL_AT_WORKER,
+        [CHANNEL_DRAINING] = 1u << CHANNEL_RESTING | 1u << CHANNEL_WAITING,
+        [CHANNEL_AT_WORKER] = 1u << CHANNEL_RESTING | 1u << CHANNEL_WAITING | 1u << CHANNEL_DRAINING |
+                              1u << CHANNEL_LEAVING | 1u << CHANNEL_CLOSING,
+        [CHANNEL_LEAVING] = 1u << CHANNEL_DRAINING | 1u << CHANNEL_CLOSING,
+};
+
+static const ChannelEndManner manners[CHANNEL_END_MAX] = {
+        [CHANNEL_END_CLIENT_GONE] = CHANNEL_ENDS_NOW,
+        [CHANNEL_END_HANGUP] = CHANNEL_ENDS_NOW,
+        [CHANNEL_END_NO_PLACE] = CHANNEL_ENDS_NOW,
+        [CHANNEL_END_UNREAD] = CHANNEL_ENDS_NOW,
+        [CHANNEL_END_UNANSWERED] = CHANNEL_ENDS_NOW,
+        [CHANNEL_END_UNHEARD] = CHANNEL_ENDS_PATIENTLY,
+        [CHANNEL_END_IDLE] = CHANNEL_ENDS_GENTLY,
+        [CHANNEL_END_UNPUBLISHED] = CHANNEL_ENDS_GENTLY,
+        [CHANNEL_END_RIGHTS] = CHANNEL_ENDS_GENTLY,
+        [CHANNEL_END_OUTDATED] = CHANNEL_ENDS_GENTLY,
+        [CHANNEL_END_BY_WORKER] = CHANNEL_ENDS_AT_ONCE,
+        [CHANNEL_END_WORKER_LOST] = CHANNEL_ENDS_AT_ONCE,
+        [CHANNEL_END_LOOP] = CHANNEL_ENDS_AT_ONCE,
+};
+
+bool channel_life_permits(ChannelState from, ChannelState to) {
+        return transitions[from] & 1u << to;
+}
+
+void channel_life_move(ChannelState *state, ChannelState to) {
+        assert(channel_life_permits(*state, to));
+        *state = to;
+}
+
+ChannelEndManner channel_life_manner(ChannelEndReason reason) {
+        return manners[reason];
+}

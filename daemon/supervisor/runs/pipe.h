@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A pipe that leads to a client, and its place in the budget. Supervisor.
+ *
+ *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
+ *                      |                                           (100 ms, or until the uid's next pipe; then watched)
+ *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
+ *
+ * 1. The supervisor owns the write end and passes it along with each run. It keeps the write end open, and silent, until the
+ *    last read end is closed: this is the only way to learn that the pipe's pages are free (a client may keep its end as
+ *    long as it likes).
+ * 2. A client can grow a pipe at the service's cost. pipe_check() notices this, and the pipe then counts at its real size.
+ *    Pipes are checked when their run parks, a few of a uid, in turns, when the uid gets a new pipe, and those of all uids
+ *    when the kernel has fewer pages left than it should.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PIPE_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_PIPE_H
+
+#include <systemd/sd-event.h>
+
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/user.h"
+
+/* The pipes of all users. */
+typedef struct PipeStock {
+        PipeBudget budget;
+        GQueue resting;          /* of Pipe, by rest_link */
+        sd_event_source *timer;  /* fires when they have rested */
+        bool are_short;          /* the timer looks for pipes that grew */
+} PipeStock;
+
+struct Pipe {
+        User *user;              /* reference */
+        unsigned n_ref;          /* held by statement and run; 0: retired */
+        int write_fd;            /* non-blocking; -1: broken */
+        int read_fd;             /* blocking, until it was handed out; then -1 */
+        PipeShare share;         /* the pages that it counts for */
+        uint64_t number;         /* of its statement, or of its run if it has no statement */
+        bool ran, filled;        /* it was grown for its first run; for a run that fills it */
+        bool rests;              /* retired a moment ago: it is in `resting`, by rest_link */
+        bool unwatched;          /* it could not be watched; this was logged */
+        sd_event_source *watch;  /* retired: waits for POLLERR; in use: waits for room (pipe_watch_room()) */
+        const struct Worker *ended_by; /* the worker whose run was the last to end, and its number of messages by then */
+        uint64_t ended_at;
+        GList link;              /* in user->pipes */
+        GList rest_link;
+};
+
+/* How many pipes are checked for each new one. The number of system calls must not grow with the number of pipes that a user
+ * holds. */
+#define PIPE_CHECKS_PER_CALL UINT64_C(8)
+
+/* Makes a pipe of one page. `for_run`: makes it as large as its first run wants it, if the budget allows. Checks some of the
+ * user's other pipes first. LIMITS_EXCEEDED if the budget has no room. */
+int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal);
+Pipe *pipe_ref(Pipe *p);
+/* The last reference retires it. */
+Pipe *pipe_unref(Pipe *p);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pipe, pipe_unref)
+
+/* Closes the pipe, whether or not it has a reader: the loop ends. */
+void pipe_free(Pipe *p);
+
+/* Closes the write end, so the reader sees end-of-file and no run can use the pipe any more. Its pages are free. */
+void pipe_break(Pipe *p);
+
+/* Returns the read end, which the caller owns from now on. Can be called once. */
+int pipe_take_read_fd(Pipe *p);
+void pipe_close_read_fd(Pipe *p);
+
+/* True if no read end is left, or the pipe is broken. */
+bool pipe_is_closed(const Pipe *p);
+
+/* Calls `handler` while the pipe has room, and once its reader is gone, until pipe_unwatch(). */
+int pipe_watch_room(Pipe *p, sd_event_io_handler_t handler, void *userdata);
+void pipe_unwatch(Pipe *p);
+
+/* Grow the pipe as far as budget and kernel allow. A larger pipe is never needed; it is only faster. */
+void pipe_grow_for_run(Pipe *p);
+void pipe_grow_for_filling(Pipe *p);
+/* The service stops: makes room for the rest of a frame and its ERROR, so that a slow reader can still read them. */
+void pipe_grow_before_exit(Pipe *p);
+
+/* Compares the pipe's size with the size that we gave it. True if the client grew it; it counts at its real size then. */
+bool pipe_check(Pipe *p);
+
+#endif

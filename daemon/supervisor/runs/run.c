@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One job for a worker. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/supervisor/access/pacing.h"
+#include "daemon/supervisor/access/policy.h"
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/base/sd-autoptr.h"
+#include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/calls/waiting-call.h"
+#include "daemon/supervisor/runs/run-drain.h"
+#include "daemon/supervisor/runs/run-log.h"
+#include "daemon/supervisor/runs/run-timer.h"
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/sql-text.h"
+#include "daemon/supervisor/workers/group.h"
+#include "daemon/supervisor/workers/worker.h"
+
+#define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is tried again */
+#define CANCELS_UNSENT_MAX 20
+#define COMPILE_MARGIN_USEC UINT64_C(100000)
+
+/* ---- Creation and end ---- */
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static void set_limits(Run *run, const RunSpec *spec) {
+        const Limits l = quota_limits(run->user, run->database);
+
+        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
+        run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
+        run->result_rows_max = l.result_rows_max;
+        run->result_size_max = l.result_size_max;
+}
+
+/* The size of the data that is sent to a worker. */
+static size_t job_size(const RunSpec *spec) {
+        return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
+}
+
+static size_t size_to_hold(const RunSpec *spec) {
+        /* The SQL of a statement is counted already. */
+        return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
+}
+
+/* Takes `group`, `call` and the parameters. */
+static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
+        Run *run = g_new(Run, 1);
+
+        *run = (Run) {
+                .context = s->context,
+                .user = user_ref(s->user),
+                .session = s,
+                .statement = spec->statement,
+                .group = group,
+                .database = database_ref(spec->database),
+                .pipe = spec->pipe ? pipe_ref(spec->pipe) : NULL,
+                .number = spec->kind == RUN_PREPARE ? spec->statement->number : context_next_number(s->context),
+                .kind = spec->kind,
+                .call = call,
+                .on_started = spec->on_started,
+                .sql = g_bytes_ref(spec->sql),
+                .excerpt = sql_text_excerpt(spec->sql),
+                .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
+                .describe = spec->kind != RUN_FETCH,
+                .page_size = spec->page_size,
+                .error_details = spec->error_details,
+                .held_size = size_to_hold(spec),
+                .asked_usec = clock_usec(),
+                .due_usec = UINT64_MAX,
+                .end = REFUSAL_INIT,
+                .session_link.data = run,
+                .group_link.data = run,
+                .worker_link.data = run,
+        };
+        if (spec->parameters)
+                *spec->parameters = PARAMETERS_INIT;
+        if (run->pipe && !run->statement)
+                run->pipe->number = run->number;
+        set_limits(run, spec);
+        return run;
+}
+
+int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
+        g_autoptr(sd_bus_message) call = NULL;
+        g_autoptr(Group) group = NULL;
+        int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
+
+        pacing_charge(s->user, job_size(&spec));
+        if (r < 0)
+                return r;
+        if (spec.call) {
+                r = waiting_call_new(spec.call, &call);
+                if (r < 0)
+                        return r;
+        }
+        r = group_get(s->user, spec.database, &group);
+        if (r < 0)
+                return r;
+        r = user_hold(s->user, size_to_hold(&spec), refusal);
+        if (r < 0)
+                return r;
+        Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
+        if (run->kind != RUN_PREPARE)
+                quota_count_run(run->user, run->database, 1);
+        g_queue_push_tail_link(&s->runs, &run->session_link);
+        g_hash_table_insert(s->context->runs, &run->number, run);
+        if (run->statement)
+                statement_run_begins(run->statement, run);
+        *ret = run;
+        return 0;
+}
+
+/* Frees the data that only a worker needs which has not started the run yet. */
+static void drop_job(Run *run) {
+        user_release(run->user, run->held_size);
+        run->held_size = 0;
+        g_clear_pointer(&run->sql, g_bytes_unref);
+        parameters_done(&run->parameters);
+}
+
+static void disarm(Run *run) {
+        run->due_usec = UINT64_MAX;
+}
+
+/* Removes the run from the worker's side: queue, socket, process. */
+static void detach(Run *run) {
+        if (run->worker)
+                worker_remove_run(run->worker, run);
+        else if (run_is_queued(run))
+                group_remove(run->group, run);
+        run->worker = NULL;
+        disarm(run);
+}
+
+void run_free(Run *run) {
+        Statement *statement = run->statement;
+
+        detach(run);
+        drop_job(run);
+        run_drain_done(run);
+        run->reader = row_reader_free(run->reader);
+        if (run->session)
+                g_queue_unlink(&run->session->runs, &run->session_link);
+        g_hash_table_remove(run->context->runs, &run->number);
+        if (run->kind != RUN_PREPARE)
+                quota_count_run(run->user, run->database, -1);
+        (void) sd_bus_message_unref(run->call);
+        refusal_done(&run->end);
+        g_free(run->excerpt);
+        (void) pipe_unref(run->pipe);
+        (void) database_unref(run->database);
+        run->group = group_unref(run->group);
+        (void) user_unref(run->user);
+        g_free(run);
+        if (statement)
+                statement_run_is_over(statement);
+}
+
+/* ---- Time ---- */
+
+static void arm(Run *run, uint64_t usec) {
+        run->spared = false;
+        run->due_usec = usec;
+        run_timer_arm(run->context->run_timer, usec);
+}
+
+/* The run has ended and its reader is slow: waits as long as a statement may be idle, or as long as a transaction may be
+ * parked if the client has left. */
+static void arm_idle(Run *run) {
+        const Limits l = quota_limits(run->user, run->database);
+        uint64_t idle_usec = run->session ? l.statement_idle_usec : l.park_timeout_usec;
+
+        if (idle_usec == UINT64_MAX)
+                disarm(run);
+        else
+                arm(run, clock_usec() + idle_usec);
+}
+
+/* The worker was told to end the run, and has a second. */
+static void arm_end(Run *run) {
+        grace_begin(&run->grace, run->worker->pid, GRACE_USEC);
+        arm(run, clock_usec() + GRACE_USEC);
+}
+
+/* A CANCEL that could not be sent, usually for lack of memory, is sent again later. To kill the worker instead would cost
+ * the other runs on it. */
+static void tell_end(Run *run, ErrorNumber error, const char *sentence) {
+        if (worker_cancel(run->worker, run->number, error, sentence) >= 0 || run->n_cancels_unsent == CANCELS_UNSENT_MAX) {
+                run->n_cancels_unsent = 0;
+                arm_end(run);
+        } else {
+                run->n_cancels_unsent++;
+                arm(run, clock_usec() + RETELL_USEC);
+        }
+}
+
+static void tell_cancel(Run *run) {
+        tell_end(run, run->end.error, run->end.message);
+}
+
+/* The second of arm_end() has passed. */
+static void kill_worker(Run *run, WorkerEndReason why) {
+        if (grace_goes_on(&run->grace, run->worker->pid))
+                arm(run, clock_usec() + GRACE_USEC);
+        else
+                (void) worker_end(run->worker, why);
+}
+
+/* Breaks the pipe, so that the reader finds end-of-file in place of rows. */
+static void let_go(Run *run) {
+        if (run->pipe->write_fd < 0 && run->n_cancels_unsent == 0) {
+                kill_worker(run, WORKER_END_KEEPS_PIPE);
+                return;
+        }
+        pipe_break(run->pipe);
+        tell_end(run, ERROR_PIPE_CLOSED, "The rest of the result was not read in time, or an administrator ended the run.");
+}
+
+/* The deadline of compiling: PrepareTimeoutSec=. The worker reports Busy after BusyTimeoutSec=, which has the same default.
+ * Busy says more, so the deadline is put off if both are close. */
+static uint64_t compile_until(const Run *run) {
+        const Limits l = quota_limits(run->user, run->database);
+        uint64_t prepare = l.prepare_timeout_usec, busy = l.busy_timeout_usec;
+        bool close_by = prepare < busy + COMPILE_MARGIN_USEC && busy <= prepare;
+
+        return clock_usec() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
+}
+
+/* The worker's CPU time tells slow SQL from a worker that got no CPU. */
+static const char *why_not_compiled(const Run *run) {
+        return grace_is_starved(&run->grace, run->worker->pid)
+                       ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
+                         "stopped, or waits for a lock, a disk or a CPU. Try again."
+                       : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
+}
+
+static void cancel(Run *run, ErrorNumber error, const char *sentence);
+static void lose(Run *run);
+
+void run_on_timeout(Run *run) {
+        switch (run->state) {
+        case RUN_WAITING:
+        case RUN_SENT:
+                if (clock_usec() >= run->deadline_usec)
+                        cancel(run, ERROR_TIMED_OUT,
+                                   "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
+                else
+                        cancel(run, ERROR_BUSY,
+                                   quota_why_no_worker(run->user, run->database, run->group->workers.length));
+                return;
+        case RUN_MISSING: lose(run); return;
+        case RUN_TAKEN:
+                if (run->n_cancels_unsent > 0)
+                        tell_cancel(run);
+                else if (run->end.error != ERROR_NONE)
+                        kill_worker(run, WORKER_END_KEEPS_JOB);
+                else if (grace_goes_on(&run->grace, run->worker->pid))
+                        arm(run, clock_usec() + GRACE_USEC);
+                else
+                        cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
+                return;
+        case RUN_STARTED:
+        case RUN_PARKED:
+                if (run->n_cancels_unsent > 0)
+                        tell_cancel(run);
+                else if (run->end.error == ERROR_NONE) /* the worker has the same deadline */
+                        cancel(run, ERROR_TIMED_OUT,
+                                   "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
+                else
+                        kill_worker(run, WORKER_END_KEEPS_RUN);
+                return;
+        case RUN_ENDED: let_go(run); return;
+        case RUN_DRAINING:
+                run_drain_drop(run, ERROR_READER_TOO_SLOW,
+                               "The rest of the result was not read for long (StatementIdleSec=).");
+                return;
+        case RUN_OVER: run_free(run); return;
+        case RUN_NEW:
+        case RUN_STATE_MAX: return;
+        }
+}
+
+/* ---- Answers ---- */
+
+static void answer_failure(Run *run, const Failure *failure) {
+        if (run->call) {
+                int r = bus_error_reply(run->call, failure, run->error_details);
+                if (r < 0)
+                        log_debug("An error could not be sent: %s", strerror(-r));
+        }
+        run->call = sd_bus_message_unref(run->call);
+        if (run->reader)
+                row_reader_fail(g_steal_pointer(&run->reader), failure);
+}
+
+/* A PREPARE that failed leaves no statement. */
+static void drop_unprepared_statement(Run *run) {
+        Statement *s = run->statement;
+
+        if (run->kind != RUN_PREPARE || !s)
+                return;
+        run->statement = NULL;
+        s->run = NULL;
+        (void) statement_free(s);
+}
+
+static void fail(Run *run, const Failure *failure) {
+        answer_failure(run, failure);
+        drop_unprepared_statement(run);
+        run_free(run);
+}
+
+static void fail_with_end(Run *run) {
+        Failure failure = refusal_as_failure(&run->end);
+
+        fail(run, &failure);
+}
+
+/* Adds the run to the totals, once, however it ended. */
+static void count_result(const Run *run) {
+        Context *context = run->context;
+        Session *s = run->session;
+
+        context->total_runs++;
+        context->total_rows += run->n_rows;
+        context->total_bytes += run->n_bytes;
+        if (!s)
+                return;
+        s->total_runs++;
+        s->total_rows += run->n_rows;
+        s->total_bytes += run->n_bytes;
+}
+
+static void lose(Run *run) {
+        static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
+
+        (void) refuse(&run->end, ERROR_WORKER_LOST, "%s", sentence);
+        if (run_is_under_way(run))
+                count_result(run);
+        if (run->statement && run->kind == RUN_FETCH)
+                statement_on_worker_lost(run->statement);
+        if (run->pipe)
+                pipe_break(run->pipe);
+        if (run->session && run->reader && !run->call && !run->reader->call)
+                run_is_over(run); /* no call is waiting: the next NextRows will find the broken pipe */
+        else
+                fail_with_end(run);
+}
+
+/* ---- From submission to start ---- */
+
+static void log_job(const Run *run) {
+        size_t size;
+        const char *sql = g_bytes_get_data(run->sql, &size);
+
+        log_full(LOG_DEBUG, database_name(run->database), run->session->name, "%s %" PRIu64 ": %.*s",
+                 run->kind == RUN_PREPARE ? "Statement" : "Run", run->number, (int) (size < 1000 ? size : 1000), sql ?: "");
+}
+
+void run_submit(Run *run) {
+        log_job(run);
+        if (run->pipe) {
+                run->pipe->ended_by = NULL; /* a client that asks for another run has read the end of the last */
+                pipe_grow_for_run(run->pipe);
+        }
+        arm(run, run->asked_usec + smaller(quota_limits(run->user, run->database).queue_timeout_usec,
+                                           run->deadline_usec - run->asked_usec));
+        group_submit(run->group, run);
+}
+
+void run_on_queued(Run *run) {
+        run_life_move(&run->state, RUN_WAITING);
+}
+
+void run_on_sent(Run *run) {
+        run_life_move(&run->state, RUN_SENT);
+        run->sent_usec = clock_usec();
+}
+
+void run_on_missing(Run *run) {
+        if (run->state == RUN_MISSING)
+                return;
+        run_life_move(&run->state, RUN_MISSING);
+        arm(run, clock_usec() + GRACE_USEC);
+}
+
+void run_put_back(Run *run) {
+        worker_remove_run(run->worker, run);
+        run->worker = NULL;
+        arm(run, clock_usec() + quota_limits(run->user, run->database).queue_timeout_usec);
+        group_put_back(run->group, run);
+}
+
+int run_on_taken(Run *run, Worker *w) {
+        group_remove(run->group, run);
+        run_life_move(&run->state, RUN_TAKEN);
+        run->worker = w;
+        worker_add_run(w, run);
+        if (run->end.error != ERROR_NONE)
+                tell_cancel(run);
+        else {
+                uint64_t until = compile_until(run);
+
+                grace_begin(&run->grace, w->pid, until - clock_usec());
+                arm(run, until);
+        }
+        group_staff(run->group);
+        return 0;
+}
+
+/* The run was told to end, but the worker started it before it read that. The method fails all the same, since the client
+ * does not have the pipe. A Fetch is different: its client has the pipe, and reads the ERROR there. */
+static void refuse_late(Run *run) {
+        Failure failure = refusal_as_failure(&run->end);
+
+        answer_failure(run, &failure);
+        drop_unprepared_statement(run);
+        if (run->pipe)
+                pipe_close_read_fd(run->pipe);
+}
+
+/* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
+ * does not wait for a reader that has no pipe. */
+static void refuse_without_reply(Run *run, int r) {
+        static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
+        static const char too_large[] = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
+        bool few = r == -EMFILE || r == -ENFILE, large = r == -EMSGSIZE;
+        ErrorNumber error = few || large ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
+
+        log_warning_limited("A reply could not be sent: %s", strerror(-r));
+        cancel(run, error, few ? none_left : large ? too_large : "The service could not reply.");
+        refuse_late(run);
+}
+
+int run_on_started(Run *run, const Started *started) {
+        if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
+                return 0;
+        if (run->state != RUN_TAKEN || (run->describe && !started->described))
+                return -EBADMSG;
+        run_life_move(&run->state, RUN_STARTED);
+        drop_job(run);
+        if (run->end.error != ERROR_NONE && run->kind != RUN_FETCH)
+                refuse_late(run);
+        if (run->call) {
+                int r = run->on_started(run, started);
+                if (r < 0)
+                        refuse_without_reply(run, r);
+                run->call = sd_bus_message_unref(run->call);
+        }
+        if (run->kind == RUN_PREPARE) {
+                if (run->statement)
+                        statement_on_prepared(run->statement);
+                run_free(run);
+                return 0;
+        }
+        if (run->end.error == ERROR_NONE)
+                arm(run, run->deadline_usec);
+        return 0;
+}
+
+int run_on_parked(Run *run, bool parked) {
+        if (!run_is_under_way(run) && run->state != RUN_ENDED)
+                return -EBADMSG;
+        if (run->state == (parked ? RUN_STARTED : RUN_PARKED)) { /* an ended run may wait for its reader, too */
+                uint64_t now = clock_usec();
+
+                run_life_move(&run->state, parked ? RUN_PARKED : RUN_STARTED);
+                run->parked_usec += parked ? 0 : now - run->parked_since_usec;
+                run->parked_since_usec = now;
+        }
+        if (run->state == RUN_PARKED && !run->reader && pipe_check(run->pipe))
+                run_on_pipe_grown(run->context, run->pipe);
+        else if (!parked)
+                group_staff(run->group);
+        return 0;
+}
+
+int run_on_filling(Run *run) {
+        if (!run_is_under_way(run))
+                return run->state == RUN_ENDED ? 0 : -EBADMSG;
+        if (run->kind != RUN_ROWS) /* pages of rows for D-Bus are small */
+                pipe_grow_for_filling(run->pipe);
+        return 0;
+}
+
+/* ---- The end of a run ---- */
+
+void run_is_over(Run *run) {
+        Statement *s = run->statement;
+
+        if (run->pipe && run->worker) {
+                run->pipe->ended_by = run->worker;
+                run->pipe->ended_at = run->worker->n_said;
+        }
+        detach(run);
+        run->group = group_unref(run->group);
+        run->statement = NULL;
+        if (run->reader && run->session) {
+                run_life_move(&run->state, RUN_OVER);
+                arm_idle(run);
+        } else
+                run_free(run);
+        if (s)
+                statement_run_is_over(s);
+}
+
+static void log_end(const Run *run, const Ended *ended) {
+        uint64_t parks_usec = run->state == RUN_PARKED ? clock_usec() - run->parked_since_usec : 0;
+
+        run_log_end(&(RunLogFacts) {
+                .fields = {
+                        .database = database_name(run->database),
+                        .client = run->session ? run->session->name : NULL,
+                        .uid = &run->user->uid,
+                        .run = run->number,
+                        .worker_pid = run->worker ? run->worker->pid : 0,
+                },
+                .is_prepare = run->kind == RUN_PREPARE,
+                .waited_usec = run->parked_usec + parks_usec,
+                .slow_usec = run->context->config->service.slow_query_usec,
+        }, ended);
+}
+
+int run_on_ended(Run *run, const Ended *ended) {
+        if (run->state != RUN_TAKEN && !run_is_under_way(run))
+                return -EBADMSG;
+        if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
+                return -EBADMSG;
+        log_end(run, ended);
+        if (run->state == RUN_TAKEN) {
+                fail(run, &ended->failure);
+                return 0;
+        }
+        run->n_rows = ended->n_rows;
+        run->n_bytes = ended->n_bytes;
+        count_result(run);
+        arm_idle(run);
+        run_life_move(&run->state, RUN_ENDED);
+        if (ended->drained)
+                run_is_over(run);
+        return 0;
+}
+
+int run_on_progress(Run *run, const Progress *progress) {
+        if (!run_is_under_way(run))
+                return -EBADMSG;
+        run->n_rows = progress->n_rows;
+        run->n_bytes = progress->n_bytes;
+        return 0;
+}
+
+int run_on_drained(Run *run, const Drained *drained) {
+        if (run->state != RUN_ENDED || drained->unread.size > unread_size_max(run->page_size))
+                return -EBADMSG;
+        if (drained->unread.size == 0) {
+                run_is_over(run);
+                return 0;
+        }
+        detach(run);
+        run->group = group_unref(run->group);
+        run_life_move(&run->state, RUN_DRAINING);
+        arm_idle(run);
+        run_drain_begin(run, drained->unread);
+        return 0;
+}
+
+static void cancel(Run *run, ErrorNumber error, const char *sentence) {
+        if (run->state >= RUN_ENDED || run->end.error != ERROR_NONE)
+                return;
+        (void) refuse(&run->end, error, "%s", sentence);
+        if (run->state == RUN_SENT || run->state == RUN_MISSING)
+                group_recall(run->group);
+        switch (run->state) {
+        case RUN_NEW:
+        case RUN_WAITING: fail_with_end(run); return;
+        case RUN_SENT:
+        case RUN_MISSING: return; /* a worker is taking it: a CANCEL answers its TAKEN */
+        case RUN_TAKEN:
+        case RUN_STARTED:
+        case RUN_PARKED: tell_cancel(run); return;
+        case RUN_ENDED:
+        case RUN_DRAINING:
+        case RUN_OVER:
+        case RUN_STATE_MAX: return;
+        }
+}
+
+static void cancel_for_all(Run *run, ErrorNumber error, const char *sentence) {
+        switch (run->state) {
+        case RUN_ENDED:
+                if (run->pipe->write_fd >= 0)
+                        let_go(run);
+                return;
+        case RUN_DRAINING: run_drain_drop(run, error, sentence); return;
+        default: cancel(run, error, sentence); return;
+        }
+}
+
+/* Removes the run from its session, and answers a waiting method. */
+static void abandon(Run *run, ErrorNumber error, const char *sentence) {
+        Statement *s = run->statement;
+
+        if (run->session)
+                g_queue_unlink(&run->session->runs, &run->session_link);
+        run->session = NULL;
+        answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        if (s) {
+                s->run = NULL;
+                run->statement = NULL;
+                if (run->kind == RUN_PREPARE)
+                        (void) statement_free(s);
+        }
+        if (run->state == RUN_OVER || (run->state == RUN_DRAINING && run->reader))
+                run_free(run);
+        else if (run->state >= RUN_ENDED)
+                arm_idle(run);
+        else
+                cancel(run, error, sentence);
+}
+
+static void on_reader_over(void *userdata, RowReaderEnd end) {
+        Run *run = userdata;
+        Worker *w = run->worker;
+
+        run->reader = NULL;
+        if (run->state == RUN_OVER)
+                run_free(run);
+        else if (end != ROW_READER_ENDED)
+                cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
+        if (w && end == ROW_READER_BROKEN)
+                (void) worker_end(w, WORKER_END_INVALID_PAGE);
+}
+
+static const Refusal *error_for_reader(const void *run) {
+        return &((const Run *) run)->end;
+}
+
+int run_add_reader(Run *run, bool one_shot) {
+        static const RowReaderEvents events = { .over = on_reader_over, .error = error_for_reader };
+
+        return row_reader_new(&(RowReaderSpec) {
+                .event = run->context->event,
+                .fd = pipe_take_read_fd(run->pipe),
+                .user = run->user,
+                .one_shot = one_shot,
+                .error_details = run->error_details,
+                .events = &events,
+                .run = run,
+        }, &run->reader);
+}
+
+void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence) {
+        switch (reason) {
+        case RUN_END_CANCELLED: cancel(run, error, sentence); return;
+        case RUN_END_BY_ADMINISTRATOR: cancel_for_all(run, error, sentence); return;
+        case RUN_END_CLIENT_GONE: abandon(run, error, sentence); return;
+        case RUN_END_FAILED: fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence }); return;
+        case RUN_END_WORKER_LOST: lose(run); return;
+        }
+}
+
+/* ---- Calls from other modules ---- */
+
+int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
+
+        if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
+            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
+                return refuse(refusal, ERROR_UNKNOWN_RUN,
+                              "You have no run %" PRIu64 " on this database; it may have ended.", number);
+        *ret = run;
+        return 0;
+}
+
+static bool may_still_start(const Run *run) {
+        const Context *context = run->context;
+        const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
+        const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
+
+        return !p || (now && database_config_shows_same(now->config, run->database->config) &&
+                      policy_verdict(context, p, now) == POLICY_YES);
+}
+
+/* Answers the client at once, although a worker that has taken the run may report later. */
+static void revoke_run(Run *run) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        const Database *now = database_find(run->context, database_name(run->database));
+        const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
+
+        if (now && policy_is_visible(run->context, p, now))
+                (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
+        else
+                (void) policy_refuse_unknown(database_name(run->database), &refusal);
+        Failure failure = refusal_as_failure(&refusal);
+        answer_failure(run, &failure);
+        cancel(run, refusal.error, refusal.message);
+}
+
+void runs_on_rights_changed(Context *context) {
+        g_autoptr(GPtrArray) found = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, context->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->state < RUN_STARTED && run->end.error == ERROR_NONE && !may_still_start(run))
+                        g_ptr_array_add(found, value);
+        }
+        for (guint k = 0; k < found->len; k++)
+                revoke_run(found->pdata[k]);
+}
+
+void run_on_pipe_grown(Context *context, Pipe *p) {
+        static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
+        Statement *s = statement_of_pipe(context, p);
+        Run *run = s ? s->run : g_hash_table_lookup(context->runs, &p->number);
+
+        if (run && s) {
+                run->statement = NULL;
+                s->run = NULL;
+        }
+        if (run && (s || run->pipe == p))
+                cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
+        (void) statement_free(s);
+}

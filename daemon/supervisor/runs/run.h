@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One job for a worker: to compile a statement (PREPARE), or to run one (RUN). Its states are in run-life.h. Supervisor.
+ *
+ * 1. The method that asked is answered exactly once: at STARTED, or with the reason why the run ended before.
+ * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
+ *    end a run whose job may still be in the job socket, the socket is emptied first (group_recall), so that no worker
+ *    starts a run that was given up.
+ * 3. DRAINING and OVER last for StatementIdleSec= at most.
+ * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
+ *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
+
+#include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/calls/parameters.h"
+#include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/runs/row-reader.h"
+#include "daemon/supervisor/runs/run-life.h"
+#include "daemon/supervisor/runs/session.h"
+#include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/workers/grace.h"
+
+typedef struct Group Group;
+typedef struct Worker Worker;
+
+typedef enum RunKind {
+        RUN_PREPARE, /* compiles run->statement */
+        RUN_FETCH,   /* runs run->statement */
+        RUN_QUERY,   /* its pipe leads to the client */
+        RUN_ROWS,    /* its pipe is read by run->reader */
+} RunKind;
+
+/* Answers run->call with the content of STARTED. */
+typedef int (*RunStartedFunc)(Run *run, const Started *started);
+
+struct Run {
+        Context *context;       /* not owned */
+        User *user;             /* reference */
+        Session *session;       /* not owned; NULL: abandoned */
+        Statement *statement;   /* not owned; NULL: it has none, or it was finalized */
+        Group *group;           /* reference; NULL once DRAINING or OVER */
+        Worker *worker;         /* the worker that took it, not owned */
+        Database *database;     /* reference */
+        Pipe *pipe;             /* reference; NULL for PREPARE */
+        RowReader *reader;      /* owned */
+        struct Unread *unread;  /* DRAINING: owned */
+
+        uint64_t number;
+        RunKind kind;
+        RunState state;
+
+        sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
+        RunStartedFunc on_started;
+        bool error_details;     /* the caller wants SQLite's code and offset with an error */
+
+        /* for the worker; dropped when the run has started */
+        GBytes *sql;
+        Parameters parameters;
+        bool describe;
+        uint32_t page_size;
+        uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
+        size_t held_size;       /* bytes of this that count for the user */
+
+        uint64_t asked_usec, sent_usec;
+        uint64_t due_usec;      /* the deadline that matters in its state (run-timer.h); UINT64_MAX: none */
+        unsigned n_cancels_unsent;      /* how many CANCELs to its worker in a row could not be sent */
+        bool spared;            /* see clock_timer_was_late(), for due_usec. Not a state: it is about the supervisor */
+        Grace grace;            /* TAKEN, and after it was told to end */
+        uint64_t parked_since_usec, parked_usec; /* since when it has been parked; for how long it was parked before */
+        uint64_t n_rows, n_bytes; /* delivered, by its worker's last report */
+        char *excerpt;          /* start of the SQL, for lists; owned */
+        Refusal end;            /* the error that it was told to end with */
+        GList session_link, group_link, worker_link;
+};
+
+/* The properties of a new run. */
+typedef struct RunSpec {
+        RunKind kind;
+        Statement *statement;   /* PREPARE, FETCH */
+        Database *database;
+        GBytes *sql;            /* borrowed */
+        Pipe *pipe;             /* borrowed */
+        Parameters *parameters; /* taken; NULL: none */
+        sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
+        RunStartedFunc on_started;
+        uint64_t timeout_usec;
+        uint32_t page_size;
+        bool error_details;
+} RunSpec;
+
+/* Makes a run; run_submit() queues it for a worker. LIMITS_EXCEEDED. Call run_free() if something fails in between. */
+int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal);
+void run_submit(Run *run);
+void run_free(Run *run);
+
+/* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
+int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
+
+/* run->due_usec has passed. May free the run. */
+void run_on_timeout(Run *run);
+
+/* Ends the run. `error` and the sentence are for its client; reasons for which the client gets no error, or always the same,
+ * are called with ERROR_NONE. May free it.
+ *
+ * CANCELLED, BY_ADMINISTRATOR: a worker that has the run is told, and the run stays until the worker has obeyed or is dead.
+ * CLIENT_GONE: the same; the run leaves its session and a waiting method is answered. The others free the run, but a
+ * RowReader between two calls keeps a run whose worker is lost, to report that. */
+void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence);
+
+/* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */
+void run_is_over(Run *run);
+
+/* ---- Messages from a worker; -EBADMSG: the worker may not send this now. ---- */
+int run_on_taken(Run *run, Worker *w);
+int run_on_started(Run *run, const Started *started);
+int run_on_parked(Run *run, bool parked);
+int run_on_filling(Run *run);
+int run_on_ended(Run *run, const Ended *ended);
+int run_on_drained(Run *run, const Drained *drained);
+int run_on_progress(Run *run, const Progress *progress);
+
+/* The run waits in the group's queue. */
+void run_on_queued(Run *run);
+/* An ending worker took the job and returned it: the run waits again. */
+void run_put_back(Run *run);
+/* The job socket was emptied and the job was not in it: if no live worker says TAKEN within a second, the run is lost. */
+void run_on_missing(Run *run);
+/* The job was sent into the job socket. */
+void run_on_sent(Run *run);
+
+/* Makes the reader of a run whose rows are sent as D-Bus values. */
+int run_add_reader(Run *run, bool one_shot);
+
+/* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
+ * run that has started is not affected, because its transaction is older than the change. */
+void runs_on_rights_changed(Context *context);
+
+/* The client grew this pipe: ends the runs that use it. */
+void run_on_pipe_grown(Context *context, Pipe *p);
+
+/* True if the run wants a CPU. */
+static inline bool run_is_runnable(const Run *run) {
+        return run->state == RUN_TAKEN || run->state == RUN_STARTED;
+}
+
+/* True if it is in one of the group's queues, by group_link. */
+static inline bool run_is_queued(const Run *run) {
+        return run->state >= RUN_WAITING && run->state <= RUN_MISSING;
+}
+
+/* True if it has started and not ended. */
+static inline bool run_is_under_way(const Run *run) {
+        return run->state == RUN_STARTED || run->state == RUN_PARKED;
+}
+
+#endif

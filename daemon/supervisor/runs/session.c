@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One client. Supervisor. */
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/runs/session.h"
+
+Session *session_get(Context *context, const Peer *p) {
+        Session *s = g_hash_table_lookup(context->sessions, p->name);
+
+        if (s)
+                return s;
+        s = g_new(Session, 1);
+        *s = (Session) {
+                .context = context,
+                .name = g_strdup(p->name),
+                .user = user_get(context, p->uid),
+                .statements = G_QUEUE_INIT,
+                .runs = G_QUEUE_INIT,
+                .channels = G_QUEUE_INIT,
+                .began_usec = clock_usec(),
+        };
+        g_hash_table_insert(context->sessions, s->name, s);
+        return s;
+}
+
+Session *session_free(Session *s) {
+        g_hash_table_remove(s->context->sessions, s->name);
+        (void) user_unref(s->user);
+        g_free(s->name);
+        g_free(s);
+        return NULL;
+}

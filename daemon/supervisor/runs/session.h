@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One client: a unique bus name that holds statements, runs or channels, which end with it. Supervisor.
+ *
+ * A session is created with the first thing that a peer holds. It ends in one way, by session-close.h, no matter if the peer
+ * vanished or the service stops: runs and channels are told to end (they exist without a session until their worker confirms
+ * it), and statements are freed.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_SESSION_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_SESSION_H
+
+#include "daemon/supervisor/access/peer.h"
+#include "daemon/supervisor/base/user.h"
+
+typedef struct Session {
+        Context *context;  /* not owned */
+        char *name;        /* the unique bus name */
+        User *user;        /* reference */
+        GQueue statements; /* of Statement, by session_link */
+        GQueue runs;       /* of Run, by session_link */
+        GQueue channels;   /* of Channel, by session_link */
+        uint64_t began_usec;
+        uint64_t total_runs, total_rows, total_bytes; /* over all runs that ended */
+} Session;
+
+/* Returns the peer's session, which is created if there is none. */
+Session *session_get(Context *context, const Peer *p);
+
+/* Frees a session that holds nothing. Returns NULL. */
+Session *session_free(Session *s);
+
+#endif

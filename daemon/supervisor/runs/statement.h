@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A prepared statement: its SQL, the pipe of its runs, and the run under way. Supervisor. No worker keeps a statement: each
+ * run brings the SQL along, so a statement does not depend on any worker. Its states are in statement-life.h.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_STATEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_STATEMENT_H
+
+#include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/expiry.h"
+#include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/runs/session.h"
+#include "daemon/supervisor/runs/statement-life.h"
+
+typedef struct Run Run;
+
+typedef struct Statement {
+        Session *session;    /* not owned */
+        Database *database;  /* reference */
+        uint64_t number;
+        StatementState state;
+        GBytes *sql;         /* shared with its runs; held by the user */
+        Pipe *pipe;          /* reference */
+        uint32_t page_size;
+        uint64_t n_runs;
+        uint64_t last_run;   /* number of its last run: Cancel of a run that has just ended is no error */
+        Run *run;            /* the run under way, or its PREPARE; not owned */
+        ExpiryItem expiry;   /* StatementIdleSec= */
+        GList session_link;
+} Statement;
+
+/* Makes a statement and its pipe. LIMITS_EXCEEDED, or no memory. */
+int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal);
+
+/* Cancels the statement's run, retires its pipe and frees it. NULL is allowed. Returns NULL. */
+Statement *statement_free(Statement *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
+
+/* Finds the peer's own statement on `database`, READY or LOST. Every other number is UNKNOWN_STATEMENT. */
+int statement_find(Context *context, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
+
+/* The statement that uses the pipe; NULL: none, or none any more. */
+Statement *statement_of_pipe(const Context *context, const Pipe *p);
+
+/* Starts to end statements that do not run for StatementIdleSec=. */
+void statement_start_expiry(Context *context);
+
+/* A run of the statement begins. */
+void statement_run_begins(Statement *s, Run *run);
+
+/* The statement's run is over: the next run may begin, or an ENDING statement is freed. */
+void statement_run_is_over(Statement *s);
+
+/* Its PREPARE is done. */
+void statement_on_prepared(Statement *s);
+
+/* The worker of its run is lost. */
+void statement_on_worker_lost(Statement *s);
+
+/* Its database is no longer published: frees the statement, at once or after its run. */
+void statement_on_unpublished(Statement *s);
+
+#endif

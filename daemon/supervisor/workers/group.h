@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The workers of one uid and one database, and the jobs that wait for them. Supervisor.
+ *
+ * All workers of a group read one job socket, so the next free worker takes the next job, and nothing queues after a stuck
+ * worker. The supervisor keeps both ends: its own to send, and the workers' end to start siblings with it and to take back
+ * jobs that no worker has taken.
+ *
+ * A worker is started if there is none, if a job has waited for SIBLING_USEC, or if more runs want a CPU than the group has
+ * workers while CPUs are idle; the number of workers is bounded for each uid and in all. If a bound forbids a new worker, an
+ * idle worker is asked to give up its place, and the group tries again (`starved`) once a worker is gone. Groups that wait
+ * for a place are served in the order in which they began to wait. If all workers are occupied, one is asked as soon as it
+ * has nothing to do.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
+
+#include <systemd/sd-event.h>
+
+#include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/user.h"
+
+typedef struct Run Run;
+typedef struct Worker Worker;
+
+typedef struct Group {
+        Context *context;         /* not owned */
+        unsigned n_ref;           /* held by workers, runs and channels */
+        User *user;               /* reference */
+        Database *database;       /* reference */
+        int job_fd, workers_fd;   /* the two ends of the job socket */
+        GQueue waiting, sent;     /* of Run, by group_link, in order of arrival */
+        GQueue channels;          /* of Channel, by group_link: channels that wait for a worker */
+        GQueue workers;           /* of Worker, by group_link */
+        bool starved;             /* wants a worker, but a bound forbids it */
+        uint64_t starved_usec;    /* since when */
+        uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
+        unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
+        sd_event_source *writable, *timer, *resend;
+        GList user_link;
+} Group;
+
+/* Returns a reference to the group of uid and database, which is created if there is none. */
+int group_get(User *u, Database *d, Group **ret);
+Group *group_ref(Group *g);
+Group *group_unref(Group *g);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_unref)
+
+/* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside. */
+void group_submit(Group *g, Run *run);
+
+/* The run is no longer WAITING or SENT: removes it from the queues. */
+void group_remove(Group *g, Run *run);
+
+/* Puts the run back at the front of those that wait. */
+void group_put_back(Group *g, Run *run);
+
+/* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
+ * whose job was not in the socket, is just being taken by a worker: run_on_missing() is called for it. */
+void group_recall(Group *g);
+
+/* The number of workers that take jobs: those that were not told to end or to retire. */
+unsigned group_n_workers(const Group *g);
+
+/* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
+void group_spawn(Group *g);
+
+/* Starts a worker if one is needed and allowed, and hands over the channels that wait. */
+void group_staff(Group *g);
+
+/* A worker of the group has less to do than before. If no other worker was asked for its place, this one may be asked in the
+ * next turn of the loop. */
+void group_on_offer(Group *g);
+
+/* A worker of the group is dead and its runs have been dealt with. */
+void group_on_worker_gone(Group *g);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Chooses the worker for a channel. Supervisor. */
+#include <errno.h>
+
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/workers/placement.h"
+#include "daemon/supervisor/workers/worker-channels.h"
+#include "daemon/supervisor/workers/worker.h"
+
+static bool is_better(const Worker *a, const Worker *b) {
+        bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
+
+        bool a_current = a->settings == WORKER_CURRENT, b_current = b->settings == WORKER_CURRENT;
+
+        if (a_current != b_current)
+                return a_current;
+        return a_runs != b_runs ? b_runs : a->channels.length < b->channels.length;
+}
+
+static Worker *pick(const Group *g) {
+        Worker *found = NULL;
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (worker_stays(w) && !worker_is_stuck(w) && (!found || is_better(w, found)))
+                        found = w;
+        }
+        return found;
+}
+
+static bool wants_sibling(const Group *g, const Worker *best) {
+        return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
+               (best->channels.length > 0 && group_n_workers(g) < g->context->n_cpus);
+}
+
+/* Returns the worker for one more channel; NULL: there is none yet. */
+static Worker *find(Group *g) {
+        Worker *best = pick(g);
+
+        if (!wants_sibling(g, best))
+                return best;
+        WorkerBound bound = quota_worker_bound(g->user, g->database, g->workers.length);
+        /* no worker of another group is ended for a sibling that this group can do without */
+        if (best && (g->context->stopping || bound != WORKER_BOUND_NONE))
+                return best;
+        group_spawn(g);
+        return pick(g);
+}
+
+void placement_run(Group *g) {
+        Worker *w;
+
+        while (g->channels.head && (w = find(g)))
+                if (channel_hand_over(g->channels.head->data, w) == -EAGAIN)
+                        worker_is_stuck_now(w);
+}

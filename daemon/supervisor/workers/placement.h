@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Chooses the worker for a channel that has something to read. Supervisor.
+ *
+ * The choice is the worker with the fewest channels among those that are not known to be occupied. A channel at a worker was
+ * used a moment ago. So if all workers have a channel and there are CPUs for more, a sibling is started. If all workers are
+ * occupied, it is started even without a free CPU, because a request must not wait for another's run. If a bound forbids a
+ * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACEMENT_H
+
+#include "daemon/supervisor/workers/group.h"
+
+/* Hands the waiting channels of the group to workers, as far as there are workers for them. */
+void placement_run(Group *g);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Gives the place of a worker to the groups that want one more than their bounds allow (group.h). Supervisor.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACES_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACES_H
+
+#include "daemon/supervisor/base/context.h"
+
+/* A worker may have become idle: starved groups check if they can have its place. */
+void places_offer(Context *context);
+
+/* A worker was reaped: groups that wanted a worker try again, in the order in which they began to wait. */
+void places_on_worker_gone(Context *context);
+
+#endif

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One worker process. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/supervisor/base/child-source.h"
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/high-descriptor.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/workers/worker-channels.h"
+#include "daemon/supervisor/workers/worker-program.h"
+#include "daemon/supervisor/workers/worker.h"
+
+/* How much is read from one worker in a turn of the loop, and from a worker that died: a large message costs milliseconds
+ * (I1). */
+#define MESSAGES_AT_ONCE 64
+#define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
+#define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
+#define SOCKET_BUFFER_SIZE (256 * 1024)
+#define DRAIN_USEC UINT64_C(20000) /* until the worker hands over the last bytes for a slow reader */
+#define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker is checked again while a job waits */
+#define KILLED_USEC UINT64_C(2000000) /* the time in which a killed worker should die */
+#define EXIT_USEC UINT64_C(5000000) /* for a worker to answer the requests under way on channels (4 s at most), and to end */
+#define GIVE_WAY_USEC (WORKER_TURN_USEC + EXIT_USEC)
+
+/* ---- Start ---- */
+
+static int send_setup(Worker *w) {
+        const DatabaseConfig *d = w->group->database->config;
+        const Limits l = quota_limits(w->group->user, w->group->database);
+        const size_t n_exposed = g_strv_length(d->expose);
+        g_autofree Bytes *exposed = g_new(Bytes, n_exposed);
+
+        for (size_t i = 0; i < n_exposed; i++)
+                exposed[i] = (Bytes) { .data = d->expose[i], .size = strlen(d->expose[i]) };
+        return message_send(w->control_fd, &(Message) {
+                .kind = MESSAGE_SETUP,
+                .setup = {
+                        .path = d->path,
+                        .immutable = d->immutable,
+                        .heap_size_max = l.heap_max,
+                        .temp_size_max = l.temp_size_max / l.workers_max,
+                        .park_usec = l.park_timeout_usec,
+                        .park_rollback_usec = l.park_timeout_rollback_usec,
+                        .busy_usec = l.busy_timeout_usec,
+                        .drain_usec = DRAIN_USEC,
+                        .sql_size_max = (uint32_t) l.sql_size_max,
+                        .expression_depth_max = (uint32_t) l.expression_depth_max,
+                        .compound_selects_max = (uint32_t) l.compound_selects_max,
+                        .vdbe_ops_max = (uint32_t) l.vdbe_ops_max,
+                        .variables_max = (uint32_t) l.variables_max,
+                        .security_barrier = d->security_barrier,
+                        .n_exposed = (uint32_t) n_exposed,
+                        .exposed = exposed,
+                },
+        }, -1);
+}
+
+static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata);
+static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata);
+static int on_idle(sd_event_source *s, uint64_t usec, void *userdata);
+static int receive(Worker *w, size_t *budget);
+
+static int add_sources(Worker *w) {
+        sd_event *e = w->context->event;
+        int r = child_source_add(e, &w->child, w->pid, on_process_exit, w);
+
+        if (r >= 0)
+                r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
+        if (r >= 0)
+                r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC,
+                                      w->idle_usec + w->context->config->limits.worker_idle_usec, 0, on_idle, w);
+        return r;
+}
+
+/* Makes the socket pair. Our end is non-blocking; the worker's end is passed to it, and closed here. */
+static int start_process(Worker *w) {
+        int fds[2], size = SOCKET_BUFFER_SIZE;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -errno;
+        w->control_fd = fds[0];
+        int theirs = high_descriptor(fds[1]);
+        if (theirs < 0)
+                return theirs;
+        (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
+        (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+        int r = worker_program_spawn(w->context->worker_program, w->group->workers_fd, theirs, &w->pid);
+        close(theirs);
+        return r;
+}
+
+int worker_new(Group *g) {
+        Worker *w = g_new(Worker, 1);
+
+        *w = (Worker) {
+                .context = g->context,
+                .group = group_ref(g),
+                .control_fd = -1,
+                .runs = G_QUEUE_INIT,
+                .channels = G_QUEUE_INIT,
+                .started_usec = clock_usec(),
+                .idle_usec = clock_usec(),
+                .group_link.data = w,
+                .context_link.data = w,
+        };
+        g_queue_push_tail_link(&g->workers, &w->group_link);
+        g_queue_push_tail_link(&g->context->workers, &w->context_link);
+        quota_count_worker(g->user, g->database, 1);
+
+        int r = start_process(w);
+        if (r >= 0)
+                r = send_setup(w);
+        if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_exit() handles */
+                r = add_sources(w);
+        if (r < 0) {
+                worker_free(w);
+                return r;
+        }
+        worker_priority_add(w->context->priorities, &w->priority, w->pid, g->user);
+        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid,
+                 (unsigned) g->user->uid);
+        return 0;
+}
+
+/* ---- Runs ---- */
+
+unsigned worker_n_runnable(const Worker *w) {
+        unsigned n = 0;
+
+        for (GList *i = w->runs.head; i; i = i->next)
+                n += run_is_runnable(i->data);
+        for (GList *i = w->channels.head; i; i = i->next)
+                n += channel_is_runnable(i->data);
+        return n;
+}
+
+unsigned worker_n_busy(const Context *context) {
+        unsigned n = 0;
+
+        for (GList *i = context->workers.head; i; i = i->next)
+                n += worker_n_runnable(i->data) > 0;
+        return n;
+}
+
+/* ---- Priority ---- */
+
+static Worker *worker_of_priority(const WorkerPriority *p) {
+        return (Worker *) ((char *) p - offsetof(Worker, priority));
+}
+
+static WorkerLoad load_of_priority(const WorkerPriority *p) {
+        const Worker *w = worker_of_priority(p);
+
+        return worker_n_runnable(w) > 0 ? WORKER_LOAD_RUNNING : worker_is_idle(w) ? WORKER_LOAD_NONE : WORKER_LOAD_WAITING;
+}
+
+static void end_for_priority(WorkerPriority *p) {
+        (void) worker_end(worker_of_priority(p), WORKER_END_PRIORITY);
+}
+
+int worker_start_priorities(Context *context) {
+        static const PriorityEvents events = { .load = load_of_priority, .end = end_for_priority };
+
+        return worker_priority_start(context->priorities, context->event, &events);
+}
+
+/* ---- Idle time ---- */
+
+static void watch_idle(Worker *w, uint64_t usec) {
+        (void) sd_event_source_set_time(w->idle_timer, usec);
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_ONESHOT);
+}
+
+bool worker_is_idle(const Worker *w) {
+        return !w->runs.head && !w->channels.head;
+}
+
+/* True if the worker may be taking a job from the socket at this moment. */
+static bool may_have_job(const Worker *w) {
+        return w->runs.head || w->group->sent.head || w->group->waiting.head;
+}
+
+void worker_on_work_over(Worker *w) {
+        if (!w->runs.head)
+                w->context->events->place_offered(w->context);
+        if (!worker_is_idle(w) || worker_is_closed(w))
+                return;
+        w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
+        if (w->state == WORKER_ASKED || w->state == WORKER_ENDING)
+                watch_idle(w, w->idle_usec + EXIT_USEC);
+        else if (w->context->stopping)
+                (void) worker_end(w, WORKER_END_STOPPING);
+        else if (w->settings != WORKER_CURRENT)
+                (void) worker_end(w, WORKER_END_OUTDATED);
+}
+
+void worker_add_run(Worker *w, Run *run) {
+        g_queue_push_tail_link(&w->runs, &run->worker_link);
+        worker_priority_watch(w->context->priorities);
+}
+
+void worker_remove_run(Worker *w, Run *run) {
+        g_queue_unlink(&w->runs, &run->worker_link);
+        worker_on_work_over(w);
+}
+
+bool worker_takes_job(const Worker *w) {
+        return w->state == WORKER_RUNNING && w->settings == WORKER_CURRENT && worker_is_idle(w);
+}
+
+int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
+        if (worker_is_closed(w))
+                return 0; /* its runs and channels end with it */
+        return message_send(w->control_fd, &(Message) {
+                .kind = MESSAGE_CANCEL,
+                .cancel = { .number = number, .error = error, .message = sentence },
+        }, -1);
+}
+
+/* ---- End ---- */
+
+static void set_state(Worker *w, WorkerState to) {
+        if (w->state == WORKER_STARTING && to >= WORKER_KILLED)
+                w->group->n_early_deaths++;
+        if (to >= WORKER_KILLED)
+                worker_priority_remove(w->context->priorities, &w->priority);
+        worker_life_move(&w->state, to);
+}
+
+void worker_on_sign_of_life(Worker *w) {
+        w->group->n_early_deaths = 0;
+        if (w->state == WORKER_STARTING)
+                set_state(w, WORKER_RUNNING);
+}
+
+static void tell_to_end(Worker *w, WorkerEndReason reason, const Message *m, uint64_t usec) {
+        int r = message_send(w->control_fd, m, -1);
+
+        set_state(w, m->kind == MESSAGE_GIVE_WAY ? WORKER_ASKED : WORKER_ENDING);
+        w->end = reason;
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* a worker that has ended already need not be told */
+                (void) worker_end(w, WORKER_END_SOCKET_FULL);
+        else
+                watch_idle(w, clock_usec() + usec);
+}
+
+static void tell_to_exit(Worker *w, WorkerEndReason reason) {
+        if (w->state < WORKER_ENDING)
+                tell_to_end(w, reason, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
+}
+
+/* A worker inside a call that cannot be interrupted answers after that call. A worker that a reload outdated begins nothing
+ * more, because it has the old limits. */
+static void give_way(Worker *w, WorkerEndReason reason) {
+        const Limits l = quota_limits(w->group->user, w->group->database);
+
+        uint64_t turn_usec = w->settings == WORKER_CURRENT ? WORKER_TURN_USEC : 0;
+
+        if (worker_is_idle(w))
+                tell_to_exit(w, reason);
+        else if (worker_stays(w))
+                tell_to_end(w, reason, &(Message) { .kind = MESSAGE_GIVE_WAY, .number = turn_usec },
+                            MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GIVE_WAY_USEC);
+}
+
+static LogFields fields_of(const Worker *w) {
+        return (LogFields) {
+                .database = database_name(w->group->database),
+                .uid = &w->group->user->uid,
+                .worker_pid = w->pid,
+        };
+}
+
+static void kill_process(Worker *w, WorkerEndReason reason) {
+        const char *why = worker_life_sentence(reason);
+        LogFields fields = fields_of(w);
+
+        if (w->state >= WORKER_KILLED || w->pid <= 0)
+                return;
+        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
+        set_state(w, WORKER_KILLED);
+        w->end = reason;
+        (void) kill(w->pid, SIGKILL);
+        watch_idle(w, clock_usec() + KILLED_USEC);
+}
+
+bool worker_end(Worker *w, WorkerEndReason reason) {
+        if (reason == WORKER_END_OUTDATED && w->settings == WORKER_CURRENT)
+                worker_life_move_settings(&w->settings, WORKER_OUTDATED);
+        switch (worker_life_manner(reason)) {
+        case WORKER_ENDS_BY_EXIT: tell_to_exit(w, reason); break;
+        case WORKER_ENDS_BY_GIVE_WAY: give_way(w, reason); break;
+        case WORKER_ENDS_UNLESS_BUSY:
+                if (may_have_job(w) || worker_has_busy_channels(w))
+                        return false;
+                give_way(w, reason);
+                break;
+        case WORKER_ENDS_BY_KILL: kill_process(w, reason); break;
+        case WORKER_ENDS_UNREAD:
+                w->distrusted = true;
+                (void) sd_event_source_set_enabled(w->io, SD_EVENT_OFF);
+                kill_process(w, reason);
+                break;
+        }
+        return true;
+}
+
+/* The runs under way go on, but no more are begun. */
+void worker_retire(Worker *w) {
+        const Group *g = w->group;
+
+        worker_end_channels(w);
+        if (w->settings == WORKER_RETIRED ||
+            quota_worker_bound(g->user, g->database, g->workers.length) != WORKER_BOUND_NONE)
+                return;
+        if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
+                worker_life_move_settings(&w->settings, WORKER_RETIRED);
+}
+
+static int on_stay(Worker *w) {
+        if (worker_stays(w))
+                return -EBADMSG;
+        if (w->state != WORKER_ASKED) /* meanwhile it was told to end in any case */
+                return 0;
+        set_state(w, WORKER_RUNNING);
+        w->end = WORKER_END_NONE;
+        if (w->settings != WORKER_CURRENT)
+                worker_retire(w);
+        watch_idle(w, clock_usec() + w->context->config->limits.worker_idle_usec);
+        group_staff(w->group);
+        return 0;
+}
+
+static void stop_waiting(Worker *w);
+
+static bool may_end(const Worker *w) {
+        return worker_stays(w) && worker_is_idle(w) && !may_have_job(w);
+}
+
+static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
+        Worker *w = userdata;
+        uint64_t wait_usec = w->context->config->limits.worker_idle_usec, now = clock_usec();
+
+        if (w->state >= WORKER_KILLED)
+                stop_waiting(w);
+        else if (!worker_stays(w) && clock_timer_was_late(usec, &w->end_spared))
+                watch_idle(w, now + EXIT_USEC);
+        else if (!worker_stays(w))
+                (void) worker_end(w, WORKER_END_GOES_ON);
+        else if (worker_is_idle(w) && now < w->idle_usec + wait_usec)
+                watch_idle(w, w->idle_usec + wait_usec);
+        else if (may_end(w))
+                (void) worker_end(w, WORKER_END_IDLE);
+        else /* not at once, even with WorkerIdleSec=0: the timer would keep the loop from sending the waiting job */
+                watch_idle(w, now + MAX(wait_usec, JOB_COMES_USEC));
+        return 0;
+}
+
+/* The user with more workers gives one up; of one user's workers, the one that has not been used for longer. */
+static bool goes_before(const Worker *a, const Worker *b) {
+        uint64_t n_a = a->group->user->n_workers, n_b = b->group->user->n_workers;
+
+        return n_a != n_b ? n_a > n_b : worker_used_usec(a) < worker_used_usec(b);
+}
+
+static Worker *find_to_end(const Context *context, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
+        Worker *found = NULL;
+
+        for (GList *i = context->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (!allowed(w) || (u && w->group->user != u) || (d && w->group->database != d))
+                        continue;
+                if (!found || goes_before(w, found))
+                        found = w;
+        }
+        return found;
+}
+
+bool worker_end_idle(Context *context, const User *u, const Database *d) {
+        Worker *w = find_to_end(context, u, d, may_end) ?: find_to_end(context, u, d, worker_may_give_way);
+
+        return w && worker_end(w, WORKER_END_PLACE);
+}
+
+/* Ends the runs that the worker took and did not finish. */
+static void lose_runs(Worker *w, bool was_told) {
+        while (w->runs.head) {
+                Run *run = w->runs.head->data;
+
+                /* EXIT crossed the job on its way: the worker has not begun it. */
+                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
+                        run_put_back(run);
+                else
+                        run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
+        }
+}
+
+/* The worker is dead, or must be treated as dead. */
+static void close_worker(Worker *w) {
+        bool was_told = w->state == WORKER_ASKED || w->state == WORKER_ENDING;
+
+        if (worker_is_closed(w))
+                return;
+        set_state(w, WORKER_CLOSED);
+        w->io = sd_event_source_disable_unref(w->io);
+        w->watch = sd_event_source_disable_unref(w->watch);
+        watch_idle(w, clock_usec() + KILLED_USEC); /* until it is reaped */
+        close(w->control_fd);
+        w->control_fd = -1;
+        lose_runs(w, was_told);
+        worker_lose_channels(w);
+        group_on_worker_gone(w->group);
+}
+
+/* A killed worker waits in the kernel, perhaps for hours: other users must not wait for it. Called once. */
+static void stop_waiting(Worker *w) {
+        Context *context = w->context;
+        const Limits l = quota_limits(w->group->user, w->group->database);
+        g_autoptr(Group) g = group_ref(w->group);
+        LogFields fields = fields_of(w);
+
+        log_event(LOG_EVENT_WORKER_KILLED, &fields,
+                  "Worker %i was killed and does not die: it waits in the kernel, as a rule for a disk or a file server. "
+                  "Its runs are lost.", (int) w->pid);
+        if (context->n_undead < (l.workers_total_max + 1) / 2) {
+                w->holds_no_place = true;
+                context->n_undead++;
+                g->database->n_workers--;
+        }
+        close_worker(w);
+        set_state(w, WORKER_UNDEAD);
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
+        context->events->worker_gone(context);
+        group_staff(g);
+}
+
+void worker_free(Worker *w) {
+        Group *g = w->group;
+
+        if (w->pid > 0) {
+                (void) kill(w->pid, SIGKILL);
+                if (!w->holds_no_place)
+                        (void) waitpid(w->pid, NULL, 0);
+        }
+        w->child = sd_event_source_disable_unref(w->child);
+        w->io = sd_event_source_disable_unref(w->io);
+        w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
+        w->watch = sd_event_source_disable_unref(w->watch);
+        if (w->control_fd >= 0)
+                close(w->control_fd);
+        assert(worker_is_idle(w));
+        worker_priority_remove(w->context->priorities, &w->priority);
+        g_queue_unlink(&g->workers, &w->group_link);
+        g_queue_unlink(&w->context->workers, &w->context_link);
+        quota_count_worker(g->user, g->database, -1);
+        if (w->holds_no_place) { /* stop_waiting() has subtracted it from these already */
+                g->database->n_workers++;
+                w->context->n_undead--;
+        }
+        g_free(w);
+        (void) group_unref(g);
+}
+
+/* A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
+ * not exit regularly, or if it sent an invalid message, the byte may be missing. Then the pipe is broken, so that a reader
+ * that waits for the byte finds the end of the file. */
+static void break_unsure_pipes(const Worker *w, bool ended_well) {
+        for (GList *i = w->group->user->pipes.head, *next; i; i = next) {
+                Pipe *p = i->data;
+
+                next = i->next;
+                if (p->ended_by != w)
+                        continue;
+                p->ended_by = NULL;
+                if (ended_well || (p->ended_at != w->n_said && !w->distrusted))
+                        continue;
+                if (p->n_ref == 0)
+                        pipe_free(p);
+                else {
+                        Statement *s = statement_of_pipe(w->context, p);
+
+                        if (s)
+                                statement_on_worker_lost(s);
+                        pipe_break(p);
+                }
+        }
+}
+
+static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
+        Worker *w = userdata;
+        Context *context = w->context;
+        g_autoptr(Group) g = group_ref(w->group);
+
+        size_t budget = LAST_WORDS_SIZE_MAX;
+        while (!worker_is_closed(w) && !w->distrusted && budget > 0 && receive(w, &budget) > 0)
+                ;
+        bool exited_well = si->si_code == CLD_EXITED && si->si_status == 0;
+        bool expected = w->end != WORKER_END_NONE || exited_well;
+        const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
+        LogFields fields = fields_of(w);
+        if (expected)
+                log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
+        else if (si->si_code == CLD_KILLED && si->si_status == SIGALRM)
+                log_event_limited(LOG_EVENT_WORKER_KILLED, "PrepareTimeoutSec=", &fields,
+                                  "Worker %i ended itself: it was busy with SQL of a channel past PrepareTimeoutSec=, or "
+                                  "past the time limit that came with it.",
+                                  (int) w->pid);
+        else
+                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
+                                  si->si_status);
+        w->pid = 0; /* the process is reaped when this function returns */
+        break_unsure_pipes(w, w->end != WORKER_END_NONE && exited_well);
+        close_worker(w);
+        worker_free(w);
+        context->events->worker_gone(context); /* first: its own group may want the place that it gave up */
+        group_staff(g);
+        return 0;
+}
+
+/* ---- Messages from the worker ---- */
+
+static uint64_t message_number(const Message *m) {
+        switch (m->kind) {
+        case MESSAGE_STARTED: return m->started.number;
+        case MESSAGE_PARKED: return m->parked.number;
+        case MESSAGE_ENDED: return m->ended.number;
+        case MESSAGE_PROGRESS: return m->progress.number;
+        case MESSAGE_TAKEN:
+        case MESSAGE_FILLING: return m->number;
+        case MESSAGE_DRAINED: return m->drained.number;
+        case MESSAGE_CHANNEL_PROGRESS: return m->channel_progress.number;
+        case MESSAGE_CHANNEL_RESTED:
+        case MESSAGE_CHANNEL_CLOSED: return m->channel_end.progress.number;
+        case MESSAGE_PONG:
+        case MESSAGE_SETUP:
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+        case MESSAGE_CANCEL:
+        case MESSAGE_CHANNEL:
+        case MESSAGE_CHANNEL_CLOSE:
+        case MESSAGE_PING:
+        case MESSAGE_EXIT:
+        case MESSAGE_RETIRE:
+        case MESSAGE_GIVE_WAY:
+        case MESSAGE_STAY: break;
+        }
+        return 0; /* no run or channel has this number */
+}
+
+static bool is_about_channels(const Message *m) {
+        return m->kind == MESSAGE_CHANNEL_PROGRESS || m->kind == MESSAGE_CHANNEL_RESTED ||
+               m->kind == MESSAGE_CHANNEL_CLOSED || m->kind == MESSAGE_PONG;
+}
+
+static int dispatch(Worker *w, const Message *m) {
+        uint64_t number = message_number(m);
+        Run *run = g_hash_table_lookup(w->context->runs, &number);
+
+        if (is_about_channels(m))
+                return worker_channels_dispatch(w, m, number);
+        if (m->kind == MESSAGE_STAY)
+                return on_stay(w);
+        if (!run || run->group != w->group)
+                return -EBADMSG;
+        if (m->kind == MESSAGE_TAKEN) {
+                if (run->state != RUN_SENT && run->state != RUN_MISSING)
+                        return -EBADMSG;
+                worker_on_sign_of_life(w);
+                return run_on_taken(run, w);
+        }
+        if (run->worker != w)
+                return -EBADMSG;
+        if (m->kind != MESSAGE_PROGRESS) /* PROGRESS is also sent from inside a step */
+                worker_is_not_stuck(w);
+        switch (m->kind) {
+        case MESSAGE_STARTED: return run_on_started(run, &m->started);
+        case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);
+        case MESSAGE_FILLING: return run_on_filling(run);
+        case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
+        case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
+        case MESSAGE_DRAINED: return run_on_drained(run, &m->drained);
+        default: return -EBADMSG;
+        }
+}
+
+/* Reads one message and subtracts its size from `budget`. 1: there may be more; 0: there is nothing to read now. */
+static int receive(Worker *w, size_t *budget) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = message_receive(w->control_fd, &m);
+
+        if (r == -EAGAIN)
+                return 0;
+        if (r == 0) {
+                /* Without its control socket the worker is useless. on_process_exit() reaps it. */
+                if (w->pid > 0)
+                        (void) kill(w->pid, SIGKILL);
+                close_worker(w);
+                return 0;
+        }
+        if (r > 0) {
+                *budget -= MIN(*budget, m.size);
+                w->n_said++;
+                r = dispatch(w, &m.message);
+                if (r < 0) {
+                        LogFields fields = fields_of(w);
+                        log_full_limited(LOG_WARNING, &fields,
+                                         "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
+                                         (int) m.message.kind, message_number(&m.message));
+                }
+        }
+        received_message_done(&m);
+        if (r >= 0)
+                return 1;
+        if (r != -EBADMSG)
+                log_warning_limited("A message of worker %i cannot be received: %s", (int) w->pid, strerror(-r));
+        (void) worker_end(w, r == -EBADMSG ? WORKER_END_INVALID_MESSAGE : WORKER_END_UNREADABLE);
+        return 0;
+}
+
+void worker_process(Worker *w) {
+        size_t budget = MESSAGE_BYTES_AT_ONCE;
+
+        for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && !worker_is_closed(w) && !w->distrusted; i++)
+                /* an idle worker sends nothing, so skip the read */
+                if (receive(w, &budget) <= 0 || worker_is_idle(w))
+                        return;
+}
+
+static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        worker_process(userdata);
+        return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One worker process: starting it, messages to and from it, its end. Its states are in worker-life.h. Supervisor.
+ *
+ * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost, and
+ * it no longer holds a place, except one of its own uid: other uids must not wait for it. There are at most half as many
+ * such workers as WorkersTotalMax= allows.
+ *
+ * Messages from a worker are decoded as hostile: a message that protocol.h does not define, or about a job that the worker
+ * does not have, ends the worker. Only runs of its own user end with it.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_H
+
+#include <systemd/sd-event.h>
+
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/workers/grace.h"
+#include "daemon/supervisor/workers/group.h"
+#include "daemon/supervisor/workers/worker-life.h"
+#include "daemon/supervisor/workers/worker-priority.h"
+
+/* A PING and its answer, PONG (worker-channels.h). */
+typedef enum WorkerPing {
+        PING_NONE,
+        PING_UNSENT, /* it is due, but its socket was full */
+        PING_SENT,
+        PING_REPEAT, /* sent, and another one follows its answer */
+} WorkerPing;
+
+struct Worker {
+        Context *context;         /* not owned */
+        Group *group;             /* reference */
+        pid_t pid;
+        WorkerState state;
+        WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
+        WorkerSettings settings;
+        int control_fd;           /* -1: CLOSED */
+        GQueue runs;              /* of Run, by worker_link: taken, and not DRAINING */
+        GQueue channels;          /* of Channel, by worker_link */
+        bool holds_no_place;      /* not a state: of the UNDEAD ones, only so many give their place back */
+        bool distrusted;          /* nothing more is read from it. Not a state: it must be known until it is reaped */
+        uint64_t n_said;          /* number of messages from it */
+        uint64_t started_usec;
+        uint64_t idle_usec;       /* since when it has had no run and no channel */
+        /* worker-channels.h */
+        WorkerPing ping;
+        uint64_t ping_number;     /* number of the PING under way, or of the next one */
+        uint64_t ping_usec;       /* since when that PING is due */
+        Grace grace;              /* for the answer to PING */
+        uint64_t stuck_until_usec;
+        bool spared, end_spared;  /* clock_timer_was_late(), for the watch; for the end, which may come in the same turn.
+                                   * Not states: they are about the supervisor, which was late */
+        WorkerPriority priority;
+        sd_event_source *io, *child, *idle_timer, *watch;
+        GList group_link, context_link;
+};
+
+/* Starts to watch the priorities of workers (worker-priority.h). */
+int worker_start_priorities(Context *context);
+
+/* Starts a worker for the group. */
+int worker_new(Group *g);
+
+/* Reads all messages that it has sent until now. */
+void worker_process(Worker *w);
+
+/* worker_add_run(): the worker has the run from now on. worker_remove_run(): it no longer has it. */
+void worker_add_run(Worker *w, Run *run);
+void worker_remove_run(Worker *w, Run *run);
+
+/* A run or channel left the worker: its idle time may begin. */
+void worker_on_work_over(Worker *w);
+
+/* True if the worker is up and idle, so that a job can be sent to it directly instead of into the job socket. */
+bool worker_takes_job(const Worker *w);
+
+/* Tells the worker to end a run, or the run of a channel. If it does not react, the run's timer kills it. Returns the error
+ * of a message that could not be sent. */
+int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
+
+/* Ends the worker; each reason has its manner (worker-life.h). Returns false if nothing was done because the worker is busy.
+ *
+ * EXIT: it gives its channels back first; those with a request under way after that is answered. A run that lasts is ended.
+ * GIVE_WAY: it does the same, but if a channel has begun a run that the supervisor has not heard of yet, and that run lasts,
+ * the worker stays after some seconds and goes on as before.
+ *
+ * A worker is busy if a job may be on its way to it, or if a run is known to be under way. If it is outdated it ends after
+ * its runs. */
+bool worker_end(Worker *w, WorkerEndReason reason);
+
+/* For a worker that is outdated and busy: its channels are closed after their runs, so that no run begins on them under the
+ * old settings. It takes no new job either, if there can be another worker for it. */
+void worker_retire(Worker *w);
+
+/* The worker took a job, or sent another valid message. */
+void worker_on_sign_of_life(Worker *w);
+
+/* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with the most workers that has an idle one;
+ * on `d`, or (NULL) anywhere. If none is idle, picks a worker that has only channels, none of them with a known run: it
+ * gives them back and ends as soon as no request is under way. False: there is no such worker. */
+bool worker_end_idle(Context *context, const User *u, const Database *d);
+
+/* The loop is over: kills and reaps the worker. */
+void worker_free(Worker *w);
+
+static inline bool worker_stays(const Worker *w) {
+        return w->state <= WORKER_RUNNING;
+}
+
+/* True if it has no socket any more. */
+static inline bool worker_is_closed(const Worker *w) {
+        return w->state >= WORKER_CLOSED;
+}
+
+/* True if it has no run and no channel. */
+bool worker_is_idle(const Worker *w);
+
+/* The number of runs that want a CPU, including known runs on channels. */
+unsigned worker_n_runnable(const Worker *w);
+
+/* The number of workers with such a run. */
+unsigned worker_n_busy(const Context *context);
+
+#endif
