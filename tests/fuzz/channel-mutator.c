@@ -32,7 +32,7 @@ static uint32_t below(uint32_t n) {
         return (state >> 8) % n;
 }
 
-/* What is whole; the rest, and what is larger than we keep, is gone. */
+/* Whole requests; the rest, and requests larger than we keep, are dropped. */
 static void take_apart(const uint8_t *bytes, size_t size) {
         n_frames = 0;
         while (size >= FRAME_HEADER_SIZE && n_frames < N_FRAMES_MAX) {
@@ -75,7 +75,7 @@ static void add(Frame *f, const void *bytes, size_t size) {
         f->size += size;
 }
 
-/* A row of `n` values, INTEGER or TEXT; of names and values in turn where they are `named`. */
+/* A row of `n` values, INTEGER or TEXT; of names and values in turn if they are `named`. */
 static void add_row(Frame *f, unsigned n, bool named) {
         uint8_t *row = f->payload + f->size, *data = row + ROW_HEAD_SIZE(n);
         uint32_t end = 0;
@@ -172,7 +172,7 @@ static void change(void) {
         }
 }
 
-/* Numbers that rise, and what names others names one before. */
+/* Increasing numbers; a request that refers to another one refers to an earlier one. */
 static void renumber(void) {
         uint64_t last = 0, prepared[N_FRAMES_MAX];
         size_t n_prepared = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a fuzz target is sure of. Where it is wrong the program ends, also without assert(). Tests only.
+ * Conditions of a fuzz target. If one is false the program ends, also without assert(). Tests only.
  */
 #ifndef SQLIPC_TESTS_FUZZ_DEMAND_H
 #define SQLIPC_TESTS_FUZZ_DEMAND_H
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What must hold for every input. */
+/* A condition that must hold for every input. */
 #define demand(condition) ((condition) ? (void) 0 : broken(#condition, __FILE__, __LINE__))
 
 static inline void broken(const char *condition, const char *file, int line) {

@@ -7,7 +7,7 @@
  * An input is a series of decisions (input.h): who the peers are, then what happens, one after the other. Any bytes are an
  * input, so the engine's own mutations do.
  *
- * Whatever happens: each call is answered exactly once; once the peers have left and workers ended, nothing is held, no
+ * In all cases each call is answered exactly once. When the peers have left and the workers have ended, nothing is held: no
  * descriptor, no pipe page, no question.
  *
  * About: daemon/supervisor/access/held-call.c daemon/supervisor/access/pacing.c daemon/supervisor/access/peer.c
@@ -34,7 +34,7 @@
 #define DEPTH_MAX 4u
 #define PICK(table, in) ((table)[input_byte(in) % G_N_ELEMENTS(table)])
 
-/* Manager, Database, and what sd-bus itself answers. */
+/* Manager, Database, and the interfaces that sd-bus itself answers. */
 static const struct {
         const char *interface, *member, *signature;
 } methods[] = {
@@ -264,7 +264,7 @@ static void call(Input *in) {
         rig_send_call(peer, m, how % 16 != 4);
 }
 
-/* A signal that only others may send, or an answer that nobody asked for. */
+/* A signal that only others may send, or an unexpected reply. */
 static void mislead(Input *in) {
         const unsigned peer = input_byte(in) % RIG_N_PEERS;
         const bool of_driver = input_byte(in) & 1;
@@ -282,7 +282,7 @@ static void mislead(Input *in) {
         sd_bus_message_unref(m);
 }
 
-/* What a client does with what it was given. */
+/* A client's use of the descriptors that it was given. */
 static void use_fd(Input *in) {
         size_t i = input_byte(in), size;
         uint8_t bytes[4096];

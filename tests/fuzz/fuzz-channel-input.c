@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as what a channel's client sends, and as the state of one that rested: the worker survives them, and which
- * requests it finds does not depend on the pieces in which they come, nor on where the channel moves in between.
+ * Any bytes as the input of a channel's client, and as the state of a channel that rested: the worker survives them, and the
+ * requests that it finds do not depend on the pieces in which they come, nor on the moment when the channel moves.
  *
  * The corpus is requests as a client would send them, and with one thing wrong under a name that says what; one that broke
- * something joins them. What the engine makes of it stays requests (channel-mutator.c).
+ * something joins them. channel-mutator.c keeps the engine's mutations well-formed requests.
  *
  * About: daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c daemon/worker/core/channel-statements.c
  */

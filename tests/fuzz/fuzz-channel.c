@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as what a channel's client sends to a worker, through its whole side of a channel: socket, requests, statements,
+ * Any bytes as the input of a channel's client, through the worker's whole side of a channel: socket, requests, statements,
  * pool, SQLite, pages, and the answers decoded again. Each request is answered once, in its order, by a STATEMENT, a run or
  * ERROR, whether all comes at once or in pieces to a client that reads little, and the channel rests and moves in between.
  *
- * Which requests there are says the worker's own parser, that fuzz-channel-input is about; channel-mutator.c keeps requests
+ * The worker's own parser, which fuzz-channel-input tests, finds the requests; channel-mutator.c keeps requests
  * well-formed. Time is bound by opcodes, so that an input is the same each time.
  *
  * About: daemon/worker/core/served-channel.c daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c
@@ -44,7 +44,7 @@ static unsigned n_progress;
 /* How the client behaves. */
 typedef struct Manner {
         size_t at_once; /* sends and reads so much */
-        bool moves;     /* the channel goes to another worker where it can */
+        bool moves;     /* the channel goes to another worker if it can */
 } Manner;
 
 typedef struct Client {
@@ -199,7 +199,7 @@ static ServedChannel *open_channel(int fd, Bytes state) {
         return c;
 }
 
-/* What the supervisor hears; a channel that rests is opened again, with `fd`. */
+/* The messages to the supervisor; a channel that rests is opened again, with `fd`. */
 static ServedChannel *take_reports(int fd) {
         ServedChannel *again = NULL;
 

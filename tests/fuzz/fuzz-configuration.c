@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as configuration files, and as the answer about names: what comes out can be sent over D-Bus, names its file, a
- * database that is published has what a database needs, limits are in their ranges, and what comes from files in a folder is
- * what comes from the same texts.
+ * Any bytes as configuration files, and as the answer about names: the result can be sent over D-Bus and names its file, a
+ * published database has all that it needs, limits are in their ranges, and files in a folder give the same result as the
+ * same texts.
  *
  * An input is up to five texts with a byte 0x1e (ASCII's record separator) between them: sqlipcd.conf, a drop-in of it, a
- * database, a drop-in of that, the answer; the last one stands for those that are missing.
+ * database, a drop-in of that, the answer; the last one replaces missing ones.
  *
  * The corpus is files as one would write them, and files with one thing wrong under a name that says what; one that broke
  * something joins them.
@@ -38,7 +38,7 @@ static void check_list(char **list, size_t size_max) {
                 demand(**i != 0 && strlen(*i) <= size_max && dbus_text_is_valid(*i, strlen(*i)));
 }
 
-/* What others build on: nothing is divided by 0, no sum of times overflows, no size is over what the format has. */
+/* Assumptions of other modules: no division by 0, no overflow in sums of times, no size over the format's limits. */
 static void check_limits(Limits l) {
         const uint64_t usec[] = { l.run_timeout_usec, l.prepare_timeout_usec, l.queue_timeout_usec, l.park_timeout_usec,
                                   l.park_timeout_rollback_usec, l.busy_timeout_usec, l.statement_idle_usec,

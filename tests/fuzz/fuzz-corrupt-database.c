@@ -34,7 +34,7 @@
 #define BEHIND_MAX 64 /* a change begins so far behind the file's end at most */
 #define LOG_HEADER_SIZE ((size_t) 32)
 #define LOG_FRAME_SIZE ((size_t) 24)
-#define FOREIGN 65534 /* nobody: whose files the worker may read, and not write */
+#define FOREIGN 65534 /* the user nobody, whose files the worker may read, but not write */
 
 enum {
         FLAG_WHOLE = 1,
@@ -52,7 +52,7 @@ typedef struct Image {
         size_t size;
 } Image;
 
-/* Page size, and what beside. */
+/* Page size, and other properties. */
 static const struct {
         const char *pragmas;
         bool wal;
@@ -77,7 +77,7 @@ static const char schema[] =
         "INSERT INTO r SELECT i, i, i + 1 FROM t;"
         "DELETE FROM t WHERE i % 7 = 0;";
 
-/* What a client might ask: each way through a b-tree, and what checks itself. */
+/* Possible queries of a client: each way through a b-tree, and integrity checks. */
 static const char *const queries[] = {
         "SELECT * FROM t",
         "SELECT * FROM w ORDER BY b DESC",
@@ -303,8 +303,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
 }
 
 #ifdef WITH_FUZZING_ENGINE
-/* One change more, as a rule where it tells: heads of pages, of the database's pages of 512 bytes and more, with a number
- * that means something. The engine's own mutations do the rest. */
+/* One more change, mostly at an effective place: heads of pages, of the database's pages of 512 bytes and more, with a
+ * number that has a meaning. The engine's own mutations do the rest. */
 static size_t add_change(uint8_t *bytes, size_t size, size_t size_max, uint32_t random) {
         static const uint8_t numbers[] = { 0, 1, 2, 5, 10, 13, 0x7f, 0x80, 0xfe, 0xff };
         const uint32_t offset = (random >> 3) % 256 * 512 + (random >> 11) % 24;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as a page stream: the decoder survives them, and what it finds does not depend on the pieces in which they
+ * Any bytes as a page stream: the decoder survives them, and its results do not depend on the pieces in which they
  * come.
  *
  * The corpus is the streams of tests/vectors, and streams with one thing wrong under a name that says what; one that broke
@@ -95,7 +95,7 @@ static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
         }
 }
 
-/* Returns what ended the stream; the buffer is held to what it may hold. */
+/* Returns the end of the stream; the buffer must keep its limit. */
 static int decode(const uint8_t *bytes, size_t size, size_t chunk, size_t page_size_max, uint64_t *ret_sum) {
         uint64_t sum = UINT64_C(0xcbf29ce484222325);
         PageDecoder d;

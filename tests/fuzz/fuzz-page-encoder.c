@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bytes as a program of rows, for encoder and decoder: what the one wrote, the other finds, bit for bit, through pages of
- * every size, rows longer than a page, rows given up, ERROR in the middle of a row, and pieces of every size.
+ * Bytes as a program of rows, for encoder and decoder: the decoder finds what the encoder wrote, bit for bit, through
+ * pages of every size, rows longer than a page, rows given up, ERROR in the middle of a row, and pieces of every size.
  *
- * The program is read from the front and has no wrong form: where it ends, zeros follow.
+ * The program is read from the front, and any bytes are valid: after its end, zeros follow.
  *
  *      u8 page size, u16 piece size, then runs:
  *      u16 n_columns, names, then steps: u8 step, and values for a row; a step says when the run is over, and how
@@ -254,7 +254,7 @@ static void say_end(PageEncoder *e, Program *p, Said *run) {
         send(e);
 }
 
-/* A row and what a step may do besides. False: the run is over. */
+/* A row, and the other actions of a step. False: the run is over. */
 static bool say_step(PageEncoder *e, Program *p, Said *run, unsigned step) {
         Value *v = values + n_values;
         size_t size = ROW_HEAD_SIZE(run->n_columns);

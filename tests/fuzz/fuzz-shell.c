@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any bytes as what ipcq-cli is told: typed, in a file, as its arguments. They come to the same units from a text as from a
- * file, and statements end where SQLite sees them end; commands are found and get the arguments that were split off; what is
- * painted or completed is text. Commands here only set settings and parameters: no service is asked, and no program started.
+ * Any bytes as the input of ipcq-cli: typed, in a file, as its arguments. A text and a file give the same units, and
+ * statements end at the places at which they end for SQLite; commands are found and get their split arguments; painted and
+ * completed lines are text. Commands here only set settings and parameters: no service is asked, and no program started.
  *
  * An input is the place of the cursor, a byte, and text.
  *
@@ -31,7 +31,7 @@
 #include "tools/cli/sql/sql-caret.h"
 #include "tools/cli/sql/sql-scan.h"
 
-/* ---- what the shell stands on ---- */
+/* ---- stubs of other modules ---- */
 
 static const char *const names[] = { "album", "Table With Blanks", "a\"b", "\xff", "select", NULL };
 static const char *const no_names[] = { NULL };
@@ -70,7 +70,7 @@ static int run_any(Shell *shell, const Command *command, char **arguments) {
         return 0;
 }
 
-/* What settings_get() says, settings_set() takes, and it says it again. */
+/* settings_set() takes each result of settings_get(), which then returns the same. */
 static int run_set(Shell *shell, const Command *command, char **arguments) {
         g_autofree char *message = NULL, *value = NULL, *again = NULL, *none = NULL;
         int r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Any SQL, with any parameters, through a worker's whole server side (worker-side.h): limits, authorizer, the file or what
- * Expose= publishes of it, bind, step, pages, and decoded again. What is demanded beside what is there: the database is as
- * it was, and what is not exposed is in no result.
+ * Any SQL, with any parameters, through a worker's whole server side (worker-side.h): limits, authorizer, the file or its
+ * exposed part, bind, step, pages, and decoded again. Besides the checks of worker-side.h, the database must be
+ * unchanged, and no result may contain hidden data.
  *
- * An input is SQL, and behind a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
+ * An input is SQL, and after a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
  * a file of SQL is an input. Bytes alone get no further than the tokenizer: sql-mutator.c changes words.
  *
  * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/sqlite-connection.c
@@ -46,7 +46,7 @@ typedef struct Case {
 
 static char path[2][128];          /* without and with WAL */
 static struct stat as_made[2];
-static char hidden[32];            /* in what is not exposed, and in nothing else: made up anew each time */
+static char hidden[32];            /* only in hidden data: another text each time */
 
 static const char schema[] =
         "CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT COLLATE NOCASE, price REAL, cover BLOB, n NUMERIC);"

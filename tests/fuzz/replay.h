@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a fuzz target is without an engine: a program that replays its corpus, in TAP; its argument is the folder. Tests
- * only. With libFuzzer (tools/fuzz.sh) the engine brings main() along.
+ * Without an engine, a fuzz target is a program that replays its corpus, in TAP; its argument is the folder. Tests
+ * only. With libFuzzer (tools/fuzz.sh) the engine has main().
  */
 #ifndef SQLIPC_TESTS_FUZZ_REPLAY_H
 #define SQLIPC_TESTS_FUZZ_REPLAY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Changes SQL by its tokens, for fuzz-sql: words are replaced by words, pieces are taken out, doubled, moved, or come from
- * another query of the corpus. What stands behind the first NUL, and now and then everything, changes by bytes. With an
+ * another query of the corpus. The bytes after the first NUL, and sometimes all bytes, are changed byte by byte. With an
  * engine only. Tests only.
  */
 #ifdef WITH_FUZZING_ENGINE
@@ -18,7 +18,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t size_max, uns
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size, uint8_t *out,
                                  size_t out_size, unsigned seed);
 
-/* Words and pieces of grammar, and what there is in the databases of fuzz-sql. */
+/* Words and pieces of grammar, and names in the databases of fuzz-sql. */
 static const char *const words[] = {
         "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "DESC", "NULLS LAST",
         "WITH", "RECURSIVE", "MATERIALIZED", "NOT MATERIALIZED", "AS", "UNION", "UNION ALL", "INTERSECT", "EXCEPT",
@@ -102,7 +102,7 @@ static void split(Tokens *t, const uint8_t *sql, size_t size) {
         t->at[t->n] = i;
 }
 
-/* What stands from `from` to `to` becomes `with`. The new size; the same as before if there is no room. */
+/* Replaces the bytes from `from` to `to` by `with`. The new size; the same as before if there is no room. */
 static size_t replace(uint8_t *bytes, size_t size, size_t size_max, size_t from, size_t to, const void *with, size_t n) {
         if (size - (to - from) + n > size_max)
                 return size;
@@ -142,7 +142,7 @@ static size_t change(Random *r, uint8_t *bytes, size_t size, size_t size_max) {
         case 3: /* some tokens are gone */
                 to = t.n > 0 ? t.at[i + 1 + below(r, t.n - i) % 8] : 0;
                 return replace(bytes, size, size_max, from, to, NULL, 0);
-        default: /* some tokens stand elsewhere too, or in the place of others */
+        default: /* some tokens move to other places, or replace others */
                 to = t.n > 0 ? t.at[i + 1 + below(r, t.n - i) % 16] : 0;
                 n = to - from < sizeof piece ? to - from : sizeof piece;
                 memcpy(piece, bytes + from, n);

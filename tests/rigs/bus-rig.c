@@ -180,7 +180,7 @@ static void append_credentials(sd_bus_message *reply, const RigPeer *p) {
         demand(sd_bus_message_close_container(reply) >= 0);
 }
 
-/* The driver's answer lies in the socket before the call that waits for it is sent: so nobody has to be awake besides. */
+/* The driver's answer is in the socket before the call that waits for it is sent, so no other thread is needed. */
 int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_error *error, sd_bus_message **ret) {
         const RigPeer *p = NULL;
         sd_bus_message *reply;
@@ -188,7 +188,7 @@ int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_
 
         while (sd_bus_process(rig.driver, NULL) > 0)
                 ;
-        last_cookie += 1024; /* more than what is on its way */
+        last_cookie += 1024; /* more than the calls on their way */
         demand(sd_bus_message_seal(call, last_cookie, usec) >= 0);
         demand(sd_bus_message_read(call, "s", &name) >= 0 && sd_bus_message_rewind(call, true) >= 0);
         for (unsigned i = 0; i < RIG_N_PEERS; i++)
@@ -227,7 +227,7 @@ static void keep_fd(int fd) {
                 rig.fds[rig.n_fds++] = fd;
 }
 
-/* What a client would take out of a reply. */
+/* The values that a client would take out of a reply. */
 static void look_into(sd_bus_message *reply) {
         char type;
         const char *contents;
@@ -444,7 +444,7 @@ static void write_configuration(void) {
 
 static atomic_bool connected;
 
-/* The supervisor's start waits for answers; only there is somebody else needed to give them. */
+/* The supervisor's start waits for answers; only there another thread must give them. */
 static void *drive(void *unused) {
         while (!connected) {
                 if (sd_bus_process(rig.driver, NULL) == 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The supervisor in this process, with all of its objects, on a socketpair: at the other end are the bus driver, polkit and
- * any number of peers, whose messages carry the sender that a bus would write. Workers are stubs (stub-worker.h), since what
- * they do shall come from an input too, and a process takes longer than thousands of calls. Time stands still but when told
- * to pass. For fuzz-bus-methods.
+ * any number of peers, whose messages carry the sender that a bus would write. Workers are stubs (stub-worker.h), because
+ * their behaviour comes from the input, too, and a process takes longer than thousands of calls. Time passes only when a
+ * test says so. For fuzz-bus-methods.
  *
- * What cannot be had from outside is put in place by the linker (--wrap): the clock and timers, the bus's address and the
+ * The linker (--wrap) replaces what lies outside: the clock and timers, the bus's address and the
  * one call that waits for the driver, starting, killing and reaping of processes. meson.build has the list.
  */
 #ifndef SQLIPC_TESTS_RIGS_BUS_RIG_H
@@ -68,7 +68,7 @@ void rig_pass_time(uint64_t usec);
 
 const char *rig_peer_name(unsigned peer);
 
-/* A call as `peer` would send it; the caller fills it in. NULL: what it is to be called is not allowed. */
+/* A call as `peer` would send it; the caller fills it in. NULL: the name of the member is not allowed. */
 sd_bus_message *rig_new_call(unsigned peer, const char *path, const char *interface, const char *member);
 
 /* Sends it, and drops it. Its answer is counted. */
@@ -80,7 +80,7 @@ void rig_leave(unsigned peer);
 /* polkit answers the first question that it was asked. */
 void rig_answer_polkit(Input *in);
 
-/* All that was called is answered, exactly once, and what nobody waits for is not. */
+/* Each call that wants a reply is answered exactly once, and no other call is. */
 void rig_check_calls(void);
 
 /* Ends what the input did: all peers leave, workers end. Nothing may be left. */

@@ -21,7 +21,7 @@ typedef struct Client {
         ChannelSetup setup; /* what the channel was opened with, or will be */
 } Client;
 
-/* What answered a request. */
+/* The answer to a request. */
 typedef struct Answer {
         uint64_t number;
         bool statement;            /* STATEMENT */
@@ -64,7 +64,7 @@ bool client_receive(Client *c, Answer *ret);
 /* The next answer, which must be there, to `number`, and end so. */
 Answer client_expect(Client *c, uint64_t number, ErrorNumber error);
 
-/* Sends a QUERY, and what came of it. */
+/* Sends a QUERY, and returns its result. */
 Answer client_query(Client *c, const char *sql);
 
 /* The next report, which must be CHANNEL_PROGRESS; its SQL is gone. */

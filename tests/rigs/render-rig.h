@@ -93,7 +93,7 @@ static inline GBytes *render_query(RenderMode mode, RenderOptions options, const
         return g_bytes_new_with_free_func(output, size, free, output);
 }
 
-/* What a program prints, which has to succeed. */
+/* The output of a program, which must succeed. */
 static inline GBytes *run_program(const char *const *arguments) {
         g_autoptr(GByteArray) output = g_byte_array_new();
         g_autoptr(GError) error = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the supervisor takes for worker processes: two sockets each, at whose other ends an input decides what is said. In
+ * Stubs in the place of worker processes: two sockets each, at whose other ends an input decides the messages. By
  * turns honest, wrong, or dead. Tests only.
  */
 #ifndef SQLIPC_TESTS_RIGS_STUB_WORKER_H

@@ -48,8 +48,8 @@ void exec_sql(const char *path, const char *sql) {
         g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
 }
 
-/* In the child: the sockets to where a worker looks for them, by way of high numbers, so that neither dup2() lands on the
- * other's source. The program is opened before the uid changes: the build folder need not be open to that user. */
+/* In the child: moves the sockets to the numbers that a worker expects, by way of high numbers, so that neither dup2() lands
+ * on the other's source. The program is opened before the uid changes: the build folder need not be open to that user. */
 static _Noreturn void become_worker(uid_t uid, int job_fd, int control_fd) {
         char *arguments[] = { (char *) worker_path, NULL };
         int program_fd = fcntl(open(worker_path, O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 50);

@@ -18,7 +18,7 @@
 #define MANY "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'row ' || x FROM c"
 
 typedef struct Rig {
-        char *folder, *database; /* the database is not there where nothing made it */
+        char *folder, *database; /* the database does not exist until a test makes it */
         uid_t uid;               /* of the worker */
         pid_t pid;
         int job_fd, control_fd;
@@ -57,7 +57,7 @@ void rig_init(Rig *rig, Setup setup);
 void rig_init_folder(Rig *rig);
 void rig_start(Rig *rig, Setup setup);
 
-/* Whether a worker can be started as another user: we are root. Skips the test otherwise. */
+/* True if a worker can be started as another user, because we are root. Skips the test otherwise. */
 bool rig_can_change_uid(void);
 
 /* Tells the worker to go, and sees that it goes in order; or only the latter. */
@@ -102,7 +102,7 @@ Outcome read_stream(int fd, uint64_t number);
 /* Runs `sql` to its end, whatever that is. */
 Outcome run(Rig *rig, const char *sql);
 
-/* g_test_init() and where the worker is. */
+/* g_test_init(), and the path of the worker. */
 void rig_main_init(int *argc, char ***argv);
 
 #endif

@@ -4,12 +4,12 @@
  * page encoder, into a pipe that is read with the page decoder. No process, no loop, no sandbox, so that an input takes a
  * millisecond. For fuzz targets.
  *
- * Whatever the input is, this demands (and aborts otherwise):
- *   - the reports are those of protocol.h, in its order: [STARTED,] ENDED once, DRAINED once at most and behind it;
+ * For any input, this demands (and aborts otherwise):
+ *   - the reports are those of protocol.h, in its order: [STARTED,] ENDED once, DRAINED once at most and after it;
  *   - what is in the pipe decodes, is of the run's number, and ends in END or ERROR, which say what ENDED said; before
  *     STARTED nothing goes down the pipe;
  *   - nothing is opened but the database, what belongs beside it, and temporary files; nothing is written but temporary
- *     files and, where the worker owns the database, its -wal and -shm;
+ *     files and, if the worker owns the database, its -wal and -shm;
  *   - no descriptor stays open.
  *
  * Time is bound by opcodes, not by a clock, so that an input is the same each time; memory by SQLite's heap limit.

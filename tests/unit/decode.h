@@ -15,7 +15,7 @@ static inline Stream in_run(unsigned n_columns) {
         return s;
 }
 
-/* Decodes in pieces of `chunk`; the lines, to be freed, and what ended it. */
+/* Decodes in pieces of `chunk`; returns the lines, to be freed, and the reason for the end. */
 static inline char *decode_with(const Stream *s, size_t chunk, size_t page_size_max, size_t row_size_max, int *ret_result) {
         size_t size;
         char *text;

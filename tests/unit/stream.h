@@ -45,7 +45,7 @@ static inline void stream_add_le32(Stream *s, uint32_t value) {
         store_le32(stream_extend(s, 4), value);
 }
 
-/* A frame of whatever is asked for, padded. */
+/* A frame of any kind and size, padded. */
 static inline void stream_add_frame(Stream *s, unsigned kind, unsigned flags, uint64_t run, const void *payload,
                                     size_t size) {
         uint8_t *header = stream_extend(s, FRAME_HEADER_SIZE);
@@ -59,13 +59,13 @@ static inline void stream_add_frame(Stream *s, unsigned kind, unsigned flags, ui
         stream_extend(s, frame_padded(size) - size);
 }
 
-/* A frame with what `payload` holds, which is freed. */
+/* A frame with the bytes of `payload`, which is freed. */
 static inline void stream_take_frame(Stream *s, unsigned kind, unsigned flags, uint64_t run, Stream *payload) {
         stream_add_frame(s, kind, flags, run, payload->bytes, payload->size);
         stream_done(payload);
 }
 
-/* What is in the encoder's page goes to the stream. */
+/* Moves the encoder's page to the stream. */
 static inline void stream_take_page(Stream *s, PageEncoder *e) {
         size_t size = page_encoder_finish(e);
 
@@ -134,7 +134,7 @@ static inline void stream_add_end(Stream *s, uint64_t run, uint64_t n_rows) {
         stream_add_end_with(s, run, n_rows, stream_run_size(s), FRAME_END_SIZE);
 }
 
-/* END of a run of which `n_bytes` went out before what the stream holds. */
+/* END of a run of which `n_bytes` went out before the bytes in the stream. */
 static inline void stream_add_end_behind(Stream *s, uint64_t run, uint64_t n_rows, uint64_t n_bytes) {
         stream_add_end_with(s, run, n_rows, n_bytes + stream_run_size(s), FRAME_END_SIZE);
 }

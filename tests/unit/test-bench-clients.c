@@ -11,13 +11,13 @@
 
 enum { N_CLIENTS = 4, N_EACH = 50, N_KEYS = 1000 };
 
-/* What all processes see. */
+/* Memory that all processes share. */
 typedef struct Scene {
         atomic_uint n_opened, n_asking, n_answered, n_closed;
         unsigned number_that_fails; /* to open, from 1; 0: none */
         bool one_row_short;
         int64_t answer;             /* beside the key */
-        atomic_uint early, left;    /* somebody began before all were open; closed before all had answered */
+        atomic_uint early, left;    /* a client began before all were open; one closed before all had answered */
 } Scene;
 
 static Scene *scene;
@@ -69,7 +69,7 @@ static int run(ClientsFindings *ret) {
         };
         int r = clients_run(&kind, N_CLIENTS, N_EACH, N_KEYS, PLACEMENT_FREE, ret);
 
-        /* whatever came of it, nobody is left */
+        /* in any case, no process is left */
         g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1);
         g_assert_cmpint(errno, ==, ECHILD);
         return r;

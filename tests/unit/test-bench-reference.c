@@ -63,7 +63,7 @@ static void test_queue_is_full_and_empty(void) {
         queue_close(&queue);
 }
 
-/* What does not fit changes nothing. */
+/* A message that does not fit changes nothing. */
 static void test_queue_sizes(void) {
         Queue queue = QUEUE_INIT;
         char bytes[SLOT_SIZE + 1] = "";
@@ -77,7 +77,7 @@ static void test_queue_sizes(void) {
         queue_close(&queue);
 }
 
-/* Whether another process gets the lock without waiting. */
+/* True if another process gets the lock without waiting. */
 static bool other_process_locks(const Queue *queue) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
         pid_t pid = fork();
@@ -103,7 +103,7 @@ static void test_queue_lock(void) {
         queue_close(&queue);
 }
 
-/* What another process puts in is there. */
+/* Messages of another process arrive. */
 static void test_queue_is_shared(void) {
         Queue queue = QUEUE_INIT;
         int status;

@@ -224,7 +224,7 @@ static void test_ring_full(void) {
         close(fds[0]);
 }
 
-/* Whatever the other side says: a slot of the ring, or an error. */
+/* Any message of the other side leads to a slot of the ring, or an error. */
 static void test_ring_hostile_counts(void) {
         static const uint32_t read[] = { 1, SLOTS, UINT32_MAX - SLOTS, UINT32_MAX / 2 };
         static const uint32_t written[] = { SLOTS + 1, UINT32_MAX, UINT32_MAX / 2 };

@@ -180,7 +180,7 @@ static void test_csv(void) {
                 csv->str, "\r\n\"verb\",\"table\",\"a \"\"row\"\",\nnamed\",1,\"column\",\"ms\",,,,,\"text\"\r\n"));
 }
 
-/* What the rounds do not tell is not said. */
+/* Figures that no round has are left out. */
 static void test_verdicts(void) {
         static const struct {
                 double ratios[2];

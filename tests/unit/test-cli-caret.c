@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql/sql-caret, sql-mistake, nearest: where an error is, and which name the user may have meant. */
+/* tools/cli/sql/sql-caret, sql-mistake, nearest: the place of an error, and the name that the user may have meant. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void test_lines(void) {
         g_assert_null(sql_caret("SELECT", 7, 0));
 }
 
-/* Whatever the length, both lines fit, and the caret points at the place. */
+/* For any length both lines fit, and the caret points at the place. */
 static void test_narrow(void) {
         for (size_t before = 0; before < 200; before += 7)
                 for (size_t after = 0; after < 200; after += 11) {

@@ -9,7 +9,7 @@
 #include "tools/cli/shell/command.h"
 #include "tools/cli/shell/options.h"
 
-/* What the last command got, and what was last complained about. */
+/* The arguments of the last command, and the last complaint. */
 static char **got;
 static char *complaint;
 static int exit_code;

@@ -174,7 +174,7 @@ static void test_matches(void) {
         sql_place_done(&place);
 }
 
-/* Whatever is typed, wherever the cursor is. */
+/* Any text, with the cursor at any place. */
 static void test_anything(void) {
         static const char *const pieces[] = {
                 "SELECT ", "FROM ", "WITH ", "JOIN ", "AS ", "a", "1", "\303\244", ".", ",", "(", ")", "\"", "'", "[", ";",

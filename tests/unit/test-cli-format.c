@@ -50,7 +50,7 @@ static void test_random_doubles(void) {
         }
 }
 
-/* What SQLite takes a number in SQL for. */
+/* SQLite's value of a number in SQL. */
 static double read_by_sqlite(sqlite3 *db, const char *number) {
         g_autofree char *sql = g_strdup_printf("SELECT %s", number);
         sqlite3_stmt *statement;
@@ -80,7 +80,7 @@ static void check_exact(sqlite3 *db, double value) {
 
         g_assert_cmpuint(format_double_exact(ours, value), ==, strlen(ours));
         g_assert_true(g_ascii_strtod(ours, NULL) == value);
-        if (fabs(value) < 1e-280) /* where it misreads some decimals */
+        if (fabs(value) < 1e-280) /* there it misreads some decimals */
                 return;
         g_assert_true(read_by_sqlite(db, ours) == value);
         for (int digits = 15; digits <= 17; digits++) {

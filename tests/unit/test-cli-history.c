@@ -71,7 +71,7 @@ static void test_bounded(void) {
         g_assert_cmpuint(count_lines(path), ==, 3);
 }
 
-/* Writers and readers that rewrite, all at once: nothing is lost of what is not too old. */
+/* Writers and readers that rewrite, all at once: no entry is lost that is not too old. */
 static void *write_many(void *userdata) {
         g_autofree char *path = path_of("shared");
 
@@ -108,7 +108,7 @@ static void test_foreign(void) {
         g_auto(GStrv) entries = NULL;
         struct stat status;
 
-        /* Bytes that nobody could send, an unknown escape, a last line that was cut off. */
+        /* Bytes that cannot be typed, an unknown escape, a last line that was cut off. */
         g_assert_true(g_file_set_contents(path, "one\n\377\n\na\\x\ntwo\\\n\\\\\ncut", -1, NULL));
         g_assert_cmpint(chmod(path, 0644), ==, 0);
         check(path, 10, "one|\\");
@@ -152,7 +152,7 @@ static bool waits_for_lock(pid_t pid) {
         return false;
 }
 
-/* A signal, as of a window that is resized, lets nobody past the lock. */
+/* A signal, as of a window that is resized, does not break the lock. */
 static void test_signal(void) {
         g_autofree char *path = path_of("signal");
         int fd, status;

@@ -60,7 +60,7 @@ static size_t take(const Fixture *fixture) {
         return n > 0 ? (size_t) n : 0;
 }
 
-/* It ends, with what there was room for. */
+/* It ends, with the bytes for which there was room. */
 static void test_nobody_reads(Fixture *fixture, const void *data) {
         (void) data;
         break_off(fixture);
@@ -80,7 +80,7 @@ static void *read_all(void *userdata) {
         return GSIZE_TO_POINTER(size);
 }
 
-/* Who reads gets all that came. */
+/* A reader gets all bytes. */
 static void test_somebody_reads(Fixture *fixture, const void *data) {
         GThread *reader = g_thread_new("reader", read_all, fixture);
 

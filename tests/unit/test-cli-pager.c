@@ -14,7 +14,7 @@
 
 static char *folder, *file, *go;
 
-/* `to`: what is behind it is the file's name. */
+/* The text after `to` is the file's name. */
 static Pager *start(const char *to, uint64_t max) {
         g_autofree char *command = g_strconcat(to, file, NULL);
         Pager *pager;
@@ -99,7 +99,7 @@ static void test_not_there(void) {
         }
 }
 
-/* What waits is bounded; what was taken is read, and then why there is no more. */
+/* Waiting bytes are bounded; accepted ones are read, and then the reason for the end. */
 static void test_too_much(void) {
         static const char last[] = "\n[The query was ended here: 1 MiB wait for the pager.]\n";
         g_autofree char *block = g_malloc0(BLOCK), *contents = NULL;

@@ -136,7 +136,7 @@ static void test_same_options(void) {
         compare_with(RENDER_INSERT, (RenderOptions) {}, insert_default, "SELECT * FROM doubles");
 }
 
-/* qbox writes literals whatever stands for NULL, and goes on below where a line is long. */
+/* qbox writes literals, regardless of the text for NULL, and continues a long line below. */
 static void test_same_qbox(void) {
         static const char *const queries[] = {
                 "SELECT * FROM t", "SELECT 1 AS \"the only one\"", "SELECT * FROM lines", "SELECT * FROM tabbed",

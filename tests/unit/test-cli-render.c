@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tools/cli/render/render: the output of modes for people, and where the modes for programs differ from sqlite3's
- * (test-cli-render-sqlite.c checks where they are equal). All modes have bounded memory, write no bytes that control a
- * terminal, and report errors of the stream.
+ * tools/cli/render/render: the output of modes for people, and the differences of modes for programs from sqlite3's
+ * (test-cli-render-sqlite.c checks that they are equal otherwise). All modes have bounded memory, write no bytes that
+ * control a terminal, and report errors of the stream.
  */
 #include <glib.h>
 #include <locale.h>
@@ -38,7 +38,7 @@ static void test_json_harmless(void) {
               ((Value[]) { TEXT("\033[2J\302\233\342\200\256\363\240\200\201\342\200\250") }));
 }
 
-/* What sqlite3 cuts, or writes so that it cannot be read back. */
+/* Values that sqlite3 cuts, or writes so that they cannot be read back. */
 static void test_whole(void) {
         static const char *const names[] = { "v", "w" };
         const Value values[] = { TEXT("a\0b"), BLOB("\0\377"), REAL(0.1 + 0.2), REAL(1 / 0.0), REAL(-1 / 0.0), REAL(-0.0) };
@@ -175,7 +175,7 @@ static void test_colors(void) {
                    names, ((Value[]) { INTEGER(1), TEXT("txt"), NONE, BLOB("") }));
 }
 
-/* Numbers are flushed right, and NULL in a column that has nothing but numbers; so is its name if names are not centred. */
+/* Numbers are flushed right, and NULL in a column that has only numbers; so is its name if names are not centred. */
 static void test_alignment(void) {
         static const char *const names[] = { "n", "mixed", "given" };
         static const int widths[] = { 0, 0, 6 };
@@ -413,7 +413,7 @@ static void test_long_values(void) {
                 }
 }
 
-/* So are names, and what .width has no room for. */
+/* So are names, and texts for which .width has no room. */
 static void test_nothing_is_cut(void) {
         static const int widths[] = { 1 };
         g_autofree char *name = g_strnfill(3000, 'n'), *dashes = g_strnfill(3000, '-');
@@ -531,7 +531,7 @@ static void test_null_apart_from_empty(void) {
                 g_autofree char *empty = render(mode, (RenderOptions) {}, names, 1, (Value[]) { TEXT("") }, 1, true);
                 g_autofree char *blob = render(mode, (RenderOptions) {}, names, 1, (Value[]) { BLOB("") }, 1, true);
 
-                if (mode != RENDER_ASCII && mode != RENDER_TCL) /* where a BLOB is its bytes, as sqlite3's */
+                if (mode != RENDER_ASCII && mode != RENDER_TCL) /* there a BLOB is its bytes, as in sqlite3 */
                         g_assert_cmpstr(null, !=, blob);
                 if (mode != RENDER_LIST && mode != RENDER_HTML && mode != RENDER_ASCII && mode != RENDER_TCL) /* sqlite3's */
                         g_assert_cmpstr(null, !=, empty);

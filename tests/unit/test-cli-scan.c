@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql/sql-scan, sql-keyword: tokens, and where a statement ends, compared with SQLite. */
+/* tools/cli/sql/sql-scan, sql-keyword: tokens and ends of statements, compared with SQLite. */
 #include <glib.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static void test_extents(void) {
                      "EXPLAIN QUERY PLAN CREATE TRIGGER t BEGIN SELECT 1; END;");
 }
 
-/* Whether the last statement of the text has its end. */
+/* True if the last statement of the text is complete. */
 static bool is_complete(const char *sql) {
         size_t done = 0, size = 0, all = strlen(sql);
         bool any = false;

@@ -81,7 +81,7 @@ static void test_refused(void) {
         refuse(&settings, "nosuch", "on", -ENOENT);
 }
 
-/* What the rest of the shell reads. */
+/* The values that the rest of the shell reads. */
 static void test_fields(void) {
         _cleanup_settings_ Settings settings;
 
@@ -110,7 +110,7 @@ static void test_fields(void) {
         g_assert_cmpuint(settings.n_widths, ==, 0);
 }
 
-/* What is written of each setting is read as the same; each value that is offered is one. */
+/* The text of each setting is read back as the same value; each value that is offered is valid. */
 static void test_round_trip(void) {
         _cleanup_settings_ Settings settings;
 

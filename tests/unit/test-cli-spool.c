@@ -41,7 +41,7 @@ static void test_order(void) {
         spool_close(&spool);
 }
 
-/* What waits is bounded, not what passes. */
+/* Waiting bytes are bounded; the sum of all bytes is not. */
 static void test_max(void) {
         Spool spool;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/shell/unreachable: the message if the bus or the service cannot be reached, and what it tells the user to do. */
+/* tools/cli/shell/unreachable: the message if the bus or the service cannot be reached, and its advice. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>

@@ -212,7 +212,7 @@ static void test_links_to_files(void) {
         end();
 }
 
-/* What a drop-in would have said may be a restriction: without it the database stays away. */
+/* An unreadable drop-in may be a restriction, so without it the database is not published. */
 static void test_bad_drop_ins(void) {
         begin();
         write_file("usr/databases.d/a.conf", "[Database]\nPath=/usr\n");

@@ -30,7 +30,7 @@ static void test_no_names(void) {
         CHECK_STRING(question, "");
 }
 
-/* Whoever there is on this machine: all that NSS knows of it. */
+/* All users and groups that NSS knows on this machine. */
 static void test_real_names(void) {
         unsigned n = 0;
 
@@ -97,7 +97,7 @@ static void test_no_answer(void) {
         CHECK_STRING(c->warnings->pdata[1], "/x.conf:4: group staff could not be looked up; the name gives no access to x");
 }
 
-/* All names of a large site at a moment when nobody can look them up: the first thousand are told. */
+/* All names of a large site when none can be looked up: the first thousand are reported. */
 static void test_many_unknown(void) {
         g_autoptr(Config) c = config_new();
 

@@ -97,7 +97,7 @@ static char *joined(char **list) {
         return g_strjoinv("|", list);
 }
 
-/* What `lines` of [Database] make of a list: the words with | between, or what is wrong. */
+/* The list that `lines` of [Database] give: its words with | between, or the error. */
 static void check_list(const char *key, const char *lines, const char *expected) {
         g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", lines), *words = NULL;
         g_autoptr(Config) c = config_new();
@@ -463,7 +463,7 @@ static void test_equal(void) {
                                      add(b, "[Database]\nPath=/x\n[Limits]\nHeapMax=3M\n")));
 }
 
-/* What a name resolves to may change while the text stays. */
+/* The id of a name may change while the text stays. */
 static void test_equal_ids(void) {
         g_autoptr(Config) a = config_new(), b = config_new();
         DatabaseConfig *first = add(a, "[Database]\nPath=/x\nAllowUsers=u\nAllowGroups=g\n"),

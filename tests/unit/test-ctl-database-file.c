@@ -53,7 +53,7 @@ static void test_nothing_but_the_path(void) {
         CHECK_STRING(text, "[Database]\nPath=/srv/a.sqlite\n");
 }
 
-/* Blanks at the ends, line ends, escapes, and what would be another key. */
+/* Blanks at the ends, line ends, escapes, and text that would be another key. */
 static void test_odd_values(void) {
         static const char *const values[] = {
                 "/srv/with blanks/a.sqlite", "/srv/ends with a blank ", "/srv/new\nline\nPolkit=yes", "/srv/back\\slash\\n",

@@ -7,7 +7,7 @@
 #include "tests/unit/test.h"
 #include "tools/ctl/file-check.h"
 
-enum { SERVICE = 4123, OTHER = 4124, GROUP = 4125 }; /* nobody has these: they stand for the service's user and another */
+enum { SERVICE = 4123, OTHER = 4124, GROUP = 4125 }; /* unused ids, for the service's user and another one */
 
 static char *folder;
 static gid_t gids[] = { SERVICE, GROUP };
@@ -148,7 +148,7 @@ static void test_wal(void) {
         check("wal", true, FINDING_WARNING, "Immutable=yes, but");
 }
 
-/* What the service owns, in a folder that it may write to, it completes by itself. */
+/* The service itself makes the missing files of its own database, in a folder that it may write to. */
 static void test_own_wal(void) {
         g_autofree char *own_folder = path_of("state");
 

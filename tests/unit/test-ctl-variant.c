@@ -71,7 +71,7 @@ static void test_properties(void) {
                    "{\"n-runs\":1,\"daemon-version\":2,\"x\":3}");
 }
 
-/* What does not fit is left out, the highest rank first. */
+/* Columns that do not fit are left out, the highest rank first. */
 static void test_narrow(void) {
         static const Column columns[] = {
                 { "a", "FIRST", SHOWN_TEXT },

@@ -88,7 +88,7 @@ static void test_errnos(void) {
         }
 }
 
-/* Every primary result code that can end a statement: all that SQLite has from 1 to 26, but for what no statement gives. */
+/* Every primary result code that can end a statement: SQLite's from 1 to 26, except those that no statement returns. */
 static void test_sqlite_codes(void) {
         static const int never[] = { SQLITE_NOTFOUND, SQLITE_EMPTY, SQLITE_NOLFS, SQLITE_FORMAT };
         unsigned seen[SQLITE_NOTADB + 1] = { 0 };

@@ -110,7 +110,7 @@ static void break_it(const void *way) {
         invariants_check(&rig.manager->context);
 }
 
-/* Builds that ask for it have the loop look, in turns where nothing happens, too. */
+/* Builds with the option check in each turn of the loop, even if nothing happens. */
 static void test_watched(void) {
         if (!SQLIPC_INVARIANTS) {
                 g_test_skip("a build without -Dinvariants=true looks at nothing by itself");

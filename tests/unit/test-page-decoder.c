@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The decoder with sound streams, and with those cut or changed at any byte: it gives back what the encoder was given,
- * whatever the pieces it arrives in, in bounded memory and few reads. What the format does not allow is the business of
- * test-page-refused.c. Streams are compared as the lines of page-text.h. Under AddressSanitizer the room behind what has
- * arrived is poisoned, so a decoder that looks too far is seen.
+ * whatever the pieces it arrives in, in bounded memory and few reads. test-page-refused.c tests streams that the format
+ * does not allow. Streams are compared as the lines of page-text.h. Under AddressSanitizer the memory after the last
+ * received byte is poisoned, so a decoder that reads too far is found.
  *
- * malloc() and realloc() are wrapped by the linker, to fail where a test says so.
+ * malloc() and realloc() are wrapped by the linker, to fail when a test says so.
  */
 #include <errno.h>
 #include <math.h>
@@ -415,7 +415,7 @@ static void test_truncated(void) {
         stream_done(&s);
 }
 
-/* Whatever happens to a byte, the answer is one of ours, and the same for every size of pieces. */
+/* For any change of a byte, the result is a documented one, and the same for every size of pieces. */
 static void test_flipped(void) {
         Stream s = STREAM_INIT;
         unsigned n_refused = 0;

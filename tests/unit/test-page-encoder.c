@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The encoder by its bytes and at its edges: what fits to the last byte, what does not by one, what is dropped and leaves
- * no trace. Whether a decoder reads them is the business of test-page-decoder.c and of the vectors.
+ * The encoder by its bytes and at its edges: data that fits to the last byte, data that does not by one, data that is
+ * dropped without a trace. test-page-decoder.c and the vectors test that a decoder reads them.
  */
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 #include "tests/unit/test.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
-#define ROWS_SIZE (FRAME_HEADER_SIZE + 4) /* what stands before the first row of a page */
+#define ROWS_SIZE (FRAME_HEADER_SIZE + 4) /* the bytes before the first row of a page */
 
 /* A page of exactly its size, so that AddressSanitizer sees each byte behind it. */
 static void encoder_new(PageEncoder *e, size_t page_size, uint64_t run) {
@@ -73,7 +73,7 @@ static void test_bytes_of_rows(void) {
         page_encoder_add_null(&e);
         CHECK_INT(page_encoder_end_row(&e), 1);
 
-        CHECK_INT(e.page[0], 0xee); /* nobody looks at the header before it is finished */
+        CHECK_INT(e.page[0], 0xee); /* the header is not read before it is finished */
         CHECK_INT(page_encoder_finish(&e), sizeof expected);
         CHECK(memcmp(e.page, expected, sizeof expected) == 0);
         CHECK_INT(e.page[sizeof expected], 0xee);
@@ -224,7 +224,7 @@ static void test_parts(void) {
         encoder_free(&e);
 }
 
-/* A part may end in bytes that are sent from where they are: there is room for them in the page, and none behind. */
+/* A part may end in bytes that are sent from their own memory: the page has room for them, and none after them. */
 static void test_tail(void) {
         static uint8_t bytes[100000];
         PageEncoder e;
@@ -240,7 +240,7 @@ static void test_tail(void) {
         CHECK_INT(load_le32(e.page), 65536 - 16);
         CHECK_INT(load_le16(e.page + 6), FRAME_MORE);
 
-        /* 2. What needs no padding: some are left then, and more follows, whatever the caller says. */
+        /* 2. Parts without padding: some bytes are left then, and more follows, regardless of the caller's flag. */
         page_encoder_clear(&e);
         CHECK(!e.tail);
         CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
@@ -248,7 +248,7 @@ static void test_tail(void) {
         CHECK_INT(page_encoder_finish(&e), 20016);
         CHECK_INT(load_le16(e.page + 6), FRAME_MORE);
 
-        /* 3. The last of them: by themselves, and where the caller has more. */
+        /* 3. The last of them: alone, and when the caller has more. */
         for (unsigned more = 0; more < 2; more++) {
                 page_encoder_clear(&e);
                 CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
@@ -264,7 +264,7 @@ static void test_tail(void) {
         page_encoder_end_part(&e, false);
         CHECK_INT(page_encoder_finish(&e), 24);
 
-        /* 5. It goes with what it was the end of. */
+        /* 5. It is dropped with the row that it ended. */
         CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
         CHECK_INT(page_encoder_end_part_with(&e, bytes, 20000, true), 20000);
         page_encoder_cut(&e, 24);
@@ -359,7 +359,7 @@ static void test_long_messages(void) {
         CHECK_INT(kept_of_message(message, SQLIPC_MESSAGE_SIZE_MAX + 1), room);
         CHECK_INT(kept_of_message(message, sizeof message), room);
 
-        /* a character of four bytes across the cut is left out whole, and kept where it ends at the cut */
+        /* a character of four bytes across the cut is left out whole, and kept if it ends at the cut */
         for (int before = 1; before <= 3; before++) {
                 memset(message, 'm', sizeof message);
                 memcpy(message + room - before, "\xf0\x9f\x82\xa1", 4);

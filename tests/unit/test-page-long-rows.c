@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The decoder with rows of several large parts, which it reads directly to where it joins them: from wherever a read ended,
- * in memory that grows only with what has arrived, and with checks of what is wrong in them.
+ * The decoder with rows of several large parts, which it reads directly into the memory in which it joins them: after a read
+ * that ended anywhere, in memory that grows only with the received bytes, and with errors in the parts.
  */
 #include <errno.h>
 
@@ -41,7 +41,7 @@ static unsigned take_long_rows(PageDecoder *d, const Stream *row) {
         return n;
 }
 
-/* Close to where a frame of the first row begins, or among the small frames. */
+/* Close to the beginning of a frame of the first row, or among the small frames. */
 static bool near_a_border(size_t at, const Stream *s) {
         size_t row = COLUMNS_FRAME + 3 * LONG_FRAME, rest = FRAME_HEADER_SIZE + frame_padded(8);
 
@@ -49,8 +49,8 @@ static bool near_a_border(size_t at, const Stream *s) {
                (at >= row - 32 && at < row + rest + 64) || s->size - at < 256;
 }
 
-/* Parts of a long row are read to where it is joined, from wherever in a frame a read ended: at each byte around the borders
- * of frames, and at some within. Memory that is not needed yet may be given back there, too. */
+/* Parts of a long row are read into the joined row, after a read that ended anywhere in a frame: at each byte around the
+ * borders of frames, and at some within. Memory that is not needed yet may be given back there, too. */
 static void test_long_rows_in_two_pieces(void) {
         Stream s = STREAM_INIT, row = STREAM_INIT;
 
@@ -82,8 +82,8 @@ static void test_long_rows_in_two_pieces(void) {
         stream_done(&s);
 }
 
-/* As from a pipe that always has more: once there is room for the row, all but its head and its short rest is read to where
- * it stays, by a read for each part. */
+/* As from a pipe that always has more: once there is room for the row, its parts, except its head and its short rest, are
+ * read into their final place, by a read for each. */
 static void test_long_rows_are_read_in_place(void) {
         Stream s = STREAM_INIT, row = STREAM_INIT;
         size_t elsewhere = 0;
@@ -112,7 +112,7 @@ static void test_long_rows_are_read_in_place(void) {
         stream_done(&s);
 }
 
-/* What is wrong in a long part is found, too; and a run may fail behind any of them. */
+/* Errors in a long part are found, too; and a run may fail after any of them. */
 static void test_long_parts_refused(void) {
         Stream s = STREAM_INIT, row = STREAM_INIT, cut = STREAM_INIT;
 

@@ -306,7 +306,7 @@ static void test_bad_ends(void) {
         check_refused("message of 4 GiB", &s, -EBADMSG);
 }
 
-/* Two runs of which the second says something else than what came. */
+/* Two runs of which the second has a wrong END. */
 static void test_bad_totals(void) {
         static const int64_t wrong[][2] = {
                 { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, -1 }, { 0, 8 }, { INT64_MIN, 0 }, { 0, INT64_MIN },
@@ -499,7 +499,7 @@ static void test_page_size_limit(void) {
                 stream_done(&s);
         }
 
-        /* sizes that wrap around where they are rounded up; refused before a byte of payload is there */
+        /* sizes that wrap around when they are rounded up; refused before a byte of payload is there */
         for (uint32_t size = UINT32_MAX - 24; size > UINT32_MAX - 25; size++) {
                 s = in_run(1);
                 stream_add_frame(&s, FRAME_ROWS, 0, 1, "", 0);

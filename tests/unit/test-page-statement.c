@@ -145,7 +145,7 @@ static void test_wrong_payload(void) {
         }
 }
 
-/* Two frames of which the second may not stand behind the first. */
+/* Two frames of which the second may not follow the first. */
 static void check_order(unsigned first, unsigned flags, unsigned second, uint64_t second_run) {
         Stream s = STREAM_INIT, payload = STREAM_INIT;
 
@@ -206,7 +206,7 @@ static void test_unfinished(void) {
                 CHECK(d.joined_capacity <= 4 * 1048576);
         } while (r == PAGE_MORE);
         CHECK_INT(r, -EBADMSG);
-        page_decoder_reset(&d); /* as new, but for its memory */
+        page_decoder_reset(&d); /* as new, except its memory */
         stream_done(&s);
         stream_add_columns(&s, 1, 1, PAGE);
         at = 0;

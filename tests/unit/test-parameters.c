@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * D-Bus values -> parameters and options: every type, every limit reached and exceeded by one, which values are refused;
- * and which text D-Bus carries, compared with what sd-bus accepts.
+ * D-Bus values -> parameters and options: every type, every limit reached and exceeded by one, the refused values;
+ * and the text that D-Bus carries, compared with sd-bus's rules.
  */
 #include <errno.h>
 #include <sys/socket.h>

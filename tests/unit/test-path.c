@@ -190,7 +190,7 @@ static void test_links_of_a_stranger(void) {
         give_away(&t, "his");
         refuse_file(&t, "his/link", ERROR_CANNOT_OPEN, "other than root");
         refuse_file(&t, "way/link", ERROR_CANNOT_OPEN, "other than root");
-        /* his files are his to publish, where the administrator names them */
+        /* the user may publish these files, if the administrator names them */
         give_away(&t, "real");
         give_away(&t, "real/file");
         expect_file(&t, "real/file");
@@ -226,7 +226,7 @@ static void test_long_names(void) {
         expect_error(path, ERROR_CANNOT_OPEN, "cannot be reached");
 }
 
-/* What a mount that is gone says, which no test can arrange everywhere. */
+/* The error of a mount that is gone, which no test can arrange everywhere. */
 static void test_sentences(void) {
         SqlError error = SQL_ERROR_INIT;
         const int gone[] = { EIO, ENOTCONN, ESTALE };

@@ -63,7 +63,7 @@ static void test_pipes_leave_descriptors(void) {
         CHECK_INT(b.total, 12288);
 }
 
-/* A user alone gets half of what is not reserved, and not one page more. */
+/* A user alone gets half of the pages that are not reserved, and not one page more. */
 static void test_alone(void) {
         PipeBudget b = budget(16384);
         PipeAccount a = {};
@@ -92,7 +92,7 @@ static void test_retired_alone(void) {
         CHECK_INT(a.retired, 2687);
 }
 
-/* However many users attack, in whatever way, one more gets as much as each of them, and any number gets a little. */
+/* If any number of users attack in any way, one more user gets as much as each of them, and many more get a little. */
 static void check_others_after_attack(unsigned n, bool retired, uint64_t each, uint64_t at_least) {
         PipeBudget b = budget(16384);
         PipeAccount attackers[200] = {}, late = {}, others[10] = {};
@@ -125,7 +125,7 @@ static void test_two_hundred_attackers(void) {
         check_others_after_attack(200, true, 52, 24);
 }
 
-/* Each takes half of what those before it left, or the little that anyone gets. */
+/* Each takes half of the pages that those before it left, or the least share. */
 static void test_attackers_after_each_other(void) {
         PipeBudget b = budget(16384);
         PipeAccount attackers[40] = {}, late = {};
@@ -186,7 +186,7 @@ static void test_growth_of_several_leaves_room(void) {
 
         for (unsigned i = 0; pipe_budget_admits_first_run(&b, &hogs[i % N_ELEMENTS(hogs)], NO_LIMIT, 16); i++)
                 change(&b, &hogs[i % N_ELEMENTS(hogs)], 0, 16);
-        CHECK(b.granted > 8048 && b.granted <= 8064); /* 3/4 of what is not reserved */
+        CHECK(b.granted > 8048 && b.granted <= 8064); /* 3/4 of the pages that are not reserved */
         CHECK(!pipe_budget_admits_filling(&b, &late, NO_LIMIT, 16));
         CHECK(!pipe_budget_admits_first_run(&b, &late, NO_LIMIT, 17));
         for (unsigned i = 0; i < N_ELEMENTS(hogs); i++)

@@ -197,7 +197,7 @@ static void test_kept_pipes_are_shrunk(void) {
         rig_done(&rig);
 }
 
-/* Two users that only keep the read ends of what they finalized leave a third one, and root, their pipes. */
+/* Two users that only keep the read ends of finalized statements leave a third one, and root, their pipes. */
 static void test_two_users_that_keep_read_ends(void) {
         static Rig rig;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages between supervisor and worker: each kind in both directions, over a real socket and through a memfd, and what a
- * hostile or broken peer could send instead.
+ * Messages between supervisor and worker: each kind in both directions, over a real socket and through a memfd, and possible
+ * messages of a hostile or broken peer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -331,7 +331,7 @@ static void test_hostile_fds(void) {
         close(s[1]);
 }
 
-/* What was sent before the socket was closed arrives, also if the other side left something unread. */
+/* Messages that were sent before the socket was closed arrive, even if the other side left something unread. */
 static void test_last_message(void) {
         const Message last = { .kind = MESSAGE_ENDED, .number = 7 };
 
@@ -358,7 +358,7 @@ static void test_last_message(void) {
         }
 }
 
-/* A socket that takes no more says so, and nothing is lost of what it took. */
+/* A full socket is reported, and no accepted message is lost. */
 static void test_full_socket(void) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         unsigned n = 0, got = 0;

@@ -13,7 +13,7 @@
 #include "daemon/worker/sandbox/sanitized.h"
 
 #define MIB ((size_t) 1024 * 1024)
-/* What the allocator keeps, and a page here and there. */
+/* Memory that the allocator keeps, and some pages. */
 #define SLACK (MIB / 2)
 
 static size_t own_memory(void) {

@@ -10,7 +10,7 @@
 
 #define N_RUNS 500u
 
-/* What is written to standard error until the end of captured(). */
+/* The bytes written to standard error until the end of captured(). */
 static char path[] = "/tmp/test-run-log-XXXXXX";
 static int stderr_before;
 

@@ -36,7 +36,7 @@ typedef struct Test {
 /* Fails unless two strings are equal, and says which they are. */
 #define CHECK_STRING(got, expected) test_check_string(__FILE__, __LINE__, #got, got, expected)
 
-/* The test that runs, for what fails in it. */
+/* The running test, for the messages of failures. */
 static const char *test_name;
 static unsigned test_number;
 
