@@ -128,7 +128,7 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->used_usec = now_usec();
         ch->answered = ch->corked = false;
         ch->n_vain_looks = ch->n_looks_to_skip = 0;
-        ch->state = CHANNEL_LINK_OPEN;
+        channel_link_life_move(&ch->state, CHANNEL_LINK_OPEN);
         return 0;
 }
 
@@ -145,7 +145,6 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         int r;
 
         ch->call = call_free(ch->call);
-        ch->state = CHANNEL_LINK_CLOSED;
         ch->error.result = 0;
         if (sd_bus_message_get_error(reply))
                 (void) error_set_reply(&ch->error, reply);
@@ -154,8 +153,10 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
                 if (r < 0)
                         (void) error_set_errno(&ch->error, r, "The service opened no channel: %s.", strerrordesc_np(-r));
         }
-        if (ch->error.result < 0)
+        if (ch->error.result < 0) {
+                channel_link_life_move(&ch->state, CHANNEL_LINK_CLOSED);
                 channel_link_back_off(ch);
+        }
 }
 
 bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
@@ -198,7 +199,7 @@ int channel_link_open(ChannelLink *ch) {
         r = call_new(&ch->call, ch->connection, m, on_open_reply, NULL, ch, UINT64_MAX);
         if (r < 0)
                 return r;
-        ch->state = CHANNEL_LINK_OPENING;
+        channel_link_life_move(&ch->state, CHANNEL_LINK_OPENING);
         return 0;
 }
 
@@ -232,7 +233,8 @@ void channel_link_drop(ChannelLink *ch) {
         }
         buffer_done(&ch->in);
         buffer_done(&ch->out);
-        ch->state = CHANNEL_LINK_CLOSED;
+        if (ch->state != CHANNEL_LINK_CLOSED)
+                channel_link_life_move(&ch->state, CHANNEL_LINK_CLOSED);
 }
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------- */

@@ -2,8 +2,6 @@
 /*
  * The channel of a connection to one database (sqlipc-channel.h): a socket on which requests are answered in order. Library.
  *
- * CLOSED --channel_link_open()--> OPENING --reply--> OPEN --end-of-file, invalid data, a cancel that is ignored--> CLOSED
- *
  * There is one object for each database that the program has used; it lives as long as the connection. transport.h decides
  * which runs use it. Requests are written into `out` and sent together before the next read or wait. Incoming bytes are read
  * in large pieces into `in`. Each frame goes to the run that its number names: directly if that run is being read, else to
@@ -19,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "client-lib/buffer.h"
+#include "client-lib/channel-link-life.h"
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/source.h"
@@ -44,12 +43,6 @@ typedef struct ChannelReader {
         Buffer backlog;
         bool lost; /* the channel closed before the answers were complete */
 } ChannelReader;
-
-typedef enum ChannelLinkState {
-        CHANNEL_LINK_CLOSED,
-        CHANNEL_LINK_OPENING,
-        CHANNEL_LINK_OPEN,
-} ChannelLinkState;
 
 /* A request whose answer is not complete. */
 typedef struct Request {

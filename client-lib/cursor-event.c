@@ -6,10 +6,12 @@
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor-event.h"
+#include "client-lib/cursor-life.h"
 #include "client-lib/cursor.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/prepared-channel.h"
+#include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -23,8 +25,8 @@ static void on_prepare_failed(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
         s->channel_number = 0;
-        s->state = STATEMENT_FAILED;
         (void) error_set_frame(&s->error, &c->fetch->decoder);
+        prepared_fail(s);
         cursor_fail(c, &s->error);
 }
 
@@ -139,7 +141,7 @@ static void on_end_of_file(sqlipc_cursor *c) {
         else if (ask_if_service_lives(c) < 0)
                 fail_lost(c, false);
         else
-                cursor_set_state(c, CURSOR_ASKING);
+                cursor_life_move(&c->state, CURSOR_ASKING);
 }
 
 /* The service said why nothing more comes. */

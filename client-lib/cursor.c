@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Cursors: their life, and their ends (cursor.h). Library. */
-#include <assert.h>
-
 #include "client-lib/bindings.h"
 #include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
+#include "client-lib/cursor-life.h"
 #include "client-lib/cursor.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
@@ -48,25 +47,8 @@ uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c) {
 
 /* ---- States ------------------------------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << CURSOR_##state)
-
-static const unsigned transitions[CURSOR_STATE_MAX] = {
-        [CURSOR_WAITING] = TO(RUNNING) | TO(DONE),
-        [CURSOR_RUNNING] = TO(WAITING) | TO(ASKING) | TO(DONE),
-        [CURSOR_ASKING] = TO(DONE),
-};
-
-bool cursor_may_become(CursorState from, CursorState to) {
-        return transitions[from] & (1u << to);
-}
-
-void cursor_set_state(sqlipc_cursor *c, CursorState state) {
-        assert(cursor_may_become(c->state, state));
-        c->state = state;
-}
-
 void cursor_begin(sqlipc_cursor *c, sqlipc_transport transport) {
-        cursor_set_state(c, CURSOR_RUNNING);
+        cursor_life_move(&c->state, CURSOR_RUNNING);
         c->transport = transport;
 }
 
@@ -77,7 +59,7 @@ void cursor_restart(sqlipc_cursor *c, bool bus_only) {
         c->n_values = 0;
         if (c->attempt != ATTEMPT_BUS)
                 c->attempt = bus_only ? ATTEMPT_BUS : ATTEMPT_ANY;
-        cursor_set_state(c, CURSOR_WAITING);
+        cursor_life_move(&c->state, CURSOR_WAITING);
         c->transport = SQLIPC_TRANSPORT_AUTO;
 }
 
@@ -159,7 +141,7 @@ static void set_error(sqlipc_cursor *c, CursorEnd reason) {
 
 void cursor_end(sqlipc_cursor *c, CursorEnd reason) {
         set_error(c, reason);
-        cursor_set_state(c, CURSOR_DONE);
+        cursor_life_move(&c->state, CURSOR_DONE);
         c->n_values = 0;
         c->bindings = bindings_unref(c->bindings);
         if (c->fetch->cursor == c)

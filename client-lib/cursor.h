@@ -2,18 +2,6 @@
 /*
  * One run as the program sees it, row by row. Library.
  *
- *      WAITING  the statement is being compiled, its pipe still holds an earlier run, or a channel is being opened
- *      RUNNING  Fetch, Query or OpenRows was sent, over the bus or a channel: rows come, maybe before the reply
- *      ASKING   the source ended before the run: asks the daemon instance that served it if it lives. If so, the worker
- *               died, else the daemon
- *      DONE     the answer is kept
- *
- *      from \ to   WAITING                     RUNNING   ASKING                        DONE
- *      WAITING     -                           sent      -                             failed, cancelled, closed
- *      RUNNING     not served, to be repeated  -         end-of-file, no END or ERROR  END, ERROR, failed, cancelled, closed
- *      ASKING      -                           -         -                             answered, cancelled, closed
- *      DONE        -                           -         -                             -
- *
  * cursor-event.h handles what the fetch brings, cursor-next.h the program's wish for the next row; query.c and execute.c
  * send the request. The current row is in the fetch's decoder; n_values is 0 if there is none.
  */
@@ -24,18 +12,11 @@
 #include <sys/queue.h>
 
 #include "client-lib/bindings.h"
+#include "client-lib/cursor-life.h"
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/transport.h"
-
-typedef enum CursorState {
-        CURSOR_WAITING,
-        CURSOR_RUNNING,
-        CURSOR_ASKING,
-        CURSOR_DONE,
-        CURSOR_STATE_MAX,
-} CursorState;
 
 /* Why a cursor ends. */
 typedef enum CursorEnd {
@@ -82,11 +63,6 @@ struct sqlipc_cursor {
 
 /* Creates a cursor for a query that is still to be sent, or for a statement (`path` NULL). Takes `path`, also on failure. */
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *c, sqlipc_statement *s, char *path, CursorStart start);
-
-/* True if the table above allows the change. */
-bool cursor_may_become(CursorState from, CursorState to);
-/* Changes the state. The table must allow it. */
-void cursor_set_state(sqlipc_cursor *c, CursorState state);
 
 /* WAITING: the request was sent. */
 void cursor_begin(sqlipc_cursor *c, sqlipc_transport transport);

@@ -8,6 +8,7 @@
 #include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/cursor-life.h"
 #include "client-lib/cursor-next.h"
 #include "client-lib/cursor.h"
 #include "client-lib/error.h"
@@ -16,6 +17,7 @@
 #include "client-lib/parameter-row.h"
 #include "client-lib/parameter.h"
 #include "client-lib/prepared-channel.h"
+#include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
 #include "client-lib/transport.h"
@@ -31,7 +33,7 @@ static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         if (fate != FATE_UNKNOWN && repeat_is_allowed(fate, c->read_only) && !c->retried) {
                 c->retried = true;
                 c->fetch->cursor = NULL;
-                cursor_set_state(c, CURSOR_WAITING);
+                cursor_life_move(&c->state, CURSOR_WAITING);
                 prepared_lose(c->statement);
                 return true;
         }
@@ -170,13 +172,19 @@ static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         return 0;
 }
 
+/* The statement is compiled together with the run. */
+static void set_ready(sqlipc_statement *s) {
+        if (s->state != STATEMENT_READY)
+                prepared_life_move(&s->state, STATEMENT_READY);
+}
+
 static void start_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         sqlipc_statement *s = c->statement;
         int r;
 
         prepared_leave_bus(s);
         fetch_use_channel(&s->fetch);
-        s->state = STATEMENT_READY;
+        set_ready(s);
         r = send_fetch_on_channel(c, row);
         if (r < 0) {
                 cursor_fail_send(c, r);
@@ -193,7 +201,7 @@ static void start_as_rows(sqlipc_cursor *c) {
         int r;
 
         prepared_leave_bus(s);
-        s->state = STATEMENT_READY;
+        set_ready(s);
         r = open_rows(c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 cursor_fail_send(c, r);
@@ -267,7 +275,7 @@ static int execute(sqlipc_statement *s, sqlipc_cursor **ret_cursor) {
         if (s->cursor)
                 cursor_detach(s->cursor);
         if (s->state == STATEMENT_FAILED)
-                s->state = STATEMENT_LOST;
+                prepared_life_move(&s->state, STATEMENT_LOST);
         r = cursor_new(&c, connection, s, NULL, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reading of runs (fetch.h). Library. */
-#include <assert.h>
-
 #include "client-lib/block.h"
 #include "client-lib/buffer.h"
 #include "client-lib/connection.h"
 #include "client-lib/event-loop.h"
+#include "client-lib/fetch-life.h"
 #include "client-lib/fetch.h"
 #include "client-lib/row-memory.h"
 #include "client-lib/source-channel.h"
@@ -17,27 +16,9 @@
  * row, could keep its client from its deadline or its loop. */
 #define READS_MAX 64u
 
-#define TO(state) (1u << FETCH_##state)
-
-static const unsigned transitions[FETCH_STATE_MAX] = {
-        [FETCH_IDLE] = TO(RUNNING),
-        [FETCH_RUNNING] = TO(IDLE) | TO(CANCELLING) | TO(CANCELLED),
-        [FETCH_CANCELLING] = TO(IDLE) | TO(CANCELLED),
-        [FETCH_CANCELLED] = TO(IDLE),
-};
-
-bool fetch_may_become(FetchState from, FetchState to) {
-        return transitions[from] & (1u << to);
-}
-
-void fetch_set_state(Fetch *fetch, FetchState state) {
-        assert(fetch_may_become(fetch->state, state));
-        fetch->state = state;
-}
-
 void fetch_set_ended(Fetch *fetch) {
         if (fetch->state != FETCH_IDLE)
-                fetch_set_state(fetch, FETCH_IDLE);
+                fetch_life_move(&fetch->state, FETCH_IDLE);
 }
 
 static void init_decoder(Fetch *fetch, size_t page_size) {
@@ -114,7 +95,7 @@ void fetch_use_rows(Fetch *fetch) {
 /* ---- Runs --------------------------------------------------------------------------------------------------------- */
 
 void fetch_begin(Fetch *fetch, sqlipc_cursor *cursor, Call *call, uint64_t number) {
-        fetch_set_state(fetch, FETCH_RUNNING);
+        fetch_life_move(&fetch->state, FETCH_RUNNING);
         fetch->cursor = cursor;
         fetch->source->call = call;
         fetch->source->number = number;
@@ -129,10 +110,10 @@ void fetch_set_number(Fetch *fetch, uint64_t number) {
 
 void fetch_cancel(Fetch *fetch) {
         if (fetch->state == FETCH_RUNNING && !fetch->source->number)
-                fetch_set_state(fetch, FETCH_CANCELLING);
+                fetch_life_move(&fetch->state, FETCH_CANCELLING);
         if (!fetch->source->number || (fetch->state != FETCH_RUNNING && fetch->state != FETCH_CANCELLING))
                 return;
-        fetch_set_state(fetch, FETCH_CANCELLED);
+        fetch_life_move(&fetch->state, FETCH_CANCELLED);
         fetch->source->operations->cancel(fetch->source);
 }
 

@@ -3,17 +3,6 @@
  * A Fetch reads the runs of a statement, one after the other, or that of a query: it takes bytes from a source (source.h)
  * and decodes them. Library.
  *
- *      IDLE        nothing is in progress
- *      RUNNING     a run was requested; neither END nor ERROR was read
- *      CANCELLING  the same, and Cancel is to be sent as soon as the run's number is known
- *      CANCELLED   the same, and Cancel was sent
- *
- *      from \ to    IDLE                    RUNNING     CANCELLING               CANCELLED
- *      IDLE         -                       requested   -                        -
- *      RUNNING      ended, failed, forgot   -           cancelled, no number     cancelled
- *      CANCELLING   ended, failed, forgot   -           -                        the number came
- *      CANCELLED    ended, failed, forgot   -           -                        -
- *
  * A run may be abandoned: its cursor was closed, or its statement was executed again. It is then cancelled, and the source
  * decides if its rest must be read (fetch_drain()).
  */
@@ -21,20 +10,13 @@
 #define SQLIPC_CLIENT_LIB_FETCH_H
 
 #include "client-lib/block.h"
+#include "client-lib/fetch-life.h"
 #include "client-lib/row-memory.h"
 #include "client-lib/source-channel.h"
 #include "client-lib/source-pipe.h"
 #include "client-lib/source-rows.h"
 #include "client-lib/sqlipc.h"
 #include "dbus-interfaces/wire/page-decoder.h"
-
-typedef enum FetchState {
-        FETCH_IDLE,
-        FETCH_RUNNING,
-        FETCH_CANCELLING,
-        FETCH_CANCELLED,
-        FETCH_STATE_MAX,
-} FetchState;
 
 struct Fetch {
         sqlipc_connection *connection;
@@ -55,11 +37,6 @@ struct Fetch {
 void fetch_init(Fetch *fetch, sqlipc_connection *connection, char *path, ChannelLink *link);
 /* Closes and frees what the fetch owns, and forgets a call in progress. */
 void fetch_done(Fetch *fetch);
-
-/* True if the table above allows the change. */
-bool fetch_may_become(FetchState from, FetchState to);
-/* Changes the state. The table must allow it. */
-void fetch_set_state(Fetch *fetch, FetchState state);
 
 /* Changes to another source, and forgets earlier results. fetch_use_pipe(): to the pipe that arrived in `reply`, whose
  * sender becomes the owner; `fd` is borrowed. fetch_use_channel(): to the database's channel, which must be open.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parameters as one row in the page format (parameter-row.h). Library. */
+#include "client-lib/channel-link.h"
 #include "client-lib/parameter-row.h"
 #include "client-lib/parameter.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"

@@ -9,6 +9,7 @@
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/prepared-channel.h"
+#include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/transport.h"
 
@@ -41,8 +42,8 @@ int prepared_channel_read_description(sqlipc_statement *s) {
 
 static void fail(sqlipc_statement *s, int r) {
         s->channel_number = 0;
-        s->state = STATEMENT_FAILED;
         (void) error_set_send(&s->error, r);
+        prepared_fail(s);
 }
 
 /* Compiles the statement over the bus instead. */
@@ -55,6 +56,11 @@ static void fall_back(sqlipc_statement *s) {
                 fail(s, r);
 }
 
+static void set_preparing(sqlipc_statement *s) {
+        if (s->state != STATEMENT_PREPARING) /* it waited for the channel */
+                prepared_life_move(&s->state, STATEMENT_PREPARING);
+}
+
 /* Asks the channel, waits for it, or uses the bus. Returns 0, or the error if it could not ask. */
 static int choose(sqlipc_statement *s) {
         ChannelLink *ch = s->fetch.link;
@@ -65,19 +71,19 @@ static int choose(sqlipc_statement *s) {
         case WAY_ROWS: /* Prepare replies with a pipe, so it needs a bus that passes descriptors */
                 if (connection_bus_descriptors(s->connection) == DESCRIPTORS_PASS)
                         return prepared_prepare(s);
-                s->state = STATEMENT_FAILED;
                 (void) error_set_no_descriptors(&s->error);
+                prepared_fail(s);
                 return 0;
         case WAY_CHANNEL:
                 fetch_use_channel(&s->fetch);
-                s->state = STATEMENT_PREPARING;
+                set_preparing(s);
                 return prepared_channel_send(s);
         case WAY_WAIT:
-                s->state = STATEMENT_PREPARING;
+                set_preparing(s);
                 return 0;
         case WAY_NONE:
-                s->state = STATEMENT_FAILED;
                 s->error = ch->error;
+                prepared_fail(s);
                 return 0;
         }
         return -EINVAL;
@@ -107,7 +113,7 @@ static void ask_again(sqlipc_statement *s) {
 static void on_error_frame(sqlipc_statement *s) {
         (void) error_set_frame(&s->error, &s->fetch.decoder);
         s->channel_number = 0;
-        s->state = STATEMENT_FAILED;
+        prepared_fail(s);
         /* the limits of statements on a channel and over the bus are separate */
         if (s->error.number == ERROR_LIMITS_EXCEEDED && s->connection->transport == SQLIPC_TRANSPORT_AUTO)
                 fall_back(s);
@@ -136,7 +142,7 @@ void prepared_channel_advance(sqlipc_statement *s) {
                 if (r < 0)
                         fail(s, r);
                 else
-                        s->state = STATEMENT_READY;
+                        prepared_life_move(&s->state, STATEMENT_READY);
                 return;
         case PAGE_ERROR:
                 on_error_frame(s);

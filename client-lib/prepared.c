@@ -13,6 +13,7 @@
 #include "client-lib/event-loop.h"
 #include "client-lib/fetch.h"
 #include "client-lib/prepared-channel.h"
+#include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -50,19 +51,25 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         int r;
 
         s->prepare = call_free(s->prepare);
-        s->state = STATEMENT_FAILED;
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&s->error, reply);
+                prepared_fail(s);
                 return;
         }
         r = read_reply(s, reply);
-        if (r < 0) {
-                (void) error_set_errno(&s->error, r, NULL);
-                (void) sd_bus_message_rewind(reply, true);
-                undo_prepare(reply, s->fetch.path);
+        if (r >= 0) {
+                prepared_life_move(&s->state, STATEMENT_READY);
                 return;
         }
-        s->state = STATEMENT_READY;
+        (void) error_set_errno(&s->error, r, NULL);
+        prepared_fail(s);
+        (void) sd_bus_message_rewind(reply, true);
+        undo_prepare(reply, s->fetch.path);
+}
+
+void prepared_fail(sqlipc_statement *s) {
+        if (s->state != STATEMENT_FAILED)
+                prepared_life_move(&s->state, STATEMENT_FAILED);
 }
 
 void prepared_leave_bus(sqlipc_statement *s) {
@@ -109,7 +116,8 @@ int prepared_prepare(sqlipc_statement *s) {
         int r;
 
         release(s);
-        s->state = STATEMENT_LOST;
+        if (s->state != STATEMENT_LOST)
+                prepared_life_move(&s->state, STATEMENT_LOST);
         s->n_interrupts = connection_interrupts(s->connection);
         r = connection_bus_ensure(s->connection);
         if (r < 0)
@@ -123,7 +131,7 @@ int prepared_prepare(sqlipc_statement *s) {
         }
         if (r < 0)
                 return r;
-        s->state = STATEMENT_PREPARING;
+        prepared_life_move(&s->state, STATEMENT_PREPARING);
         return 0;
 }
 
@@ -131,14 +139,14 @@ void prepared_interrupt(sqlipc_statement *s) {
         if (s->channel_number > 0)
                 channel_link_cancel(s->fetch.link, &s->fetch.channel.reader);
         release(s);
-        s->state = STATEMENT_FAILED;
         (void) error_set(&s->error, ERROR_CANCELLED, "The statement was interrupted while it was compiled.");
+        prepared_fail(s);
 }
 
 void prepared_lose(sqlipc_statement *s) {
         release(s);
         if (s->state == STATEMENT_READY)
-                s->state = STATEMENT_LOST;
+                prepared_life_move(&s->state, STATEMENT_LOST);
 }
 
 /* ---- As a member of the connection -------------------------------------------------------------------------------- */
@@ -148,15 +156,15 @@ static void on_connection_closed(Member *member) {
         sqlipc_statement *s = (sqlipc_statement *) member;
 
         release(s);
-        s->state = STATEMENT_FAILED;
         (void) error_set_errno(&s->error, -ENOTCONN, "The connection was closed.");
+        prepared_fail(s);
 }
 
 static void on_bus_lost(Member *member) {
         sqlipc_statement *s = (sqlipc_statement *) member;
 
         if (s->state == STATEMENT_READY && s->number > 0)
-                s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
+                prepared_life_move(&s->state, STATEMENT_LOST); /* a cursor may still read the pipe */
         s->number = 0;
 }
 
@@ -301,9 +309,10 @@ _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
                 return prepared_report(s, connection_fail(s->connection, &s->error));
         case STATEMENT_READY:
         case STATEMENT_LOST:
-                return 1;
+        case STATEMENT_STATE_MAX:
+                break;
         }
-        return -EINVAL;
+        return 1;
 }
 
 _public_ int sqlipc_statement_set_ready_callback(sqlipc_statement *statement, sqlipc_statement_callback callback,

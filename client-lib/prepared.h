@@ -2,9 +2,6 @@
 /*
  * One compiled SELECT: the daemon's description of it, its bindings, its pipe. Library.
  *
- *      PREPARING --reply--> READY --worker, daemon or bus lost--> LOST --execute--> PREPARING
- *          \--error reply--> FAILED --execute--> PREPARING
- *
  * A statement is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
  * (`channel_number`); each execution may change from one to the other (transport.h). A statement that was compiled before is
  * compiled again on a channel together with the run, so READY and LOST make no difference there. With rows in replies
@@ -22,14 +19,8 @@
 #include "client-lib/description.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
+#include "client-lib/prepared-life.h"
 #include "client-lib/transport.h"
-
-typedef enum StatementState {
-        STATEMENT_PREPARING,
-        STATEMENT_READY,
-        STATEMENT_FAILED,
-        STATEMENT_LOST,
-} StatementState;
 
 struct sqlipc_statement {
         Member member;
@@ -70,6 +61,9 @@ void prepared_leave_bus(sqlipc_statement *s);
 /* For the result `r` of a public function: if it failed, copies the details from the connection to the statement. Returns
  * `r`. */
 int prepared_report(sqlipc_statement *s, int r);
+
+/* The statement fails, with the error that was set. */
+void prepared_fail(sqlipc_statement *s);
 
 /* Gives back the compiled statement, which is gone or useless: the next execution compiles it again. */
 void prepared_lose(sqlipc_statement *s);

@@ -89,6 +89,7 @@ Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t param
                 *attempt = ATTEMPT_OPENED;
                 return WAY_WAIT;
         case CHANNEL_LINK_CLOSED:
+        case CHANNEL_LINK_STATE_MAX:
                 break;
         }
         if (*attempt != ATTEMPT_OPENED) {
