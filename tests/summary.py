@@ -38,7 +38,7 @@ def count(test):
 
 
 def failures(test):
-    """What failed in one entry of the log, a line each: its name, below it the last of what it said before."""
+    """The failures of one entry of the log: a line with the name, and below it the last lines of output before it."""
     said = []
     for line in ((test.get("stdout") or "") + (test.get("stderr") or "")).splitlines():
         if line.startswith("not ok"):

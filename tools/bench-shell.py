@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tools/bench-shell.sh runs: ipcq-cli beside sqlite3, in pairs.
+"""The measurements of tools/bench-shell.sh: ipcq-cli beside sqlite3, in pairs.
 
 usage: tools/bench-shell.py CLI FOLDER PAIRS
 

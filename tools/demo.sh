@@ -53,7 +53,7 @@ title "A private bus, which knows how to start the daemon"
 start_private_bus "$folder" "$build"
 run cat "$folder/services/org.sqlipc1.service" "$folder/start-sqlipcd"
 
-title "What is shared? (the first call has the bus start the daemon)"
+title "The shared databases (the first call makes the bus start the daemon)"
 run busctl --user tree org.sqlipc1
 run ipcq-cli --user --list
 
@@ -61,7 +61,7 @@ title "Rows as D-Bus values, with any D-Bus tool"
 run busctl --user call org.sqlipc1 /org/sqlipc1/database/packages org.sqlipc1.Database QueryRows 'sava{sv}a{sv}' \
     'SELECT name, version FROM package ORDER BY installed_size DESC LIMIT 3' 0 0 0
 
-title "Rows through a pipe, with ipcq-cli: who needs the most, and what would it take along?"
+title "Rows through a pipe, with ipcq-cli: the packages that most others need, with their files"
 run ipcq-cli --user packages "SELECT p.name, p.version, round(p.installed_size / 1024.0, 1) AS MiB,
     count(DISTINCT d.package) AS needed_by, (SELECT count(*) FROM file f WHERE f.package = p.name) AS files
   FROM package p JOIN dependency d ON d.depends_on = p.name AND d.kind = 'Depends'
@@ -75,7 +75,7 @@ run ipcq-cli --user packages 'SELECT name, sise FROM package' 2>&1 || true
 title "The whole table of the study, every value copied, beside the same loop over SQLite in process"
 run sqlipc-bench fetch --user --database=study --file="$folder/study.sqlite"
 
-title "What is going on, and who may read what? (a reader of an endless result runs beside)"
+title "The service at work, and its users' rights (a reader of an endless result runs beside)"
 ipcq-cli --user --mode=csv study 'WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n' \
     >/dev/null 2>&1 &
 reader=$!
@@ -99,4 +99,4 @@ else
     echo "On a terminal, tools/demo.sh offers it here: ipcq-cli --user packages"
 fi
 
-title "That was it. Bus, daemon and databases go now; tests/run.sh runs the tests."
+title "That was all. Bus, daemon and databases are removed now; tests/run.sh runs the tests."

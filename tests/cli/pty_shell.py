@@ -159,7 +159,7 @@ class Terminal:
         return self.screen.buffer[row][column]
 
     def find(self, text):
-        """Returns row and column of the first place where the screen shows `text`."""
+        """Returns row and column of the first place that shows `text`."""
         for row, line in enumerate(self.screen.display):
             if text in line:
                 return row, line.index(text)
@@ -176,7 +176,7 @@ class Terminal:
             if result:
                 return result
             if time.monotonic() > end:
-                raise AssertionError(f"waited {seconds} s in vain: {describe or what}; the screen:\n{self.text()}")
+                raise AssertionError(f"waited {seconds} s without success: {describe or what}; the screen:\n{self.text()}")
             if not self.pump(0.05):
                 if condition():
                     return condition()

@@ -225,7 +225,7 @@ def each_with_the_daemon_killed_during():
                 shell.type(line)
                 overheard.members.clear()
                 shell.send(ENTER)
-                shell.wait_for(lambda: overheard.members or shell.at_prompt(), "it asks, or needs nobody")
+                shell.wait_for(lambda: overheard.members or shell.at_prompt(), "it calls the service, or needs no call")
                 kill(service)
                 for key in keys:
                     shell.wait_for(lambda: len(overheard.members) > 1 or shell.at_prompt(), "it asks again")

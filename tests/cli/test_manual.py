@@ -120,7 +120,7 @@ def examples_at_the_prompt():
             shown = "\n".join(shell.run(line))
             true("Error" not in shown, f"{line} says {shown!r}")
         with open(shell.home / "package.csv", encoding="ascii") as file:
-            equal(len(file.readlines()), len(rows) + 1, "lines of what it exported")
+            equal(len(file.readlines()), len(rows) + 1, "lines of the export")
 
 
 main(service)

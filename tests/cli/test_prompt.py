@@ -98,7 +98,7 @@ def commands_within_a_statement():
         shell.send(control("C"))
         shell.wait_prompt()
         equal(joined(shell.run("SELECT 1 \\r")), "The typed text is dropped.", "\\r")
-        true("│ 2" in joined(shell.run("SELECT 2;")), "a statement behind what was dropped")
+        true("│ 2" in joined(shell.run("SELECT 2;")), "a statement after the dropped text")
 
 
 @test

@@ -91,7 +91,7 @@ def plans():
         true(out.startswith(sqlite3(f"EXPLAIN QUERY PLAN SELECT count(*) FROM ({sql})")), f".eqp wrote {out!r}")
     out, err = ask("--mode=csv", "chinook", ".eqp on", "SELECT 1 AS a")
     equal(out, "a\n1\n", "rows that a program reads")
-    true(err.startswith("QUERY PLAN\n`--SCAN CONSTANT ROW"), f"the plan stands elsewhere: {err!r}")
+    true(err.startswith("QUERY PLAN\n`--SCAN CONSTANT ROW"), f"the plan is elsewhere: {err!r}")
     out, _ = ask("--mode=csv", "chinook", "explain query plan SELECT 1")
     true(out.startswith("id,parent,notused,detail\n"), f"rows for a program: {out!r}")
 
@@ -265,7 +265,7 @@ def cancelled_while_polkit_is_asked():
         with Terminal([*other, *command("--no-init", "asked", on=guarded)], environment) as shell:
             shell.wait_for("asked>")
             shell.send("SELECT 1;" + ENTER)
-            shell.wait_for(lambda: len(fake.open) == 1, "somebody is asked")
+            shell.wait_for(lambda: len(fake.open) == 1, "the user is asked")
             shell.send(control("C"))
             shell.wait_for("Cancelled.")
             wait_for(lambda: not fake.open, "the question is withdrawn")

@@ -187,7 +187,7 @@ def opened():
     """.open switches to another database; if that does not exist, the old one stays open"""
     equal(ask("chinook", ".open empty", ".tables", "\\c chinook", ".tables Genre"), "Genre\n", "tables of each")
     out = ask("chinook", ".open nosuch", ".tables Genre", code=QUERY, says="there is no database nosuch")
-    equal(out, "Genre\n", "tables of what was open")
+    equal(out, "Genre\n", "tables of the open database")
     ask("-c", ".tables", code=QUERY, says="no database is open")
 
 

@@ -18,7 +18,7 @@ from tap import Skip, equal, run, test, true  # noqa: E402
 
 LIBRARY = pathlib.Path(os.environ["SQLIPC_BUILD_ROOT"]) / "client-lib/libsqlipc.so.0"
 RELEASED = ROOT / "client-lib/libsqlipc.abi"
-CHANGED = 4  # a bit of abidiff's exit code, and of what it could not do are the two below
+CHANGED = 4  # a bit of abidiff's exit code; the two bits below mean that it failed
 
 
 def compare(released):

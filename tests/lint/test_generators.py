@@ -68,7 +68,7 @@ def qt_compiles():
             for kind in ("-p", "-a"):
                 made = pathlib.Path(folder) / "made"
                 call("qdbusxml2cpp", "-i", "sqlipc-qt.h", kind, made, path)
-                # an adaptor's functions are to be filled in, so they lack a return
+                # the programmer fills in an adaptor's functions, so they lack a return
                 call("g++", "-std=c++17", "-fPIC", "-w", "-fsyntax-only", f"-I{EXAMPLES}", f"-I{folder}", *qt, f"{made}.cpp")
 
 

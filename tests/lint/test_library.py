@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What libsqlipc exports and installs: its symbols, its header, its man pages.
+"""The exports and files of libsqlipc: its symbols, its header, its man pages.
 
 usage: test_library.py BUILD-ROOT
 """

@@ -32,18 +32,18 @@ def promises(text):
         header = cells and (header or cells)
 
 
-# What makes a function a test, under its title: these call tap.test().
+# Decorators that make a function a test, under its title: they call tap.test().
 DECORATORS = {"test", "needs_root", "besieged", "with_home"}
 
 
 def is_decorated(function):
-    """Whether it is a test by one of the DECORATORS, with or without arguments."""
+    """True if it is a test by one of the DECORATORS, with or without arguments."""
     names = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
     return any(isinstance(name, ast.Name) and name.id in DECORATORS for name in names)
 
 
 def titles_of_python(path):
-    """What tap.run() calls the functions that are tests: decorated, or handed to test()."""
+    """The titles that tap.run() prints for the functions that are tests: decorated, or passed to test()."""
     text = path.read_text()
     for f in ast.parse(text).body:
         if isinstance(f, ast.FunctionDef) and (is_decorated(f) or f"test({f.name})" in text):
@@ -58,7 +58,7 @@ def titles(path):
 
 
 def wrong(text):
-    """What is wrong with the references of a text: a promise without one, a file or title that is not there."""
+    """The errors in the references of a text: a promise without one, a file or title that does not exist."""
     for promise, references in promises(text):
         for reference in references:
             if not reference:
@@ -88,7 +88,7 @@ def missing_tests_are_found():
     table = "| Promise | Shown by |\n|---|---|\n| a | {} |\n"
     there = "`lint/security`: Every promise names an existing test by its title"
     all_there = f"`lint/security`<br>{there}<br>`unit/worker-sandbox`: test_refused<br>`unit/worker`: /worker/sandbox"
-    equal(list(wrong(table.format(all_there))), [], "where all is well")
+    equal(list(wrong(table.format(all_there))), [], "errors in a correct table")
     for cell in ("none", "", f"{there}!", "`lint/none`", f"{there}<br>", f"{there}<br>`unit/worker-sandbox`: test_none"):
         equal(len(list(wrong(table.format(cell)))), 1, f"found wrong with {cell!r}")
     helper = next(f for f in ast.parse(HELPER).body if isinstance(f, ast.FunctionDef))

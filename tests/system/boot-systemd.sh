@@ -189,7 +189,7 @@ power_off() {
     kill $watchdog 2>/dev/null
 }
 
-# The kernel gives nobody in a chroot a user namespace, which PrivateUsers= of a unit wants; and where this runs in a chroot,
+# In a chroot the kernel refuses user namespaces, which PrivateUsers= of a unit needs; and if this runs in a chroot,
 # so would the container. Entering one's own mount namespace leads to its real root, and from there ours becomes it.
 leave_chroot() {
     local here real

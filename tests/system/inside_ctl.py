@@ -75,12 +75,12 @@ def check_knows_of_a_restart():
     """check: reports a drop-in that the running service does not have yet, until the service is restarted"""
     stop()
     with written(DROP_IN, "[Service]\nNice=1\n", then=lambda: done("systemctl", "daemon-reload")):
-        equal(found("unit"), (0, []), "where the service does not run")
+        equal(found("unit"), (0, []), "without the service")
         query("SELECT 1")
-        equal(found("unit"), (0, []), "where it was started later")
+        equal(found("unit"), (0, []), "with a service that was started later")
         DROP_IN.write_text("[Service]\nNice=2\n")
         done("systemctl", "daemon-reload")
-        true("systemctl restart sqlipcd" in found("unit")[1][0], "where it runs since before")
+        true("systemctl restart sqlipcd" in found("unit")[1][0], "with a service that was started before")
         done("systemctl", "restart", "sqlipcd")
         equal(found("unit"), (0, []), "after a restart")
     stop()

@@ -38,7 +38,7 @@ def users_own_service():
         true(property_of("ControlGroup").split("/")[-1] == "sqlipcd.service", "it is the unit that the bus started")
         (config / "more.conf").write_text(f"[Database]\nPath={home}/mine.sqlite\n")
         as_user("systemctl", "--user", "reload", "sqlipcd.service")
-        equal(as_user("ipcq-cli", "--user", "--mode=csv", "more", "SELECT 1"), "1\n1\n", "rows of what a reload added")
+        equal(as_user("ipcq-cli", "--user", "--mode=csv", "more", "SELECT 1"), "1\n1\n", "rows of the new database")
         equal(int(property_of("MainPID")), pid, "process")
     finally:
         done("systemctl", "stop", manager)

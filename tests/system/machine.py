@@ -63,7 +63,7 @@ def refused(*words, user=None, **keywords):
 def wait_for(condition, what):
     end = time.monotonic() + PATIENCE
     while not (result := condition()):
-        true(time.monotonic() < end, f"waited {PATIENCE} s in vain: {what}")
+        true(time.monotonic() < end, f"waited {PATIENCE} s without success: {what}")
         time.sleep(0.02)
     return result
 
