@@ -10,7 +10,7 @@ import threading
 import time
 
 from channel import Channel
-from client import Broken, Failure
+from client import Broken
 from harness import BUILD_ROOT, CHINOOK, PATIENT, UID_A, UID_B, Service, expect, main, needs_root, wait_for
 from tap import at_most, equal, test, true
 
@@ -399,31 +399,6 @@ def what_began_goes_on():
         lasting.close()
         equal(other.read(waits).rows, [[1]], "rows of the call that waited")
         other.close()
-        none_left(service)
-
-
-def has_worker(client):
-    try:
-        client.point()
-        return True
-    except Failure as failure:
-        if not failure.name.endswith(".Busy"):
-            raise
-        return False
-
-
-@test
-def waits_no_longer_than_others():
-    """A channel that no worker is free for closes after QueueTimeoutSec=, when the bus would say Busy"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 1}) as service:
-        client = service.client()
-        wait_for(lambda: has_worker(client), "a worker is there, which may take longer to start")
-        stuck = client.query("chinook", STUCK)
-        first, second = Channel(client), Channel(client)
-        first.query("SELECT 1")
-        second.query("SELECT 1")
-        true(first.is_closed() and second.is_closed(), "they wait")
-        stuck.cancel()
         none_left(service)
 
 

@@ -37,9 +37,9 @@ class Limited(Service):
         self.one = self.client()
         self.two = self.client(UID_A if os.geteuid() == 0 else None)
 
-    def occupy(self, client, database="chinook"):
+    def occupy(self, client):
         """Keeps one worker of the client busy until the test ends. The worker is stopped, so that it needs no CPU."""
-        client.query(database, STUCK)
+        client.query("chinook", STUCK)
         for pid in set(self.workers()) - self.occupied:
             self.occupied.add(pid)
             os.kill(pid, signal.SIGSTOP)
@@ -99,19 +99,6 @@ def workers():
 
 
 @needs_root
-def workers_in_all():
-    """WorkersTotalMax: no user holds more than half"""
-    with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=5) as service:
-        for _ in range(2):
-            service.occupy(service.one)
-        equal(len(service.workers()), 2, "workers that are occupied")
-        expect("Busy", service.one.query, "chinook", "SELECT 1")
-        service.two.point()
-        service.client(UID_B).point()
-        at_most(len(service.workers()), 4, "workers")
-
-
-@needs_root
 def places_for_others():
     """WorkersTotalMax: half of the places are kept for users without a worker"""
     shares = ((2, 1), (3, 1), (4, 2), (8, 4))
@@ -137,35 +124,6 @@ def places_for_others():
                 service.occupy(service.client(UID_A + n))
             equal(len(service.workers()), total, "workers")
         all_refuse(service.client(UID_A + 8) for service in services)  # a user that every Debian has: the bus asks for that
-
-
-@needs_root
-def places_on_other_databases():
-    """WorkersTotalMax: a user with busy workers on one database gets one on another, and leaves places for others"""
-    with Limited(WorkersMax=8, WorkersTotalMax=8, QueueTimeoutSec=5) as service:
-        for name in ("second", "third", "fourth"):
-            service.database(name, text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
-        service.driver.manager("Reload")
-        for name in ("chinook",) * 4 + ("second", "third"):
-            service.occupy(service.one, name)
-        expect("Busy", service.one.query, "fourth", "SELECT 1")
-        equal(len(service.workers()), 6, "workers of one user")
-        for n in range(2):
-            service.occupy(service.client(UID_A + n))
-
-
-@needs_root
-def places_on_a_database():
-    """WorkersMax of a database: one place is kept for a user without a worker"""
-    with Limited(QueueTimeoutSec=5) as service:
-        service.database("chinook", text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\nWorkersMax=3\n")
-        service.driver.manager("Reload")
-        for _ in range(2):
-            service.occupy(service.one)
-        failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
-        true("on this database" in failure.message, failure.message)
-        service.occupy(service.two)
-        expect("Busy", service.client(UID_B).query, "chinook", "SELECT 1")
 
 
 PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
@@ -394,17 +352,6 @@ def worker_idle():
         wait_for(lambda: not service.workers(), "the worker ends")
         equal(statement.fetch().read().rows, [[3503]], "rows from another worker")
         statement.close()
-
-
-@test
-def worker_that_does_not_end():
-    """An idle worker that hangs while it ends is killed: otherwise it would count against its user for ever"""
-    with Limited(WorkerIdleSec=3, WorkersMax=1) as service:  # time to stop it before
-        service.one.point()
-        (pid,) = service.workers()
-        os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: not service.workers(), "the worker is gone")
-        service.one.point()
 
 
 @test

@@ -25,7 +25,7 @@
 #define N_TIMERS_MAX 128
 #define LONG_USEC (UINT64_C(4) * 3600 * 1000000) /* longer than anything is kept */
 
-Rig rig = { .questions = G_QUEUE_INIT };
+Rig rig = { .n_peers = RIG_N_PEERS, .questions = G_QUEUE_INIT };
 
 static int manager_end;              /* of the socketpair */
 static uint64_t last_cookie;         /* of the supervisor's messages */
@@ -143,7 +143,9 @@ int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_
 int __real_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_error *error, sd_bus_message **reply);
 
 const char *rig_peer_name(unsigned peer) {
-        static const char *const names[RIG_N_PEERS] = { ":1.100", ":1.101", ":1.102", ":1.103" };
+        static const char *const names[RIG_N_PEERS_MAX] = {
+                ":1.100", ":1.101", ":1.102", ":1.103", ":1.104", ":1.105", ":1.106", ":1.107",
+        };
 
         return names[peer];
 }
@@ -191,7 +193,7 @@ int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_
         last_cookie += 1024; /* more than the calls on their way */
         demand(sd_bus_message_seal(call, last_cookie, usec) >= 0);
         demand(sd_bus_message_read(call, "s", &name) >= 0 && sd_bus_message_rewind(call, true) >= 0);
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
+        for (unsigned i = 0; i < rig.n_peers; i++)
                 if (strcmp(name, rig_peer_name(i)) == 0)
                         p = &rig.peers[i];
         if (!p || p->credentials == CREDENTIALS_NO_OWNER) {
@@ -245,6 +247,15 @@ static void look_into(sd_bus_message *reply) {
         }
 }
 
+static void keep_error(RigCall *call, sd_bus_message *reply) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (!e)
+                return;
+        (void) snprintf(call->error, sizeof call->error, "%s", e->name);
+        (void) snprintf(call->sentence, sizeof call->sentence, "%s", e->message ?: "");
+}
+
 static void take_reply(sd_bus_message *reply) {
         uint64_t cookie;
 
@@ -253,6 +264,7 @@ static void take_reply(sd_bus_message *reply) {
                 if (rig.calls[i].cookie == cookie) {
                         demand(rig.calls[i].wants_reply && ++rig.calls[i].n_replies == 1);
                         demand(strcmp(sd_bus_message_get_destination(reply), rig_peer_name(rig.calls[i].peer)) == 0);
+                        keep_error(&rig.calls[i], reply);
                         look_into(reply);
                         return;
                 }
@@ -376,7 +388,7 @@ void rig_check_nothing_left(void) {
         const Context *context = &rig.manager->context;
         void *question;
 
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
+        for (unsigned i = 0; i < rig.n_peers; i++)
                 rig_leave(i);
         rig_pump();
         demand(g_hash_table_size(context->peers) == 0 && g_hash_table_size(context->sessions) == 0);
@@ -424,6 +436,7 @@ static void remove_folder(void) {
 }
 
 static void write_configuration(void) {
+        static const char *const more[] = { "second.conf", "third.conf", "fourth.conf" };
         char databases[128];
 
         strcpy(folder, "/tmp/sqlipc-fuzz-XXXXXX");
@@ -438,6 +451,8 @@ static void write_configuration(void) {
         write_file(databases, "small.conf",
                    "[Database]\nPath=/small.db\nAllowUsers=*\nExpose=t u\n[Limits]\nStatementsMax=2\nRunsMax=1\n"
                    "ChannelsMax=1\nWorkersMax=1\nRunTimeoutSec=2\n");
+        for (unsigned i = 0; i < 3; i++)
+                write_file(databases, more[i], "[Database]\nPath=/more.db\nAllowUsers=*\n");
         write_file(databases, "ask.conf", "[Database]\nPath=/ask.db\nPolkit=yes\n");
         write_file(databases, "broken.conf", "[Database]\nPath=relative\n");
 }

@@ -20,6 +20,7 @@
 #include "tests/fuzz/input.h"
 
 #define RIG_N_PEERS 4u
+#define RIG_N_PEERS_MAX 8u
 #define RIG_N_CALLS_MAX 256u
 #define RIG_N_FDS_MAX 32u
 #define RIG_N_NUMBERS 16u
@@ -38,12 +39,15 @@ typedef struct RigCall {
         unsigned peer;
         bool wants_reply;
         unsigned n_replies;
+        char error[64];                      /* the reply's; "": it is no error, or did not come yet */
+        char sentence[512];
 } RigCall;
 
 typedef struct Rig {
         Manager *manager;
         sd_bus *driver;                      /* the other end */
-        RigPeer peers[RIG_N_PEERS];
+        RigPeer peers[RIG_N_PEERS_MAX];
+        unsigned n_peers;                    /* a test may raise it from RIG_N_PEERS */
         RigCall calls[RIG_N_CALLS_MAX];      /* of this input */
         size_t n_calls;
         int fds[RIG_N_FDS_MAX];              /* that came with replies */

@@ -501,6 +501,10 @@ void stub_worker_act(Input *in) {
 
 /* ---- by a script ---- */
 
+unsigned stub_workers_alive(void) {
+        return (unsigned) n_alive();
+}
+
 bool stub_worker_take(unsigned worker) {
         return take_job(nth(worker)) > 0;
 }

@@ -24,6 +24,9 @@ unsigned stub_workers_count(void);
 
 /* ---- For tests with a script: `worker` counts those that live, the oldest is 0. ---- */
 
+/* The number of those that live. */
+unsigned stub_workers_alive(void);
+
 /* It takes the next job from its group's socket and sends TAKEN. False: no job is there. */
 bool stub_worker_take(unsigned worker);
 

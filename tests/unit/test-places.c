@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The places of workers: WorkersMax=, WorkersTotalMax= and the share that is kept for others, QueueTimeoutSec= for all who
+ * wait, and an idle worker that does not end. The test's clock does not advance by itself.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/workers/worker.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tests/rigs/bus-rig.h"
+#include "tests/rigs/stub-worker.h"
+#include "tests/unit/test.h"
+
+#define SECOND UINT64_C(1000000)
+#define SIBLING_USEC (SECOND / 10) /* more than a job waits before another worker starts */
+#define QUEUE_USEC (11 * SECOND)   /* a little more than QueueTimeoutSec= */
+
+static Limits limits_before;
+
+/* As many peers as there are, each of a user of its own. */
+static void begin(uint64_t workers_max, uint64_t workers_total_max) {
+        if (!rig.manager) {
+                rig_init();
+                limits_before = rig.manager->context.config->limits;
+        }
+        rig.n_peers = RIG_N_PEERS_MAX;
+        rig_begin();
+        for (unsigned i = 0; i < rig.n_peers; i++)
+                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
+        rig.manager->context.config->limits.workers_max = workers_max;
+        rig.manager->context.config->limits.workers_total_max = workers_total_max;
+        rig.manager->context.config->limits.runs_max = 100;
+}
+
+static void end(void) {
+        rig_check_nothing_left();
+        rig.manager->context.config->limits = limits_before;
+}
+
+static unsigned n_workers(void) {
+        return rig.manager->context.workers.length;
+}
+
+/* Returns the call's index in rig.calls. */
+static size_t query(unsigned peer, const char *database) {
+        g_autofree char *path = g_strconcat(SQLIPC_DATABASE_PATH, "/", database, NULL);
+        sd_bus_message *m = rig_new_call(peer, path, SQLIPC_DATABASE_INTERFACE, "Query");
+
+        CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
+        rig_send_call(peer, m, true);
+        rig_pass_time(SIBLING_USEC);
+        return rig.n_calls - 1;
+}
+
+/* The run that a worker took last. */
+static uint64_t number_of_last_run(void) {
+        const Worker *w = g_queue_peek_tail(&rig.manager->context.workers);
+
+        CHECK(w && w->runs.tail);
+        return ((const Run *) w->runs.tail->data)->number;
+}
+
+/* A run of the peer keeps a worker, which is a new one. */
+static void occupy(unsigned peer, const char *database) {
+        unsigned n = n_workers();
+
+        (void) query(peer, database);
+        CHECK_INT(n_workers(), n + 1);
+        CHECK_INT(stub_workers_alive(), n + 1);
+        CHECK(stub_worker_take(n));
+        rig_pump();
+        stub_worker_say(n, &(Message) {
+                .kind = MESSAGE_STARTED,
+                .started = { .number = number_of_last_run(), .described = true },
+        });
+        rig_pump();
+        CHECK_INT(rig.calls[rig.n_calls - 1].n_replies, 1);
+        CHECK_STRING(rig.calls[rig.n_calls - 1].error, "");
+}
+
+/* The peer gets no worker: its call waits as long as calls may, and is told why. */
+static void check_busy(unsigned peer, const char *database, const char *key) {
+        unsigned n = n_workers();
+        const RigCall *c = &rig.calls[query(peer, database)];
+
+        rig_pass_time(8 * SECOND);
+        CHECK_INT(c->n_replies, 0);
+        rig_pass_time(QUEUE_USEC - 8 * SECOND);
+        CHECK_INT(c->n_replies, 1);
+        CHECK_STRING(c->error, SQLIPC_ERROR_PREFIX "Busy");
+        CHECK(strstr(c->sentence, key));
+        CHECK_INT(n_workers(), n);
+}
+
+/* ---- Bounds ---- */
+
+static void test_workers_of_a_user(void) {
+        begin(2, 8);
+        occupy(0, "open");
+        occupy(0, "open");
+        check_busy(0, "open", "worker");
+        occupy(1, "open");
+        end();
+}
+
+static void test_half_of_all(void) {
+        begin(8, 4);
+        occupy(0, "open");
+        occupy(0, "open");
+        check_busy(0, "open", "WorkersTotalMax=");
+        occupy(1, "open");
+        occupy(2, "open");
+        end();
+}
+
+/* Half of the places are kept for users without a worker. */
+static void test_places_for_others(void) {
+        static const unsigned shares[][2] = { { 2, 1 }, { 3, 1 }, { 4, 2 }, { 8, 4 } };
+
+        for (size_t i = 0; i < N_ELEMENTS(shares); i++) {
+                const unsigned total = shares[i][0], of_one = shares[i][1];
+
+                begin(8, total);
+                for (unsigned n = 0; n < of_one; n++)
+                        occupy(0, "open");
+                check_busy(0, "open", "WorkersTotalMax=");
+                for (unsigned n = 0; n < total - of_one; n++)
+                        occupy(1 + n, "open");
+                check_busy(7, "open", "WorkersTotalMax=");
+                end();
+        }
+}
+
+/* A user with busy workers on one database gets one on another, and leaves places for others. */
+static void test_places_on_other_databases(void) {
+        begin(8, 8);
+        for (unsigned n = 0; n < 4; n++)
+                occupy(0, "open");
+        occupy(0, "second");
+        occupy(0, "third");
+        check_busy(0, "fourth", "WorkersTotalMax=");
+        occupy(1, "open");
+        occupy(2, "open");
+        end();
+}
+
+/* One place of a database is kept for a user without a worker there. */
+static void test_places_on_a_database(void) {
+        begin(8, 8);
+        Database *d = g_hash_table_lookup(rig.manager->context.databases, "open");
+        DatabaseConfig *config = d->config;
+        const uint64_t before = config->limits.workers_max;
+
+        config->limits.workers_max = 3;
+        occupy(0, "open");
+        occupy(0, "open");
+        check_busy(0, "open", "on this database");
+        occupy(1, "open");
+        check_busy(2, "open", "on this database");
+        end();
+        config->limits.workers_max = before;
+}
+
+/* ---- Time ---- */
+
+/* An idle worker that does not obey EXIT is killed: otherwise it would count against its user for ever. */
+static void test_idle_worker_that_does_not_end(void) {
+        begin(1, 8);
+        occupy(0, "open");
+        stub_worker_say(0, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = { .number = number_of_last_run(), .failure.sql_offset = -1, .drained = true },
+        });
+        rig_pass_time(11 * SECOND); /* WorkerIdleSec= */
+        CHECK_INT(n_workers(), 1);
+        rig_pass_time(5 * SECOND);
+        CHECK_INT(n_workers(), 0);
+        occupy(0, "open");
+        end();
+}
+
+static bool is_closed(int fd) {
+        char byte;
+        ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+        return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+/* A channel that no worker is free for closes when a call over the bus would be Busy. */
+static void test_channels_wait_no_longer(void) {
+        static const char second[] = SQLIPC_DATABASE_PATH "/second";
+
+        begin(1, 8);
+        occupy(0, "open");
+        size_t n_fds = rig.n_fds;
+
+        for (unsigned i = 0; i < 2; i++) {
+                sd_bus_message *m = rig_new_call(0, second, SQLIPC_DATABASE_INTERFACE, "OpenChannel");
+
+                CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+                rig_send_call(0, m, true);
+                rig_pump();
+                CHECK_INT(rig.n_fds, n_fds + 1 + i);
+                CHECK_INT(send(rig.fds[n_fds + i], "x", 1, 0), 1);
+        }
+        rig_pass_time(8 * SECOND);
+        for (unsigned i = 0; i < 2; i++)
+                CHECK(!is_closed(rig.fds[n_fds + i]));
+        rig_pass_time(QUEUE_USEC - 8 * SECOND);
+        for (unsigned i = 0; i < 2; i++)
+                CHECK(is_closed(rig.fds[n_fds + i]));
+        CHECK_INT(g_hash_table_size(rig.manager->context.channels), 0);
+        end();
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
+                TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
+                TEST(test_idle_worker_that_does_not_end), TEST(test_channels_wait_no_longer),
+        };
+
+        return test_main(tests, N_ELEMENTS(tests));
+}
