@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "daemon/worker/core/job-queue.h"
+#include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 
@@ -64,7 +64,7 @@ static int set_up(const Engine *engine, ReceivedMessage *setup) {
 int main(int argc, char **argv) {
         const Engine *engine = &sqlite_engine; /* the only one today */
         ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
-        JobQueue queue;
+        WorkerLoop queue;
         int r;
 
         if (argc != 1 || !is_socket(WORKER_JOB_FD) || !is_socket(WORKER_CONTROL_FD)) {
@@ -79,11 +79,11 @@ int main(int argc, char **argv) {
                 received_message_done(&setup);
                 return r == 0 ? 0 : complain("cannot set up", r);
         }
-        r = job_queue_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
+        r = worker_loop_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
         if (r == 0)
                 r = sandbox_filter();
         if (r == 0)
-                r = job_queue_run(&queue);
-        job_queue_done(&queue);
+                r = worker_loop_run(&queue);
+        worker_loop_done(&queue);
         return r == 0 ? 0 : complain("gave up", r);
 }

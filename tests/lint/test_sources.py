@@ -52,7 +52,7 @@ DOCUMENTED_TIMES = (
     ("supervisor/workers/group.c", "SIBLING_USEC", 1000, "A sibling starts when a job waits {} ms"),
     ("worker/core/row-sink.h", "ROW_SINK_WAIT_USEC", 1000, "A page also goes out {} ms after its first row"),
     ("worker/core/served-channel.c", "QUIET_USEC", 1000000, "quiet for {} s"),
-    ("worker/core/job-queue.c", "LOOK_USEC", 1000, "which its progress handler sees within {} ms"),
+    ("worker/core/worker-loop.c", "LOOK_USEC", 1000, "which its progress handler sees within {} ms"),
 )
 
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/core/job-queue.h"
+#include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/rigs/channel-rig.h"
 
@@ -63,7 +63,7 @@ static void *sqlite_realloc(void *p, int size) {
 static _Noreturn void be_worker(int job_fd, int control_fd, const char *path) {
         ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1 };
         sqlite3_mem_methods counting;
-        JobQueue queue;
+        WorkerLoop queue;
 
         setup.message.setup.path = path;
         /* made ready in the parent, which made the database */
@@ -75,9 +75,9 @@ static _Noreturn void be_worker(int job_fd, int control_fd, const char *path) {
         if (sqlite3_config(SQLITE_CONFIG_MALLOC, &counting) != SQLITE_OK || sqlite_engine.init(&wide) < 0)
                 _exit(2);
         is_worker = true;
-        if (job_queue_init(&queue, &sqlite_engine, job_fd, control_fd, &setup) < 0 || job_queue_run(&queue) < 0)
+        if (worker_loop_init(&queue, &sqlite_engine, job_fd, control_fd, &setup) < 0 || worker_loop_run(&queue) < 0)
                 _exit(1);
-        job_queue_done(&queue);
+        worker_loop_done(&queue);
         _exit(0);
 }
 

@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/worker/core/job-queue.h"
+#include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/rigs/channel-rig.h"
 
 #define NEVER_USEC UINT64_MAX
-#define PAUSE_USEC UINT64_C(2000)  /* that of job-queue.c */
+#define PAUSE_USEC UINT64_C(2000)  /* that of leaving.c */
 #define ROUNDED_USEC UINT64_C(2000) /* epoll_wait() counts milliseconds, and looks for requests before it waits */
 #define LOOK_USEC UINT64_C(10)
 #define TURN_USEC UINT64_C(200000) /* less than the supervisor gives */
@@ -109,7 +109,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int msec) {
 static void run_worker(uint64_t age_usec, uint64_t gap_usec, uint64_t turn_usec, bool at_once) {
         ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1 }, rested;
         int job[2], control[2];
-        JobQueue queue;
+        WorkerLoop queue;
 
         play.age_usec = age_usec;
         play.gap_usec = gap_usec;
@@ -121,9 +121,9 @@ static void run_worker(uint64_t age_usec, uint64_t gap_usec, uint64_t turn_usec,
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, job), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), ==, 0);
         play.rig.control_fd = control[0];
-        g_assert_cmpint(job_queue_init(&queue, &sqlite_engine, job[1], control[1], &setup), ==, 0);
-        g_assert_cmpint(job_queue_run(&queue), ==, 0);
-        job_queue_done(&queue);
+        g_assert_cmpint(worker_loop_init(&queue, &sqlite_engine, job[1], control[1], &setup), ==, 0);
+        g_assert_cmpint(worker_loop_run(&queue), ==, 0);
+        worker_loop_done(&queue);
         rested = client_expect_end(&play.rig, &play.client, MESSAGE_CHANNEL_RESTED, NULL);
         received_message_done(&rested);
         client_done(&play.client);

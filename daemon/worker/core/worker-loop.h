@@ -8,25 +8,20 @@
  * is inside one long step. In that case another worker of the group takes the job, and channels with requests are given
  * back so that another worker can take them.
  *
- * RETIRE: the worker leaves the job socket to the others. EXIT: it begins nothing more. Channels go back as soon as
- * everything that was begun is answered; then the worker ends. Some seconds after EXIT, whatever is left is ended.
- *
- * GIVE_WAY: the same as EXIT, but only once nothing is under way, and nothing has come for as long as it takes to start
- * another worker (PAUSE_USEC). A worker that is in constant use has WORKER_TURN_USEC before that: otherwise the workers of
- * busy clients would replace each other for every request. If something is still under way some seconds later, it is
- * expected to last: the worker stays for it, and takes new work again.
+ * The messages that make the worker end are in leaving.h.
  */
-#ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_QUEUE_H
-#define SQLIPC_DAEMON_WORKER_CORE_JOB_QUEUE_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_WORKER_LOOP_H
+#define SQLIPC_DAEMON_WORKER_CORE_WORKER_LOOP_H
 
 #include <stdbool.h>
 
 #include "daemon/worker/core/channel-set.h"
 #include "daemon/worker/core/job.h"
+#include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/looking.h"
 #include "daemon/worker/core/task-queue.h"
 
-typedef struct JobQueue {
+typedef struct WorkerLoop {
         int job_fd, control_fd;
         ReceivedMessage setup; /* owned; `context.setup` points into it */
         JobContext context;
@@ -34,22 +29,17 @@ typedef struct JobQueue {
         ChannelSet channels;   /* all channels */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         Looking looking;
-        uint64_t leave_usec;   /* EXIT, GIVE_WAY: until when jobs under way may continue; UINT64_MAX: neither came */
-        bool may_stay;         /* it was GIVE_WAY, not EXIT */
-        uint64_t started_usec;
-        uint64_t turn_usec;    /* GIVE_WAY came: when the worker leaves even if it is in use; otherwise UINT64_MAX */
-        bool retired;          /* RETIRE came */
-        bool exiting;          /* the time after EXIT is over, or the supervisor is gone */
-} JobQueue;
+        Leaving leaving;
+} WorkerLoop;
 
 /* Takes over `setup`, borrows the sockets. The process must be set up for `engine`. -ENOMEM, or -errno of epoll or the
  * timer. */
-int job_queue_init(JobQueue *q, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup);
+int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup);
 
 /* Runs jobs until EXIT or the end of the control socket; then returns 0. -EBADMSG: the supervisor sent an unknown message;
  * other -errno. */
-int job_queue_run(JobQueue *q);
+int worker_loop_run(WorkerLoop *w);
 
-void job_queue_done(JobQueue *q);
+void worker_loop_done(WorkerLoop *w);
 
 #endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See worker-loop.h.
+ */
+#include "daemon/worker/core/worker-loop.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "daemon/worker/core/job-slice.h"
+#include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
+#include "daemon/worker/core/supervisor-job.h"
+
+#define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
+#define N_EVENTS 32
+
+/* User data of the epoll: a task, or the address of one of these. */
+static const char job_event, control_event, timer_event;
+
+/* ---- messages ---- */
+
+static Task **find(WorkerLoop *w, uint64_t number) {
+        for (Task **link = &w->tasks.first; *link; link = &(*link)->next)
+                if ((*link)->number == number)
+                        return link;
+        return NULL;
+}
+
+/* Sets the error with which the progress handler interrupts the task that is inside its step. */
+static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
+        Job *job = w->tasks.current->job;
+
+        if (job->error.error == ERROR_NONE)
+                (void) sql_error_set(&job->error, error, "%s", message);
+}
+
+static int cancel(WorkerLoop *w, const Cancel *c) {
+        Task **link, *t;
+
+        if (w->tasks.current && w->tasks.current->number == c->number) {
+                interrupt(w, c->error, c->message);
+                return 0;
+        }
+        link = find(w, c->number);
+        if (!link) /* it has just ended */
+                return 0;
+        t = *link;
+        task_queue_unlink(&w->tasks, link);
+        t->type->cancel(t, c->error, c->message);
+        return t->type->settle(&w->tasks, t);
+}
+
+/* Without memory only the job itself fails; other jobs continue. */
+static int refuse_job(WorkerLoop *w, uint64_t number) {
+        return report_send(w->control_fd, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = number,
+                        .failure = {
+                                .error = ERROR_OUT_OF_MEMORY,
+                                .sql_offset = -1,
+                                .message = "the worker is out of memory",
+                        },
+                        .drained = true,
+                },
+        });
+}
+
+/* Begins a job, which is ours now; the job takes over what it needs of `m`. */
+static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
+        uint64_t number = m->message.job.number;
+        SupervisorJob *j;
+
+        if (supervisor_job_new(&w->context, m, &j) < 0)
+                return refuse_job(w, number);
+        task_queue_prepend(&w->tasks, &j->task);
+        return 0;
+}
+
+static int add(WorkerLoop *w, int fd, uint32_t events, const void *what) {
+        struct epoll_event e = { .events = events, .data.ptr = (void *) what };
+
+        return epoll_ctl(w->tasks.epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
+        switch (m->message.kind) {
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+                return begin_job(w, m);
+        case MESSAGE_CANCEL:
+                return cancel(w, &m->message.cancel);
+        case MESSAGE_CHANNEL:
+                return channel_set_add(&w->channels, m);
+        case MESSAGE_CHANNEL_CLOSE:
+                return channel_set_close(&w->channels, &m->message.channel_close);
+        case MESSAGE_PING:
+                return report_send(w->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
+        case MESSAGE_RETIRE:
+                return leaving_retire(&w->leaving);
+        case MESSAGE_EXIT:
+                return leaving_exit(&w->leaving);
+        case MESSAGE_GIVE_WAY:
+                return leaving_give_way(&w->leaving, m->message.number);
+        default:
+                return -EBADMSG;
+        }
+}
+
+/* Reads all messages that wait on the control socket. */
+static int read_control(WorkerLoop *w) {
+        for (;;) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                int r = message_receive(w->control_fd, &m);
+
+                if (r == -EAGAIN)
+                        return 0;
+                if (r == 0)
+                        leaving_go_now(&w->leaving);
+                if (r <= 0)
+                        return r;
+                r = handle_control(w, &m);
+                received_message_done(&m);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Takes one job, unless another worker of the group was faster. */
+static int take_job(WorkerLoop *w) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = message_receive(w->job_fd, &m);
+
+        if (r == -EAGAIN)
+                return 0;
+        if (r == 0)
+                leaving_go_now(&w->leaving);
+        if (r <= 0)
+                return r;
+        if (m.message.kind != MESSAGE_PREPARE && m.message.kind != MESSAGE_RUN) {
+                received_message_done(&m);
+                return -EBADMSG;
+        }
+        /* first of all: whatever happens to this process now, the supervisor knows whose job was lost */
+        r = report_send(w->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
+        if (r == 0)
+                r = begin_job(w, &m);
+        received_message_done(&m); /* without what the job took over */
+        return r;
+}
+
+/* ---- epoll ---- */
+
+typedef struct Woken {
+        bool job, control, timer;
+} Woken;
+
+/* Waits for at most `msec`. Returns the number of events, or -errno. Marks tasks that can continue; frees nothing. */
+static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
+        struct epoll_event events[N_EVENTS];
+        int n = epoll_wait(w->tasks.epoll_fd, events, N_EVENTS, msec);
+
+        *ret = (Woken) {};
+        if (n < 0)
+                return errno == EINTR ? 0 : -errno;
+        for (int i = 0; i < n; i++) {
+                Task *t = events[i].data.ptr;
+
+                if (events[i].data.ptr == &job_event)
+                        ret->job = true;
+                else if (events[i].data.ptr == &control_event)
+                        ret->control = true;
+                else if (events[i].data.ptr == &timer_event)
+                        ret->timer = true;
+                else
+                        t->type->on_events(&w->tasks, t, events[i].events);
+        }
+        return n;
+}
+
+/* ---- time ---- */
+
+static bool is_gone(const WorkerLoop *w) {
+        return w->leaving.state == LEAVING_GONE;
+}
+
+/* Leaves, or stays, if it is time for that. */
+static void check_leaving(WorkerLoop *w, uint64_t now) {
+        int r = leaving_check(&w->leaving, now);
+
+        if (r == 0)
+                return;
+        if (w->context.report_error == 0)
+                w->context.report_error = r;
+        leaving_go_now(&w->leaving);
+}
+
+/* Called from inside a step, every few milliseconds. */
+static void look_around(WorkerLoop *w) {
+        Task *t = w->tasks.current;
+        Woken woken;
+
+        if (wait_events(w, 0, &woken) < 0 || (woken.control && read_control(w) < 0))
+                leaving_go_now(&w->leaving);
+        channel_set_give_away(&w->channels);
+        if (t->type->look)
+                t->type->look(t);
+}
+
+static int on_progress(void *userdata) {
+        WorkerLoop *w = userdata;
+        uint64_t now;
+        bool look;
+
+        if (!w->tasks.current)
+                return 0;
+        now = now_usec();
+        look = now - w->looked_usec >= LOOK_USEC;
+        if (look) {
+                w->looked_usec = now;
+                look_around(w);
+        }
+        check_leaving(w, now);
+        if (is_gone(w))
+                interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+        return job_on_progress(w->tasks.current->job, now, look);
+}
+
+static int handle_times(WorkerLoop *w, uint64_t now) {
+        for (Task **link = &w->tasks.first; *link;) {
+                Task *t = *link;
+                int r;
+
+                if (!t->type->on_time(t, now)) {
+                        link = &t->next;
+                        continue;
+                }
+                task_queue_unlink(&w->tasks, link);
+                r = t->type->settle(&w->tasks, t);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Milliseconds for epoll_wait(): 0 if a task can continue. */
+static int wait_msec(const WorkerLoop *w) {
+        uint64_t next = leaving_next_usec(&w->leaving), now;
+
+        for (const Task *t = w->tasks.first; t; t = t->next) {
+                uint64_t usec = t->type->next_usec(t);
+
+                if (usec == 0)
+                        return 0;
+                if (usec < next)
+                        next = usec;
+        }
+        if (next == UINT64_MAX)
+                return -1;
+        now = now_usec();
+        if (next <= now)
+                return 0;
+        return next - now > 60 * USEC_PER_SEC ? 60000 : (int) ((next - now) / 1000) + 1;
+}
+
+/* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
+static void on_timer(WorkerLoop *w) {
+        uint64_t now = now_coarse_usec(), next, channels;
+        uint64_t n;
+
+        (void) read(w->tasks.timer_fd, &n, sizeof n);
+        w->tasks.armed_usec = UINT64_MAX;
+        next = w->context.engine->expire(w->context.pool, now);
+        channels = channel_set_expire(&w->channels, now);
+        if (channels < next)
+                next = channels;
+        if (next != UINT64_MAX)
+                task_queue_arm(&w->tasks, next);
+        else if (!w->tasks.first) {
+                job_context_trim(&w->context);
+                (void) malloc_trim(0);
+        }
+}
+
+/* ---- the loop ---- */
+
+/* Has idle connections closed after a while. */
+static void arm_for_connections(WorkerLoop *w, uint64_t now) {
+        uint64_t next = w->context.engine->expire(w->context.pool, now);
+
+        if (next != UINT64_MAX)
+                task_queue_arm(&w->tasks, next);
+}
+
+/* Gives a turn to the first task that can continue, and puts it at the end of the queue. */
+static int run_one(WorkerLoop *w, uint64_t now) {
+        for (Task **link = &w->tasks.first; *link; link = &(*link)->next) {
+                Task *t = *link;
+
+                if (t->type->next_usec(t) > 0)
+                        continue;
+                task_queue_unlink(&w->tasks, link);
+                w->tasks.current = t;
+                w->looked_usec = now;
+                looking_on_turn(&w->looking, t->type->may_poll ? t->number : 0);
+                t->type->turn(t);
+                w->tasks.current = NULL;
+                if (w->tasks.armed_usec == UINT64_MAX)
+                        arm_for_connections(w, now);
+                return t->type->settle(&w->tasks, t);
+        }
+        return 0;
+}
+
+/* Polls for a moment. Returns the number of events, or -errno. */
+static int look_for_events(WorkerLoop *w, Woken *ret) {
+        uint64_t until = now_usec() + LOOKING_USEC;
+        int n;
+
+        do {
+                (void) sched_yield();
+                n = wait_events(w, 0, ret);
+        } while (n == 0 && now_usec() < until);
+        looking_on_looked(&w->looking, n > 0);
+        return n;
+}
+
+/* Waits until there is something to do. */
+static int wait_for_work(WorkerLoop *w, Woken *ret) {
+        int msec = wait_msec(w), n = 0;
+
+        if (msec != 0 && looking_begins(&w->looking))
+                n = look_for_events(w, ret);
+        if (n == 0)
+                n = wait_events(w, msec, ret);
+        return n < 0 ? n : 0;
+}
+
+static int turn(WorkerLoop *w) {
+        Woken woken;
+        uint64_t now;
+        int r = wait_for_work(w, &woken);
+
+        now = now_usec();
+        if (r == 0 && woken.control)
+                r = read_control(w);
+        if (r == 0)
+                check_leaving(w, now);
+        if (r == 0 && !is_gone(w))
+                r = handle_times(w, now);
+        if (r == 0 && !is_gone(w) && woken.timer)
+                on_timer(w);
+        if (r == 0 && woken.job && leaving_takes_jobs(&w->leaving))
+                r = take_job(w);
+        if (r == 0 && !is_gone(w))
+                r = run_one(w, now);
+        return r == 0 ? w->context.report_error : r;
+}
+
+int worker_loop_run(WorkerLoop *w) {
+        int r = 0;
+
+        while (!leaving_is_over(&w->leaving) && r == 0)
+                r = turn(w);
+        if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
+                r = 0;
+        if (r == 0)
+                channel_set_end(&w->channels);
+        return r;
+}
+
+int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup) {
+        int r;
+
+        *w = (WorkerLoop) {
+                .job_fd = job_fd,
+                .control_fd = control_fd,
+                .setup = *setup,
+        };
+        *setup = RECEIVED_MESSAGE_INIT;
+        w->context = (JobContext) { .setup = &w->setup.message.setup, .engine = engine, .control_fd = control_fd };
+        w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
+        r = task_queue_init(&w->tasks);
+        if (r == 0)
+                r = engine->start(w->context.setup, on_progress, w, &w->context.pool);
+        if (r == 0)
+                r = leaving_init(&w->leaving, &w->channels, job_fd, &job_event);
+        if (r == 0)
+                r = add(w, control_fd, EPOLLIN, &control_event);
+        return r < 0 ? r : add(w, w->tasks.timer_fd, EPOLLIN, &timer_event);
+}
+
+void worker_loop_done(WorkerLoop *w) {
+        channel_set_free(&w->channels);
+        while (w->tasks.first) { /* only jobs from the supervisor are left */
+                Task *t = w->tasks.first;
+
+                task_queue_unlink(&w->tasks, &w->tasks.first);
+                (void) supervisor_job_free(supervisor_job_of(t));
+        }
+        w->context.engine->stop(w->context.pool);
+        job_context_trim(&w->context);
+        received_message_done(&w->setup);
+        task_queue_done(&w->tasks);
+}
