@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* [Database]: one published database. Pure. */
+#include "daemon/configuration/configuration-database.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -172,24 +174,6 @@ static DatabaseConfig *database_config_new(const char *name) {
                 .limits = database_limits_default(),
         };
         return d;
-}
-
-DatabaseConfig *database_config_free(DatabaseConfig *d) {
-        if (!d)
-                return NULL;
-        g_free(d->name);
-        g_free(d->path);
-        g_free(d->description);
-        g_free(d->mode);
-        g_strfreev(d->allow_users);
-        g_strfreev(d->allow_groups);
-        g_strfreev(d->allow_users_at);
-        g_strfreev(d->allow_groups_at);
-        g_strfreev(d->expose);
-        g_free(d->uids);
-        g_free(d->gids);
-        g_free(d);
-        return NULL;
 }
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DatabaseConfig, database_config_free)

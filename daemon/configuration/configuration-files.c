@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration-files.h"
+#include "daemon/configuration/configuration-main.h"
 
 #define FILE_SIZE_MAX ((size_t) 65536)
 

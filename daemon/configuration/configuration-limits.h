@@ -16,6 +16,9 @@ DatabaseLimits database_limits_default(void);
  * 2, at most 32. */
 uint64_t limits_workers_total(uint64_t memory_size, uint64_t heap_max);
 
+/* The limits for runs of one uid on `d`: those of `c`, overridden by those of `d`. */
+Limits config_limits(const Config *c, const DatabaseConfig *d);
+
 bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
 
 /* For SectionRow.set: [Service] into a Config, [Limits] into a Config, and [Limits] of a database into its

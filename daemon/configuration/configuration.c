@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The parsed configuration as a whole. Pure. */
+/* Frees a configuration, and adds messages to it. Pure. */
+#include "daemon/configuration/configuration.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/configuration/configuration-limits.h"
 #include "daemon/configuration/dbus-text.h"
 
 /* Limits the number of warnings, because each is logged and all are sent in one message. A directory of users that cannot
  * be reached makes one for each name. */
 #define WARNINGS_MAX 1000
 
-static void database_config_destroy(void *d) {
-        database_config_free(d);
-}
-
-Config *config_new(void) {
-        Config *c = g_new(Config, 1);
-
-        *c = (Config) {
-                .service = service_config_default(),
-                .limits = limits_default(),
-                .databases = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, database_config_destroy),
-                .broken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
-                .warnings = g_ptr_array_new_with_free_func(g_free),
-        };
-        return c;
+DatabaseConfig *database_config_free(DatabaseConfig *d) {
+        if (!d)
+                return NULL;
+        g_free(d->name);
+        g_free(d->path);
+        g_free(d->description);
+        g_free(d->mode);
+        g_strfreev(d->allow_users);
+        g_strfreev(d->allow_groups);
+        g_strfreev(d->allow_users_at);
+        g_strfreev(d->allow_groups_at);
+        g_strfreev(d->expose);
+        g_free(d->uids);
+        g_free(d->gids);
+        g_free(d);
+        return NULL;
 }
 
 Config *config_free(Config *c) {
@@ -35,17 +37,6 @@ Config *config_free(Config *c) {
         g_ptr_array_unref(c->warnings);
         g_free(c);
         return NULL;
-}
-
-void config_add_main(Config *c, const ConfigText *texts, size_t n_texts) {
-        static const SectionRow sections[] = {
-                { "Service", service_config_set },
-                { "Limits", limits_set },
-                { NULL },
-        };
-
-        for (size_t i = 0; i < n_texts; i++)
-                (void) config_walk(c, "sqlipcd.conf", &texts[i], sections, c);
 }
 
 /* Replaces invalid bytes, because these texts are sent over D-Bus, and contain file names, which may have any bytes. */

@@ -4,9 +4,10 @@
  * configuration-names.h resolves names of users and groups to ids. (The file has its long name because config.h is the
  * build's.)
  *
- *      configuration.c -> configuration-database.c   [Database] --------\
- *                     \-> configuration-limits.c     [Limits], [Service] -+-> configuration-source.c -> configuration-text.c
- *                                                                              one text, messages        lines, values
+ *      configuration-main.h      sqlipcd.conf    ──┐
+ *      configuration-database.h  [Database]      ──┴──> configuration-limits.h ──> configuration-source.h ──> this file
+ *                                                       [Limits], [Service]        one text, messages
+ *                                                                                  (configuration-text.h: lines, values)
  *
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
  *      databases.d/NAME.conf   [Database] [Limits]    sqlipc.databases(5)
@@ -104,23 +105,10 @@ typedef struct Config {
         int lack;              /* -EMFILE, -ENFILE, -ENOMEM: not all files could be read for lack of it; 0: all were read */
 } Config;
 
-Config *config_new(void);
 Config *config_free(Config *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Config, config_free)
 
 DatabaseConfig *database_config_free(DatabaseConfig *d);
-
-/* True if both describe the same database in the same way: its object and workers may stay. */
-bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
-
-/* True if users with access to both read the same data in both. */
-bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b);
-
-/* The limits for runs of one uid on `d`: those of `c`, overridden by those of `d`. */
-Limits config_limits(const Config *c, const DatabaseConfig *d);
-
-/* [A-Za-z0-9_-]{1,64} */
-bool database_name_is_valid(const char *name);
 
 /* One file of a configuration. Arrays of these are in the order in which they apply. */
 typedef struct ConfigText {
@@ -128,13 +116,6 @@ typedef struct ConfigText {
         const char *text;      /* NUL-terminated */
         size_t size;
 } ConfigText;
-
-/* Adds sqlipcd.conf and its drop-ins. Errors go to c->broken, and their keys keep their defaults; unknown keys go to
- * c->warnings. */
-void config_add_main(Config *c, const ConfigText *texts, size_t n_texts);
-
-/* Adds databases.d/NAME.conf and its drop-ins: a database, or an entry in c->broken. */
-void config_add_database(Config *c, const char *name, const ConfigText *texts, size_t n_texts);
 
 /* config_add_broken(): `name` cannot be published, or is not used as it is written; several reasons are joined. Name and
  * reason are stored so that they are valid D-Bus strings; so are warnings. */

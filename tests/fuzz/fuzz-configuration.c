@@ -20,7 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration-files.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/configuration-main.h"
 #include "daemon/configuration/configuration-names.h"
 #include "daemon/configuration/dbus-text.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"

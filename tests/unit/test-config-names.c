@@ -3,6 +3,8 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/configuration/configuration-main.h"
 #include "daemon/configuration/configuration-names.h"
 #include "tests/unit/test.h"
 

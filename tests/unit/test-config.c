@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/configuration-main.h"
 #include "daemon/configuration/configuration-names.h"
 #include "daemon/configuration/configuration-text.h"
 #include "daemon/configuration/configuration.h"

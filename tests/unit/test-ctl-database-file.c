@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tools/ctl/database-file: the configuration reads the same values from a file as were written to it. */
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/configuration/configuration-main.h"
 #include "daemon/configuration/configuration.h"
 #include "tests/unit/test.h"
 #include "tools/ctl/database-file.h"

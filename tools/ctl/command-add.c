@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/configuration/configuration-main.h"
 #include "tools/ctl/configuration-check.h"
 #include "tools/ctl/configuration-write.h"
 #include "tools/ctl/database-file.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration.h"
 #include "tools/ctl/configuration-write.h"
 #include "tools/ctl/listing.h"

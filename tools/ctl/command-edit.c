@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration-files.h"
 #include "tools/ctl/configuration-write.h"
 #include "tools/ctl/listing.h"

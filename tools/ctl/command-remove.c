@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration.h"
 #include "tools/ctl/configuration-write.h"
 #include "tools/ctl/listing.h"

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/configuration/configuration-main.h"
 #include "tools/ctl/complain.h"
 
 #define MAIN_FILE "sqlipcd.conf"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/supervisor/access/held-call.h"
 #include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/access/polkit.h"

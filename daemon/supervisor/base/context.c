@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "daemon/configuration/configuration-main.h"
 #include "daemon/supervisor/base/context.h"
 
 /* From a random start below 2^52 the counter stays below 2^53 for longer than any machine runs (I5). */

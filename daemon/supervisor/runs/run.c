@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/supervisor/access/pacing.h"
 #include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/base/clock.h"

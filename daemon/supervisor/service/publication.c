@@ -2,6 +2,8 @@
 /* Publishes the databases of a configuration. Supervisor. */
 #include <string.h>
 
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/configuration/configuration-limits.h"
 #include "daemon/supervisor/access/listing.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/runs/channel.h"
