@@ -134,7 +134,7 @@ static uint64_t timer_usec(const Group *g) {
         return usec;
 }
 
-/* What a worker with a channel says of it. */
+/* The messages of a worker about its channel. */
 static void note_progress(const Rig *rig, bool running) {
         Channel c = { .context = &rig->manager->context, .user = rig->session->user, .database = rig->database, .fd = -1 };
 

@@ -12,7 +12,7 @@ static int channels[2]; /* the library's end until it is passed, ours */
 static atomic_int n_open;
 static bool refuse, read_only;
 
-/* Counted where it is asked for: malloc(), calloc() and realloc() of the library. */
+/* Counted if a test asks for it: malloc(), calloc() and realloc() of the library. */
 static atomic_uint n_allocations;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -92,7 +92,7 @@ static void turn(void) {
         CHECK(sqlipc_process(f.connection) >= 0);
 }
 
-/* What the cursor says once there is something to say. */
+/* The cursor's result, as soon as there is one. */
 static int next(sqlipc_cursor *c) {
         int r;
 
@@ -188,7 +188,7 @@ static void check_end_of_result(sqlipc_cursor *c, int first, int last) {
         CHECK_INT(next(c), 0);
 }
 
-/* Requests that were made before the program waits leave together; answers are found by whom they are for, in any order. */
+/* Requests that were made before the program waits leave together; answers are found by their request, in any order. */
 static void test_pipelined(void) {
         sqlipc_cursor *c[3];
         Stream s = STREAM_INIT;
@@ -202,7 +202,7 @@ static void test_pipelined(void) {
         c[1] = query();
         c[2] = query();
         CHECK_INT(recv(channels[1], &byte, 1, MSG_PEEK), -1);
-        turn(); /* woken by what waits to be sent */
+        turn(); /* woken by bytes that wait to be sent */
         for (int i = 1; i < 3; i++) {
                 CHECK_INT(request(&number[i]), REQUEST_QUERY);
                 CHECK_INT(sqlipc_cursor_get_transport(c[i]), SQLIPC_TRANSPORT_CHANNEL);
@@ -220,7 +220,7 @@ static void test_pipelined(void) {
         stop();
 }
 
-/* A row stays where it is while another cursor is read. */
+/* A row stays in its memory while another cursor is read. */
 static void test_row_stays(void) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
@@ -249,8 +249,8 @@ static void test_row_stays(void) {
         stop();
 }
 
-/* A result that nobody reads does not hold up the one behind it: it goes by pipe, or the other does where rows of it were
- * seen. */
+/* An unread result does not delay the one after it: it moves to a pipe, or the other one does if rows of the first were
+ * read. */
 static void check_crowded(bool delivered) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
@@ -299,7 +299,7 @@ static void test_crowded(void) {
         check_crowded(true);
 }
 
-/* What gave no row is asked again; what did has lost its worker. */
+/* A query without a row is sent again; one with rows has lost its worker. */
 static void test_end_of_file(void) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
@@ -377,7 +377,7 @@ static void test_never_began(void) {
         stop();
 }
 
-/* Without a wish for channels it is asked again over the bus, where nothing new can befall it. */
+/* Unless channels are required it is sent again over the bus, where no channel can break. */
 static void test_back_to_the_bus(void) {
         sqlipc_cursor *c;
         uint64_t number;
@@ -520,7 +520,7 @@ static void test_cancel(void) {
         check_cancel(false);
 }
 
-/* PREPARE once, FETCH as often as wanted, without an allocation; again where the service forgot it. */
+/* PREPARE once, FETCH any number of times, without an allocation; PREPARE again if the service forgot it. */
 static void test_statement(void) {
         sqlipc_statement *statement;
         sqlipc_cursor *c;
@@ -588,7 +588,7 @@ static void test_run_timeout(void) {
         stop();
 }
 
-/* A cursor that is closed leaves its answer to nobody. */
+/* The answer to a closed cursor is dropped. */
 static void test_closed_cursor(void) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
@@ -609,7 +609,7 @@ static void test_closed_cursor(void) {
         stop();
 }
 
-/* What is read for one cursor wakes the loop for the others that wait. */
+/* Bytes that are read for one cursor wake the loop for the others that wait. */
 static void test_wakes(void) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
@@ -633,7 +633,7 @@ static void test_wakes(void) {
         stop();
 }
 
-/* No channel is to be had: its error, and with AUTO none. */
+/* No channel can be opened: its error, and with AUTO no error. */
 static void test_refused(void) {
         sqlipc_cursor *c;
 

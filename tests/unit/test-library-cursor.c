@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocking cursors against a scripted service: rows, all ways to end, a service or worker that dies, cancellation, and what
- * the library releases when a program frees a cursor early.
+ * Blocking cursors against a scripted service: rows, all ways to end, a service or worker that dies, cancellation, and the
+ * resources of a cursor that a program frees early.
  */
 #include "client-lib/cursor.h"
 #include "tests/unit/cursor-checks.h"
@@ -182,7 +182,7 @@ static void test_blocks(void) {
         fake_done(&f);
 }
 
-/* What is wrong behind a block is told after it. */
+/* An error after a block is reported after it. */
 static void test_block_before_garbage(void) {
         const sqlipc_value *values;
         FakeService f;
@@ -471,8 +471,8 @@ static void check_closed(sqlipc_connection *connection) {
         CHECK_STRING(sqlipc_error_message(connection), "The connection was closed.");
 }
 
-/* Runs under way end at once, and the service is told, whose bus is not ours to close. What the program still has is whole,
- * and says that it is over. */
+/* Runs under way end at once, and the service is told; its bus is not ours to close. Objects that the program still has are
+ * valid, and report the end. */
 static void test_close_connection_midway(void) {
         FakeService f;
         sqlipc_statement *executed, *idle;

@@ -160,7 +160,7 @@ static void test_own(void) {
         CHECK_INT(e.number, ERROR_LIMITS_EXCEEDED);
 }
 
-/* What sd-bus answers by itself once the connection is gone. */
+/* Replies that sd-bus itself makes after the connection is gone. */
 static void test_bus_lost(void) {
         sd_bus_message *reply;
         Error e;

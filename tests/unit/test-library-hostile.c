@@ -4,7 +4,7 @@
  * frame, valid or not, with any descriptor in place of a pipe or socket. Every call must return, with a row, an end or an
  * error; afterwards the same connection must serve a query of an honest service, and no descriptor may be left. Library.
  *
- * What a run must not believe in detail: test-library-channel.c, test-library-rows.c. Bytes of all kinds: the fuzz suite.
+ * test-library-channel.c and test-library-rows.c have lies within a run; the fuzz suite has bytes of all kinds.
  */
 #include <dirent.h>
 #include <sys/eventfd.h>
@@ -504,7 +504,7 @@ static void add_frame(Stream *s, unsigned kind, int defect, uint64_t number) {
         }
 }
 
-/* What comes before the frame, as the start of an honest result. */
+/* The bytes before the frame, as the start of an honest result. */
 static void add_beginning(Stream *s, int n_frames, uint64_t number) {
         if (n_frames > 0)
                 add_valid(s, FRAME_COLUMNS, number);
@@ -529,7 +529,7 @@ static struct {
         bool ends;          /* end-of-file follows; else silence */
 } lie;
 
-static int channel_end = -1; /* the service's, where it stays open */
+static int channel_end = -1; /* the service's, if it stays open */
 
 /* The library numbers its requests from 1, so the answer can lie there before the request does. */
 static int open_lying_channel(FakeService *service, sd_bus_message *m, const char *member) {
@@ -791,7 +791,7 @@ static void test_drain_without_end(void) {
 
 /* ---- Descriptors that the service keeps a copy of ----------------------------------------------------------------- */
 
-static int kept_fd = -1; /* a copy of what the library reads from */
+static int kept_fd = -1; /* a copy of the descriptor that the library reads */
 
 static int keep_copy(FakeService *service, sd_bus_message *m, const char *member) {
         int fds[2];
@@ -808,14 +808,14 @@ static int keep_copy(FakeService *service, sd_bus_message *m, const char *member
         return 1;
 }
 
-/* Waits for what the service would not give it. */
+/* Waits for bytes that the service does not send. */
 static void check_kept_copy(sqlipc_transport transport, bool blocking) {
         const struct timeval for_ever = { .tv_sec = 0 };
         sqlipc_cursor *c;
 
         begin(transport, false, keep_copy);
         CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
-        do /* until it waits for what comes */
+        do /* until it waits for bytes */
                 CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
         while (turn() > 0 || kept_fd < 0);
         CHECK(sqlipc_cursor_get_transport(c) != SQLIPC_TRANSPORT_AUTO);
@@ -841,7 +841,7 @@ static void test_kept_copies(void) {
         }
 }
 
-/* The same where a kernel is old, or a filter of system calls strict. */
+/* The same on an old kernel, or with a strict filter of system calls. */
 static void test_kept_copies_without_calls(void) {
         n_preadv2 = n_vmsplice = 0;
         no_preadv2 = true;

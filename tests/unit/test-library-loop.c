@@ -158,7 +158,7 @@ static void test_errors_come_later(void) {
         fake_done(&f);
 }
 
-/* A byte at a time: every -EAGAIN is followed by one wake-up, and there is silence where nothing came. */
+/* A byte at a time: every -EAGAIN is followed by one wake-up, and by none if nothing came. */
 static void test_dribble(void) {
         FakeService f;
         sqlipc_cursor *c;
@@ -193,7 +193,7 @@ static void test_dribble(void) {
         fake_done(&f);
 }
 
-/* Rows that nobody asks for wake nobody. */
+/* Rows that the program does not read do not wake its loop. */
 static void test_unread_cursor_is_silent(void) {
         FakeService f;
         sqlipc_cursor *c;
@@ -332,7 +332,7 @@ static void test_cancel_wakes(void) {
         fake_done(&f);
 }
 
-/* Before anything is known of a run, cancelling it waits for nobody. */
+/* Cancelling a run that is not known yet does not wait. */
 static int stay_silent(FakeService *f, sd_bus_message *m, const char *member) {
         (void) f, (void) m, (void) member;
         return 1;

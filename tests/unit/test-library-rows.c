@@ -7,7 +7,7 @@
 
 #define RUN 11
 
-/* What NextRows answers next, and how it is asked. */
+/* The next reply of NextRows, and the arguments of the call. */
 static struct {
         const char *script;       /* a letter a reply, see answer_next_rows() */
         atomic_int n_open, n_next, n_under_way;
@@ -406,7 +406,7 @@ static void test_no_descriptors_for_transport(void) {
         }
 }
 
-/* A statement that may have changed something: nobody knows whether it did. */
+/* A statement that may write: its outcome is unknown. */
 static void test_outcome_unknown(void) {
         FakeService f;
         sqlipc_cursor *c;

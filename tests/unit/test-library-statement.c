@@ -98,8 +98,8 @@ static void test_statement_after_lost_worker(void) {
         fake_done(&f);
 }
 
-/* The end was read before the reply to Fetch, and then the pipe broke: it polls readable for ever from then on, but what
- * the next run waits for is that reply. */
+/* The end was read before the reply to Fetch, and then the pipe broke: it polls readable for ever from then on, but
+ * the next run waits for that reply. */
 static void test_broken_pipe_before_reply(void) {
         FakeService f;
         sqlipc_statement *s;
@@ -286,7 +286,7 @@ static void check_refused_fetch(bool writes, const char *error, bool repeated) {
         fake_done(&f);
 }
 
-/* What the service says decides whether a request is repeated; and if that is not enough, whether it changes anything. */
+/* The service's error decides if a request is repeated; otherwise the statement, by being read-only, does. */
 static void test_repeated(void) {
         for (int writes = 0; writes <= 1; writes++) {
                 check_refused_fetch(writes, "org.sqlipc1.Error.UnknownStatement", true);
@@ -338,7 +338,7 @@ static void test_outcome_unknown(void) {
         check_outcome(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
 }
 
-/* What the last Query or Fetch limits the run to; 0: nothing. */
+/* The time limit of the last Query or Fetch; 0: none. */
 static uint64_t last_timeout(FakeService *f, bool is_query) {
         const char *key;
         uint64_t usec = 0;

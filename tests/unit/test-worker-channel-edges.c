@@ -41,7 +41,7 @@ static bool parks(Rig *rig, int msec) {
         return false;
 }
 
-/* Descriptions that nobody reads: they wait as rows do, though no statement is open behind them. */
+/* Unread descriptions wait as rows do, although they have no open statement. */
 static void test_prepare_parked(void) {
         g_autofree char *name = g_strnfill(100000, 'n');
         g_autofree char *sql = g_strdup_printf("SELECT 1 AS %s", name);
@@ -141,7 +141,7 @@ static void test_batch_with_failure(void) {
         rig_done(&rig);
 }
 
-/* EXIT while rows go out: the answer is whole, and what waits behind it goes on elsewhere; others go there at once. */
+/* EXIT while rows go out: the answer is whole, and later requests go on elsewhere; other channels go there at once. */
 static void test_exit_is_unseen(void) {
         static const char rows[] = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
                                    "SELECT x FROM c WHERE x % 10000 = 0 OR x = 1";
@@ -172,8 +172,8 @@ static void test_exit_is_unseen(void) {
         rig_done(&rig);
 }
 
-/* The client sends no more, but reads on: all that it sent is answered, a part of a request is dropped. The end comes by
- * itself, or together with what is before it. */
+/* The client sends no more, but reads on: all of its requests are answered, a part of a request is dropped. The end comes
+ * alone, or together with the bytes before it. */
 static void test_half_closed(void) {
         Setup setup = wide;
         Client c;

@@ -141,7 +141,7 @@ static void test_told_to_close(void) {
         rig_done(&rig);
 }
 
-/* CHANNEL_CLOSE with drain: the run under way is answered, whoever has to wait for it; the request behind it is not
+/* CHANNEL_CLOSE with drain: the run under way is answered, even if other runs must wait for it; the request after it is not
  * taken. */
 static void test_told_to_drain(void) {
         Setup setup = wide;
@@ -171,7 +171,7 @@ static void test_told_to_drain(void) {
         expect_closed(&rig, &parked);
         client_done(&parked);
 
-        client_start(&rig, &stuck); /* its answer does not fit the socket, and nobody reads it */
+        client_start(&rig, &stuck); /* its answer does not fit into the socket, and is not read */
         (void) client_add_query(&stuck, "SELECT hex(randomblob(125000))", 0, NULL);
         client_send(&stuck);
         wait_for(stuck.fd);
@@ -181,14 +181,14 @@ static void test_told_to_drain(void) {
         rig_done(&rig);
 }
 
-/* Whether there is something for the client within that time. */
+/* True if something arrives for the client within that time. */
 static bool is_readable(Client *c, int msec) {
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
         return poll(&p, 1, msec) > 0;
 }
 
-/* CANCEL by the supervisor names the channel. What comes before the run is about nothing. */
+/* CANCEL by the supervisor names the channel. A CANCEL before or after the run has no effect. */
 static void test_cancelled_by_supervisor(void) {
         Client c;
         Rig rig;
@@ -213,7 +213,7 @@ static void test_cancelled_by_supervisor(void) {
         rig_done(&rig);
 }
 
-/* A CANCEL that could be read before what it names began, but was not for lack of room: nothing wakes the worker for it. */
+/* A CANCEL that came before its run began, but was not read for lack of room: nothing wakes the worker for it. */
 static void test_cancel_unread(void) {
         Client c;
         Rig rig;
@@ -234,7 +234,7 @@ static void test_cancel_unread(void) {
         rig_done(&rig);
 }
 
-/* A worker in a long step gives away the channels that something waits on, with their statements and what was read of their
+/* A worker in a long step gives away the channels with waiting requests, with their statements and the bytes of their
  * requests, and no others. */
 static void test_stuck_sibling(void) {
         uint64_t statement, number;
@@ -461,7 +461,7 @@ static void test_bad_state(void) {
         rig_done(&rig);
 }
 
-/* The supervisor hears how long something runs, of what, and what it came to. */
+/* The supervisor learns how long a request runs, its SQL, and its result. */
 static void test_progress(void) {
         ChannelProgress sums = {};
         ReceivedMessage m;
@@ -479,7 +479,7 @@ static void test_progress(void) {
                 wait_for(rig.control_fd);
                 g_assert_cmpint(message_receive(rig.control_fd, &m), ==, 1);
                 g_assert_cmpint(m.message.kind, ==, MESSAGE_CHANNEL_PROGRESS);
-                /* A report may find one of the short ones still running, where the machine is slow. */
+                /* A report may find one of the short ones still running, if the machine is slow. */
                 running = m.message.channel_progress.running && m.message.channel_progress.sql.size == strlen(ENDLESS);
                 sums.n_runs += m.message.channel_progress.n_runs;
                 sums.n_rows += m.message.channel_progress.n_rows;

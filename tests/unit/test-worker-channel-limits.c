@@ -97,7 +97,7 @@ static void test_deadlines(void) {
         rig_done(&rig);
 }
 
-/* CANCEL in every place: of what runs, of what waits, of what is over, of what never was. */
+/* CANCEL of a running, a waiting, an ended and an unknown request. */
 static void test_cancel(void) {
         Client c;
         Rig rig;
@@ -130,7 +130,7 @@ static void test_cancel(void) {
         rig_done(&rig);
 }
 
-/* All in one write, the CANCEL behind what it names: nothing runs that was cancelled before its turn. */
+/* All in one write, the CANCEL after its request: no request runs that was cancelled before its turn. */
 static void test_cancel_at_once(void) {
         Client c;
         Rig rig;
@@ -277,7 +277,7 @@ static void wait_for_answer(Rig *rig, Client *c) {
         }
 }
 
-/* What is asked on one channel does not wait for all that was asked on another. */
+/* A request on one channel does not wait for all requests on another. */
 static void test_turns(void) {
         enum { ANSWER_SIZE = 48 + 40 + 72 }; /* COLUMNS, ROWS, END of one */
         Client busy, c;

@@ -45,7 +45,7 @@ static void test_requests(void) {
         (void) client_expect(&c, number, ERROR_UNKNOWN_STATEMENT);
         client_leave(&c);
         m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, &sums);
-        g_assert_cmpuint(sums.n_runs, ==, 4); /* what is refused was no run, and what is prepared is none */
+        g_assert_cmpuint(sums.n_runs, ==, 4); /* refused requests and PREPAREs are no runs */
         g_assert_cmpuint(sums.n_rows, ==, 5);
         g_assert_cmpuint(sums.n_statements, ==, 0);
         received_message_done(&m);
@@ -85,7 +85,7 @@ static void test_statement_frame(void) {
         rig_done(&rig);
 }
 
-/* What a run of its own refuses is refused here, in the same words; and the channel is as good as before. */
+/* Requests are refused in the same words as runs of a pipe; and the channel is usable as before. */
 static void test_errors(void) {
         static const char *const cases[] = {
                 "", " ;; -- nothing\n", "SELECT 1; SELECT 2", "SELECT nonsense FROM t", "SELEC 1", "SELECT nofunction(1)",
@@ -102,7 +102,7 @@ static void test_errors(void) {
                 ReceivedMessage m;
                 Outcome o;
 
-                /* its progress would be in the way of what a run reports */
+                /* its progress would disturb the reports of a run */
                 client_done(&c);
                 m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, NULL);
                 received_message_done(&m);
@@ -183,8 +183,8 @@ static void test_pipelining(void) {
         rig_done(&rig);
 }
 
-/* Requests that came together share a transaction, and nobody can tell: what was committed before one of them was sent it
- * sees, and once the last answer is there nothing is locked. In rollback mode, where a reader locks writers out. */
+/* Requests that came together share a transaction, invisibly: each sees all that was committed before it was sent, and after
+ * the last answer nothing is locked. In rollback mode, because there a reader locks writers out. */
 static void test_batches(void) {
         uint64_t statement;
         int64_t value = 0;
@@ -210,7 +210,7 @@ static void test_batches(void) {
         rig_done(&rig);
 }
 
-/* In WAL mode writers go on while requests wait: those that were sent behind a commit are answered by it. */
+/* In WAL mode writers go on while requests wait: those that were sent after a commit see it. */
 static void test_batches_are_fresh(void) {
         uint64_t statement, first;
         int64_t value = 0;
@@ -283,7 +283,7 @@ static void test_pieces(void) {
         rig_done(&rig);
 }
 
-/* What comes is no request: InvalidRequest, and the end. What was asked before it is answered. */
+/* Bytes that are no request: InvalidRequest, and the end. Requests before them are answered. */
 static void test_garbage(void) {
         static const struct {
                 unsigned kind, flags;
@@ -319,7 +319,7 @@ static void test_garbage(void) {
                 client_add_frame(&c, cases[i].kind, cases[i].flags, cases[i].number, NULL, 0);
                 store_le32(c.output->data + header, (uint32_t) cases[i].size);
                 c.output->data[header + 5] = cases[i].version;
-                (void) client_add_query(&c, "SELECT * FROM t", 0, NULL); /* nobody looks at it */
+                (void) client_add_query(&c, "SELECT * FROM t", 0, NULL); /* never checked */
                 client_send(&c);
                 g_assert_cmpuint(client_expect(&c, 1, ERROR_NONE).n_rows, ==, 2);
                 (void) client_expect(&c, cases[i].number, ERROR_INVALID_REQUEST);

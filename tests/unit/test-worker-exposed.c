@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Expose=, below the authorizer: the plans that SQLite makes over exposed objects, the SQL that they become, and what the
- * file's connection holds at each time.
+ * Expose=, below the authorizer: the plans that SQLite makes over exposed objects, the SQL that they become, and the
+ * statements of the file's connection at each time.
  */
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -64,7 +64,7 @@ static void tear_down(Fixture *f) {
         g_free(f->folder);
 }
 
-/* What SQLite says of its plan: a line for each table, "SCAN b VIRTUAL TABLE INDEX 0:...". */
+/* SQLite's description of its plan: a line for each table, "SCAN b VIRTUAL TABLE INDEX 0:...". */
 static char *plan_of(Fixture *f, const char *sql) {
         g_autofree char *explain = g_strconcat("EXPLAIN QUERY PLAN ", sql, NULL);
         GString *text = g_string_new(NULL);
@@ -262,7 +262,7 @@ static ValueUse use_of(const ExposedObject *o, const char *plan_text, const char
         return use;
 }
 
-/* What a value decides: the table in exposed-plan.h. */
+/* The effects of a value: the table in exposed-plan.h. */
 static void test_values(void) {
         static char name[] = "o";
         ExposedColumn columns[] = {
@@ -320,7 +320,7 @@ static bool is_single(const ExposedObject *o, const char *text, const char *uses
         return exposed_plan_is_single(o, &plan, uses);
 }
 
-/* One row at most: all columns of a unique index, each by = and by what was pushed as it is. */
+/* One row at most: all columns of a unique index, each by = with a value that was pushed unchanged. */
 static void test_single(void) {
         int key[] = { 0, 1 }, plain[] = { 2 }, rowid[] = { COLUMN_ROWID };
         ExposedIndex indexes[] = {
@@ -400,7 +400,7 @@ static void test_declaration(void) {
         tear_down(&f);
 }
 
-/* sqlite_stat1 is a table like any other, to which anybody who may write to the file has written anything. */
+/* sqlite_stat1 is a table like any other, into which every user who may write to the file can write anything. */
 static void test_statistics(void) {
         ExposedObject o;
         Fixture f;
@@ -439,7 +439,7 @@ static void test_widest(void) {
         }
 }
 
-/* What another program does while what is exposed is read. */
+/* Changes by another program while exposed objects are read. */
 static Fixture *meddled;
 
 static int meddle(unsigned event, void *userdata, void *stmt, void *sql) {

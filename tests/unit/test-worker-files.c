@@ -84,7 +84,7 @@ static unsigned n_columns_of(Rig *rig, const char *sql) {
         return n;
 }
 
-/* What is said of a statement is as new as the schema, compiled before or not. */
+/* The description of a statement is that of the current schema, compiled before or not. */
 static void test_schema_change_before_prepare(void) {
         uint64_t number;
         Rig rig;
@@ -319,7 +319,7 @@ static void killed_writer(const Rig *rig, const char *sql) {
         "PRAGMA cache_size = 1; BEGIN; WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000) " \
         "INSERT INTO t SELECT randomblob(500) FROM c"
 
-/* root's database in root's folder, which all may read; the worker is nobody's. */
+/* root's database in root's folder, which all may read; the worker runs as another user. */
 static bool foreign_init(Rig *rig, const char *sql) {
         if (!rig_can_change_uid())
                 return false;
@@ -430,7 +430,7 @@ static void test_foreign_wal_of_the_dead(void) {
         rig_done_folder(&rig);
 }
 
-/* The worker of the database's owner may create what WAL needs, where the folder lets it. */
+/* The worker of the database's owner may create the files of WAL, if the folder permits it. */
 static void test_own_wal(void) {
         Rig rig;
 

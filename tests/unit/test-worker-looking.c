@@ -55,7 +55,7 @@ static void test_in_vain(void) {
         g_assert_cmpuint(n, <=, 110);
         while (!looking_begins(&l))
                 ;
-        looking_on_looked(&l, true); /* one that was not in vain, and it is as in the beginning */
+        looking_on_looked(&l, true); /* after one success it is as in the beginning */
         g_assert_cmpuint(looks(&l, 100, true), ==, 100);
 }
 

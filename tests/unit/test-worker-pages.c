@@ -89,8 +89,8 @@ static GByteArray *read_bytes(int fd) {
         return stream;
 }
 
-/* Rows larger than a page stand right behind each other, and each page but the last is full: none goes out for the sake of
- * the few bytes that a row was larger than its pages. */
+/* Rows larger than a page follow each other directly, and each page except the last is full: none is sent only for the few
+ * bytes by which a row was larger than its pages. */
 static void test_big_rows_fill_pages(void) {
         Rig rig;
         uint64_t number;
@@ -119,7 +119,7 @@ static void test_big_rows_fill_pages(void) {
         rig_done(&rig);
 }
 
-/* A reader that stalls: parked, told so, ended; meanwhile others are answered. What was under way is still whole. */
+/* A reader that stalls: parked, told so, ended; meanwhile others are answered. The bytes on their way are still whole. */
 static void test_stalled_reader(void) {
         Setup setup = wide;
         Rig rig;
@@ -152,7 +152,7 @@ static void test_stalled_reader(void) {
         rig_done(&rig);
 }
 
-/* A run says how far it is, and no oftener than twice a second. */
+/* A run reports its progress, at most twice a second. */
 static void test_progress(void) {
         uint64_t number, started, n_read = 0, n_progress = 0, n_rows = 0;
         static char bytes[65536];
@@ -187,7 +187,7 @@ static void test_progress(void) {
         rig_done(&rig);
 }
 
-/* Whoever has read the end may ask for the next run at once: the report of the end must be there already. */
+/* A client that has read the end may start the next run at once: the report of the end must be there already. */
 static void test_end_is_reported_first(void) {
         Rig rig;
 
@@ -216,8 +216,8 @@ static void test_end_is_reported_first(void) {
 }
 
 /* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still
- * polls writable, so it is always in time for that. What is over must not be reported a second time: the supervisor ends
- * a worker that speaks of what does not exist. */
+ * polls writable, so it is always in time for that. The end must not be reported a second time: the supervisor ends
+ * a worker that reports unknown runs. */
 static void test_reader_leaves_at_the_end(void) {
         Rig rig;
         int fds[2];
@@ -236,7 +236,7 @@ static void test_reader_leaves_at_the_end(void) {
         rig_done(&rig);
 }
 
-/* Cancelled wherever it can be: behind so many bytes, with the page half out. What was whole arrives, then the error. */
+/* Cancelled at any place: after so many bytes, with the page half out. Whole rows arrive, then the error. */
 static void test_cancel_anywhere(void) {
         static const char *const queries[] = {
                 MANY,
@@ -292,7 +292,7 @@ static void test_cancel_anywhere(void) {
 
 #define LONG_VALUE "SELECT replace(hex(zeroblob(1500000)), '0', 'a')"
 
-/* The frames of a run of LONG_VALUE that did not come to its end: whole ones, of nothing but its bytes, then the error. */
+/* The frames of a run of LONG_VALUE that did not come to its end: whole ones, of only its bytes, then the error. */
 static void check_unfinished(const GByteArray *stream, ErrorNumber error) {
         const uint8_t *payload = NULL;
         size_t at = 0, row = 0, size;
@@ -390,8 +390,8 @@ static Outcome outcome_of(const GByteArray *stream, uint64_t number) {
         return o;
 }
 
-/* A run of `sql` ends with `error` and its reader has read so many bytes: the worker hands the rest over. What it wrote and
- * what it hands over are one whole stream. */
+/* A run of `sql` ends with `error` and its reader has read so many bytes: the worker hands the rest over. The written bytes
+ * and the rest are one whole stream. */
 static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber error) {
         g_autoptr(GByteArray) stream = g_byte_array_new();
         uint64_t number;
@@ -420,7 +420,7 @@ static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber e
         return outcome_of(stream, number);
 }
 
-/* Whatever ends a run, and wherever its reader stops: nothing of it stays in the worker. */
+/* For each end of a run, and each place at which its reader stops: nothing of it stays in the worker. */
 static void test_hand_over(void) {
         static const char *const queries[] = { MANY, LONG_VALUE, "SELECT *, hex(zeroblob(5000)) FROM (" MANY ")" };
         Setup setup = wide;

@@ -125,7 +125,7 @@ static int call_lock(sqlite3_file *file) { return file->pMethods->xLock(file, SQ
 static int call_unlock(sqlite3_file *file) { return file->pMethods->xUnlock(file, SQLITE_LOCK_NONE); }
 static int call_shm_lock(sqlite3_file *file) { return file->pMethods->xShmLock(file, 3, 1, SQLITE_SHM_UNLOCK); }
 
-/* Once a lock is taken or given back, somebody may have written. */
+/* After a lock was taken or released, another program may have written. */
 static void test_locks_forget(void) {
         static const Forget calls[] = { call_lock, call_unlock, call_shm_lock };
 
@@ -162,7 +162,7 @@ static void test_header(void) {
         file_done(&f);
 }
 
-/* The end of the file is where it is, and a page that is not whole is none. */
+/* Reads past the end of the file fail as without reading ahead, and an incomplete page is no page. */
 static void test_end(void) {
         unsigned char page[PAGE];
         File f;
@@ -176,7 +176,7 @@ static void test_end(void) {
         file_done(&f);
 }
 
-/* Of the first page SQLite knows only then how long it is: zeros stand behind a shorter one, but nothing is missing. */
+/* SQLite learns the page size from the first page: zeros follow a shorter one, but nothing is missing. */
 static void test_first_page(void) {
         unsigned char page[PAGE];
         File f;

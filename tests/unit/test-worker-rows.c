@@ -296,7 +296,8 @@ static void test_same_as_in_process(void) {
         }
 }
 
-/* What a query may need of the system beside the database, under the filter: time zones, random numbers, temporary files. */
+/* Services of the system that a query may need besides the database, under the filter: time zones, random numbers,
+ * temporary files. */
 static void test_system_calls(void) {
         static const char *const queries[] = {
                 "SELECT date('now', 'localtime'), datetime('now', 'utc'), strftime('%s', 'now')",

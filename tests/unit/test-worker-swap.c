@@ -23,7 +23,7 @@ typedef struct Fixture {
         Setup setup;
 } Fixture;
 
-/* What is exchanged with what before call number `at`, and whether it is exchanged back after the call. */
+/* The two files to exchange before call number `at`; true: they are exchanged back after the call. */
 static struct {
         char *one, *other;
         int at, n_calls;
@@ -217,7 +217,7 @@ static void test_wal(void) {
         try_mode("WAL");
 }
 
-/* Whether this process has a lock on the file that another process would meet. */
+/* True if this process has a lock on the file that would stop another process. */
 static bool is_locked(const char *path) {
         pid_t pid = fork();
         int status;
@@ -250,7 +250,7 @@ static void test_refused_file_keeps_locks(void) {
         swap.one = f.path;
         swap.other = other;
         swap.at = ANY_CALL;
-        exchange(); /* the reader's file is at `other` now, and comes back where the next one is opened */
+        exchange(); /* the reader's file is at `other` now, and comes back when the next one is opened */
         swap.back = true;
         for (swap.at = 1, swap.n_calls = 1; swap.n_calls >= swap.at; swap.at++) {
                 swap.n_calls = 0;
@@ -298,7 +298,7 @@ static void expect_irregular(const char *mode, const char *suffix, Put put) {
         set_up(&f, mode);
         name = g_strconcat(f.path, suffix, NULL);
         put(name);
-        alarm(60); /* to fail sooner, where it waits in open() */
+        alarm(60); /* to fail sooner if it waits in open() */
         g_assert_false(sqlite_connection_open(&d, &f.setup, never, NULL, &error));
         alarm(0);
         g_test_message("%s, %s: %s", mode, suffix, error.message);

@@ -329,7 +329,7 @@ static void test_small_blocks(void) {
         rig_done(&rig);
 }
 
-/* The kernel's word on what the worker may do. Sanitizers need more than that, so there is no filter with them. */
+/* The limits of the worker as the kernel reports them. Sanitizers need more rights, so there is no filter with them. */
 static void test_sandbox(void) {
         g_autofree char *status = NULL, *limits = NULL, *name = NULL;
         Rig rig;
@@ -375,7 +375,7 @@ static void test_goes_with_supervisor(void) {
         rig_done(&rig);
 }
 
-/* Reports that nobody reads for a while: the worker waits, and loses none. */
+/* Reports that are not read for a while: the worker waits, and loses none. */
 static void test_reports_wait(void) {
         struct pollfd p;
         uint64_t number, first;
@@ -413,7 +413,7 @@ static void test_exit_in_step(void) {
         rig_done_folder(&rig);
 }
 
-/* Statements of others that share the connection are nobody's business. */
+/* Statements of other clients that share the connection are not visible. */
 static void test_statements_are_private(void) {
         Rig rig;
 
