@@ -7,11 +7,13 @@ import os
 import pathlib
 import signal
 import sqlite3
+import sys
 
-from channel import QUERY, Channel, frame
-from client import Broken, Client
-from harness import CHINOOK, PATIENCE, Service, children, fds, locks, main, wait_for
-from tap import equal, test, true
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from channel import QUERY, Channel, frame  # noqa: E402
+from client import Broken, Client  # noqa: E402
+from harness import CHINOOK, PATIENCE, Service, children, fds, locks, main, wait_for  # noqa: E402
+from tap import equal, test, true  # noqa: E402
 
 SCAN = "SELECT count(*) FROM Track AS a, Track AS b, Track AS c, Track AS d"
 STREAM = "SELECT a.* FROM Track AS a, Track AS b"
