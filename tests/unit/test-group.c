@@ -13,7 +13,7 @@
 #include "daemon/supervisor/runs/channel-run.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/pipe.h"
-#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session-close.h"
 #include "daemon/supervisor/runs/statement.h"
 #include "daemon/supervisor/service/manager.h"
@@ -38,7 +38,7 @@ static Run *new_run(Rig *rig, size_t sql_size) {
         Run *run;
 
         CHECK_INT(pipe_new(rig->session->user, true, &pipe, &refusal), 0);
-        CHECK_INT(run_new(rig->session, (RunSpec) {
+        CHECK_INT(run_spec_make(rig->session, (RunSpec) {
                 .kind = RUN_QUERY, .database = rig->database, .sql = bytes, .pipe = pipe, .page_size = 4096,
                 .timeout_usec = UINT64_C(3600000000),
         }, &run, &refusal), 0);

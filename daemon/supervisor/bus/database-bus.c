@@ -25,7 +25,8 @@
 #include "daemon/supervisor/calls/rows.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/pipe.h"
-#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/run-access.h"
+#include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/runs/statement.h"
@@ -114,7 +115,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = statement_new(session, d, sql, options.page_size, &statement, refusal);
         if (r < 0)
                 return r;
-        r = run_new(session, (RunSpec) {
+        r = run_spec_make(session, (RunSpec) {
                 .kind = RUN_PREPARE,
                 .statement = statement,
                 .database = d,
@@ -176,7 +177,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_new(statement->session, (RunSpec) {
+        r = run_spec_make(statement->session, (RunSpec) {
                 .kind = RUN_FETCH,
                 .statement = statement,
                 .database = d,
@@ -237,7 +238,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.error_details = ret_options->error_details;
         if (spec.page_size == 0)
                 spec.page_size = ret_options->page_size;
-        return run_new(session, spec, ret, refusal);
+        return run_spec_make(session, spec, ret, refusal);
 }
 
 static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -306,7 +307,7 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, OPTION_MAX_BYTES, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
+        r = run_access_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
         if (r < 0)
                 return r;
         if (!run->reader || run->reader->spec.one_shot)
@@ -347,7 +348,7 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_find(d->context, peer, d, number, &run, refusal);
+        r = run_access_find(d->context, peer, d, number, &run, refusal);
         if (r < 0 && !was_last_run(d, peer, number))
                 return r;
         if (r >= 0 && run->kind == RUN_ROWS)

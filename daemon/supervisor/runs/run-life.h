@@ -56,6 +56,7 @@ typedef enum RunEndReason {
         RUN_END_BY_ADMINISTRATOR, /* as CANCELLED, but if it has ended already its reader gets no more bytes either */
         RUN_END_CLIENT_GONE,      /* its client has left the bus, or gives it up */
         RUN_END_FAILED,           /* it cannot be started */
+        RUN_END_REVOKED,          /* its client lost the right to the database before the run started */
         RUN_END_WORKER_LOST,      /* its worker is dead, or no worker will ever take it */
 } RunEndReason;
 

@@ -4,21 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/configuration/configuration-database.h"
-#include "daemon/supervisor/access/pacing.h"
-#include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
-#include "daemon/supervisor/base/sd-autoptr.h"
 #include "daemon/supervisor/calls/bus-error.h"
-#include "daemon/supervisor/calls/waiting-call.h"
 #include "daemon/supervisor/runs/run-drain.h"
 #include "daemon/supervisor/runs/run-log.h"
 #include "daemon/supervisor/runs/run-timer.h"
 #include "daemon/supervisor/runs/run.h"
-#include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -27,97 +21,6 @@
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
 /* ---- Creation and end ---- */
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
-static void set_limits(Run *run, const RunSpec *spec) {
-        const Limits l = quota_limits(run->user, run->database);
-
-        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
-        run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
-        run->result_rows_max = l.result_rows_max;
-        run->result_size_max = l.result_size_max;
-}
-
-/* The size of the data that is sent to a worker. */
-static size_t job_size(const RunSpec *spec) {
-        return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
-}
-
-static size_t size_to_hold(const RunSpec *spec) {
-        /* The SQL of a statement is counted already. */
-        return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
-}
-
-/* Takes `group`, `call` and the parameters. */
-static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
-        Run *run = g_new(Run, 1);
-
-        *run = (Run) {
-                .context = s->context,
-                .user = user_ref(s->user),
-                .session = s,
-                .statement = spec->statement,
-                .group = group,
-                .database = database_ref(spec->database),
-                .pipe = spec->pipe ? pipe_ref(spec->pipe) : NULL,
-                .number = spec->kind == RUN_PREPARE ? spec->statement->number : context_next_number(s->context),
-                .kind = spec->kind,
-                .call = call,
-                .on_started = spec->on_started,
-                .sql = g_bytes_ref(spec->sql),
-                .excerpt = sql_text_excerpt(spec->sql),
-                .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
-                .describe = spec->kind != RUN_FETCH,
-                .page_size = spec->page_size,
-                .error_details = spec->error_details,
-                .held_size = size_to_hold(spec),
-                .asked_usec = clock_usec(),
-                .due_usec = UINT64_MAX,
-                .end = REFUSAL_INIT,
-                .session_link.data = run,
-                .group_link.data = run,
-                .worker_link.data = run,
-        };
-        if (spec->parameters)
-                *spec->parameters = PARAMETERS_INIT;
-        if (run->pipe && !run->statement)
-                run->pipe->number = run->number;
-        set_limits(run, spec);
-        return run;
-}
-
-int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
-        g_autoptr(sd_bus_message) call = NULL;
-        g_autoptr(Group) group = NULL;
-        int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
-
-        pacing_charge(s->user, job_size(&spec));
-        if (r < 0)
-                return r;
-        if (spec.call) {
-                r = waiting_call_new(spec.call, &call);
-                if (r < 0)
-                        return r;
-        }
-        r = group_get(s->user, spec.database, &group);
-        if (r < 0)
-                return r;
-        r = user_hold(s->user, size_to_hold(&spec), refusal);
-        if (r < 0)
-                return r;
-        Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
-        if (run->kind != RUN_PREPARE)
-                quota_count_run(run->user, run->database, 1);
-        g_queue_push_tail_link(&s->runs, &run->session_link);
-        g_hash_table_insert(s->context->runs, &run->number, run);
-        if (run->statement)
-                statement_run_begins(run->statement, run);
-        *ret = run;
-        return 0;
-}
 
 /* Frees the data that only a worker needs which has not started the run yet. */
 static void drop_job(Run *run) {
@@ -367,13 +270,14 @@ static void log_job(const Run *run) {
 }
 
 void run_submit(Run *run) {
+        uint64_t queue_usec = quota_limits(run->user, run->database).queue_timeout_usec;
+
         log_job(run);
         if (run->pipe) {
                 run->pipe->ended_by = NULL; /* a client that asks for another run has read the end of the last */
                 pipe_grow_for_run(run->pipe);
         }
-        arm(run, run->asked_usec + smaller(quota_limits(run->user, run->database).queue_timeout_usec,
-                                           run->deadline_usec - run->asked_usec));
+        arm(run, run->asked_usec + MIN(queue_usec, run->deadline_usec - run->asked_usec));
         group_submit(run->group, run);
 }
 
@@ -478,7 +382,7 @@ int run_on_parked(Run *run, bool parked) {
                 run->parked_since_usec = now;
         }
         if (run->state == RUN_PARKED && !run->reader && pipe_check(run->pipe))
-                run_on_pipe_grown(run->context, run->pipe);
+                run->context->events->pipe_grown(run->context, run->pipe);
         else if (!parked)
                 group_staff(run->group);
         return 0;
@@ -658,6 +562,12 @@ int run_add_reader(Run *run, bool one_shot) {
         }, &run->reader);
 }
 
+/* Answers the client at once, although a worker that has taken the run may report later. */
+static void revoke_call(Run *run, ErrorNumber error, const char *sentence) {
+        answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        cancel(run, error, sentence);
+}
+
 void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence) {
         switch (reason) {
         case RUN_END_CANCELLED: cancel(run, error, sentence); return;
@@ -665,72 +575,6 @@ void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sente
         case RUN_END_CLIENT_GONE: abandon(run, error, sentence); return;
         case RUN_END_FAILED: fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence }); return;
         case RUN_END_WORKER_LOST: lose(run); return;
+        case RUN_END_REVOKED: revoke_call(run, error, sentence); return;
         }
-}
-
-/* ---- Calls from other modules ---- */
-
-int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
-        Run *run = g_hash_table_lookup(context->runs, &number);
-
-        if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
-            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
-                return refuse(refusal, ERROR_UNKNOWN_RUN,
-                              "You have no run %" PRIu64 " on this database; it may have ended.", number);
-        *ret = run;
-        return 0;
-}
-
-static bool may_still_start(const Run *run) {
-        const Context *context = run->context;
-        const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
-        const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
-
-        return !p || (now && database_config_shows_same(now->config, run->database->config) &&
-                      policy_verdict(context, p, now) == POLICY_YES);
-}
-
-/* Answers the client at once, although a worker that has taken the run may report later. */
-static void revoke_run(Run *run) {
-        g_auto(Refusal) refusal = REFUSAL_INIT;
-        const Database *now = database_find(run->context, database_name(run->database));
-        const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
-
-        if (now && policy_is_visible(run->context, p, now))
-                (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
-        else
-                (void) policy_refuse_unknown(database_name(run->database), &refusal);
-        Failure failure = refusal_as_failure(&refusal);
-        answer_failure(run, &failure);
-        cancel(run, refusal.error, refusal.message);
-}
-
-void runs_on_rights_changed(Context *context) {
-        g_autoptr(GPtrArray) found = g_ptr_array_new();
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, context->runs);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                const Run *run = value;
-
-                if (run->state < RUN_STARTED && run->end.error == ERROR_NONE && !may_still_start(run))
-                        g_ptr_array_add(found, value);
-        }
-        for (guint k = 0; k < found->len; k++)
-                revoke_run(found->pdata[k]);
-}
-
-void run_on_pipe_grown(Context *context, Pipe *p) {
-        static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
-        Statement *s = statement_of_pipe(context, p);
-        Run *run = s ? s->run : g_hash_table_lookup(context->runs, &p->number);
-
-        if (run && s) {
-                run->statement = NULL;
-                s->run = NULL;
-        }
-        if (run && (s || run->pipe == p))
-                cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
-        (void) statement_free(s);
 }

@@ -75,28 +75,9 @@ struct Run {
         GList session_link, group_link, worker_link;
 };
 
-/* The properties of a new run. */
-typedef struct RunSpec {
-        RunKind kind;
-        Statement *statement;   /* PREPARE, FETCH */
-        Database *database;
-        GBytes *sql;            /* borrowed */
-        Pipe *pipe;             /* borrowed */
-        Parameters *parameters; /* taken; NULL: none */
-        sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
-        RunStartedFunc on_started;
-        uint64_t timeout_usec;
-        uint32_t page_size;
-        bool error_details;
-} RunSpec;
-
-/* Makes a run; run_submit() queues it for a worker. LIMITS_EXCEEDED. Call run_free() if something fails in between. */
-int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal);
+/* Queues a new run for a worker. */
 void run_submit(Run *run);
 void run_free(Run *run);
-
-/* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
-int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 
 /* run->due_usec has passed. May free the run. */
 void run_on_timeout(Run *run);
@@ -105,8 +86,8 @@ void run_on_timeout(Run *run);
  * are called with ERROR_NONE. May free it.
  *
  * CANCELLED, BY_ADMINISTRATOR: a worker that has the run is told, and the run stays until the worker has obeyed or is dead.
- * CLIENT_GONE: the same; the run leaves its session and a waiting method is answered. The others free the run, but a
- * RowReader between two calls keeps a run whose worker is lost, to report that. */
+ * CLIENT_GONE, REVOKED: the same, but a waiting method is answered at once. If its client is gone, the run leaves its
+ * session. The others free the run, but a RowReader between two calls keeps a run whose worker is lost, to report that. */
 void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence);
 
 /* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */
@@ -132,13 +113,6 @@ void run_on_sent(Run *run);
 
 /* Makes the reader of a run whose rows are sent as D-Bus values. */
 int run_add_reader(Run *run, bool one_shot);
-
-/* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
- * run that has started is not affected, because its transaction is older than the change. */
-void runs_on_rights_changed(Context *context);
-
-/* The client grew this pipe: ends the runs that use it. */
-void run_on_pipe_grown(Context *context, Pipe *p);
 
 /* True if the run wants a CPU. */
 static inline bool run_is_runnable(const Run *run) {

@@ -20,7 +20,7 @@
 #include "daemon/supervisor/calls/bus-error.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/run-due.h"
-#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/session-close.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/statement.h"
@@ -338,7 +338,7 @@ static void on_run_drained(Context *context) {
 
 static void on_rights_changed(Context *context) {
         channels_on_policy_changed(context);
-        runs_on_rights_changed(context);
+        run_access_on_rights_changed(context);
 }
 
 static void reload(Context *context, ReloadHandler handler, void *userdata) {
@@ -350,7 +350,7 @@ static const ContextEvents context_events = {
         .worker_gone = on_worker_gone,
         .run_drained = on_run_drained,
         .rights_changed = on_rights_changed,
-        .pipe_grown = run_on_pipe_grown,
+        .pipe_grown = run_access_on_pipe_grown,
         .reload = reload,
 };
 

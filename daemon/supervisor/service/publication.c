@@ -7,7 +7,7 @@
 #include "daemon/supervisor/access/listing.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/runs/channel.h"
-#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/statement.h"
 #include "daemon/supervisor/service/publication.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -117,7 +117,7 @@ GHashTable *publication_replace(Context *context, Config *config) {
         context->databases = take_databases(context, config);
         context->config = config;
         listing_on_reload(context);
-        runs_on_rights_changed(context);
+        run_access_on_rights_changed(context);
         end_statements(context);
         channels_on_reload(context);
         end_outdated_workers(context, config_before, config);

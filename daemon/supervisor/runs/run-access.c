@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finds runs. Supervisor. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/configuration/configuration-database.h"
+#include "daemon/supervisor/access/policy.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/runs/run-access.h"
+
+int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
+
+        if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
+            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
+                return refuse(refusal, ERROR_UNKNOWN_RUN,
+                              "You have no run %" PRIu64 " on this database; it may have ended.", number);
+        *ret = run;
+        return 0;
+}
+
+static bool may_still_start(const Run *run) {
+        const Context *context = run->context;
+        const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
+        const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
+
+        return !p || (now && database_config_shows_same(now->config, run->database->config) &&
+                      policy_verdict(context, p, now) == POLICY_YES);
+}
+
+static void revoke_run(Run *run) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        const Database *now = database_find(run->context, database_name(run->database));
+        const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
+
+        if (now && policy_is_visible(run->context, p, now))
+                (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
+        else
+                (void) policy_refuse_unknown(database_name(run->database), &refusal);
+        run_end(run, RUN_END_REVOKED, refusal.error, refusal.message);
+}
+
+void run_access_on_rights_changed(Context *context) {
+        g_autoptr(GPtrArray) found = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, context->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->state < RUN_STARTED && run->end.error == ERROR_NONE && !may_still_start(run))
+                        g_ptr_array_add(found, value);
+        }
+        for (guint k = 0; k < found->len; k++)
+                revoke_run(found->pdata[k]);
+}
+
+void run_access_on_pipe_grown(Context *context, Pipe *p) {
+        static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
+        Statement *s = statement_of_pipe(context, p);
+        Run *run = s ? s->run : g_hash_table_lookup(context->runs, &p->number);
+
+        if (run && s) {
+                run->statement = NULL;
+                s->run = NULL;
+        }
+        if (run && (s || run->pipe == p))
+                run_end(run, RUN_END_CANCELLED, ERROR_LIMITS_EXCEEDED, sentence);
+        (void) statement_free(s);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The runs that a call or an event is about: by number, by the rights of their clients, by their pipe. Supervisor.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_ACCESS_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_ACCESS_H
+
+#include "daemon/supervisor/runs/run.h"
+
+/* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
+int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
+
+/* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
+ * run that has started is not affected, because its transaction is older than the change. */
+void run_access_on_rights_changed(Context *context);
+
+/* The client grew this pipe: ends the runs that use it. */
+void run_access_on_pipe_grown(Context *context, Pipe *p);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes runs. Supervisor. */
+#include "daemon/supervisor/access/pacing.h"
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/base/sd-autoptr.h"
+#include "daemon/supervisor/calls/waiting-call.h"
+#include "daemon/supervisor/runs/run-spec.h"
+#include "daemon/supervisor/runs/sql-text.h"
+#include "daemon/supervisor/workers/group.h"
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static void set_limits(Run *run, const RunSpec *spec) {
+        const Limits l = quota_limits(run->user, run->database);
+
+        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
+        run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
+        run->result_rows_max = l.result_rows_max;
+        run->result_size_max = l.result_size_max;
+}
+
+/* The size of the data that is sent to a worker. */
+static size_t job_size(const RunSpec *spec) {
+        return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
+}
+
+static size_t size_to_hold(const RunSpec *spec) {
+        /* The SQL of a statement is counted already. */
+        return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
+}
+
+/* Takes `group`, `call` and the parameters. */
+static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
+        Run *run = g_new(Run, 1);
+
+        *run = (Run) {
+                .context = s->context,
+                .user = user_ref(s->user),
+                .session = s,
+                .statement = spec->statement,
+                .group = group,
+                .database = database_ref(spec->database),
+                .pipe = spec->pipe ? pipe_ref(spec->pipe) : NULL,
+                .number = spec->kind == RUN_PREPARE ? spec->statement->number : context_next_number(s->context),
+                .kind = spec->kind,
+                .call = call,
+                .on_started = spec->on_started,
+                .sql = g_bytes_ref(spec->sql),
+                .excerpt = sql_text_excerpt(spec->sql),
+                .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
+                .describe = spec->kind != RUN_FETCH,
+                .page_size = spec->page_size,
+                .error_details = spec->error_details,
+                .held_size = size_to_hold(spec),
+                .asked_usec = clock_usec(),
+                .due_usec = UINT64_MAX,
+                .end = REFUSAL_INIT,
+                .session_link.data = run,
+                .group_link.data = run,
+                .worker_link.data = run,
+        };
+        if (spec->parameters)
+                *spec->parameters = PARAMETERS_INIT;
+        if (run->pipe && !run->statement)
+                run->pipe->number = run->number;
+        set_limits(run, spec);
+        return run;
+}
+
+int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
+        g_autoptr(sd_bus_message) call = NULL;
+        g_autoptr(Group) group = NULL;
+        int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
+
+        pacing_charge(s->user, job_size(&spec));
+        if (r < 0)
+                return r;
+        if (spec.call) {
+                r = waiting_call_new(spec.call, &call);
+                if (r < 0)
+                        return r;
+        }
+        r = group_get(s->user, spec.database, &group);
+        if (r < 0)
+                return r;
+        r = user_hold(s->user, size_to_hold(&spec), refusal);
+        if (r < 0)
+                return r;
+        Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
+        if (run->kind != RUN_PREPARE)
+                quota_count_run(run->user, run->database, 1);
+        g_queue_push_tail_link(&s->runs, &run->session_link);
+        g_hash_table_insert(s->context->runs, &run->number, run);
+        if (run->statement)
+                statement_run_begins(run->statement, run);
+        *ret = run;
+        return 0;
+}
