@@ -36,16 +36,17 @@ bool job_row_is_big(Job *job) {
 }
 
 int job_begin_big_row(Job *job, uint64_t *ret_size) {
+        JobPayload *p = &job->payload;
         size_t head = ROW_HEAD_SIZE(job->sink.n_columns);
         uint64_t data = 0;
 
         *ret_size = head;
-        free(job->payload);
-        job->payload = malloc(head);
-        if (!job->payload)
+        free(p->bytes);
+        p->bytes = malloc(head);
+        if (!p->bytes)
                 return out_of_memory(job);
-        job->payload_size = head;
-        job->payload_done = 0;
+        p->size = head;
+        p->done = 0;
         for (unsigned i = 0; i < job->sink.n_columns; i++) {
                 ValueType type;
                 uint64_t size;
@@ -53,25 +54,27 @@ int job_begin_big_row(Job *job, uint64_t *ret_size) {
                 if (!measure(job, i, &type, &size, &job->error))
                         return -ENOMEM;
                 data += size;
-                job->payload[i] = (uint8_t) type;
+                p->bytes[i] = (uint8_t) type;
                 /* if this overflows, the row is over every limit, and is refused below */
-                store_le32(job->payload + job->sink.n_columns + 4 * (size_t) i, (uint32_t) data);
+                store_le32(p->bytes + job->sink.n_columns + 4 * (size_t) i, (uint32_t) data);
         }
         *ret_size = head + data;
         if (*ret_size > job->spec->row_size_max || *ret_size > SQLIPC_ROW_SIZE_MAX)
                 return 0;
-        job->big_row = true;
-        job->big_size = *ret_size;
-        job->big_column = 0;
+        p->is_row = true;
+        p->row_size = *ret_size;
+        p->column = 0;
         return 1;
 }
 
 static void end_payload(Job *job) {
-        free(job->payload);
-        job->payload = NULL;
-        if (!job->big_row)
+        JobPayload *p = &job->payload;
+
+        free(p->bytes);
+        p->bytes = NULL;
+        if (!p->is_row)
                 return;
-        job->big_row = false;
+        p->is_row = false;
         job->sink.row_waits = false;
         job->sink.n_rows++;
 }
@@ -79,21 +82,23 @@ static void end_payload(Job *job) {
 /* Appends data of the big row, value by value, until the part is full or the row is complete. 1: the part is already
  * closed, because its last bytes are sent from the engine's memory; -ENOMEM. */
 static int append_data(Job *job) {
-        while (job->payload_done < job->big_size && page_encoder_part_room(&job->encoder) > 0) {
-                const uint8_t *ends = job->payload + job->sink.n_columns;
-                size_t offset = job->payload_done - job->payload_size, start, end, n;
+        JobPayload *p = &job->payload;
+
+        while (p->done < p->row_size && page_encoder_part_room(&job->encoder) > 0) {
+                const uint8_t *ends = p->bytes + job->sink.n_columns;
+                size_t offset = p->done - p->size, start, end, n;
                 uint8_t number[8];
                 const uint8_t *bytes;
 
-                while ((end = load_le32(ends + 4 * (size_t) job->big_column)) <= offset)
-                        job->big_column++;
-                start = job->big_column > 0 ? load_le32(ends + 4 * (size_t) (job->big_column - 1)) : 0;
-                bytes = job->context->engine->value(job->statement, job->big_column, number, &job->error);
+                while ((end = load_le32(ends + 4 * (size_t) p->column)) <= offset)
+                        p->column++;
+                start = p->column > 0 ? load_le32(ends + 4 * (size_t) (p->column - 1)) : 0;
+                bytes = job->context->engine->value(job->statement, p->column, number, &job->error);
                 if (!bytes)
                         return -ENOMEM;
                 bytes += offset - start;
-                n = page_encoder_end_part_with(&job->encoder, bytes, end - offset, end < job->big_size - job->payload_size);
-                job->payload_done += n > 0 ? n : page_encoder_append(&job->encoder, bytes, end - offset);
+                n = page_encoder_end_part_with(&job->encoder, bytes, end - offset, end < p->row_size - p->size);
+                p->done += n > 0 ? n : page_encoder_append(&job->encoder, bytes, end - offset);
                 if (n > 0)
                         return 1;
         }
@@ -101,22 +106,22 @@ static int append_data(Job *job) {
 }
 
 int job_encode_payload(Job *job) {
+        JobPayload *p = &job->payload;
         PageEncoder *e = &job->encoder;
-        size_t total = job->big_row ? job->big_size : job->payload_size;
+        size_t total = p->is_row ? p->row_size : p->size;
         int r = 0;
 
-        if (!page_encoder_begin_part(e, job->big_row ? FRAME_BIG_ROW : job->payload_kind))
+        if (!page_encoder_begin_part(e, p->is_row ? FRAME_BIG_ROW : p->kind))
                 return 0;
-        if (job->payload_done < job->payload_size)
-                job->payload_done +=
-                        page_encoder_append(e, job->payload + job->payload_done, job->payload_size - job->payload_done);
-        if (job->payload_done >= job->payload_size && job->big_row)
+        if (p->done < p->size)
+                p->done += page_encoder_append(e, p->bytes + p->done, p->size - p->done);
+        if (p->done >= p->size && p->is_row)
                 r = append_data(job);
         if (r < 0)
                 return r; /* the part under way is dropped: an empty part would not be a frame */
         if (r == 0)
-                page_encoder_end_part(e, job->payload_done < total);
-        if (job->payload_done < total)
+                page_encoder_end_part(e, p->done < total);
+        if (p->done < total)
                 return 0;
         end_payload(job);
         return 1;

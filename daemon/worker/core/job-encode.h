@@ -13,7 +13,7 @@
  * cannot be measured. */
 bool job_row_is_big(Job *job);
 
-/* Begins a BIG_ROW for the waiting row, which fits into no page: its head comes from job->payload, its data from the
+/* Begins a BIG_ROW for the waiting row, which fits into no page: its head comes from job->payload.bytes, its data from the
  * engine's memory. 1: begun; 0: the row, whose size is in *ret_size, is over the limit; -ENOMEM: with job->error. */
 int job_begin_big_row(Job *job, uint64_t *ret_size);
 

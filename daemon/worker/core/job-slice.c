@@ -82,12 +82,12 @@ bool job_describe(Job *job) {
 
         if (!job_engine(job)->describe(job->statement, &d, &job->error))
                 return false;
-        ok = statement_frames_statement(&d, &job->payload, &job->payload_size, &job->error);
+        ok = statement_frames_statement(&d, &job->payload.bytes, &job->payload.size, &job->error);
         free(d.strings);
         if (!ok)
                 return false;
         job_give_back(job);
-        job->payload_done = 0;
+        job->payload.done = 0;
         return job->rows_ended = true;
 }
 
@@ -176,12 +176,12 @@ static bool begin_columns(Job *job) {
                 return false;
         if (encode_columns(job, payload, size))
                 return true;
-        job->payload = malloc(size);
-        if (!job->payload)
+        job->payload.bytes = malloc(size);
+        if (!job->payload.bytes)
                 return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
-        memcpy(job->payload, payload, size);
-        job->payload_size = size;
-        job->payload_done = 0;
+        memcpy(job->payload.bytes, payload, size);
+        job->payload.size = size;
+        job->payload.done = 0;
         return true;
 }
 
@@ -243,7 +243,7 @@ static JobState fill_page(Job *job, bool *ret_full) {
         while (!*ret_full) {
                 JobState state = JOB_READY;
 
-                if (job->payload) {
+                if (job->payload.bytes) {
                         int r = job_encode_payload(job);
 
                         if (r < 0)

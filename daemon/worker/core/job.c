@@ -83,8 +83,8 @@ void job_let_go(Job *job) {
 
 void job_release(Job *job) {
         job_give_back(job);
-        free(job->payload);
-        job->payload = NULL;
+        free(job->payload.bytes);
+        job->payload.bytes = NULL;
 }
 
 void job_done(Job *job) {
@@ -160,11 +160,11 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         job->is_prepare = is_prepare;
         job->deadline_usec = is_prepare ? UINT64_MAX : spec->deadline_usec; /* a compile has its own limit */
         job->told = JOB_TOLD_NOTHING;
-        job->refused = job->started = job->rows_ended = job->big_row = job->end_encoded = false;
+        job->refused = job->started = job->rows_ended = job->payload.is_row = job->end_encoded = false;
         (void) page_encoder_finish(&job->encoder);
         job->encoder.run = spec->number;
         begin_sink(job);
-        job->payload_kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
+        job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
         job->wait = (JobWait) {};
         job->writer_usec = 0;

@@ -79,11 +79,21 @@ typedef struct JobWait {
                                     * written, also while the job writes a part of it */
 } JobWait;
 
+/* A payload that is sent in parts, in frames with MORE: COLUMNS, STATEMENT, or a row that fits into no page. */
+typedef struct JobPayload {
+        uint8_t *bytes;            /* owned; of a row: the types and ends of its values, whose data follows */
+        FrameKind kind;            /* unless it is a row */
+        size_t size, done;         /* of `bytes`; of a row `done` goes on to row_size */
+        bool is_row;
+        size_t row_size;           /* of the whole row */
+        unsigned column;           /* the column at `done` */
+} JobPayload;
+
 struct Job {
         const JobOwner *owner;    /* that of the object which contains the job */
         JobContext *context;
         const JobSpec *spec;      /* borrowed from the owner */
-        EngineHint *hint;      /* borrowed; NULL: none */
+        EngineHint *hint;         /* borrowed; NULL: none */
         bool is_prepare;
         bool refused;             /* the request is not run: its answer is an error */
         JobState state;
@@ -102,13 +112,7 @@ struct Job {
         RowSink sink;             /* for the engine, which puts rows into the page */
         bool rows_ended;          /* there are no more rows, but the page has not been sent yet */
 
-        /* a payload that is sent in parts: COLUMNS, or the head of a big row */
-        uint8_t *payload;         /* owned */
-        FrameKind payload_kind;
-        size_t payload_size, payload_done;
-        bool big_row;             /* the payload is the types and ends of the waiting row, whose data follows */
-        size_t big_size;          /* of the whole row; payload_done counts up to it */
-        unsigned big_column;      /* the column at payload_done */
+        JobPayload payload;       /* under way, if it has bytes */
 
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
         JobWait wait;
