@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The states of a worker's jobs and channels: every transition of the two tables is permitted, every other one is rejected,
- * and a real object goes through each permitted one. The engine is a fake one that fills pages or meets a lock as it is
- * told, and times are arguments, so there is no database and no waiting.
+ * The states of a worker, its jobs and its channels: every transition of their tables is permitted, every other one is
+ * rejected, and a real object goes through each permitted one. The engine is a fake one that fills pages or meets a lock as
+ * it is told, and times are arguments, so there is no database and no waiting.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/job-time.h"
+#include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/row-sink.h"
 #include "tests/unit/test.h"
@@ -598,6 +599,82 @@ static void test_channel(void) {
         check_table(table, _CHANNEL_STATE_MAX, channel_may_follow, change_channel, &channel_path);
 }
 
+/* ---- a worker that leaves ---- */
+
+static Path leaving_path;
+
+static bool leaving_may_follow(int from, int to) {
+        return leaving_state_may_follow((LeavingState) from, (LeavingState) to);
+}
+
+static void change_leaving(int from, int to) {
+        Leaving l = { .state = (LeavingState) from };
+
+        leaving_set_state(&l, (LeavingState) to);
+}
+
+typedef enum Event { ASK, ASK_AT_ONCE, EXIT, GO, TIME } Event;
+
+/* A worker without jobs handles the events in turn; then it is in the state `expected`. */
+static void leave(const Event *events, size_t n, LeavingState expected) {
+        TaskQueue tasks;
+        ChannelSet channels = { .tasks = &tasks, .context = &context };
+        Leaving l;
+        int fds[2];
+
+        CHECK_INT(task_queue_init(&tasks), 0);
+        make_pipe(fds);
+        CHECK_INT(leaving_init(&l, &channels, fds[0], &tasks), 0);
+        leaving_path.last = l.state;
+        for (size_t i = 0; i < n; i++) {
+                int r = 0;
+
+                switch (events[i]) {
+                case ASK: r = leaving_give_way(&l, 1); break;
+                case ASK_AT_ONCE: r = leaving_give_way(&l, 0); break;
+                case EXIT: r = leaving_exit(&l); break;
+                case GO: leaving_go_now(&l); break;
+                case TIME: r = leaving_check(&l, LATER); break;
+                }
+                CHECK_INT(r, 0);
+                walk(&leaving_path, l.state);
+                if (l.state != LEAVING_GONE)
+                        CHECK_INT(context.leaving, l.state >= LEAVING_GIVES_WAY);
+        }
+        CHECK_INT(l.state, expected);
+        CHECK_INT(leaving_takes_jobs(&l), expected <= LEAVING_ASKED);
+        context.leaving = false;
+        task_queue_done(&tasks);
+        close(fds[0]);
+        close(fds[1]);
+}
+
+#define LEAVE(expected, ...)                                                                                          \
+        leave((const Event[]) { __VA_ARGS__ }, sizeof((Event[]) { __VA_ARGS__ }) / sizeof(Event), expected)
+
+static void test_leaving(void) {
+        static const char *const table[_LEAVING_STATE_MAX] = {
+                /*                       STAYS ASKED GIVES_WAY LEAVES GONE */
+                [LEAVING_STAYS] =     ".xxxx",
+                [LEAVING_ASKED] =     "..xxx",
+                [LEAVING_GIVES_WAY] = "x..xx",
+                [LEAVING_LEAVES] =    "....x",
+                [LEAVING_GONE] =      ".....",
+        };
+
+        LEAVE(LEAVING_STAYS, TIME);
+        LEAVE(LEAVING_STAYS, ASK, ASK, TIME, TIME, TIME);
+        LEAVE(LEAVING_LEAVES, ASK, EXIT, ASK, ASK_AT_ONCE);
+        LEAVE(LEAVING_LEAVES, ASK_AT_ONCE, ASK, EXIT);
+        LEAVE(LEAVING_LEAVES, EXIT);
+        LEAVE(LEAVING_GIVES_WAY, ASK_AT_ONCE, ASK);
+        LEAVE(LEAVING_GONE, EXIT, TIME);
+        LEAVE(LEAVING_GONE, GO, EXIT, ASK);
+        LEAVE(LEAVING_GONE, ASK, GO);
+        LEAVE(LEAVING_GONE, ASK_AT_ONCE, GO, TIME);
+        check_table(table, _LEAVING_STATE_MAX, leaving_may_follow, change_leaving, &leaving_path);
+}
+
 static void ignore_reports(void) {
         int fds[2];
 
@@ -607,7 +684,8 @@ static void ignore_reports(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_job), TEST(test_channel), TEST(test_drain_answers_first) };
+        static const Test tests[] = { TEST(test_job), TEST(test_channel), TEST(test_drain_answers_first),
+                                      TEST(test_leaving) };
 
         ignore_reports();
         return test_main(tests, N_ELEMENTS(tests));

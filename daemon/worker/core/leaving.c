@@ -4,6 +4,7 @@
  */
 #include "daemon/worker/core/leaving.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
 
@@ -12,6 +13,22 @@
 
 #define LEAVE_USEC (4 * USEC_PER_SEC) /* the time for work under way; after EXIT the supervisor kills soon after */
 #define PAUSE_USEC (2 * USEC_PER_MSEC) /* about what it costs to start a worker */
+
+bool leaving_state_may_follow(LeavingState from, LeavingState to) {
+        static const unsigned may[_LEAVING_STATE_MAX] = {
+                [LEAVING_STAYS] = 1 << LEAVING_ASKED | 1 << LEAVING_GIVES_WAY | 1 << LEAVING_LEAVES | 1 << LEAVING_GONE,
+                [LEAVING_ASKED] = 1 << LEAVING_GIVES_WAY | 1 << LEAVING_LEAVES | 1 << LEAVING_GONE,
+                [LEAVING_GIVES_WAY] = 1 << LEAVING_STAYS | 1 << LEAVING_LEAVES | 1 << LEAVING_GONE,
+                [LEAVING_LEAVES] = 1 << LEAVING_GONE,
+        };
+
+        return from < _LEAVING_STATE_MAX && to < _LEAVING_STATE_MAX && may[from] & 1u << to;
+}
+
+void leaving_set_state(Leaving *l, LeavingState state) {
+        assert(state == l->state || leaving_state_may_follow(l->state, state));
+        l->state = state;
+}
 
 bool leaving_takes_jobs(const Leaving *l) {
         return l->state <= LEAVING_ASKED && !l->retired;
@@ -44,7 +61,7 @@ static int leave(Leaving *l, LeavingState state) {
         bool watched = leaving_takes_jobs(l), begins = l->state <= LEAVING_ASKED;
 
         l->leave_usec = now_usec() + LEAVE_USEC;
-        l->state = state;
+        leaving_set_state(l, state);
         if (begins) {
                 l->channels->context->leaving = true;
                 channel_set_leave(l->channels);
@@ -64,14 +81,14 @@ int leaving_give_way(Leaving *l, uint64_t turn_usec) {
         if (turn_usec == 0)
                 return leave(l, LEAVING_GIVES_WAY);
         if (l->state != LEAVING_GIVES_WAY) {
-                l->state = LEAVING_ASKED;
+                leaving_set_state(l, LEAVING_ASKED);
                 l->turn_usec = turn > soon ? turn : soon;
         }
         return 0;
 }
 
 void leaving_go_now(Leaving *l) {
-        l->state = LEAVING_GONE;
+        leaving_set_state(l, LEAVING_GONE);
 }
 
 /* The work under way takes long, so the worker stays. It reports this work, so that the supervisor does not ask again at
@@ -81,7 +98,7 @@ static int stay(Leaving *l) {
         int r;
 
         context->leaving = false;
-        l->state = LEAVING_STAYS;
+        leaving_set_state(l, LEAVING_STAYS);
         channel_set_report_progress(l->channels);
         r = leaving_takes_jobs(l) ? watch_jobs(l) : 0;
         return r < 0 ? r : report_send(context->control_fd, &(Message) { .kind = MESSAGE_STAY });
@@ -99,6 +116,7 @@ uint64_t leaving_next_usec(const Leaving *l) {
                 return l->leave_usec;
         case LEAVING_STAYS:
         case LEAVING_GONE:
+        case _LEAVING_STATE_MAX:
                 return UINT64_MAX;
         }
         return UINT64_MAX;
@@ -111,7 +129,7 @@ int leaving_check(Leaving *l, uint64_t now) {
                 return leave(l, LEAVING_GIVES_WAY);
         if (l->state == LEAVING_GIVES_WAY)
                 return stay(l);
-        l->state = LEAVING_GONE;
+        leaving_set_state(l, LEAVING_GONE);
         return 0;
 }
 

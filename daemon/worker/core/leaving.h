@@ -5,7 +5,7 @@
  *      STAYS --GIVE_WAY--> ASKED --a pause, or its turn is over--> GIVES_WAY --work under way lasts--> STAYS
  *        |                   |                                       |
  *        +-------------------+---------------EXIT--------------------+--> LEAVES --LEAVE_USEC later--> GONE
- *        \-------------------\---the supervisor is gone, an error----\------\-----------------------> GONE
+ *        +-------------------+---the supervisor is gone, an error----+------------------------------> GONE
  *
  * RETIRE: the worker leaves the job socket to the others. EXIT: it begins nothing more. Channels go back as soon as
  * everything that was begun is answered; then the worker ends. Some seconds after EXIT, whatever is left is ended.
@@ -26,6 +26,7 @@ typedef enum LeavingState {
         LEAVING_GIVES_WAY, /* begins nothing more, but may stay */
         LEAVING_LEAVES,    /* begins nothing more */
         LEAVING_GONE,      /* drops what is left */
+        _LEAVING_STATE_MAX,
 } LeavingState;
 
 typedef struct Leaving {
@@ -38,6 +39,12 @@ typedef struct Leaving {
         uint64_t turn_usec;    /* ASKED: when the worker leaves even if it is in use */
         uint64_t leave_usec;   /* GIVES_WAY, LEAVES: until when jobs under way may continue */
 } Leaving;
+
+/* True if the worker may change from `from` to `to`, by the diagram above. */
+bool leaving_state_may_follow(LeavingState from, LeavingState to);
+
+/* Changes the state, which the diagram must allow unless it is the same. */
+void leaving_set_state(Leaving *l, LeavingState state);
 
 /* Begins to watch the job socket. -errno of epoll. */
 int leaving_init(Leaving *l, ChannelSet *channels, int job_fd, const void *job_event);
