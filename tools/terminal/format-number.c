@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers as text, see format.h. Pure. */
+/*
+ * Numbers as text, see format.h. Pure.
+ *
+ * sqlite3_snprintf() would save half of this file, and was measured in its place (SQLite 3.40; medians of 7 rounds in turn;
+ * processor time of shell and service, relative to sqlite3's shell): csv of 400,000 rows of two INTEGERs, a REAL and a TEXT
+ * took 0.54 with this file and 1.47 with SQLite's functions, and with REALs of 16 and 17 digits 0.62 and 2.31. SQLite's own
+ * digits are not correctly rounded, so the fewest digits would have to be found by trial. It would also link sqlipcctl with
+ * SQLite. Texts alone took the same time.
+ */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
