@@ -12,8 +12,8 @@
 #include <sys/queue.h>
 
 #include "client-lib/bindings.h"
-#include "client-lib/cursor-life.h"
 #include "client-lib/connection.h"
+#include "client-lib/cursor-life.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/transport.h"

@@ -17,11 +17,11 @@
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/command.h"
-#include "tools/cli/shell/configuration.h"
 #include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/shell.h"
+#include "tools/cli/shell/user-configuration.h"
 
 /* Opens /dev/null for closed standard streams: otherwise the next file would get such a number, and rows could be written to
  * the bus's socket. Read-only, so that writing fails as it should. */
@@ -162,7 +162,7 @@ static void run_prompt(Shell *shell) {
 }
 
 static int run_for_people(Shell *shell, const Options *options) {
-        g_autofree char *history = configuration_history_path();
+        g_autofree char *history = user_configuration_history_path();
         EditorOptions editing = {
                 .history_path = history,
                 .history_max = 10000,
@@ -174,7 +174,7 @@ static int run_for_people(Shell *shell, const Options *options) {
         if (options->database && open_first(shell, options->database) < 0)
                 return 0;
         if (!options->no_init)
-                configuration_run_init(shell);
+                user_configuration_run_init(shell);
         r = editor_new(&editing, &shell->editor);
         if (r < 0)
                 return r;
@@ -198,7 +198,7 @@ static int run(Shell *shell, Options *options, bool shows_utf8) {
         }
         set_up(shell, options, shows_utf8);
         if (shell->interactive && !options->no_init)
-                configuration_read(shell);
+                user_configuration_read(shell);
         options_apply(options, &shell->settings);
         shell->session.transport = shell->settings.transport;
         if (redirect(shell, options) < 0)

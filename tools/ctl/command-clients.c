@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl clients: the programs that use the service: those of the caller's uid; for root, all. */
-#include "tools/ctl/clients.h"
+#include "tools/ctl/client-list.h"
 #include "tools/ctl/listing.h"
 #include "tools/ctl/rates.h"
 
@@ -20,7 +20,7 @@ static const Column columns[] = {
 
 static int run(Context *c, char **words) {
         g_autoptr(GVariant) clients = NULL, rows = NULL, named = NULL;
-        int r = clients_list(c, true, &clients);
+        int r = client_list_read(c, true, &clients);
 
         if (r != CTL_OK)
                 return r;

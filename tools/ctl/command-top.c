@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/ctl/clients.h"
+#include "tools/ctl/client-list.h"
 #include "tools/ctl/listing.h"
 #include "tools/ctl/rates.h"
 #include "tools/ctl/terminal-screen.h"
@@ -71,7 +71,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Top, top_done)
 static int look(Top *top) {
         g_autoptr(GVariant) before = g_steal_pointer(&top->clients), rows = NULL;
         gint64 now;
-        int r = clients_list(top->context, !before, &top->clients);
+        int r = client_list_read(top->context, !before, &top->clients);
 
         if (r != CTL_OK)
                 return r;

@@ -8,8 +8,8 @@
 #include <systemd/sd-id128.h>
 #include <unistd.h>
 
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/passing.h"
-#include "tools/bench/core/service.h"
 
 /* ---- The child ---------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ int bus_link_serve_on_bus(const BenchOptions *options, int fd, BusLinkAnswer ans
         const char *name;
         int r;
 
-        r = service_open_bus(options, &bus);
+        r = bench_service_open_bus(options, &bus);
         if (r >= 0)
                 r = sd_bus_get_unique_name(bus, &name);
         if (r >= 0)
@@ -89,7 +89,7 @@ int bus_link_connect_on_bus(const BenchOptions *options, Child *child, sd_bus **
         size = TEMP_FAILURE_RETRY(read(child->fd, name, sizeof name));
         if (size <= 0)
                 return size < 0 ? -errno : -ECONNRESET;
-        r = service_open_bus(options, ret);
+        r = bench_service_open_bus(options, ret);
         if (r >= 0)
                 *ret_name = g_strndup(name, (size_t) size);
         return r;

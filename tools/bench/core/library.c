@@ -40,7 +40,7 @@ int library_copy_rows(sqlipc_cursor *cursor, Copy *copy) {
         int r;
 
         while ((r = sqlipc_cursor_next(cursor)) > 0)
-                service_copy_row(cursor, sqlipc_column_count(cursor), copy);
+                bench_service_copy_row(cursor, sqlipc_column_count(cursor), copy);
         return r;
 }
 

@@ -7,8 +7,8 @@
 
 #include "client-lib/sqlipc.h"
 #include "tools/bench/core/bench-options.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/service.h"
 
 /** Opens the bus that the options name. The caller closes it with sqlipc_close(). Reports errors on stderr. */
 int library_open(const BenchOptions *options, sqlipc_transport transport, sqlipc_connection **ret);

@@ -3,7 +3,7 @@
 #ifndef SQLIPC_TOOLS_BENCH_REPORT_SERVICE_FACTS_H
 #define SQLIPC_TOOLS_BENCH_REPORT_SERVICE_FACTS_H
 
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/report/report.h"
 
 /** Adds the facts about the service and the database that is queried. */

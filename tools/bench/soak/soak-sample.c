@@ -54,7 +54,7 @@ int soak_sample(Service *service, SoakSample *ret) {
 
         (void) sampler_for_tree(service->pid, add_process, &family);
         for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
-                int r = service_get_count(service, counts[i].property, counts[i].count);
+                int r = bench_service_get_count(service, counts[i].property, counts[i].count);
 
                 if (r < 0) {
                         fprintf(stderr, "sqlipc-bench: the service does not say its %s: %s\n", counts[i].property,

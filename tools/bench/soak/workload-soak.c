@@ -383,7 +383,7 @@ static void trial_init(Trial *trial, BenchOptions *options) {
 }
 
 static void trial_done(Trial *trial) {
-        service_close(&trial->service);
+        bench_service_close(&trial->service);
         (void) munmap(trial->soak.state, state_size(&trial->soak));
         g_array_unref(trial->findings.under_load);
         g_array_unref(trial->findings.at_rest);
@@ -402,7 +402,7 @@ static int measure(const BenchOptions *given, Report *report) {
                 r = soak_read_rows(options.file, &rows, &trial.soak.n_rows);
         trial.soak.rows = rows;
         if (r >= 0)
-                r = service_open(&options, &trial.service);
+                r = bench_service_open(&options, &trial.service);
         if (r >= 0)
                 r = check_limits(&trial);
         if (r >= 0)

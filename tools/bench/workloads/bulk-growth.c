@@ -60,7 +60,7 @@ static int run(void *userdata) {
                 look_at_row(cursor, n_columns, part);
         }
         if (r < 0)
-                return service_failed(part->service, r, part->sql);
+                return bench_service_failed(part->service, r, part->sql);
         if (n_rows == part->n_expected)
                 return 0;
         fprintf(stderr, "sqlipc-bench: %s: %" PRIu64 " rows, expected %" PRIu64 ".\n", part->sql, n_rows,
@@ -77,7 +77,7 @@ static int count_rows(Service *service, uint64_t *ret) {
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);
         if (r < 0)
-                return service_failed(service, r, sql);
+                return bench_service_failed(service, r, sql);
         *ret = r > 0 ? (uint64_t) sqlipc_column_int64(cursor, 0) : 0;
         return 0;
 }

@@ -4,7 +4,7 @@
 #define SQLIPC_TOOLS_BENCH_WORKLOADS_BULK_H
 
 #include "tools/bench/core/bench-options.h"
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/report/report.h"
 
 /** Measures how the sizes of pages, pipes and writes affect the data plane alone (page-pipe.h). It runs the query of the

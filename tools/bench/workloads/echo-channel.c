@@ -32,7 +32,7 @@ static int trip_channel(Echo *echo, size_t size) {
 static int open_channel(Echo *echo, const BenchOptions *options) {
         int r;
 
-        r = service_open(options, &echo->service);
+        r = bench_service_open(options, &echo->service);
         if (r < 0)
                 return r;
         echo->server = echo->service.pid;
@@ -49,7 +49,7 @@ static int open_channel(Echo *echo, const BenchOptions *options) {
 
 static int close_channel(Echo *echo) {
         echo->statement = sqlipc_finalize(echo->statement);
-        service_close(&echo->service);
+        bench_service_close(&echo->service);
         return 0;
 }
 

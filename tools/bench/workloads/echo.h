@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/workloads/bus-peer.h"
 
 #define ECHO_SIZE_MAX ((size_t) 4 * 1024 * 1024)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/workloads/point.h"
 
 typedef struct MessagesClient {
@@ -32,7 +32,7 @@ static int messages_open(void *userdata, void **ret_client) {
         const char *path;
         int r;
 
-        r = service_open_bus(point->options, &client->bus);
+        r = bench_service_open_bus(point->options, &client->bus);
         if (r >= 0)
                 r = sd_bus_call_method(client->bus, "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager", "GetDatabase",
                                        &error, &reply, "sa{sv}", point->options->database, 0);

@@ -51,7 +51,7 @@ static int fetch_by_channel(Transport *transport, const char *sql, Copy *copy) {
         return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_CHANNEL, library_copy_rows);
 }
 
-/* Copies the values of a block, row by row, as service_copy_row() does. */
+/* Copies the values of a block, row by row, as bench_service_copy_row() does. */
 static void copy_block(const sqlipc_value *values, size_t n_values, Copy *copy) {
         for (size_t i = 0; i < n_values; i++) {
                 const sqlipc_value *v = &values[i];

@@ -13,9 +13,9 @@
 
 #include "tools/bench/core/baseline.h"
 #include "tools/bench/core/bench-options.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/child.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/service.h"
 #include "tools/bench/core/study-page.h"
 
 /* What all ways share. It must outlive them. */

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 #include "tools/bench/core/baseline.h"
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/report/comparison.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/bulk.h"
@@ -29,7 +29,7 @@ typedef struct Bulk {
 static int run_sqlipc(void *userdata) {
         Bulk *bulk = userdata;
 
-        return service_copy(&bulk->service, bulk->options->database, bulk->options->sql, &bulk->copy);
+        return bench_service_copy(&bulk->service, bulk->options->database, bulk->options->sql, &bulk->copy);
 }
 
 static int run_usual(void *userdata) {
@@ -124,10 +124,10 @@ static int measure(const BenchOptions *options, Report *report) {
         int r = baseline_open(options->file, &bulk.baseline);
 
         if (r >= 0)
-                r = service_open(options, &bulk.service);
+                r = bench_service_open(options, &bulk.service);
         if (r >= 0)
                 r = measure_opened(&bulk, report);
-        service_close(&bulk.service);
+        bench_service_close(&bulk.service);
         baseline_close(bulk.baseline);
         return r;
 }

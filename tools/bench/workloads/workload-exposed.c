@@ -7,8 +7,8 @@
  * All sides must return the same bytes, or the measurement fails.
  */
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/measure.h"
-#include "tools/bench/core/service.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -42,7 +42,7 @@ typedef struct Exposed {
 static int run_exposed(void *userdata) {
         Exposed *exposed = userdata;
 
-        return service_copy(&exposed->service, exposed->options->exposed, exposed->sql, &exposed->copy);
+        return bench_service_copy(&exposed->service, exposed->options->exposed, exposed->sql, &exposed->copy);
 }
 
 /* The same file, with SecurityBarrier=yes. */
@@ -50,13 +50,13 @@ static int run_barrier(void *userdata) {
         Exposed *exposed = userdata;
         g_autofree char *name = g_strconcat(exposed->options->exposed, BARRIER_SUFFIX, NULL);
 
-        return service_copy(&exposed->service, name, exposed->sql, &exposed->copy);
+        return bench_service_copy(&exposed->service, name, exposed->sql, &exposed->copy);
 }
 
 static int run_whole(void *userdata) {
         Exposed *exposed = userdata;
 
-        return service_copy(&exposed->service, exposed->options->database, exposed->sql, &exposed->copy);
+        return bench_service_copy(&exposed->service, exposed->options->database, exposed->sql, &exposed->copy);
 }
 
 static int run_process(void *userdata) {
@@ -166,10 +166,10 @@ static int measure(const BenchOptions *options, Report *report) {
         int r = baseline_open(options->file, &exposed.baseline);
 
         if (r >= 0)
-                r = service_open(options, &exposed.service);
+                r = bench_service_open(options, &exposed.service);
         if (r >= 0)
                 r = measure_queries(&exposed, report);
-        service_close(&exposed.service);
+        bench_service_close(&exposed.service);
         baseline_close(exposed.baseline);
         return r;
 }

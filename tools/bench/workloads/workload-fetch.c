@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/sampler.h"
-#include "tools/bench/core/service.h"
 #include "tools/bench/report/comparison.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
@@ -28,7 +28,7 @@ typedef struct Fetch {
 static int run_sqlipc(void *userdata) {
         Fetch *fetch = userdata;
 
-        return service_copy(&fetch->service, fetch->options->database, fetch->options->sql, &fetch->copy);
+        return bench_service_copy(&fetch->service, fetch->options->database, fetch->options->sql, &fetch->copy);
 }
 
 static int run_usual(void *userdata) {
@@ -71,7 +71,7 @@ static int measure_service_memory(Fetch *fetch, Report *report) {
                         next = sampler_now_usec() + SAMPLE_USEC;
                 }
         if (r < 0)
-                return service_failed(&fetch->service, r, fetch->options->sql);
+                return bench_service_failed(&fetch->service, r, fetch->options->sql);
         report_single(report, "service, RssAnon before", "MiB", (double) before.anonymous_kib / 1024);
         report_single(report, "service, RssAnon more", "MiB", (double) (most_kib - before.anonymous_kib) / 1024);
         return 0;
@@ -125,10 +125,10 @@ static int measure(const BenchOptions *options, Report *report) {
         int r = baseline_open(options->file, &fetch.baseline);
 
         if (r >= 0)
-                r = service_open(options, &fetch.service);
+                r = bench_service_open(options, &fetch.service);
         if (r >= 0)
                 r = measure_opened(&fetch, report);
-        service_close(&fetch.service);
+        bench_service_close(&fetch.service);
         baseline_close(fetch.baseline);
         return r;
 }

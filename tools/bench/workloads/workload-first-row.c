@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
-#include "tools/bench/core/service.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -44,7 +44,7 @@ static int wait_until_idle(FirstRow *first_row) {
         uint64_t count;
         int r;
 
-        while ((r = service_get_count(&first_row->service, "NWorkers", &count)) >= 0 && count > 0) {
+        while ((r = bench_service_get_count(&first_row->service, "NWorkers", &count)) >= 0 && count > 0) {
                 if (sampler_now_usec() > end) {
                         fprintf(stderr, "sqlipc-bench: the service keeps a worker: do others use it?\n");
                         return -EBUSY;
@@ -65,7 +65,7 @@ static int measure_ours(FirstRow *first_row, double *ret_usec) {
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);
         *ret_usec = sampler_now_usec() - start;
-        return r < 0 ? service_failed(&first_row->service, r, first_row->sql) : 0;
+        return r < 0 ? bench_service_failed(&first_row->service, r, first_row->sql) : 0;
 }
 
 static int measure_theirs(FirstRow *first_row, double *ret_usec) {
@@ -168,10 +168,10 @@ static int measure(const BenchOptions *options, Report *report) {
         int r = baseline_open(options->file, &first_row.baseline);
 
         if (r >= 0)
-                r = service_open(options, &first_row.service);
+                r = bench_service_open(options, &first_row.service);
         if (r >= 0)
                 r = measure_cases(&first_row, report);
-        service_close(&first_row.service);
+        bench_service_close(&first_row.service);
         baseline_close(first_row.baseline);
         g_array_unref(first_row.ours);
         g_array_unref(first_row.theirs);

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/random.h"
 #include "tools/bench/core/sampler.h"
-#include "tools/bench/core/service.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -327,7 +327,7 @@ static int check_result(Readers *readers) {
         int r = baseline_open(options->file, &baseline);
 
         if (r >= 0)
-                r = service_copy(&readers->service, options->database, options->sql, &ours);
+                r = bench_service_copy(&readers->service, options->database, options->sql, &ours);
         if (r >= 0)
                 r = baseline_copy(baseline, options->sql, BASELINE_FASTEST, &theirs);
         if (r >= 0 && copy_hash(&ours) != copy_hash(&theirs)) {
@@ -343,7 +343,7 @@ static int check_result(Readers *readers) {
 /* Keys of single rows are from 1 to this. */
 static int count_keys(Readers *readers) {
         Copy copy = {};
-        int r = service_copy(&readers->service, readers->options->database, "SELECT max(rowid) FROM study", &copy);
+        int r = bench_service_copy(&readers->service, readers->options->database, "SELECT max(rowid) FROM study", &copy);
 
         if (r >= 0 && copy.n_bytes == sizeof readers->n_keys)
                 memcpy(&readers->n_keys, (const uint8_t *) (copy.last + 1) + 1, sizeof readers->n_keys);
@@ -358,7 +358,7 @@ static int measure(const BenchOptions *options, Report *report) {
                 .duration_usec = (double) bench_amount(options, 200, 4000, 20000) * 1e3,
         };
         size_t size = sizeof *readers.shared + n * sizeof(Reader);
-        int r = service_open(options, &readers.service);
+        int r = bench_service_open(options, &readers.service);
 
         readers.shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (readers.shared == MAP_FAILED)
@@ -370,7 +370,7 @@ static int measure(const BenchOptions *options, Report *report) {
         if (r >= 0)
                 r = measure_rounds(&readers, n, report);
         (void) munmap(readers.shared, size);
-        service_close(&readers.service);
+        bench_service_close(&readers.service);
         return r;
 }
 

@@ -328,13 +328,13 @@ static int measure(const BenchOptions *options, Report *report) {
         int r = n_servers;
 
         if (r >= 0)
-                r = service_open(options, &relay.service);
+                r = bench_service_open(options, &relay.service);
         if (r < 0)
                 return r;
         r = measure_and_report(&relay, servers, n_servers, report);
         for (int i = 0; i < n_servers; i++)
                 database_server_drop(&servers[i], RELAY_TABLE);
-        service_close(&relay.service);
+        bench_service_close(&relay.service);
         return r;
 }
 

@@ -411,7 +411,7 @@ static int measure(const BenchOptions *options, Report *report) {
         small->options = options;
         r = point_count_keys(options->file, &small->n_keys);
         if (r >= 0)
-                r = service_open(options, &small->service);
+                r = bench_service_open(options, &small->service);
         if (r < 0)
                 return r;
         for (unsigned setting = 0; setting < N_SETTINGS; setting++)
@@ -421,7 +421,7 @@ static int measure(const BenchOptions *options, Report *report) {
         for (unsigned setting = 0; setting < N_SETTINGS; setting++)
                 for (Way way = 0; way < _WAY_MAX; way++)
                         way_findings_done(&small->found[setting][way]);
-        service_close(&small->service);
+        bench_service_close(&small->service);
         return r;
 }
 

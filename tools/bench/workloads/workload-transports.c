@@ -310,7 +310,7 @@ static int open_study(Study *study) {
         source_close(&source);
         if (r >= 0)
                 r = baseline_open(study->options->file, &study->setup.baseline);
-        return r < 0 ? r : service_open(study->options, &study->service);
+        return r < 0 ? r : bench_service_open(study->options, &study->service);
 }
 
 static void report_how(const Study *study) {
@@ -339,7 +339,7 @@ static int measure(const BenchOptions *options, Report *report) {
                 r = measure_all(&study, &field);
         }
         field_close(&field);
-        service_close(&study.service);
+        bench_service_close(&study.service);
         baseline_close(study.setup.baseline);
         g_free(study.setup.types);
         return r;

@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "tools/bench/core/service.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/report/comparison.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/wide-ways.h"
@@ -36,7 +36,7 @@ static int run_sqlipc(void *userdata) {
         }
         wide->source.n = wide->values.n;
         wide->source.n_bytes = wide->values.n_bytes;
-        return r < 0 ? service_failed(&wide->service, r, wide->options->sql) : 0;
+        return r < 0 ? bench_service_failed(&wide->service, r, wide->options->sql) : 0;
 }
 
 static int run_bare_pipe(void *userdata) {
@@ -109,11 +109,11 @@ static int measure_opened(Wide *wide, Report *report) {
 
 static int measure(const BenchOptions *options, Report *report) {
         Wide wide = { .options = options, .source = { .file = options->file, .sql = options->sql } };
-        int r = service_open(options, &wide.service);
+        int r = bench_service_open(options, &wide.service);
 
         if (r >= 0)
                 r = measure_opened(&wide, report);
-        service_close(&wide.service);
+        bench_service_close(&wide.service);
         return r;
 }
 

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "tools/cli/output/child.h"
+#include "tools/cli/output/program.h"
 
 enum { Y_LABEL_WIDTH = 12 };
 
@@ -119,9 +119,9 @@ int chart_plot(const ChartPlot *plot, FILE *data, FILE *picture) {
         r = open_script(script, &input);
         if (r < 0)
                 return r;
-        r = child_start(argv, &(ChildFiles) { .input = input, .output = fileno(picture), .third = fileno(data) }, &pid);
+        r = program_start(argv, &(ProgramFiles) { .input = input, .output = fileno(picture), .third = fileno(data) }, &pid);
         (void) close(input);
         if (r >= 0)
-                r = child_wait(pid, -1);
+                r = program_wait(pid, -1);
         return r > 0 ? -EIO : r;
 }

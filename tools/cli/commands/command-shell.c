@@ -9,7 +9,7 @@
 #include "tools/cli/commands/command-setting.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/help.h"
-#include "tools/cli/output/child.h"
+#include "tools/cli/output/program.h"
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/options.h"
@@ -202,13 +202,13 @@ static int read_file(Shell *shell, const char *path) {
 
 static int start_writer(const char *command, FILE **ret, pid_t *ret_pid) {
         const char *const argv[] = { "sh", "-c", command, NULL };
-        ChildFiles files = CHILD_FILES_OURS;
+        ProgramFiles files = PROGRAM_FILES_OURS;
         int pipe_fds[2], r;
 
         if (pipe2(pipe_fds, O_CLOEXEC) < 0)
                 return -errno;
         files.output = pipe_fds[1];
-        r = child_start(argv, &files, ret_pid);
+        r = program_start(argv, &files, ret_pid);
         (void) close(pipe_fds[1]);
         if (r < 0) {
                 (void) close(pipe_fds[0]);
@@ -231,7 +231,7 @@ static int read_command(Shell *shell, const char *target) {
         r = read_script(shell, file, target);
         if (r == -ECANCELED) /* a Ctrl-C may have come before the command could receive it */
                 (void) kill(pid, SIGTERM);
-        status = child_wait(pid, -1);
+        status = program_wait(pid, -1);
         if (status == 0 || r < 0)
                 return r;
         return command_fail(shell, -EIO, "%s: it ended with exit code %d", target, status);
@@ -261,7 +261,7 @@ static int run_shell(Shell *shell, const Command *command, char **arguments) {
         int r;
 
         (void) command;
-        r = child_run_shell(*arguments[1] ? arguments[1] : user_shell && *user_shell ? user_shell : "sh", NULL);
+        r = program_run_shell(*arguments[1] ? arguments[1] : user_shell && *user_shell ? user_shell : "sh", NULL);
         if (r == 0 || r == -ECANCELED)
                 return r;
         if (r < 0)

@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tools/cli/output/child.h"
+#include "tools/cli/output/program.h"
 
 int feed_start(const char *command, Feed *ret) {
         const char *const argv[] = { "sh", "-c", command, NULL };
-        ChildFiles files = CHILD_FILES_OURS;
+        ProgramFiles files = PROGRAM_FILES_OURS;
         int fds[2], r;
         pid_t pid;
 
@@ -19,7 +19,7 @@ int feed_start(const char *command, Feed *ret) {
         files.input = fds[0];
         r = fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* only our end becomes non-blocking */
         if (r >= 0)
-                r = child_start(argv, &files, &pid);
+                r = program_start(argv, &files, &pid);
         (void) close(fds[0]);
         if (r < 0) {
                 (void) close(fds[1]);
@@ -36,7 +36,7 @@ void feed_close(Feed *feed) {
 }
 
 int feed_wait(Feed *feed, int timeout_msec) {
-        int r = child_wait(feed->pid, timeout_msec);
+        int r = program_wait(feed->pid, timeout_msec);
 
         if (r != -ETIMEDOUT)
                 feed->pid = 0;

@@ -19,7 +19,7 @@ typedef struct Feed {
 int feed_start(const char *command, Feed *ret);
 /** Closes its input. */
 void feed_close(Feed *feed);
-/** Waits as child_wait() does; except after -ETIMEDOUT, feed->pid is then 0. */
+/** Waits as program_wait() does; except after -ETIMEDOUT, feed->pid is then 0. */
 int feed_wait(Feed *feed, int timeout_msec);
 
 #endif

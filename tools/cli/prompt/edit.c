@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/output/child.h"
 #include "tools/cli/output/files.h"
+#include "tools/cli/output/program.h"
 
 /* Finds the editor, as a command for sh, so that EDITOR="code --wait" works. On Debian, the program `editor` is the
  * administrator's choice. */
@@ -37,7 +37,7 @@ static int run_editor(const char *editor, const char *path, char **ret_message) 
         g_autofree char *command = g_strconcat(editor, " \"$1\"", NULL);
         int r;
 
-        r = child_run_shell(command, path);
+        r = program_run_shell(command, path);
         if (r == 0)
                 return 0;
         *ret_message = r < 0 ? g_strdup_printf("%s: %s", editor, g_strerror(-r))

@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "tools/cli/shell/configuration.h"
+#include "tools/cli/shell/user-configuration.h"
 
 #define SUFFIX ".sql"
 enum { SAVED_NAME_MAX = 64 };
@@ -20,7 +20,7 @@ static bool is_name(const char *name) {
 
 static int saved_path(const char *name, char **ret, char **ret_message) {
         g_autofree char *file = g_strconcat(name, SUFFIX, NULL);
-        g_autofree char *folder = configuration_path("queries");
+        g_autofree char *folder = user_configuration_path("queries");
 
         if (!is_name(name)) {
                 *ret_message = g_strdup("a name is of letters, digits, -, _ and .");
@@ -41,7 +41,7 @@ static int file_error(const GError *error, const char *path, char **ret_message)
 }
 
 int saved_write(const char *name, const char *sql, char **ret_message) {
-        g_autofree char *folder = configuration_path("queries"), *text = g_strconcat(sql, "\n", NULL), *path = NULL;
+        g_autofree char *folder = user_configuration_path("queries"), *text = g_strconcat(sql, "\n", NULL), *path = NULL;
         g_autoptr(GError) error = NULL;
         int r;
 
@@ -99,7 +99,7 @@ static int compare(const void *a, const void *b) {
 }
 
 char **saved_list(void) {
-        g_autofree char *folder = configuration_path("queries");
+        g_autofree char *folder = user_configuration_path("queries");
         g_autoptr(GDir) entries = g_dir_open(folder, 0, NULL);
         GPtrArray *names = g_ptr_array_new();
         const char *entry;

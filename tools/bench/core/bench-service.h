@@ -3,8 +3,8 @@
  * The service that is measured: the connection to it and its properties. A Service owns its bus connection and lends it to
  * the library, so that process id and properties belong to the same daemon that the library talks to.
  */
-#ifndef SQLIPC_TOOLS_BENCH_CORE_SERVICE_H
-#define SQLIPC_TOOLS_BENCH_CORE_SERVICE_H
+#ifndef SQLIPC_TOOLS_BENCH_CORE_BENCH_SERVICE_H
+#define SQLIPC_TOOLS_BENCH_CORE_BENCH_SERVICE_H
 
 #include <systemd/sd-bus.h>
 
@@ -21,17 +21,17 @@ typedef struct Service {
 } Service;
 
 /** Opens another connection to the bus that the service is on. */
-int service_open_bus(const BenchOptions *options, sd_bus **ret);
+int bench_service_open_bus(const BenchOptions *options, sd_bus **ret);
 /** Connects to the bus that the options name, and starts the daemon if it is not running. Reports errors on stderr. */
-int service_open(const BenchOptions *options, Service *ret);
-void service_close(Service *service);
+int bench_service_open(const BenchOptions *options, Service *ret);
+void bench_service_close(Service *service);
 /** Reads a property of the manager whose value is a number. */
-int service_get_count(Service *service, const char *property, uint64_t *ret);
+int bench_service_get_count(Service *service, const char *property, uint64_t *ret);
 /** Reports the library's last error on stderr. Returns `r`. */
-int service_failed(Service *service, int r, const char *what);
+int bench_service_failed(Service *service, int r, const char *what);
 /** Adds the current row of `cursor` to `copy`. */
-void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy);
+void bench_service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy);
 /** Runs a query and copies every value of its result. Reports errors on stderr. */
-int service_copy(Service *service, const char *database, const char *sql, Copy *copy);
+int bench_service_copy(Service *service, const char *database, const char *sql, Copy *copy);
 
 #endif

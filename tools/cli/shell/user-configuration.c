@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads the user's own files (configuration.h). */
-#include "tools/cli/shell/configuration.h"
+/* Reads the user's own files (user-configuration.h). */
+#include "tools/cli/shell/user-configuration.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 #define GROUP "ipcq"
 
-char *configuration_path(const char *name) {
+char *user_configuration_path(const char *name) {
         return g_build_filename(g_get_user_config_dir(), "ipcq", name, NULL);
 }
 
-char *configuration_history_path(void) {
+char *user_configuration_history_path(void) {
         g_autofree char *folder = g_build_filename(g_get_user_state_dir(), "ipcq", NULL);
 
         return g_mkdir_with_parents(folder, 0700) == 0 ? g_build_filename(folder, "history", NULL) : NULL;
@@ -45,8 +45,8 @@ static void take_keys(Shell *shell, GKeyFile *file, const char *path) {
                 take_key(shell, file, path, *key);
 }
 
-void configuration_read(Shell *shell) {
-        g_autofree char *path = configuration_path("config");
+void user_configuration_read(Shell *shell) {
+        g_autofree char *path = user_configuration_path("config");
         g_autoptr(GKeyFile) file = g_key_file_new();
         g_autoptr(GError) error = NULL;
 
@@ -58,8 +58,8 @@ void configuration_read(Shell *shell) {
 
 /* ---- init.sql ----------------------------------------------------------------------------------------------------- */
 
-void configuration_run_init(Shell *shell) {
-        g_autofree char *path = configuration_path("init.sql");
+void user_configuration_run_init(Shell *shell) {
+        g_autofree char *path = user_configuration_path("init.sql");
         FILE *file = fopen(path, "re");
 
         if (file)

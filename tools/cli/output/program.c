@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Programs that the shell runs (child.h). */
-#include "tools/cli/output/child.h"
+/* Programs that the shell runs (program.h). */
+#include "tools/cli/output/program.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ static int reset_signals(posix_spawnattr_t *attributes) {
         return r;
 }
 
-static int place_files(posix_spawn_file_actions_t *actions, const ChildFiles *files) {
+static int place_files(posix_spawn_file_actions_t *actions, const ProgramFiles *files) {
         const int wanted[] = { files->input, files->output, files->third };
         const int places[] = { STDIN_FILENO, STDOUT_FILENO, 3 };
         int r = 0;
@@ -44,7 +44,7 @@ static int place_files(posix_spawn_file_actions_t *actions, const ChildFiles *fi
         return r;
 }
 
-int child_start(const char *const *argv, const ChildFiles *files, pid_t *ret) {
+int program_start(const char *const *argv, const ProgramFiles *files, pid_t *ret) {
         posix_spawnattr_t attributes;
         posix_spawn_file_actions_t actions;
         int r;
@@ -76,7 +76,7 @@ static int reap(pid_t pid) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int child_wait(pid_t pid, int timeout_msec) {
+int program_wait(pid_t pid, int timeout_msec) {
         struct pollfd fds[2] = { { .events = POLLIN }, { .fd = interrupt_fd(), .events = POLLIN } };
         int n = 1;
 
@@ -97,14 +97,14 @@ int child_wait(pid_t pid, int timeout_msec) {
         return n == 0 ? -ETIMEDOUT : reap(pid);
 }
 
-int child_run_shell(const char *command, const char *argument) {
+int program_run_shell(const char *command, const char *argument) {
         const char *const argv[] = { "sh", "-c", command, "sh", argument, NULL };
-        const ChildFiles files = CHILD_FILES_OURS;
+        const ProgramFiles files = PROGRAM_FILES_OURS;
         pid_t pid;
         int r;
 
-        r = child_start(argv, &files, &pid);
+        r = program_start(argv, &files, &pid);
         if (r >= 0)
-                r = child_wait(pid, -1);
+                r = program_wait(pid, -1);
         return interrupt_leave() ? -ECANCELED : r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The service that is measured, see service.h. */
-#include "tools/bench/core/service.h"
+/* The service that is measured, see bench-service.h. */
+#include "tools/bench/core/bench-service.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define MANAGER_PATH "/org/sqlipc1"
 #define MANAGER_INTERFACE "org.sqlipc1.Manager"
 
-int service_open_bus(const BenchOptions *options, sd_bus **ret) {
+int bench_service_open_bus(const BenchOptions *options, sd_bus **ret) {
         bool system = options->system || (!options->user && geteuid() == 0);
         int r;
 
@@ -54,11 +54,11 @@ static int identify(Service *service) {
         return r;
 }
 
-int service_open(const BenchOptions *options, Service *ret) {
+int bench_service_open(const BenchOptions *options, Service *ret) {
         Service service = {};
         int r;
 
-        r = service_open_bus(options, &service.bus);
+        r = bench_service_open_bus(options, &service.bus);
         if (r >= 0)
                 r = sqlipc_open_bus(service.bus, &service.connection);
         if (r < 0)
@@ -66,32 +66,32 @@ int service_open(const BenchOptions *options, Service *ret) {
         else
                 r = identify(&service);
         if (r < 0) {
-                service_close(&service);
+                bench_service_close(&service);
                 return r;
         }
         *ret = service;
         return 0;
 }
 
-void service_close(Service *service) {
+void bench_service_close(Service *service) {
         service->connection = sqlipc_close(service->connection);
         service->bus = sd_bus_flush_close_unref(service->bus);
         g_clear_pointer(&service->version, g_free);
 }
 
-int service_get_count(Service *service, const char *property, uint64_t *ret) {
+int bench_service_get_count(Service *service, const char *property, uint64_t *ret) {
         return sd_bus_get_property_trivial(service->bus, BUS_NAME, MANAGER_PATH, MANAGER_INTERFACE, property, NULL, 't',
                                            ret);
 }
 
-int service_failed(Service *service, int r, const char *what) {
+int bench_service_failed(Service *service, int r, const char *what) {
         const char *message = sqlipc_error_message(service->connection);
 
         fprintf(stderr, "sqlipc-bench: %s: %s\n", what, *message ? message : g_strerror(-r));
         return r;
 }
 
-int service_copy(Service *service, const char *database, const char *sql, Copy *copy) {
+int bench_service_copy(Service *service, const char *database, const char *sql, Copy *copy) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         unsigned n_columns = 0;
         int r = sqlipc_query(service->connection, database, sql, &cursor, NULL);
@@ -99,12 +99,12 @@ int service_copy(Service *service, const char *database, const char *sql, Copy *
         while (r >= 0 && (r = sqlipc_cursor_next(cursor)) > 0) {
                 if (n_columns == 0)
                         n_columns = sqlipc_column_count(cursor);
-                service_copy_row(cursor, n_columns, copy);
+                bench_service_copy_row(cursor, n_columns, copy);
         }
-        return r < 0 ? service_failed(service, r, sql) : 0;
+        return r < 0 ? bench_service_failed(service, r, sql) : 0;
 }
 
-void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy) {
+void bench_service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy) {
         for (unsigned i = 0; i < n_columns; i++) {
                 sqlipc_type type = sqlipc_column_type(cursor, i);
                 const void *bytes;

@@ -4,22 +4,22 @@
  * commands. Only interactive shells read them, so that the output of a script does not depend on the user. --no-init skips
  * both.
  */
-#ifndef SQLIPC_TOOLS_CLI_SHELL_CONFIGURATION_H
-#define SQLIPC_TOOLS_CLI_SHELL_CONFIGURATION_H
+#ifndef SQLIPC_TOOLS_CLI_SHELL_USER_CONFIGURATION_H
+#define SQLIPC_TOOLS_CLI_SHELL_USER_CONFIGURATION_H
 
 #include "tools/cli/shell/shell.h"
 
 /** Applies the settings of the file, which need not exist. Reports each wrong key, and skips it. */
-void configuration_read(Shell *shell);
+void user_configuration_read(Shell *shell);
 
 /** Runs init.sql, if it exists. Must be called after the database was opened. */
-void configuration_run_init(Shell *shell);
+void user_configuration_run_init(Shell *shell);
 
 /** The path of `name` in the configuration folder, ~/.config/ipcq (XDG_CONFIG_HOME). The caller frees it. */
-char *configuration_path(const char *name);
+char *user_configuration_path(const char *name);
 
 /** ~/.local/state/ipcq/history (XDG_STATE_HOME); creates the folder. The caller frees it; NULL if the folder cannot be
  * created. */
-char *configuration_history_path(void);
+char *user_configuration_history_path(void);
 
 #endif

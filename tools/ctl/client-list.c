@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The clients, see clients.h. */
-#include "tools/ctl/clients.h"
+/* The clients, see client-list.h. */
+#include "tools/ctl/client-list.h"
 
 #include "dbus-interfaces/sqlipc-names.h"
 
-int clients_list(Context *c, bool must_be_there, GVariant **ret) {
+int client_list_read(Context *c, bool must_be_there, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         g_autoptr(GVariant) reply = NULL;
         int r = bus_open(c);
