@@ -4,6 +4,34 @@
  */
 #include "daemon/worker/core/engine.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int engine_tables_add(EngineTables *tables, const char *name) {
+        char **names, *copy;
+
+        for (size_t i = 0; i < tables->n; i++)
+                if (strcmp(tables->names[i], name) == 0)
+                        return 0;
+        names = reallocarray(tables->names, tables->n + 1, sizeof *names);
+        if (!names)
+                return -ENOMEM;
+        tables->names = names;
+        copy = strdup(name);
+        if (!copy)
+                return -ENOMEM;
+        names[tables->n++] = copy;
+        return 0;
+}
+
+void engine_tables_done(EngineTables *tables) {
+        for (size_t i = 0; i < tables->n; i++)
+                free(tables->names[i]);
+        free(tables->names);
+        *tables = (EngineTables) {};
+}
+
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {
         if (sql_size <= setup->sql_size_max)
                 return true;

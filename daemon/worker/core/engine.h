@@ -22,8 +22,7 @@
  *    If a compile cannot call it, the engine sets an alarm instead (compile-limit.h).
  * 4. A function that can fail because of the SQL or the database returns false, or ENGINE_FAILED, with an SqlError.
  *
- * An engine that writes will add: begin and commit of a transaction; the number of changed rows, beside counters(); and the
- * tables that a statement reads and writes, beside describe(), for notifications. Nothing calls these today.
+ * An engine that writes will add: begin and commit of a transaction, and the number of changed rows, beside counters().
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
 #define SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
@@ -60,6 +59,12 @@ typedef struct EngineDescription {
         Bytes *strings;       /* owned, one allocation; the text is the statement's, and valid until its next step */
 } EngineDescription;
 
+/* Names of tables, each once. */
+typedef struct EngineTables {
+        char **names;         /* owned, and so is each name */
+        size_t n;
+} EngineTables;
+
 typedef enum EngineResult {
         ENGINE_FAILED,        /* with an error */
         ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
@@ -67,7 +72,7 @@ typedef enum EngineResult {
         ENGINE_DONE,          /* there are no more rows */
         ENGINE_PAGE_FULL,     /* fill() only: the page must be sent */
         ENGINE_NO_ROOM,       /* the same, but the row that waits does not fit beside the others */
-        ENGINE_ROW_TOO_LARGE, /* the row that waits is over the limit, by sink->row_size bytes in total */
+        ENGINE_ROW_TOO_LARGE, /* the row that waits, of sink->row_size bytes, is over the limit */
         ENGINE_TOO_MANY_ROWS, /* a row waits, and the result has as many as are allowed */
 } EngineResult;
 
@@ -98,7 +103,7 @@ typedef struct Engine {
                         SqlError *error);
 
         /* Takes a connection back, ends its transaction, and keeps it for the next job or closes it. Its statement must be
-         * released. NULL is allowed. */
+         * released. */
         void (*disconnect)(EnginePool *pool, EngineConnection *connection);
 
         /* Keeps one read transaction from hold() to let_go() or disconnect(), for all statements in between. If none can
@@ -129,6 +134,11 @@ typedef struct Engine {
         /* The caller frees ret->strings. OutOfMemory. */
         bool (*describe)(EngineStatement *statement, EngineDescription *ret, SqlError *error);
 
+        /* Names the tables that the statement reads and writes: a result may change if one of those that it
+         * reads does. A view is named beside the tables below it. This costs as much as a compile. The caller calls
+         * engine_tables_done() for both. OutOfMemory. */
+        bool (*tables)(EngineStatement *statement, EngineTables *ret_read, EngineTables *ret_written, SqlError *error);
+
         /* Provides the payload of the COLUMNS frame of a statement that was stepped (statement-frames.h makes one), borrowed
          * until release(). LimitsExceeded, OutOfMemory. */
         bool (*columns)(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
@@ -148,8 +158,8 @@ typedef struct Engine {
          * OutOfMemory. */
         bool (*measure)(EngineStatement *statement, unsigned i, ValueType *ret_type, uint64_t *ret_size, SqlError *error);
 
-        /* Returns the bytes of value `i`, which must have some, as a row has them; numbers are stored in `number`. Valid
-         * until the next step or reset. NULL: an error, OutOfMemory. */
+        /* Returns the bytes of value `i`, which must have some, as a row has them: TEXT with a NUL after it, and numbers
+         * in `number`. Valid until the next step or reset. NULL: an error, OutOfMemory. */
         const uint8_t *(*value)(EngineStatement *statement, unsigned i, uint8_t number[static 8], SqlError *error);
 
         /* Adds the engine's counts since the last call. */
@@ -164,6 +174,12 @@ typedef struct Engine {
          * tries have failed. */
         void (*give_up)(SqlError *error);
 } Engine;
+
+/* Adds a name unless it is there already. -ENOMEM. */
+int engine_tables_add(EngineTables *tables, const char *name);
+
+/* Frees the names. */
+void engine_tables_done(EngineTables *tables);
 
 /* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);

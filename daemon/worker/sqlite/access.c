@@ -64,12 +64,24 @@ static void note_request(Access *access, int action, const char *a, const char *
         access->asked = true;
 }
 
+static void note_table(AccessTables *tables, int action, const char *name) {
+        int r = 0;
+
+        if (action == SQLITE_READ)
+                r = engine_tables_add(&tables->read, name);
+        else if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
+                r = engine_tables_add(&tables->written, name);
+        tables->failed = tables->failed || r < 0;
+}
+
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *trigger) {
         Access *access = userdata;
 
         (void) schema;
         (void) trigger;
         note_request(access, action, a, b);
+        if (access->tables)
+                note_table(access->tables, action, a);
         switch (action) {
         case SQLITE_PRAGMA:
                 return authorize_pragma(access, a, b);

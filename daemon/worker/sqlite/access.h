@@ -8,16 +8,23 @@
 
 #include <stdbool.h>
 
-#include "daemon/protocol/protocol.h"
+#include "daemon/worker/core/engine.h"
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
+
+/* The tables that the authorizer was asked about. */
+typedef struct AccessTables {
+        EngineTables read, written;
+        bool failed;             /* there was no memory for a name */
+} AccessTables;
 
 /* The authorizer's last refusal, for the error's sentence. Empty if it refused nothing since access_forget(). */
 typedef struct Access {
         bool asked;              /* SQLite asked for at least one permission since access_forget() */
         bool reads_journal_mode; /* the only request was for "PRAGMA journal_mode" without a value */
         bool ours; /* only the worker's own SQL runs here, so transactions are allowed; set before access_install() */
+        AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
         char refused[256];
 } Access;
 

@@ -139,6 +139,10 @@ static bool engine_describe(EngineStatement *statement, EngineDescription *ret, 
         return describe_statement(statement_of(statement)->stmt, ret, error);
 }
 
+static bool engine_tables(EngineStatement *statement, EngineTables *ret_read, EngineTables *ret_written, SqlError *error) {
+        return sqlite_statement_tables(statement_of(statement), ret_read, ret_written, error);
+}
+
 static bool engine_columns(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
                            SqlError *error) {
         return sqlite_statement_columns(statement_of(statement), page_size, ret_payload, ret_size, error);
@@ -208,6 +212,7 @@ const Engine sqlite_engine = {
         .compile = engine_compile,
         .release = engine_release,
         .describe = engine_describe,
+        .tables = engine_tables,
         .columns = engine_columns,
         .bind = engine_bind,
         .step = engine_step,

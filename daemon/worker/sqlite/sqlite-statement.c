@@ -6,9 +6,11 @@
 
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/worker/core/statement-frames.h"
 #include "daemon/worker/sqlite/describe-statement.h"
+#include "daemon/worker/sqlite/sqlite-compile.h"
 
 void sqlite_statement_clear(SqliteStatement *s) {
         (void) sqlite3_finalize(s->stmt);
@@ -51,5 +53,30 @@ bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint
         statement_frames_set_page_size(s->columns, page_size);
         *ret_payload = s->columns;
         *ret_size = s->columns_size;
+        return true;
+}
+
+bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineTables *ret_written, SqlError *error) {
+        Access *access = &s->connection->access;
+        const char *sql = sqlite3_sql(s->stmt);
+        AccessTables tables = {};
+        sqlite3_stmt *again;
+        bool ok;
+
+        access_forget(access);
+        access->tables = &tables;
+        ok = sqlite_compile(s->connection, sql, strlen(sql), &again, error);
+        access->tables = NULL;
+        if (ok)
+                (void) sqlite3_finalize(again);
+        if (ok && tables.failed)
+                ok = sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        if (!ok) {
+                engine_tables_done(&tables.read);
+                engine_tables_done(&tables.written);
+                return false;
+        }
+        *ret_read = tables.read;
+        *ret_written = tables.written;
         return true;
 }

@@ -30,4 +30,7 @@ void sqlite_statement_release(SqliteStatement *s);
 bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
                               SqlError *error);
 
+/* Finds the tables that the statement reads and writes: compiles its SQL again, and notes what the authorizer is asked. */
+bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineTables *ret_written, SqlError *error);
+
 #endif
