@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The socket between a connection and a database's worker (channel-link.h). Library. */
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "client-lib/buffer.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
+#include "client-lib/channel-read.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/dictionary.h"
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
-
-/* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
- * come within this time. A signal ends the wait at once. */
-#define PATIENCE_MSEC 20
-
-/* After this many reads that bring nothing for the run, channel_link_read() returns so that its caller can check its
- * deadline or its loop. */
-#define READS_MAX 64u
-
-/* How long receive_soon() polls the socket before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
- * only one query in 64 tries it. */
-#define LOOK_USEC 30
-#define N_VAIN_LOOKS_MAX 6
 
 /* How long a cancelled run may take to end. */
 #define CANCEL_TIMEOUT_USEC USEC_PER_SEC
@@ -203,10 +190,6 @@ int channel_link_open(ChannelLink *ch) {
         return 0;
 }
 
-static Request *request_at(const ChannelLink *ch, unsigned i) {
-        return &ch->requests[(ch->first_request + i) % ch->requests_capacity];
-}
-
 /* `owner` was the daemon instance; without memory for its name the daemon is not asked if it lives. */
 static void lose_reader(ChannelReader *reader, const char *owner, bool never_sent) {
         reader->lost = true;
@@ -218,7 +201,7 @@ static void lose_reader(ChannelReader *reader, const char *owner, bool never_sen
 void channel_link_drop(ChannelLink *ch) {
         ch->call = call_free(ch->call);
         for (unsigned i = 0; i < ch->n_requests; i++) {
-                Request *request = request_at(ch, i);
+                Request *request = channel_link_request_at(ch, i);
 
                 if (request->reader)
                         lose_reader(request->reader, ch->owner, request->end > ch->n_sent);
@@ -249,7 +232,7 @@ static int reserve_request(ChannelLink *ch) {
         if (!requests)
                 return -ENOMEM;
         for (unsigned i = 0; i < ch->n_requests; i++)
-                requests[i] = *request_at(ch, i);
+                requests[i] = *channel_link_request_at(ch, i);
         free(ch->requests);
         ch->requests = requests;
         ch->requests_capacity = capacity;
@@ -280,8 +263,9 @@ uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKin
                 ch->used_usec = now_usec();
                 if (ch->n_requests == 0)
                         ch->moved_usec = ch->used_usec;
-                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .reader = reader,
-                                                                .end = ch->n_written, .deadline = UINT64_MAX };
+                *channel_link_request_at(ch, ch->n_requests++) = (Request) {
+                        .number = *number, .kind = kind, .reader = reader, .end = ch->n_written, .deadline = UINT64_MAX,
+                };
         }
         write_header(frame, kind, size, *number);
         if (!ch->connection->blocking && !ch->corked) { /* otherwise nothing would flush `out` before the program waits */
@@ -314,15 +298,13 @@ void channel_link_finalize(ChannelLink *ch, uint64_t statement) {
         channel_link_flush(ch);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------ */
-
 ChannelReader *channel_link_first_reader(const ChannelLink *ch) {
-        return ch->n_requests > 0 ? request_at(ch, 0)->reader : NULL;
+        return ch->n_requests > 0 ? channel_link_request_at(ch, 0)->reader : NULL;
 }
 
 bool channel_link_has_reader(const ChannelLink *ch) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->reader)
+                if (channel_link_request_at(ch, i)->reader)
                         return true;
         return false;
 }
@@ -331,237 +313,42 @@ unsigned channel_link_count(const ChannelLink *ch, const ChannelReader *reader) 
         unsigned n = 0;
 
         for (unsigned i = 0; i < ch->n_requests; i++)
-                n += request_at(ch, i)->reader == reader;
+                n += channel_link_request_at(ch, i)->reader == reader;
         return n;
 }
 
-static void limit_cancel(ChannelLink *ch) {
-        Request *first = ch->n_requests > 0 ? request_at(ch, 0) : NULL;
+void channel_link_limit_cancel(ChannelLink *ch) {
+        Request *first = ch->n_requests > 0 ? channel_link_request_at(ch, 0) : NULL;
 
         if (first && first->cancelled && first->deadline == UINT64_MAX)
                 first->deadline = now_usec() + CANCEL_TIMEOUT_USEC;
 }
 
-/* Removes the first request: its answer is complete. */
-static void pop_request(ChannelLink *ch) {
-        ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
-        ch->n_requests--;
-        if (!ch->answered)
-                ch->backoff_usec = ch->not_before_usec = 0; /* the next attempt after a loss need not wait */
-        ch->answered = true;
-        limit_cancel(ch);
-}
-
-/* Polls the socket for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
- * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
- * polls less and less often. -1 with EAGAIN: nothing came. */
-static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
-        uint64_t until;
-        ssize_t n = -1;
-
-        errno = EAGAIN;
-        if (ch->n_looks_to_skip > 0) {
-                ch->n_looks_to_skip--;
-                return -1;
-        }
-        until = now_usec() + LOOK_USEC;
-        do {
-                (void) sched_yield();
-                n = recv(ch->fd, room, size, MSG_DONTWAIT);
-        } while (n < 0 && errno == EAGAIN && now_usec() < until);
-        if (n > 0)
-                ch->n_vain_looks = 0;
-        else if (ch->n_vain_looks < N_VAIN_LOOKS_MAX)
-                ch->n_vain_looks++;
-        ch->n_looks_to_skip = (1u << ch->n_vain_looks) - 1;
-        return n;
-}
-
-/* Every recv() has MSG_DONTWAIT: the service may have kept a copy of the socket, and could change the flags and timeouts
- * that make recv() wait. */
-static ssize_t receive_patiently(ChannelLink *ch, uint8_t *room, size_t size) {
-        struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
-        ssize_t n = receive_soon(ch, room, size);
-
-        ch->connection->patient = false; /* once per call, or a service that sends few bytes at a time could delay the
-                                          * deadline */
-        if (n >= 0 || errno != EAGAIN || poll(&readable, 1, PATIENCE_MSEC) < 0)
-                return n;
-        return recv(ch->fd, room, size, MSG_DONTWAIT);
-}
-
-/* Appends one recv() to the bytes in `in`. 0, -EAGAIN, -ECONNRESET. */
-static int receive(ChannelLink *ch) {
-        size_t rest = buffer_size(&ch->in);
-        uint8_t *room;
-        ssize_t n;
-
-        if (connection_is_foreign(ch->connection))
-                return -ECHILD;
-        if (buffer_size(&ch->out) > 0) {
-                channel_link_flush(ch);
-                if (ch->fd < 0)
-                        return -ECONNRESET;
-        }
-        room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* `rest` is less than a header */
-        if (!room)
-                return -ENOMEM;
-        if (ch->connection->patient && buffer_size(&ch->out) == 0)
-                n = receive_patiently(ch, room, CHANNEL_READ_SIZE - rest);
-        else
-                n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, MSG_DONTWAIT);
-        ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
-        if (n > 0) {
-                ch->moved_usec = ch->connection->blocking ? 0 : now_usec();
-                return 0;
-        }
-        if (n == 0)
-                return -ECONNRESET;
-        return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
-}
-
-/* True if a frame of that kind may answer the request. The decoder cannot check this because it does not know the
- * requests. */
-static bool is_answer(const Request *request, unsigned frame_kind) {
-        return frame_kind == FRAME_ERROR || (frame_kind == FRAME_STATEMENT) == (request->kind == REQUEST_PREPARE);
-}
-
-/* Reads the header of the next frame. 1: the header is complete; 0: not yet; -EBADMSG: it is invalid. */
-static int begin_frame(ChannelLink *ch) {
-        const uint8_t *header = ch->in.bytes + ch->in.start;
-        unsigned kind;
-        bool more;
-
-        if (buffer_size(&ch->in) < FRAME_HEADER_SIZE)
-                return 0;
-        kind = header[4];
-        if (ch->n_requests == 0 || load_le64(header + 8) != request_at(ch, 0)->number ||
-            !is_answer(request_at(ch, 0), kind))
-                return -EBADMSG;
-        if (load_le32(header) > ch->page_size - FRAME_HEADER_SIZE)
-                return -EBADMSG;
-        more = load_le16(header + 6) & FRAME_MORE;
-        ch->frame_left = FRAME_HEADER_SIZE + frame_padded(load_le32(header));
-        ch->frame_ends = kind == FRAME_END || kind == FRAME_ERROR || (kind == FRAME_STATEMENT && !more);
-        return 1;
-}
-
-/* Drops `size` bytes of the current frame, which were passed on. */
-static void consume(ChannelLink *ch, size_t size) {
-        buffer_drop(&ch->in, size);
-        ch->frame_left -= size;
-        if (ch->frame_left == 0 && ch->frame_ends)
-                pop_request(ch);
-}
-
-/* Keeps bytes that came while another reader is read. */
-static int put_aside(ChannelReader *reader, const uint8_t *bytes, size_t size) {
-        sqlipc_connection *connection = reader->source.connection;
-        uint8_t *room = buffer_extend(&reader->backlog, size);
-
-        if (!room)
-                return -ENOMEM;
-        memcpy(room, bytes, size);
-        if (reader->source.waits_since == connection->n_turns) { /* its program waits for the socket, which is empty now */
-                reader->source.waits_since = 0;
-                event_loop_wake(connection);
-        }
-        return 0;
-}
-
-/* Passes on the bytes in `in`, those for `reader` to `room`. Returns the number of bytes in `room`, or an error. */
-static ssize_t distribute(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size) {
-        size_t n = 0;
-        int r;
-
-        while (buffer_size(&ch->in) > 0) {
-                size_t some;
-                ChannelReader *target;
-
-                if (ch->frame_left == 0) {
-                        r = begin_frame(ch);
-                        if (r < 0)
-                                return r;
-                        if (r == 0)
-                                break;
-                }
-                target = request_at(ch, 0)->reader;
-                some = ch->frame_left < buffer_size(&ch->in) ? ch->frame_left : buffer_size(&ch->in);
-                if (target == reader) {
-                        if (n == size)
-                                break;
-                        some = some < size - n ? some : size - n;
-                        memcpy(room + n, ch->in.bytes + ch->in.start, some);
-                        n += some;
-                } else if (target) {
-                        if (buffer_size(&target->backlog) + some > CHANNEL_UNREAD_SIZE_MAX)
-                                return n > 0 ? (ssize_t) n : -ENOBUFS;
-                        r = put_aside(target, ch->in.bytes + ch->in.start, some);
-                        if (r < 0)
-                                return r;
-                }
-                consume(ch, some);
-        }
-        return (ssize_t) n;
-}
-
-ssize_t channel_link_read(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size) {
-        for (unsigned n_reads = 0;; n_reads++) {
-                ssize_t n = distribute(ch, reader, room, size);
-
-                if (n == 0 && n_reads == READS_MAX) {
-                        event_loop_come_back(ch->connection);
-                        return -EAGAIN;
-                }
-
-                if (n == 0) /* a run that waits for no answer, and yet has not ended: the last frame did not end it */
-                        n = channel_link_count(ch, reader) > 0 ? receive(ch) : -EBADMSG;
-                if (n == -ECONNRESET || n == -EBADMSG)
-                        channel_link_drop(ch);
-                if (n != 0)
-                        return n;
-        }
-}
-
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
-/* Reads and drops the answers that no run needs any more, as far as they have come. */
-static void pass_over_forgotten(ChannelLink *ch) {
-        ChannelReader placeholder; /* only its address is used: no request has it */
-        unsigned reads_left = READS_MAX;
-        ssize_t n = 0;
-
-        ch->connection->patient = false;
-        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->reader) {
-                n = distribute(ch, &placeholder, NULL, 0);
-                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->reader)
-                        n = receive(ch);
-        }
-        if (n == -ECONNRESET || n == -EBADMSG)
-                channel_link_drop(ch);
-}
-
 static bool is_overdue(const ChannelLink *ch) {
-        return ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX && now_usec() >= request_at(ch, 0)->deadline;
+        uint64_t until = ch->n_requests > 0 ? channel_link_request_at(ch, 0)->deadline : UINT64_MAX;
+
+        return until != UINT64_MAX && now_usec() >= until;
 }
 
 void channel_link_cancel(ChannelLink *ch, ChannelReader *reader) {
         for (unsigned i = 0; i < ch->n_requests; i++) {
-                Request *request = request_at(ch, i);
+                Request *request = channel_link_request_at(ch, i);
 
                 if (request->reader != reader || request->cancelled)
                         continue;
                 request->cancelled = true;
                 (void) channel_link_request(ch, NULL, REQUEST_CANCEL, 0, &request->number);
         }
-        limit_cancel(ch);
+        channel_link_limit_cancel(ch);
         channel_link_flush(ch);
 }
 
 void channel_link_forget(ChannelLink *ch, ChannelReader *reader) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->reader == reader)
-                        request_at(ch, i)->reader = NULL;
+                if (channel_link_request_at(ch, i)->reader == reader)
+                        channel_link_request_at(ch, i)->reader = NULL;
 }
 
 struct pollfd channel_link_pollfd(const ChannelLink *ch) {
@@ -575,7 +362,7 @@ static void advance(Member *member) {
 
         channel_link_flush(ch);
         if (is_overdue(ch))
-                pass_over_forgotten(ch); /* the end may have come since, but was not read yet */
+                channel_read_forgotten(ch); /* the end may have come since, but was not read yet */
         if (is_overdue(ch)) /* the service does not obey a cancel */
                 channel_link_drop(ch);
 }
@@ -583,7 +370,7 @@ static void advance(Member *member) {
 static uint64_t deadline(const Member *member) {
         const ChannelLink *ch = (const ChannelLink *) member;
 
-        return ch->n_requests > 0 ? request_at(ch, 0)->deadline : UINT64_MAX;
+        return ch->n_requests > 0 ? channel_link_request_at(ch, 0)->deadline : UINT64_MAX;
 }
 
 static void on_connection_closed(Member *member) {

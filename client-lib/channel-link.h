@@ -81,7 +81,7 @@ typedef struct ChannelLink {
         uint64_t used_usec;      /* when the last request was written, or the channel opened */
         bool answered;           /* a request was answered */
         bool corked;             /* the program's loop was woken because `out` has bytes */
-        unsigned n_vain_looks, n_looks_to_skip; /* receive_soon() */
+        unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
 
         uint64_t not_before_usec, backoff_usec;
         bool unsupported;        /* this service has no channels: do not ask again */
@@ -117,11 +117,6 @@ uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKin
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */
 void channel_link_flush(ChannelLink *ch);
 
-/* Reads bytes for `reader`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
- * lost; -EBADMSG: the channel sent invalid data, and is lost; -ENOBUFS: an unread answer before this one is too large to
- * be kept, and channel_link_first_reader() is its reader; -ENOMEM. */
-ssize_t channel_link_read(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size);
-
 /* The reader that gets the current answer; NULL: none. */
 ChannelReader *channel_link_first_reader(const ChannelLink *ch);
 
@@ -130,6 +125,14 @@ bool channel_link_has_reader(const ChannelLink *ch);
 
 /* The number of answers that `reader` waits for. */
 unsigned channel_link_count(const ChannelLink *ch, const ChannelReader *reader);
+
+/* The requests in progress, the oldest first: number `i`. */
+static inline Request *channel_link_request_at(const ChannelLink *ch, unsigned i) {
+        return &ch->requests[(ch->first_request + i) % ch->requests_capacity];
+}
+
+/* The answer to a cancelled request must end soon, once it is the current one. */
+void channel_link_limit_cancel(ChannelLink *ch);
 
 /* Cancels the requests of `reader` that are in progress. */
 void channel_link_cancel(ChannelLink *ch, ChannelReader *reader);

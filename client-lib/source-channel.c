@@ -2,6 +2,7 @@
 /* Answers on channels (source-channel.h). Library. */
 #include "client-lib/buffer.h"
 #include "client-lib/channel-link.h"
+#include "client-lib/channel-read.h"
 #include "client-lib/source-channel.h"
 
 static ssize_t next(Source *source, uint8_t *room, size_t size) {
@@ -10,7 +11,7 @@ static ssize_t next(Source *source, uint8_t *room, size_t size) {
         size_t n = buffer_size(backlog);
 
         if (n == 0)
-                return channel->reader.lost ? -ECONNRESET : channel_link_read(channel->link, &channel->reader, room, size);
+                return channel->reader.lost ? -ECONNRESET : channel_read(channel->link, &channel->reader, room, size);
         return (ssize_t) buffer_take(backlog, room, size);
 }
 

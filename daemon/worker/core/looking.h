@@ -6,7 +6,7 @@
  * worker polls for LOOKING_USEC, and yields the CPU between two polls. It does not if several clients are active, because
  * then some process always has better use for the CPU. If requests come later than that, the worker polls less and less
  * often. So a client that pauses between its queries costs next to nothing, and an idle one nothing. For measurements see
- * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel-link.c).
+ * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel-read.c).
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_LOOKING_H
 #define SQLIPC_DAEMON_WORKER_CORE_LOOKING_H
