@@ -152,12 +152,13 @@ def more_than_once(names):
 
 @test
 def one_name_for_one_thing():
-    """In the service and the library no two headers, and no two structs, have the same name"""
+    """No two headers have the same name, in the tools nor in the service and the library; there no two structs either"""
     product = list(sources("dbus-interfaces", "daemon", "client-lib"))
     structs = [name for path in product
                for name in set(re.findall(r"^(?:typedef )?struct ([A-Z]\w+) \{", path.read_text(), re.M))]
     equal(more_than_once([path.name for path in product if path.suffix == ".h"]), RULES["twice"]["headers"], "headers")
     equal(more_than_once(structs), RULES["twice"]["structs"], "structs")
+    equal(more_than_once([path.name for path in sources("tools") if path.suffix == ".h"]), [], "headers of the tools")
 
 
 @test
@@ -165,6 +166,18 @@ def circles_only_shrink():
     """No part has a larger circle of modules that include each other than rooms.toml says"""
     largest = {part: len(found[0]) for part in PARTS if (found := circles(modules(part))) and len(found[0]) > 2}
     equal(largest, RULES["circles"], "largest circles (if one is smaller now, lower its number)")
+
+
+@test
+def folders_of_tools_have_an_order():
+    """The folders of a tool include each other in one direction only"""
+    graph = {
+        room: {name if name in RULES["rooms"] else room_of(name) for name in rule["includes"]} - {None}
+        for room, rule in RULES["rooms"].items()
+        if room.startswith("tools/")
+    }
+    true(len(graph) > 12, f"only {sorted(graph)}")
+    equal(circles(graph), [], "circles")
 
 
 @test
