@@ -39,12 +39,25 @@ def initialised(text):
     return members - set(re.findall(r"\.(\w+) = NULL;", text))
 
 
-def members_of_call(source, position):
+def handed_over(header):
+    """Members of LogFields that all users of a module set in the fields that they pass to it."""
+    users = [source for source in SOURCES.values() if f'/{header}"' in source]
+    found = [set(re.findall(r"\.(\w+) = ", fields)) for source in users
+             for fields in re.findall(r"(?:\.fields|LogFields fields) = \{(.*?)\n\s*\}[,;]", source, re.S)]
+    true(found, f"no user of {header} passes fields")
+    return set.intersection(*found)
+
+
+def members_of_call(path, position):
     """Members of LogFields that the call at `position` passes."""
+    source = SOURCES[path]
     call = source[position : source.index(";", position)]
     if "&fields" not in call:
         return initialised(call)
-    function = source[source.rindex("\n}\n", 0, position) : position]
+    function = source[max(source.rfind("\n}\n", 0, position), 0) : position]
+    if re.search(r"LogFields fields = (?:\*about|facts->fields);", function):
+        emptied = set(re.findall(r"\.(\w+) = NULL;", function))
+        return initialised(function) | handed_over(path.with_suffix(".h").name) - emptied
     if "fields_of(" in function:
         function = re.search(r"static LogFields fields_of\(.*?\n}\n", source, re.S).group() + function
     return initialised(function)
@@ -84,7 +97,7 @@ def logged():
         ]
         true(calls, f"{event} is never logged")
         for path, position in calls:
-            fields = {MEMBERS[m] for m in members_of_call(SOURCES[path], position) & MEMBERS.keys()}
+            fields = {MEMBERS[m] for m in members_of_call(path, position) & MEMBERS.keys()}
             missing = ENTRIES[message_id].fields - fields
             equal(sorted(missing), [], f"fields of {event} that {path.name} does not set")
 
