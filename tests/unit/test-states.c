@@ -102,8 +102,25 @@ static Life statement_life = {
         .move = statement_life_move_pair,
 };
 
+LIFE_FUNCTIONS(pipe_life, PipeState)
+
+static Life pipe_life = {
+        .name = "pipe",
+        .n_states = PIPE_STATE_MAX,
+        .states = {
+                [PIPE_IN_USE] = "IN_USE", [PIPE_BROKEN] = "BROKEN", [PIPE_RESTING] = "RESTING", [PIPE_WATCHED] = "WATCHED",
+        },
+        .permits = pipe_life_permits_pair,
+        .move = pipe_life_move_pair,
+};
+
 /* In the order of the arguments. */
-static Life *const lives[] = { &worker_life, &channel_life, &run_life, &statement_life };
+static Life *const lives[] = { &worker_life, &channel_life, &run_life, &statement_life, &pipe_life };
+
+void __wrap_pipe_life_move(PipeState *state, PipeState to) {
+        pipe_life.walked[*state][to] = true;
+        __real_pipe_life_move(state, to);
+}
 
 void __wrap_run_life_move(RunState *state, RunState to) {
         run_life.walked[*state][to] = true;
@@ -713,6 +730,35 @@ static void test_statement_that_ends(void) {
         end();
 }
 
+/* ---- Pipes ---- */
+
+static Pipe *only_pipe(void) {
+        GHashTableIter i;
+        void *u;
+
+        g_hash_table_iter_init(&i, rig.manager->context.users);
+        CHECK(g_hash_table_iter_next(&i, NULL, &u));
+        CHECK_INT(((User *) u)->pipes.length, 1);
+        return ((User *) u)->pipes.head->data;
+}
+
+/* The client keeps its end after its run, and after that of a worker that is lost. */
+static void test_pipe_that_is_kept(void) {
+        begin_started("Query");
+        CHECK_INT(only_pipe()->state, PIPE_IN_USE);
+        say_ended(true);
+        CHECK_INT(only_pipe()->state, PIPE_RESTING);
+        rig_pass_time(SECOND / 5);
+        CHECK_INT(only_pipe()->state, PIPE_WATCHED);
+        end();
+
+        begin_fetching();
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        CHECK_INT(only_pipe()->state, PIPE_BROKEN);
+        end();
+}
+
 /* ---- All of them ---- */
 
 static void test_each_transition_occurred(void) {
@@ -737,6 +783,7 @@ int main(int argc, char **argv) {
                 TEST(test_channel_that_comes_back),
                 TEST(test_channel_that_ends), TEST(test_run_until_it_starts), TEST(test_run_that_is_missing),
                 TEST(test_run_that_ends), TEST(test_run_that_is_over), TEST(test_statement_that_ends),
+                TEST(test_pipe_that_is_kept),
                 TEST(test_each_transition_occurred),
         };
 

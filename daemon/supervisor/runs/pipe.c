@@ -52,7 +52,7 @@ static void resize(Pipe *p, uint64_t pages) {
 /* Counts a pipe at its real size. A retired pipe is shrunk, or freed if it has no reader. `give_back`: a pipe that its
  * reader grew is reduced to the size that we gave it, unless it holds more bytes than that. May end its run. */
 static void check(Pipe *p, bool give_back) {
-        if (p->rests && pipe_is_closed(p)) {
+        if (p->state == PIPE_RESTING && pipe_is_closed(p)) {
                 pipe_free(p);
                 return;
         }
@@ -111,7 +111,7 @@ static bool watch(Pipe *p) {
                 return false;
         }
         g_queue_unlink(&p->user->context->pipes->resting, &p->rest_link);
-        p->rests = false;
+        pipe_life_move(&p->state, PIPE_WATCHED);
         return true;
 }
 
@@ -252,12 +252,13 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
                 pipe_free(p);
                 return r;
         }
-        p->ran = for_run && admits_for_run(u);
-        if (p->ran)
+        if (for_run && admits_for_run(u))
+                p->growth = PIPE_GROWN_FOR_RUN;
+        if (p->growth == PIPE_GROWN_FOR_RUN)
                 set_size(p, real_pages(p), UINT64_MAX); /* shrinking it first would cost two system calls for nothing */
         else
                 resize(p, 1);
-        if (p->ran && p->share.pages < PIPE_PAGES_FIRST_RUN)
+        if (p->growth == PIPE_GROWN_FOR_RUN && p->share.pages < PIPE_PAGES_FIRST_RUN)
                 look_for_grown(u->context);
         *ret = p;
         return 0;
@@ -284,7 +285,7 @@ void pipe_unwatch(Pipe *p) {
         p->watch = sd_event_source_disable_unref(p->watch);
 }
 
-void pipe_break(Pipe *p) {
+static void close_write_fd(Pipe *p) {
         pipe_unwatch(p);
         if (p->write_fd >= 0)
                 close(p->write_fd);
@@ -292,10 +293,16 @@ void pipe_break(Pipe *p) {
         set_size(p, 0, 0);
 }
 
+void pipe_break(Pipe *p) {
+        if (p->state != PIPE_BROKEN)
+                pipe_life_move(&p->state, PIPE_BROKEN);
+        close_write_fd(p);
+}
+
 void pipe_free(Pipe *p) {
-        pipe_break(p);
+        close_write_fd(p);
         pipe_close_read_fd(p);
-        if (p->rests)
+        if (p->state == PIPE_RESTING)
                 g_queue_unlink(&p->user->context->pipes->resting, &p->rest_link);
         g_queue_unlink(&p->user->pipes, &p->link);
         (void) user_unref(p->user);
@@ -307,7 +314,7 @@ static void retire(Pipe *p) {
         Context *context = p->user->context;
 
         pipe_close_read_fd(p);
-        if (p->write_fd < 0) {
+        if (p->state == PIPE_BROKEN) {
                 pipe_free(p);
                 return;
         }
@@ -316,7 +323,7 @@ static void retire(Pipe *p) {
         set_share(p, share);
         g_queue_unlink(&p->user->pipes, &p->link); /* it is checked next, because it is likely to be closed by then */
         g_queue_push_head_link(&p->user->pipes, &p->link);
-        p->rests = true;
+        pipe_life_move(&p->state, PIPE_RESTING);
         g_queue_push_tail_link(&context->pipes->resting, &p->rest_link);
         start_rest_or_warn(context);
 }
@@ -327,7 +334,7 @@ Pipe *pipe_ref(Pipe *p) {
 }
 
 Pipe *pipe_unref(Pipe *p) {
-        if (p && --p->n_ref == 0 && !p->watch && !p->rests)
+        if (p && --p->n_ref == 0 && p->state < PIPE_RESTING)
                 retire(p);
         return NULL;
 }
@@ -343,9 +350,9 @@ bool pipe_is_closed(const Pipe *p) {
 void pipe_grow_for_run(Pipe *p) {
         const Context *context = p->user->context;
 
-        if (p->ran || p->write_fd < 0)
+        if (p->growth != PIPE_SMALL || p->state == PIPE_BROKEN)
                 return;
-        p->ran = true;
+        p->growth = PIPE_GROWN_FOR_RUN;
         if (p->share.pages < PIPE_PAGES_FIRST_RUN &&
             pipe_budget_admits_first_run(&context->pipes->budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                          PIPE_PAGES_FIRST_RUN - p->share.pages))
@@ -355,12 +362,12 @@ void pipe_grow_for_run(Pipe *p) {
 void pipe_grow_for_filling(Pipe *p) {
         const Context *context = p->user->context;
 
-        if (p->filled || p->write_fd < 0 || p->share.pages >= PIPE_PAGES_FILLING)
+        if (p->growth == PIPE_GROWN_FOR_FILLING || p->state == PIPE_BROKEN || p->share.pages >= PIPE_PAGES_FILLING)
                 return;
         if (!pipe_budget_admits_filling(&context->pipes->budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                         PIPE_PAGES_FILLING - p->share.pages))
                 return;
-        p->filled = true;
+        p->growth = PIPE_GROWN_FOR_FILLING;
         grow(p, PIPE_PAGES_FILLING);
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pipe that leads to a client, and its place in the budget. Supervisor.
- *
- *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
- *                      |                                           (100 ms, or until the uid's next pipe; then watched)
- *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
+ * A pipe that leads to a client, and its place in the budget. Its states are in pipe-life.h. Supervisor.
  *
  * 1. The supervisor owns the write end and passes it along with each run. It keeps the write end open, and silent, until the
  *    last read end is closed: this is the only way to learn that the pipe's pages are free (a client may keep its end as
@@ -20,6 +16,7 @@
 
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/user.h"
+#include "daemon/supervisor/runs/pipe-life.h"
 
 /* The pipes of all users. */
 typedef struct PipeStock {
@@ -29,21 +26,28 @@ typedef struct PipeStock {
         bool are_short;          /* the timer looks for pipes that grew */
 } PipeStock;
 
+/* Its size only grows while it is in use. */
+typedef enum PipeGrowth {
+        PIPE_SMALL,             /* one page */
+        PIPE_GROWN_FOR_RUN,     /* for its first run, as far as the budget allowed */
+        PIPE_GROWN_FOR_FILLING, /* for a run that fills it */
+} PipeGrowth;
+
 struct Pipe {
         User *user;              /* reference */
         unsigned n_ref;          /* held by statement and run; 0: retired */
-        int write_fd;            /* non-blocking; -1: broken */
+        PipeState state;
+        PipeGrowth growth;
+        int write_fd;            /* non-blocking; -1: BROKEN */
         int read_fd;             /* blocking, until it was handed out; then -1 */
         PipeShare share;         /* the pages that it counts for */
         uint64_t number;         /* of its statement, or of its run if it has no statement */
-        bool ran, filled;        /* it was grown for its first run; for a run that fills it */
-        bool rests;              /* retired a moment ago: it is in `resting`, by rest_link */
-        bool unwatched;          /* it could not be watched; this was logged */
-        sd_event_source *watch;  /* retired: waits for POLLERR; in use: waits for room (pipe_watch_room()) */
+        bool unwatched;          /* RESTING: it could not be watched, and this was logged. Not a state: tried again */
+        sd_event_source *watch;  /* WATCHED: waits for POLLERR; IN_USE: waits for room (pipe_watch_room()) */
         const struct Worker *ended_by; /* the worker whose run was the last to end, and its number of messages by then */
         uint64_t ended_at;
         GList link;              /* in user->pipes */
-        GList rest_link;
+        GList rest_link;         /* RESTING: in `resting` */
 };
 
 /* How many pipes are checked for each new one. The number of system calls must not grow with the number of pipes that a user

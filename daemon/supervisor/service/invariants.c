@@ -147,8 +147,11 @@ static PipeAccount account_of_pipes(const User *u) {
         PipeAccount a = {};
 
         for (GList *i = u->pipes.head; i; i = i->next) {
-                const PipeShare *s = &((const Pipe *) i->data)->share;
+                const Pipe *p = i->data;
+                const PipeShare *s = &p->share;
 
+                HOLD((p->write_fd < 0) == (p->state == PIPE_BROKEN), u->uid);
+                HOLD(s->retired == (p->state >= PIPE_RESTING), u->uid);
                 a.used += s->pages;
                 a.granted += s->granted;
                 a.retired += s->retired ? s->pages : 0;
