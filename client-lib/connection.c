@@ -158,13 +158,13 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
 
 /* Each statement and cursor holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
-        Member *channel;
+        Member *channel, *next;
 
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
-        while ((channel = TAILQ_FIRST(&c->channels))) {
-                TAILQ_REMOVE(&c->channels, channel, link);
+        for (channel = TAILQ_FIRST(&c->channels); channel; channel = next) {
+                next = TAILQ_NEXT(channel, link);
                 channel->operations->free(channel);
         }
         free(c->spare_cursor);

@@ -134,6 +134,8 @@ static int take(Fetch *fetch) {
         if (connection_is_foreign(fetch->connection)) /* a long row may be in memory that the parent also maps */
                 return -ECHILD;
         r = page_decoder_next(&fetch->decoder);
+        if (r == PAGE_ROW) /* most often */
+                return r;
         if (r == PAGE_COLUMNS && !fetch->source->number)
                 fetch->source->number = fetch->decoder.run; /* before the reply says so */
         if ((r == PAGE_END || r == PAGE_ERROR) && fetch_is_of_run(fetch))
