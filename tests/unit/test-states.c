@@ -18,6 +18,11 @@
 #include "tests/rigs/stub-worker.h"
 #include "tests/unit/test.h"
 
+#ifdef NDEBUG
+#define ASSERTIONS false
+#else
+#define ASSERTIONS true
+#endif
 #define N_STATES_MAX 16u
 #define OPEN SQLIPC_DATABASE_PATH "/open"
 #define SECOND UINT64_C(1000000)
@@ -210,9 +215,8 @@ static void test_others_are_rejected(void) {
         for (size_t i = 0; i < N_ELEMENTS(lives); i++)
                 for (unsigned from = 0; from < lives[i]->n_states; from++)
                         for (unsigned to = 0; to < lives[i]->n_states; to++) {
-#ifndef NDEBUG
-                                CHECK_INT(aborts(lives[i], from, to), !lives[i]->documented[from][to]);
-#endif
+                                if (ASSERTIONS)
+                                        CHECK_INT(aborts(lives[i], from, to), !lives[i]->documented[from][to]);
                                 n++;
                         }
         printf("# %u pairs of states\n", n);
