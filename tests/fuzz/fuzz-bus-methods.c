@@ -15,8 +15,8 @@
  * About: daemon/supervisor/bus/clients-bus.c daemon/supervisor/bus/database-bus.c daemon/supervisor/bus/limits-bus.c
  * About: daemon/supervisor/bus/lists-bus.c daemon/supervisor/bus/log-control.c daemon/supervisor/bus/manager-bus.c
  * About: daemon/supervisor/calls/[a-z]*.c daemon/supervisor/runs/[a-z]*.c daemon/supervisor/workers/group.c
- * About: daemon/supervisor/workers/placement.c daemon/supervisor/workers/worker.c
- * About: daemon/supervisor/workers/worker-channels.c
+ * About: daemon/supervisor/runs/placement.c daemon/supervisor/workers/worker.c
+ * About: daemon/supervisor/runs/worker-channels.c
  */
 #include <fcntl.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "daemon/protocol/protocol.h"
 #include "daemon/supervisor/runs/channel-run.h"
 #include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/pipe.h"
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session-close.h"
@@ -102,7 +103,7 @@ static void test_recall_without_descriptors(void) {
         Group *g = rig.runs[0]->group;
         struct rlimit before = set_descriptor_limit(0);
         CHECK_INT(dup(0), -1);
-        group_recall(g);
+        group_jobs_recall(g);
         CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
         check_waiting_in_order(&rig, g);
         CHECK(sd_event_run(rig.manager->context.event, 0) >= 0); /* they are sent again */
@@ -120,7 +121,7 @@ static void test_recall_after_a_job_was_taken(void) {
         CHECK_INT(message_receive(g->workers_fd, &m), 1);
         CHECK_INT(m.message.job.number, rig.runs[0]->number);
         received_message_done(&m);
-        group_recall(g);
+        group_jobs_recall(g);
         CHECK_INT(g->sent.length, 1);
         CHECK_INT(rig.runs[0]->state, RUN_MISSING);
         CHECK_INT(g->waiting.length, N_JOBS - 1);

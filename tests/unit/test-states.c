@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/group-jobs.h"
+#include "daemon/supervisor/runs/run-life.h"
+#include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/workers/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/rigs/bus-rig.h"
@@ -589,7 +592,7 @@ static void test_run_until_it_starts(void) {
         stub_worker_die(0, CLD_EXITED, 0); /* it has not read the job */
         rig_pump();
         CHECK_INT(run()->state, RUN_SENT); /* to another worker */
-        group_recall(run()->group);
+        group_jobs_recall(run()->group);
         CHECK_INT(run()->state, RUN_WAITING);
         rig_pump();
         CHECK_INT(run()->state, RUN_SENT);
@@ -602,7 +605,7 @@ static void test_run_until_it_starts(void) {
 static void test_run_that_is_missing(void) {
         begin_starting();
         CHECK(stub_worker_take(0)); /* its message has not been read */
-        group_recall(run()->group);
+        group_jobs_recall(run()->group);
         CHECK_INT(run()->state, RUN_MISSING);
         rig_pump();
         CHECK_INT(run()->state, RUN_TAKEN);
@@ -611,7 +614,7 @@ static void test_run_that_is_missing(void) {
         begin_starting();
         run_on_missing(run()); /* as if the socket could not be read */
         CHECK_INT(run()->state, RUN_MISSING);
-        group_recall(run()->group);
+        group_jobs_recall(run()->group);
         CHECK_INT(run()->state, RUN_WAITING);
         end();
 

@@ -46,6 +46,7 @@ struct Context {
         Config *config;
         bool stopping;
         const ContextEvents *events;
+        const struct WorkEvents *work; /* work-events.h */
 
         GHashTable *databases;   /* name -> published Database */
         GHashTable *peers;       /* unique name -> Peer */

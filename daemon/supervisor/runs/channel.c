@@ -17,8 +17,8 @@
 #include "daemon/supervisor/runs/channel-run.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/unread.h"
+#include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/workers/group.h"
-#include "daemon/supervisor/workers/worker-channels.h"
 #include "daemon/supervisor/workers/worker.h"
 
 #define ACCURACY_USEC UINT64_C(1000)

@@ -9,10 +9,12 @@
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run-drain.h"
 #include "daemon/supervisor/runs/run-log.h"
 #include "daemon/supervisor/runs/run-timer.h"
 #include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/worker-runs.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -37,9 +39,9 @@ static void disarm(Run *run) {
 /* Removes the run from the worker's side: queue, socket, process. */
 static void detach(Run *run) {
         if (run->worker)
-                worker_remove_run(run->worker, run);
+                worker_runs_remove(run->worker, run);
         else if (run_is_queued(run))
-                group_remove(run->group, run);
+                group_jobs_remove(run->group, run);
         run->worker = NULL;
         disarm(run);
 }
@@ -278,7 +280,7 @@ void run_submit(Run *run) {
                 pipe_grow_for_run(run->pipe);
         }
         arm(run, run->asked_usec + MIN(queue_usec, run->deadline_usec - run->asked_usec));
-        group_submit(run->group, run);
+        group_jobs_submit(run->group, run);
 }
 
 void run_on_queued(Run *run) {
@@ -298,17 +300,17 @@ void run_on_missing(Run *run) {
 }
 
 void run_put_back(Run *run) {
-        worker_remove_run(run->worker, run);
+        worker_runs_remove(run->worker, run);
         run->worker = NULL;
         arm(run, clock_usec() + quota_limits(run->user, run->database).queue_timeout_usec);
-        group_put_back(run->group, run);
+        group_jobs_put_back(run->group, run);
 }
 
 int run_on_taken(Run *run, Worker *w) {
-        group_remove(run->group, run);
+        group_jobs_remove(run->group, run);
         run_life_move(&run->state, RUN_TAKEN);
         run->worker = w;
-        worker_add_run(w, run);
+        worker_runs_add(w, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
         else {
@@ -482,7 +484,7 @@ static void cancel(Run *run, ErrorNumber error, const char *sentence) {
                 return;
         (void) refuse(&run->end, error, "%s", sentence);
         if (run->state == RUN_SENT || run->state == RUN_MISSING)
-                group_recall(run->group);
+                group_jobs_recall(run->group);
         switch (run->state) {
         case RUN_NEW:
         case RUN_WAITING: fail_with_end(run); return;

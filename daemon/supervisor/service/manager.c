@@ -24,6 +24,7 @@
 #include "daemon/supervisor/runs/session-close.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/work.h"
 #include "daemon/supervisor/service/invariants.h"
 #include "daemon/supervisor/service/manager.h"
 #include "daemon/supervisor/service/publication.h"
@@ -80,6 +81,7 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
         pipe_budget_init(&m->pipes.budget, read_pipe_pages_soft(), n_descriptors);
         context->channels_max = n_descriptors / 8; /* half of all are for pipes */
+        context->work = &work_events;
         context->worker_program = &m->worker_program;
         context->priorities = &m->priorities;
         context->pipes = &m->pipes;

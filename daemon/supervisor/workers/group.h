@@ -20,7 +20,6 @@
 #include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/user.h"
 
-typedef struct Run Run;
 typedef struct Worker Worker;
 
 typedef struct Group {
@@ -46,18 +45,10 @@ Group *group_ref(Group *g);
 Group *group_unref(Group *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_unref)
 
-/* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside. */
-void group_submit(Group *g, Run *run);
-
-/* The run is no longer WAITING or SENT: removes it from the queues. */
-void group_remove(Group *g, Run *run);
-
-/* Puts the run back at the front of those that wait. */
-void group_put_back(Group *g, Run *run);
-
-/* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
- * whose job was not in the socket, is just being taken by a worker: run_on_missing() is called for it. */
-void group_recall(Group *g);
+/* An idle worker, if there is one: it has the job once the job is sent to it, and need not report that. Of several workers,
+ * the one that became idle last is taken, so that the others may end. Not used while jobs are in the socket: they came
+ * before, and the worker may be taking one. */
+Worker *group_find_idle_worker(const Group *g);
 
 /* The number of workers that take jobs: those that were not told to end or to retire. */
 unsigned group_n_workers(const Group *g);

@@ -15,8 +15,7 @@
 #include "daemon/supervisor/base/high-descriptor.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
-#include "daemon/supervisor/runs/statement.h"
-#include "daemon/supervisor/workers/worker-channels.h"
+#include "daemon/supervisor/workers/work-events.h"
 #include "daemon/supervisor/workers/worker-program.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -135,13 +134,7 @@ int worker_new(Group *g) {
 /* ---- Runs ---- */
 
 unsigned worker_n_runnable(const Worker *w) {
-        unsigned n = 0;
-
-        for (GList *i = w->runs.head; i; i = i->next)
-                n += run_is_runnable(i->data);
-        for (GList *i = w->channels.head; i; i = i->next)
-                n += channel_is_runnable(i->data);
-        return n;
+        return w->context->work->n_runnable(w);
 }
 
 unsigned worker_n_busy(const Context *context) {
@@ -202,16 +195,6 @@ void worker_on_work_over(Worker *w) {
                 (void) worker_end(w, WORKER_END_STOPPING);
         else if (w->settings != WORKER_CURRENT)
                 (void) worker_end(w, WORKER_END_OUTDATED);
-}
-
-void worker_add_run(Worker *w, Run *run) {
-        g_queue_push_tail_link(&w->runs, &run->worker_link);
-        worker_priority_watch(w->context->priorities);
-}
-
-void worker_remove_run(Worker *w, Run *run) {
-        g_queue_unlink(&w->runs, &run->worker_link);
-        worker_on_work_over(w);
 }
 
 bool worker_takes_job(const Worker *w) {
@@ -301,7 +284,7 @@ bool worker_end(Worker *w, WorkerEndReason reason) {
         case WORKER_ENDS_BY_EXIT: tell_to_exit(w, reason); break;
         case WORKER_ENDS_BY_GIVE_WAY: give_way(w, reason); break;
         case WORKER_ENDS_UNLESS_BUSY:
-                if (may_have_job(w) || worker_has_busy_channels(w))
+                if (may_have_job(w) || w->context->work->has_busy_channels(w))
                         return false;
                 give_way(w, reason);
                 break;
@@ -319,7 +302,7 @@ bool worker_end(Worker *w, WorkerEndReason reason) {
 void worker_retire(Worker *w) {
         const Group *g = w->group;
 
-        worker_end_channels(w);
+        w->context->work->end_channels(w);
         if (w->settings == WORKER_RETIRED ||
             quota_worker_bound(g->user, g->database, g->workers.length) != WORKER_BOUND_NONE)
                 return;
@@ -366,11 +349,22 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* True if the worker has only channels, and none is known to have a run: it may end, and its channels go to other
+ * workers. */
+static bool may_give_way(const Worker *w) {
+        return worker_stays(w) && !w->runs.head && w->channels.head && !w->context->work->has_busy_channels(w);
+}
+
+/* When the worker was last used, as far as the supervisor knows. */
+static uint64_t used_usec(const Worker *w) {
+        return MAX(w->idle_usec, w->context->work->used_usec(w));
+}
+
 /* The user with more workers gives one up; of one user's workers, the one that has not been used for longer. */
 static bool goes_before(const Worker *a, const Worker *b) {
         uint64_t n_a = a->group->user->n_workers, n_b = b->group->user->n_workers;
 
-        return n_a != n_b ? n_a > n_b : worker_used_usec(a) < worker_used_usec(b);
+        return n_a != n_b ? n_a > n_b : used_usec(a) < used_usec(b);
 }
 
 static Worker *find_to_end(const Context *context, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
@@ -388,22 +382,9 @@ static Worker *find_to_end(const Context *context, const User *u, const Database
 }
 
 bool worker_end_idle(Context *context, const User *u, const Database *d) {
-        Worker *w = find_to_end(context, u, d, may_end) ?: find_to_end(context, u, d, worker_may_give_way);
+        Worker *w = find_to_end(context, u, d, may_end) ?: find_to_end(context, u, d, may_give_way);
 
         return w && worker_end(w, WORKER_END_PLACE);
-}
-
-/* Ends the runs that the worker took and did not finish. */
-static void lose_runs(Worker *w, bool was_told) {
-        while (w->runs.head) {
-                Run *run = w->runs.head->data;
-
-                /* EXIT crossed the job on its way: the worker has not begun it. */
-                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
-                        run_put_back(run);
-                else
-                        run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
-        }
 }
 
 /* The worker is dead, or must be treated as dead. */
@@ -418,8 +399,7 @@ static void close_worker(Worker *w) {
         watch_idle(w, clock_usec() + KILLED_USEC); /* until it is reaped */
         close(w->control_fd);
         w->control_fd = -1;
-        lose_runs(w, was_told);
-        worker_lose_channels(w);
+        w->context->work->lose(w, was_told);
         group_on_worker_gone(w->group);
 }
 
@@ -472,31 +452,6 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
-/* A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
- * not exit regularly, or if it sent an invalid message, the byte may be missing. Then the pipe is broken, so that a reader
- * that waits for the byte finds the end of the file. */
-static void break_unsure_pipes(const Worker *w, bool ended_well) {
-        for (GList *i = w->group->user->pipes.head, *next; i; i = next) {
-                Pipe *p = i->data;
-
-                next = i->next;
-                if (p->ended_by != w)
-                        continue;
-                p->ended_by = NULL;
-                if (ended_well || (p->ended_at != w->n_said && !w->distrusted))
-                        continue;
-                if (p->n_ref == 0)
-                        pipe_free(p);
-                else {
-                        Statement *s = statement_of_pipe(w->context, p);
-
-                        if (s)
-                                statement_on_worker_lost(s);
-                        pipe_break(p);
-                }
-        }
-}
-
 static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
         Worker *w = userdata;
         Context *context = w->context;
@@ -520,7 +475,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
         w->pid = 0; /* the process is reaped when this function returns */
-        break_unsure_pipes(w, w->end != WORKER_END_NONE && exited_well);
+        context->work->break_pipes(w, w->end != WORKER_END_NONE && exited_well);
         close_worker(w);
         worker_free(w);
         context->events->worker_gone(context); /* first: its own group may want the place that it gave up */
@@ -530,7 +485,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
 
 /* ---- Messages from the worker ---- */
 
-static uint64_t message_number(const Message *m) {
+uint64_t worker_message_number(const Message *m) {
         switch (m->kind) {
         case MESSAGE_STARTED: return m->started.number;
         case MESSAGE_PARKED: return m->parked.number;
@@ -558,40 +513,8 @@ static uint64_t message_number(const Message *m) {
         return 0; /* no run or channel has this number */
 }
 
-static bool is_about_channels(const Message *m) {
-        return m->kind == MESSAGE_CHANNEL_PROGRESS || m->kind == MESSAGE_CHANNEL_RESTED ||
-               m->kind == MESSAGE_CHANNEL_CLOSED || m->kind == MESSAGE_PONG;
-}
-
 static int dispatch(Worker *w, const Message *m) {
-        uint64_t number = message_number(m);
-        Run *run = g_hash_table_lookup(w->context->runs, &number);
-
-        if (is_about_channels(m))
-                return worker_channels_dispatch(w, m, number);
-        if (m->kind == MESSAGE_STAY)
-                return on_stay(w);
-        if (!run || run->group != w->group)
-                return -EBADMSG;
-        if (m->kind == MESSAGE_TAKEN) {
-                if (run->state != RUN_SENT && run->state != RUN_MISSING)
-                        return -EBADMSG;
-                worker_on_sign_of_life(w);
-                return run_on_taken(run, w);
-        }
-        if (run->worker != w)
-                return -EBADMSG;
-        if (m->kind != MESSAGE_PROGRESS) /* PROGRESS is also sent from inside a step */
-                worker_is_not_stuck(w);
-        switch (m->kind) {
-        case MESSAGE_STARTED: return run_on_started(run, &m->started);
-        case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);
-        case MESSAGE_FILLING: return run_on_filling(run);
-        case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
-        case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
-        case MESSAGE_DRAINED: return run_on_drained(run, &m->drained);
-        default: return -EBADMSG;
-        }
+        return m->kind == MESSAGE_STAY ? on_stay(w) : w->context->work->dispatch(w, m);
 }
 
 /* Reads one message and subtracts its size from `budget`. 1: there may be more; 0: there is nothing to read now. */
@@ -616,7 +539,7 @@ static int receive(Worker *w, size_t *budget) {
                         LogFields fields = fields_of(w);
                         log_full_limited(LOG_WARNING, &fields,
                                          "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
-                                         (int) m.message.kind, message_number(&m.message));
+                                         (int) m.message.kind, worker_message_number(&m.message));
                 }
         }
         received_message_done(&m);

@@ -14,7 +14,6 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/workers/grace.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker-life.h"
@@ -65,10 +64,6 @@ int worker_new(Group *g);
 /* Reads all messages that it has sent until now. */
 void worker_process(Worker *w);
 
-/* worker_add_run(): the worker has the run from now on. worker_remove_run(): it no longer has it. */
-void worker_add_run(Worker *w, Run *run);
-void worker_remove_run(Worker *w, Run *run);
-
 /* A run or channel left the worker: its idle time may begin. */
 void worker_on_work_over(Worker *w);
 
@@ -92,6 +87,9 @@ bool worker_end(Worker *w, WorkerEndReason reason);
 /* For a worker that is outdated and busy: its channels are closed after their runs, so that no run begins on them under the
  * old settings. It takes no new job either, if there can be another worker for it. */
 void worker_retire(Worker *w);
+
+/* The number of the run or channel that the message is about; 0: none. */
+uint64_t worker_message_number(const Message *m);
 
 /* The worker took a job, or sent another valid message. */
 void worker_on_sign_of_life(Worker *w);

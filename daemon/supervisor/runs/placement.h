@@ -7,8 +7,8 @@
  * occupied, it is started even without a free CPU, because a request must not wait for another's run. If a bound forbids a
  * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
  */
-#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACEMENT_H
-#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_PLACEMENT_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 
 #include "daemon/supervisor/workers/group.h"
 

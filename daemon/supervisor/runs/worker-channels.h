@@ -13,8 +13,8 @@
  *
  * The last two are delayed while the worker had no CPU to answer with; that delay is bounded (grace.h).
  */
-#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_CHANNELS_H
-#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_CHANNELS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_WORKER_CHANNELS_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_WORKER_CHANNELS_H
 
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -52,14 +52,13 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 /* True if a channel there has a run under way, or answers that its client has not read, as far as the supervisor knows. */
 bool worker_has_busy_channels(const Worker *w);
 
-/* True if the worker has only channels, and none is known to have a run: it may end, and its channels go to other
- * workers. */
-bool worker_may_give_way(const Worker *w);
+/* When a channel there was last used, as far as the supervisor knows; 0: it has none. */
+uint64_t worker_channels_used_usec(const Worker *w);
 
-/* When the worker was last used, as far as the supervisor knows. */
-uint64_t worker_used_usec(const Worker *w);
+/* The number of known runs there that want a CPU. */
+unsigned worker_channels_n_runnable(const Worker *w);
 
-/* Handles a message about the channel of that number, or PONG. -EBADMSG: the worker may not send this. */
-int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number);
+/* Handles a message about a channel, or PONG. -EBADMSG: the worker may not send this. */
+int worker_channels_dispatch(Worker *w, const Message *m);
 
 #endif

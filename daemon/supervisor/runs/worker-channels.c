@@ -7,7 +7,7 @@
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
-#include "daemon/supervisor/workers/worker-channels.h"
+#include "daemon/supervisor/runs/worker-channels.h"
 
 #define WATCH_USEC UINT64_C(1000000)
 #define WATCH_ACCURACY_USEC UINT64_C(100000)
@@ -85,16 +85,20 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
         return false;
 }
 
-bool worker_may_give_way(const Worker *w) {
-        return worker_stays(w) && !w->runs.head && w->channels.head && !worker_has_busy_channels(w);
-}
-
-uint64_t worker_used_usec(const Worker *w) {
-        uint64_t usec = w->idle_usec;
+uint64_t worker_channels_used_usec(const Worker *w) {
+        uint64_t usec = 0;
 
         for (GList *i = w->channels.head; i; i = i->next)
                 usec = MAX(usec, ((const Channel *) i->data)->used_usec);
         return usec;
+}
+
+unsigned worker_channels_n_runnable(const Worker *w) {
+        unsigned n = 0;
+
+        for (GList *i = w->channels.head; i; i = i->next)
+                n += channel_is_runnable(i->data);
+        return n;
 }
 
 /* ---- Which worker has a channel ---- */
@@ -200,7 +204,9 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* ---- Messages from the worker ---- */
 
-int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
+int worker_channels_dispatch(Worker *w, const Message *m) {
+        uint64_t number = worker_message_number(m);
+
         worker_on_sign_of_life(w);
         if (m->kind == MESSAGE_PONG)
                 return on_pong(w, m->number);

@@ -5,8 +5,8 @@
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/runs/channel.h"
-#include "daemon/supervisor/workers/placement.h"
-#include "daemon/supervisor/workers/worker-channels.h"
+#include "daemon/supervisor/runs/placement.h"
+#include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/workers/worker.h"
 
 static bool is_better(const Worker *a, const Worker *b) {

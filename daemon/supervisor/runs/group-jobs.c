@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The jobs that wait for the workers of a group. Supervisor. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/runs/group-jobs.h"
+#include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/workers/worker.h"
+
+static Message job_message(const Run *run) {
+        size_t size;
+        const char *sql = g_bytes_get_data(run->sql, &size);
+
+        return (Message) {
+                .kind = run->kind == RUN_PREPARE ? MESSAGE_PREPARE : MESSAGE_RUN,
+                .job = {
+                        .number = run->number,
+                        .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */
+                        .sql_size = size,
+                        .describe = run->describe,
+                        .page_size = run->page_size,
+                        .deadline_usec = run->deadline_usec,
+                        .row_size_max = run->row_size_max,
+                        .result_rows_max = run->result_rows_max,
+                        .result_size_max = run->result_size_max,
+                        .n_positional = run->parameters.n_positional,
+                        .n_named = run->parameters.n_named,
+                        .parameters = run->parameters.row,
+                        .parameters_size = run->parameters.row_size,
+                },
+        };
+}
+
+static void move_to_sent(Group *g, Run *run) {
+        g_queue_unlink(&g->waiting, &run->group_link);
+        g_queue_push_tail_link(&g->sent, &run->group_link);
+        run_on_sent(run);
+}
+
+static int send_job(Group *g, Run *run) {
+        Message m = job_message(run);
+        int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
+        Worker *w = group_find_idle_worker(g);
+
+        if (w && message_send(w->control_fd, &m, pipe_fd) >= 0)
+                return run_on_taken(run, w);
+        int r = message_send(g->job_fd, &m, pipe_fd);
+        if (r >= 0)
+                move_to_sent(g, run);
+        return r;
+}
+
+/* A large job needs descriptors and memory of its own. */
+static ErrorNumber error_of_send(int r) {
+        return r == -ENOMEM                                  ? ERROR_OUT_OF_MEMORY
+               : r == -E2BIG || r == -EMFILE || r == -ENFILE ? ERROR_LIMITS_EXCEEDED
+                                                             : ERROR_INTERNAL;
+}
+
+void group_jobs_send(Group *g) {
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
+        int r = 0;
+
+        while (r >= 0 && g->waiting.head) {
+                Run *run = g->waiting.head->data;
+
+                if (run->pipe && run->pipe->write_fd < 0) { /* its pipe was broken meanwhile */
+                        run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
+                        continue;
+                }
+                r = send_job(g, run);
+                if (r < 0 && r != -EAGAIN) {
+                        LogFields fields = { .database = database_name(g->database), .uid = &g->user->uid };
+                        log_full_limited(LOG_WARNING, &fields, "A job cannot be sent: %s", strerror(-r));
+                        run_end(run, RUN_END_FAILED, error_of_send(r), "The job could not be handed to a worker.");
+                        r = 0;
+                }
+        }
+        (void) sd_event_source_set_enabled(g->writable, g->waiting.head ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        group_staff(g);
+}
+
+unsigned group_jobs_n_overdue(const Group *g, uint64_t sent_usec) {
+        unsigned n = 0;
+
+        for (GList *i = g->sent.head; i; i = i->next) {
+                const Run *run = i->data;
+                n += run->state == RUN_SENT && run->sent_usec <= sent_usec;
+        }
+        return n;
+}
+
+void group_jobs_submit(Group *g, Run *run) {
+        g_queue_push_tail_link(&g->waiting, &run->group_link);
+        run_on_queued(run);
+        group_jobs_send(g);
+}
+
+void group_jobs_remove(Group *g, Run *run) {
+        g_queue_unlink(run->state == RUN_WAITING ? &g->waiting : &g->sent, &run->group_link);
+}
+
+void group_jobs_put_back(Group *g, Run *run) {
+        g_queue_push_head_link(&g->waiting, &run->group_link);
+        run_on_queued(run);
+        (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}
+
+static void take_back(Group *g, uint64_t number) {
+        Run *run = g_hash_table_lookup(g->context->runs, &number);
+
+        if (!run || run->group != g || (run->state != RUN_SENT && run->state != RUN_MISSING))
+                return;
+        g_queue_unlink(&g->sent, &run->group_link);
+        run_on_queued(run);
+        g_queue_push_tail_link(&g->waiting, &run->group_link);
+}
+
+void group_jobs_recall(Group *g) {
+        GQueue later = g->waiting;
+        uint64_t number;
+
+        /* Jobs that were sent came before those that wait. */
+        g->waiting = (GQueue) G_QUEUE_INIT;
+        while (message_withdraw_job(g->workers_fd, &number) > 0)
+                take_back(g, number);
+        while (later.head)
+                g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
+
+        for (GList *i = g->sent.head; i; i = i->next)
+                run_on_missing(i->data);
+        if (g->waiting.head)
+                (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}

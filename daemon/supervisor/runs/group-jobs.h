@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The jobs that wait for the workers of a group, and those that are in its job socket (group.h). Supervisor.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_GROUP_JOBS_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUNS_GROUP_JOBS_H
+
+#include "daemon/supervisor/workers/group.h"
+
+typedef struct Run Run;
+
+/* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside. */
+void group_jobs_submit(Group *g, Run *run);
+
+/* Sends the waiting jobs, as far as the socket takes them. */
+void group_jobs_send(Group *g);
+
+/* The run is no longer WAITING or SENT: removes it from the queues. */
+void group_jobs_remove(Group *g, Run *run);
+
+/* Puts the run back at the front of those that wait. */
+void group_jobs_put_back(Group *g, Run *run);
+
+/* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
+ * whose job was not in the socket, is just being taken by a worker: run_on_missing() is called for it. */
+void group_jobs_recall(Group *g);
+
+/* The number of jobs that were sent at `sent_usec` or before, and that no worker has taken. */
+unsigned group_jobs_n_overdue(const Group *g, uint64_t sent_usec);
+
+#endif
