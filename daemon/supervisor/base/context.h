@@ -21,15 +21,15 @@
 typedef struct Context Context;
 typedef struct Pipe Pipe;
 
-/* A reload is over. `r`: 0: the configuration that was read after it was asked for is in force. -ESHUTDOWN: the service
- * stops. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of this resource not all could be read, and the old configuration
- * stays in force. */
+/* A reload is over. `r` is 0 if a configuration that was read after the call is in force now. -ESHUTDOWN: the service stops.
+ * -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of this resource the configuration could not be read, and the old one stays
+ * in force. */
 typedef void (*ReloadHandler)(Context *context, int r, void *userdata);
 
 /* The events that a module reports to those above it. The Manager sets the functions. */
 typedef struct ContextEvents {
         void (*place_offered)(Context *context); /* a worker may have become idle, so it could give up its place */
-        void (*worker_gone)(Context *context);   /* a worker was reaped */
+        void (*worker_gone)(Context *context);   /* a worker was reaped, or is given up as undead (worker-life.h) */
         void (*run_drained)(Context *context);   /* the last bytes of a run were written or dropped */
         void (*rights_changed)(Context *context); /* polkit's answers may have changed */
         void (*pipe_grown)(Context *context, Pipe *p); /* a client grew this pipe of a statement or run */
@@ -78,7 +78,8 @@ struct Context {
         struct Pacing *pacing;
 };
 
-/* Makes the loop and empty tables, with no configuration and no bus. -errno. */
+/* Makes the loop, empty tables and a configuration of defaults; the bus stays NULL. -errno; call context_done() then,
+ * too. */
 int context_init(Context *context, const ContextEvents *events);
 
 /* Frees what is left; the tables must hold no objects that own others. */

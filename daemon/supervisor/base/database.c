@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One published database. Supervisor. */
-#include <errno.h>
 #include <stdlib.h>
 #include <systemd/sd-bus.h>
 

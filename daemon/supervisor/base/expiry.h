@@ -15,7 +15,7 @@ typedef struct ExpiryItem {
         GSequenceIter *position; /* NULL: it is not idle */
 } ExpiryItem;
 
-/* Ends the object, which forgets the item. */
+/* Must end the object, which calls expiry_forget() for the item. */
 typedef void (*ExpiryHandler)(ExpiryItem *item);
 
 typedef struct Expiry {
@@ -27,7 +27,7 @@ typedef struct Expiry {
 
 void expiry_init(Expiry *e, sd_event *event, ExpiryHandler handler);
 
-/* Frees the expiry; no item is left. */
+/* Frees the timer and the list, which must be empty. */
 void expiry_done(Expiry *e);
 
 /* The object is idle from now on, and ends at `usec` (CLOCK_MONOTONIC). */

@@ -48,8 +48,9 @@ void log_setup(void);
 /* Logs one line for an event, with the priority and MESSAGE_ID= of the table. `fields` may be NULL. */
 void log_event(LogEvent event, const LogFields *fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Like log_event(), but at most once a minute for each uid and database of `fields` and each `what`, which may be NULL. The
- * next line that is written says how many were left out. Every line that a client can cause must be limited. */
+/* Like log_event(), but at most once a minute for each uid and database of `fields` and each `what`, which distinguishes
+ * lines of one event. Both may be NULL. The next line that is written says how many were left out. Every line that a client
+ * can cause must be limited. */
 void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
@@ -81,7 +82,7 @@ LogTarget log_target(void);
 void log_set_target(LogTarget target);
 
 /* Level names such as "err" and "debug", target names such as "console" and "auto". A level may also be given as a number.
- * -EINVAL. */
+ * The results are static. -EINVAL: there is no such name. */
 const char *log_level_to_string(int level);
 int log_level_from_string(const char *text);
 const char *log_target_to_string(LogTarget target);

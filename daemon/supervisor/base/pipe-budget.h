@@ -6,9 +6,9 @@
  * pipes two pages at most. The service stays below it, and shares the pages by these rules:
  *
  *      reserve         1/8 of the total is for uids that hold little: 1/64 of the reserve each, at least a page
- *      share           of the rest a uid may have half of what the others leave, and PipePagesMax= at most: n greedy uids
- *                      that take pages in turns get 1/(n+1) each, and leave as much. If they take one after the other,
- *                      less is left for the next uid, which then still has the reserve
+ *      share           of the rest a uid may have half of the pages that the others leave, and PipePagesMax= at most: n
+ *                      greedy uids that take pages in turns get 1/(n+1) each, and leave as much. If one takes all its
+ *                      pages before the next one starts, less is left for the next uid, which still has the reserve
  *      retired pipes   may hold half of that: a client that keeps read ends of finished pipes still has the other half
  *      a new pipe      1 page within the share
  *      its first run   16 pages while the uid stays under 3/4 of its share

@@ -35,9 +35,10 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
-/* The bound that keeps the user from having another worker on `d`, so the sum that must fall first. This is waited for; it
- * is no error. Half of WorkersTotalMax=, and one of a database's WorkersMax=, are reserved for users that have no worker (on
- * that database). `n_on_database`: how many of them the user has on `d`. */
+/* The bound that keeps the user from having another worker on `d`: a worker within this bound must end first. To reach it is
+ * no error, because groups wait for a place. Half of WorkersTotalMax= is reserved for users without a worker; of these
+ * places, half may also go to users without a worker on `d`. One place of a database's WorkersMax= is reserved for users
+ * without a worker on it. `n_on_database`: how many workers the user has on `d`. */
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
@@ -49,7 +50,7 @@ WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_d
 /* The sentence of the error Busy for a user that got no worker in time. */
 const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database);
 
-/* Each changes the sums of the user and of the database. */
+/* Each adds `change`, 1 or -1, to the sums of the user and of the database. */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
 void quota_count_channel(User *u, Database *d, int change);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Copies data of a size that a client chooses: g_bytes_new() would abort the service if memory runs out. Supervisor. */
+/* Copies data whose size a client or a worker chooses: g_bytes_new() would abort the service if memory runs out.
+ * Supervisor. */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_TRY_BYTES_H
 #define SQLIPC_DAEMON_SUPERVISOR_BASE_TRY_BYTES_H
 

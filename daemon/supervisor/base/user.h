@@ -3,8 +3,8 @@
  * One uid whose clients hold something, and the sums over all of it: quotas are per uid, no matter how many connections it
  * opens. Supervisor.
  *
- * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, because any of them
- * may outlive the others.
+ * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, and so have the
+ * unread bytes of a stream (unread.h), because any of them may outlive the others.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
 #define SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
@@ -37,8 +37,8 @@ typedef struct PacingAccount {
 /* The questions to polkit about a user (polkit.h). */
 typedef struct PolkitAccount {
         GQueue waiting;         /* of PolkitQuestion without interaction, in order */
-        unsigned n_asked, n_interactive;
-        GList link;             /* in Polkit's `waiting`, while this queue is not empty */
+        unsigned n_asked, n_interactive; /* questions that were sent, without and with interaction */
+        GList link;             /* in Polkit's `waiting`, while `waiting` here is not empty */
 } PolkitAccount;
 
 /* Accounts belong to the modules that they are named after; this one only keeps them. */
@@ -66,12 +66,12 @@ User *user_ref(User *u);
 User *user_unref(User *u);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
 
-/* Refuses with LIMITS_EXCEEDED and a sentence for the user, and logs a line for the administrator, who may raise the
- * `limit`. */
+/* Refuses with LIMITS_EXCEEDED and a sentence for the user, and logs a line for the administrator. `limit` names the limit,
+ * usually a key of the configuration that the administrator can raise. */
 int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* Adds `size` to held_size. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
+/* user_hold(): adds `size` bytes to held_size. LIMITS_EXCEEDED past HELD_SIZE_MAX. user_release(): subtracts them again. */
 int user_hold(User *u, size_t size, Refusal *refusal);
 void user_release(User *u, size_t size);
 
