@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Turns errors into D-Bus replies, where a Failure or Refusal leaves the supervisor. Supervisor.
+ * Turns a Failure or a Refusal into a D-Bus error reply. Supervisor.
  *
  * The body is the sentence, as in any D-Bus error. If the caller asked for "error-details", SQLite's extended code and the
  * byte offset follow it: (sii). This is not the default, because GLib's clients show no sentence for such a body.

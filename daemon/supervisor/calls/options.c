@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The a{sv} options of a method. Supervisor. */
-#include <errno.h>
 #include <glib.h>
 #include <string.h>
 

@@ -24,9 +24,9 @@ typedef enum OptionKey {
 
 /* The options that were given, or their defaults. */
 typedef struct Options {
-        uint32_t page_size;
+        uint32_t page_size;    /* in bytes */
         uint32_t page_version; /* the highest that the client reads */
-        uint32_t max_bytes;
+        uint32_t max_bytes;    /* of the rows in one reply */
         uint32_t error_details; /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
 } Options;
@@ -35,7 +35,8 @@ typedef struct Options {
 #define ROWS_SIZE_DEFAULT ((uint32_t) 256 * 1024)
 #define ROWS_SIZE_MAX ((uint64_t) 1024 * 1024)
 
-/* Reads the options, which are next in `m`. `allowed` is a mask of OptionKeys. UNKNOWN_OPTION, INVALID_OPTION. */
+/* Reads the options, which are next in `m`. `allowed` is a mask of OptionKeys. UNKNOWN_OPTION, INVALID_OPTION; -EBADMSG: the
+ * message cannot be read. */
 int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Parameters of a run: turns D-Bus av and a{sv} into the bytes of one row (daemon/protocol/protocol.h). Supervisor.
  *
- * Unpacking stops at the first value past PARAMETERS_MAX or PARAMETERS_SIZE_MAX, so a client cannot make us hold more.
+ * Unpacking stops at the first value past PARAMETERS_MAX (protocol.h) or PARAMETERS_SIZE_MAX, so a client cannot make us
+ * hold more.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_CALLS_PARAMETERS_H
 #define SQLIPC_DAEMON_SUPERVISOR_CALLS_PARAMETERS_H
@@ -11,7 +12,7 @@
 
 #include "daemon/supervisor/base/refusal.h"
 
-#define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* size of the row in bytes, including its heads */
+#define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* size of the row in bytes, including its head */
 
 typedef struct Parameters {
         uint32_t n_positional, n_named;
@@ -21,7 +22,8 @@ typedef struct Parameters {
 
 #define PARAMETERS_INIT ((Parameters) {})
 
-/* Reads `av` and `a{sv}`, which are next in `m`. LIMITS_EXCEEDED, PARAMETER_TYPE, UNKNOWN_PARAMETER. */
+/* Reads `av` and `a{sv}`, which are next in `m`. `*ret` is set only if this succeeds; free it with parameters_done().
+ * LIMITS_EXCEEDED, PARAMETER_TYPE, UNKNOWN_PARAMETER; -EBADMSG: the message cannot be read; -ENOMEM. */
 int parameters_read(sd_bus_message *m, Parameters *ret, Refusal *refusal);
 
 void parameters_done(Parameters *p);

@@ -29,7 +29,7 @@ typedef struct Reply {
 
 #define REPLY_INIT ((Reply) {})
 
-/* Makes an empty reply to `call`. */
+/* Makes an empty reply to `call`; free it with reply_done(), even after an error. */
 int reply_new(sd_bus_message *call, Reply *ret);
 
 /* Announces `size` bytes that will be appended next. -EMSGSIZE if they would make the reply larger than REPLY_SIZE_MAX. */

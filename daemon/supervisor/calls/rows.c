@@ -7,7 +7,8 @@
 #include "daemon/configuration/dbus-text.h"
 #include "daemon/supervisor/calls/rows.h"
 
-/* Upper bounds for the bytes that marshalling adds to a value: signature, alignment, lengths. */
+/* Upper bounds for sizes in a reply, with signature, alignment and lengths. Those called OVERHEAD are added to the size of
+ * the contents. */
 #define ROW_OVERHEAD ((size_t) 8)
 #define NUMBER_SIZE ((size_t) 24)
 #define NULL_SIZE ((size_t) 24)

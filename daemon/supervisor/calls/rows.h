@@ -17,10 +17,10 @@
 int rows_append_columns_of_statement(Reply *reply, const Started *started);
 int rows_append_columns_of_run(Reply *reply, const PageDecoder *d);
 
-/* Appends the entry {sv} "parameters" (as) of info. */
+/* Appends the entry "parameters" (as) to the a{sv} `info` of a reply, which is open. */
 int rows_append_parameters(Reply *reply, const Started *started);
 
-/* Returns the largest number of bytes that the row under PAGE_ROW can take. */
+/* Returns an upper bound of the bytes that the decoder's current row (PAGE_ROW) takes in a reply. */
 size_t rows_row_size(const PageDecoder *d);
 
 /* Appends the row as one `av`. `size` is the result of rows_row_size(). */
