@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls that wait for polkit. Supervisor. */
-#include <errno.h>
 #include <string.h>
 
 #include "daemon/configuration/configuration-database.h"

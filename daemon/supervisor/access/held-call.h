@@ -25,7 +25,8 @@
 /* How many calls of one uid can be held at a time, over all its clients. */
 #define HELD_CALLS_MAX 16u
 
-/* Starts to filter calls. Must run before peer_watch(): the bus filter that was added last runs first. */
+/* Starts to filter calls. Must run before peer_watch(), whose filter makes the sender known: the filter that was added last
+ * runs first. -errno. */
 int held_call_watch(Context *context);
 
 /* held_call_is_full(): true if the peer's uid has as many calls held as it may have. held_call_refuse(): refuses one more

@@ -43,8 +43,8 @@ void pacing_charge(User *u, size_t size) {
 
         if (size < PACING_SIZE_MIN)
                 return;
-        /* Counts from now on: calls that were dispatched while no other client needed the supervisor need not be paid for
-         * later. */
+        /* Charges do not add up: each begins now. So calls that were dispatched while no other client needed the
+         * supervisor need not be paid for later. */
         p->until_usec = MAX(p->until_usec, clock_usec() + size * PACING_NSEC_PER_BYTE / 1000);
         u->pacing.until_usec = p->until_usec;
 }

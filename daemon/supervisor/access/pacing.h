@@ -42,10 +42,10 @@ typedef struct Pacing {
 } Pacing;
 
 /* Starts to filter calls. Must run after held_call_watch(), and before manager_connect() adds the filter that answers calls
- * when the service stops: the filter that was added last runs first. */
+ * when the service stops: the filter that was added last runs first. -errno. */
 int pacing_watch(Context *context);
 
-/* The supervisor reads or writes `size` bytes for `u`. */
+/* The supervisor reads or writes `size` bytes for `u`. Texts below PACING_SIZE_MIN cost nothing. */
 void pacing_charge(User *u, size_t size);
 
 bool pacing_is_busy(const Context *context);

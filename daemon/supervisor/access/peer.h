@@ -24,7 +24,7 @@ typedef struct Peer Peer;
 /* Functions of the modules above for a name that vanishes. Each may be NULL. */
 typedef struct PeerEvents {
         void (*leaving)(Context *context, const char *name); /* its Peer, if there is one, is still known */
-        void (*left)(Context *context, const char *name);    /* no more */
+        void (*left)(Context *context, const char *name);    /* its Peer is no longer known */
         void (*forget)(Peer *p);                             /* the Peer is freed: frees what belongs to it */
 } PeerEvents;
 
@@ -47,7 +47,7 @@ struct Peer {
         GQueue managed;      /* of ManagedCall, by its link */
 };
 
-/* Starts to watch for method calls and for names that vanish. */
+/* Starts to watch for method calls, to ask about their senders, and for names that vanish. -errno. */
 int peer_watch(Context *context, const PeerEvents *events);
 
 /* Returns the sender of `message`. Never NULL inside a bus method, because a filter makes sure of it. Borrowed until the

@@ -33,8 +33,8 @@ PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Databa
 /* polkit's last answer, kept or not; ABSENT if it was not asked. */
 PolkitAnswer policy_last_answer(const Peer *p, const char *database);
 
-/* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may once its user has
- * authenticated. */
+/* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may use it once its
+ * user has authenticated. */
 bool policy_is_visible(const Context *context, const Peer *p, const Database *d);
 
 /* Returns the published database of this name if the sender of `message`, which is being dispatched, may use it now; else
@@ -48,7 +48,7 @@ PolicyVerdict policy_view(const Context *context, sd_bus_message *message, const
 /* True if the call that is being dispatched was held and released (held-call.h). It is answered by polkit's last answer. */
 bool policy_call_was_held(const Context *context, const sd_bus_message *message);
 
-/* Like policy_view(), but for a peer. `was_held`: its call was held. */
+/* The same as policy_view() for a peer. `was_held`: its call was held. */
 PolicyVerdict policy_view_of_peer(const Context *context, const Peer *p, bool was_held, const Database *d);
 
 /* Refuses with UNKNOWN_DATABASE. The words are the same for a database that is hidden from the caller and for one that does

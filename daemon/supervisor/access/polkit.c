@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Asks polkit. Supervisor. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

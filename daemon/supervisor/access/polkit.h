@@ -65,8 +65,8 @@ typedef struct Polkit {
         char *authority;        /* owned: the unique name of the sender of the last answer; NULL: no answer came yet */
 } Polkit;
 
-/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question is under way. `announce` is
- * passed on in the reply, if any caller of the same question set it. */
+/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question waits or was sent. The
+ * reply has `announce` if any caller of the same question set it. */
 void polkit_ask(Context *context, Peer *p, const char *database, bool announce);
 
 /* Like polkit_ask(), but with interaction. LIMITS_EXCEEDED. */
@@ -78,10 +78,10 @@ void polkit_forget(Peer *p);
 /* polkit's answers may have changed: those to the questions under way are outdated. */
 void polkit_outdate_questions(Context *context);
 
-/* Stops asking; the service stops. */
+/* The service stops: sends no more questions. */
 void polkit_stop(Context *context);
 
-/* Starts to watch for polkit's signal Changed. */
+/* Starts to watch for polkit's signal Changed. -errno. */
 int polkit_watch(Context *context, const PolkitEvents *events);
 
 #endif
