@@ -2,8 +2,9 @@
 /*
  * Chooses the worker for a channel that has something to read. Supervisor.
  *
- * The choice is the worker with the fewest channels among those that are not known to be occupied. A channel at a worker was
- * used a moment ago. So if all workers have a channel and there are CPUs for more, a sibling is started. If all workers are
+ * The choice is the worker with the fewest channels among those that are not known to be occupied. A worker whose settings
+ * no longer hold is chosen only if there is no other. Workers give idle channels back, so a channel at a worker was used a
+ * moment ago. Therefore, if all workers have a channel and there are CPUs for more, a sibling is started. If all workers are
  * occupied, it is started even without a free CPU, because a request must not wait for another's run. If a bound forbids a
  * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
  */

@@ -6,7 +6,7 @@
  * every second, which the worker answers from its loop as well as from inside a step. A worker that owes an answer is in a
  * call of SQLite that cannot be interrupted:
  *
- *      for 100 ms                     it is given no channel while other workers can have it
+ *      for 100 ms                     it is given no more channels (placement.h)
  *      for a second                   channels with unread requests are closed: their clients open others
  *      for as long as any run may     it is killed
  *      take, and a second
@@ -30,15 +30,16 @@ void worker_lose_channels(Worker *w);
 void worker_end_channels(Worker *w);
 
 /* Sends a PING. If one is under way, another is sent when that is answered. Returns the number of the PING: once it is
- * answered, the worker has read all messages that were sent before it. */
+ * answered (worker_has_answered()), the worker has read all messages that were sent before it. */
 uint64_t worker_ping(Worker *w);
 bool worker_has_answered(const Worker *w, uint64_t ping);
 
 /* True if the worker has owed an answer for at least `usec`. */
 bool worker_is_deaf(const Worker *w, uint64_t usec);
 
-/* worker_is_stuck_now(): the worker gave a channel back because it is inside another's step. It is given no channel for a
- * while, unless it shows before that it does something else (worker_is_not_stuck()). */
+/* worker_is_stuck_now(): the worker gave a channel back because it is inside the step of another run, or it takes no channel
+ * because its socket is full. It is given no channel for a while, unless it shows before that it does something else
+ * (worker_is_not_stuck()). */
 void worker_is_stuck_now(Worker *w);
 void worker_is_not_stuck(Worker *w);
 

@@ -15,7 +15,7 @@
 #include "daemon/supervisor/workers/worker.h"
 
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
-#define STARVED_USEC UINT64_C(250000)        /* then another worker is asked for its place */
+#define STARVED_USEC UINT64_C(250000)        /* until another worker is asked for its place */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
@@ -158,7 +158,8 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
         return false;
 }
 
-/* One worker at a time is asked for its place: it ends in a moment, unless it is in use. */
+/* True if the bounds allow another worker. If not, asks a worker for its place, one at a time: it ends in a moment, unless
+ * it is in use. */
 static bool may_spawn(Group *g) {
         uint64_t now = clock_usec();
 

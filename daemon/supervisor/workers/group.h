@@ -8,9 +8,9 @@
  *
  * A worker is started if there is none, if a job has waited for SIBLING_USEC, or if more runs want a CPU than the group has
  * workers while CPUs are idle; the number of workers is bounded for each uid and in all. If a bound forbids a new worker, an
- * idle worker is asked to give up its place, and the group tries again (`starved`) once a worker is gone. Groups that wait
- * for a place are served in the order in which they began to wait. If all workers are occupied, one is asked as soon as it
- * has nothing to do.
+ * idle worker is asked to give up its place, and the group tries again (`starved`) once a worker is gone, and at intervals.
+ * Groups that wait for a place are served in the order in which they began to wait. If all workers are occupied, one is
+ * asked as soon as it has nothing to do.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
@@ -36,10 +36,11 @@ typedef struct Group {
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
         sd_event_source *writable, *timer, *resend;
-        GList user_link;
+        GList user_link;          /* in the user's `groups` */
 } Group;
 
-/* Returns a reference to the group of uid and database, which is created if there is none. */
+/* Returns a reference to the group of uid and database, which is created if there is none. -errno, for lack of descriptors
+ * or memory. */
 int group_get(User *u, Database *d, Group **ret);
 Group *group_ref(Group *g);
 Group *group_unref(Group *g);
@@ -59,11 +60,12 @@ void group_spawn(Group *g);
 /* Starts a worker if one is needed and allowed, and hands over the channels that wait. */
 void group_staff(Group *g);
 
-/* A worker of the group has less to do than before. If no other worker was asked for its place, this one may be asked in the
- * next turn of the loop. */
+/* A worker, of any group, has less to do than before, and this group is starved. The worker may be asked for its place in
+ * the next turn of the loop, unless the group has just asked another one. */
 void group_on_offer(Group *g);
 
-/* A worker of the group is dead and its runs have been dealt with. */
+/* A worker of the group is dead or as good as dead, and its runs have been dealt with. Takes back the jobs, in case it died
+ * while it took one. Fails them if workers die again and again before they begin anything. */
 void group_on_worker_gone(Group *g);
 
 #endif

@@ -10,7 +10,7 @@
 /* A worker may have become idle: starved groups check if they can have its place. */
 void places_offer(Context *context);
 
-/* A worker was reaped: groups that wanted a worker try again, in the order in which they began to wait. */
+/* A worker was reaped, or is given up as undead: starved groups try again, in the order in which they began to wait. */
 void places_on_worker_gone(Context *context);
 
 #endif

@@ -14,8 +14,10 @@
  *      STARTING  ENDING    EXIT was sent
  *      STARTING  KILLED    a deadline passed, or it sent an invalid message
  *      STARTING  CLOSED    it crashed
- *      RUNNING   ASKED     GIVE_WAY was sent: another group needs its place, or its settings no longer hold
- *      RUNNING   ENDING    EXIT was sent: it was idle for WorkerIdleSec=, or the service stops
+ *      RUNNING   ASKED     GIVE_WAY was sent: it has channels, and another group needs its place, its settings no longer
+ *                          hold, or its priority cannot be raised
+ *      RUNNING   ENDING    EXIT was sent: it was idle for WorkerIdleSec=, or is idle in a case of GIVE_WAY; or the service
+ *                          stops
  *      RUNNING   KILLED    a deadline passed, or it sent an invalid message
  *      RUNNING   CLOSED    it crashed
  *      ASKED     RUNNING   it sent STAY, because a run on one of its channels lasts
@@ -63,10 +65,10 @@ typedef enum WorkerEndReason {
         WORKER_END_GOES_ON,          /* it was told to end, and did not */
         WORKER_END_SOCKET_FULL,      /* it does not read EXIT or GIVE_WAY */
         WORKER_END_DEAF,             /* it answers no PING */
-        WORKER_END_KEEPS_JOB,        /* it does not obey a CANCEL: of a job that it has not started */
-        WORKER_END_KEEPS_RUN,        /* of a run */
-        WORKER_END_KEEPS_PIPE,       /* of a run that only waits for its reader */
-        WORKER_END_KEEPS_REQUEST,    /* of a request on a channel */
+        WORKER_END_KEEPS_JOB,        /* it does not obey the CANCEL of a job that it has not started */
+        WORKER_END_KEEPS_RUN,        /* it does not obey the CANCEL of a run */
+        WORKER_END_KEEPS_PIPE,       /* the same, of a run that only waits for its reader */
+        WORKER_END_KEEPS_REQUEST,    /* the same, of a request on a channel */
         WORKER_END_KEEPS_CHANNEL,    /* it does not close a channel */
         WORKER_END_INVALID_PAGE,     /* it broke the page format */
         WORKER_END_INVALID_MESSAGE,  /* it broke the protocol */

@@ -54,7 +54,7 @@ typedef struct PriorityTimer {
         int nice;                /* the supervisor's own nice value */
 } PriorityTimer;
 
-/* 0 or -errno. */
+/* Makes the timer, which does not run yet. 0 or -errno. */
 int worker_priority_start(PriorityTimer *t, sd_event *event, const PriorityEvents *events);
 void worker_priority_stop(PriorityTimer *t);
 

@@ -298,7 +298,6 @@ bool worker_end(Worker *w, WorkerEndReason reason) {
         return true;
 }
 
-/* The runs under way go on, but no more are begun. */
 void worker_retire(Worker *w) {
         const Group *g = w->group;
 

@@ -3,7 +3,7 @@
  * One worker process: starting it, messages to and from it, its end. Its states are in worker-life.h. Supervisor.
  *
  * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost, and
- * it no longer holds a place, except one of its own uid: other uids must not wait for it. There are at most half as many
+ * it counts only among the workers of its own uid: other uids must not wait for its place. There are at most half as many
  * such workers as WorkersTotalMax= allows.
  *
  * Messages from a worker are decoded as hostile: a message that protocol.h does not define, or about a job that the worker
@@ -48,20 +48,21 @@ struct Worker {
         uint64_t ping_usec;       /* since when that PING is due */
         Grace grace;              /* for the answer to PING */
         uint64_t stuck_until_usec;
-        bool spared, end_spared;  /* clock_timer_was_late(), for the watch; for the end, which may come in the same turn.
-                                   * Not states: they are about the supervisor, which was late */
+        bool spared, end_spared;  /* see clock_timer_was_late(): for `watch`; for `idle_timer`, which may fire in the same
+                                   * turn. Not states: they are about the supervisor, which was late */
         WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, context_link;
 };
 
-/* Starts to watch the priorities of workers (worker-priority.h). */
+/* Starts to watch the priorities of workers (worker-priority.h). -errno. */
 int worker_start_priorities(Context *context);
 
-/* Starts a worker for the group. */
+/* Starts a worker for the group. It is freed once its process has been reaped. -errno. */
 int worker_new(Group *g);
 
-/* Reads all messages that it has sent until now. */
+/* Reads the messages that it has sent until now, at most as many as a turn of the loop may read, and none after it is idle.
+ * Runs and channels may be freed inside. */
 void worker_process(Worker *w);
 
 /* A run or channel left the worker: its idle time may begin. */
@@ -70,8 +71,8 @@ void worker_on_work_over(Worker *w);
 /* True if the worker is up and idle, so that a job can be sent to it directly instead of into the job socket. */
 bool worker_takes_job(const Worker *w);
 
-/* Tells the worker to end a run, or the run of a channel. If it does not react, the run's timer kills it. Returns the error
- * of a message that could not be sent. */
+/* Tells the worker to end a run, or the run of a channel. If it does not react, the timer of this run or channel kills it.
+ * -errno: the message could not be sent. */
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
 
 /* Ends the worker; each reason has its manner (worker-life.h). Returns false if nothing was done because the worker is busy.
@@ -99,7 +100,8 @@ void worker_on_sign_of_life(Worker *w);
  * gives them back and ends as soon as no request is under way. False: there is no such worker. */
 bool worker_end_idle(Context *context, const User *u, const Database *d);
 
-/* The loop is over: kills and reaps the worker. */
+/* Frees a worker that has no run and no channel. Kills and reaps its process, if there still is one; an undead one is not
+ * waited for. */
 void worker_free(Worker *w);
 
 static inline bool worker_stays(const Worker *w) {
