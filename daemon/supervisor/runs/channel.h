@@ -51,13 +51,13 @@ typedef struct Channel {
         bool waits_after;           /* DRAINING: a request waits. Not a state: only the next one depends on it */
         bool told;                  /* LEAVING, CLOSING: CHANNEL_CLOSE was sent. Not a state: a full socket only delays it */
         uint64_t close_ping, cancel_ping; /* once the worker has answered these PINGs it has read CHANNEL_CLOSE, CANCEL */
-        uint64_t opened_usec, used_usec;
+        uint64_t opened_usec, used_usec; /* when it was opened; when it last did something */
         uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: no request waits */
         uint64_t cancelled_usec;    /* 0: not cancelled */
         uint64_t answer_usec;       /* time for a run and for reading its answer, by the limits at the hand-over */
         uint64_t leaves_usec;       /* LEAVING: when it closes, even without an answer */
-        uint64_t n_runs, n_rows, n_bytes;
-        uint32_t n_statements;
+        uint64_t n_runs, n_rows, n_bytes; /* of all its requests so far */
+        uint32_t n_statements;      /* that its worker keeps for it */
         ChannelRun run;
         sd_event_source *io, *timer;
         bool spared;                /* see clock_timer_was_late(). Not a state: it is about the supervisor, which was late */
@@ -65,7 +65,8 @@ typedef struct Channel {
         GList session_link, worker_link, group_link;
 } Channel;
 
-/* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED. */
+/* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED;
+ * -errno. */
 int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal);
 
 /* Ends the channel; each reason has its manner (channel-life.h). May free it. */

@@ -5,7 +5,8 @@
 
 #include "daemon/supervisor/base/context.h"
 
-/* The runs that are under way, on pipes and on channels, and those of them that are parked. */
+/* counts_runs(): all runs that the service knows, on pipes and on channels: also those that wait for a worker, and those
+ * that have ended but are not read to the end. counts_parked(): those of them that are parked. */
 uint64_t counts_runs(const Context *context);
 uint64_t counts_parked(const Context *context);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A pipe that leads to a client. Supervisor. */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

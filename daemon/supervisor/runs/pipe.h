@@ -6,8 +6,8 @@
  *    last read end is closed: this is the only way to learn that the pipe's pages are free (a client may keep its end as
  *    long as it likes).
  * 2. A client can grow a pipe at the service's cost. pipe_check() notices this, and the pipe then counts at its real size.
- *    Pipes are checked when their run parks, a few of a uid, in turns, when the uid gets a new pipe, and those of all uids
- *    when the kernel has fewer pages left than it should.
+ *    A pipe is checked when its run parks. A few pipes of a uid, in turns, are checked when the uid gets a new one. All
+ *    pipes are checked when the kernel has fewer pages left than it should.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PIPE_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_PIPE_H
@@ -22,7 +22,7 @@
 typedef struct PipeStock {
         PipeBudget budget;
         GQueue resting;          /* of Pipe, by rest_link */
-        sd_event_source *timer;  /* fires when they have rested */
+        sd_event_source *timer;  /* fires when they have rested; NULL: none has rested yet */
         bool are_short;          /* the timer looks for pipes that grew */
 } PipeStock;
 
@@ -44,8 +44,8 @@ struct Pipe {
         uint64_t number;         /* of its statement, or of its run if it has no statement */
         bool unwatched;          /* RESTING: it could not be watched, and this was logged. Not a state: tried again */
         sd_event_source *watch;  /* WATCHED: waits for POLLERR; IN_USE: waits for room (pipe_watch_room()) */
-        const struct Worker *ended_by; /* the worker whose run was the last to end, and its number of messages by then */
-        uint64_t ended_at;
+        const struct Worker *ended_by; /* the worker whose run was the last to end; only to be compared */
+        uint64_t ended_at;       /* how many messages this worker had sent by then */
         GList link;              /* in user->pipes */
         GList rest_link;         /* RESTING: in `resting` */
 };
@@ -54,28 +54,30 @@ struct Pipe {
  * holds. */
 #define PIPE_CHECKS_PER_CALL UINT64_C(8)
 
-/* Makes a pipe of one page. `for_run`: makes it as large as its first run wants it, if the budget allows. Checks some of the
- * user's other pipes first. LIMITS_EXCEEDED if the budget has no room. */
+/* Makes a pipe of one page. `for_run`: makes it as large as its first run wants it (PIPE_PAGES_FIRST_RUN), if the budget
+ * allows. Checks some of the user's other pipes first. LIMITS_EXCEEDED if the budget has no room, or no descriptor is
+ * left. */
 int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal);
 Pipe *pipe_ref(Pipe *p);
 /* The last reference retires it. */
 Pipe *pipe_unref(Pipe *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pipe, pipe_unref)
 
-/* Closes the pipe, whether or not it has a reader: the loop ends. */
+/* Closes and frees the pipe, whether or not it has a reader. No statement or run has a reference to it. */
 void pipe_free(Pipe *p);
 
 /* Closes the write end, so the reader sees end-of-file and no run can use the pipe any more. Its pages are free. */
 void pipe_break(Pipe *p);
 
-/* Returns the read end, which the caller owns from now on. Can be called once. */
+/* pipe_take_read_fd(): returns the read end, which the caller owns from now on; can be called once. pipe_close_read_fd():
+ * closes it, unless it was taken. */
 int pipe_take_read_fd(Pipe *p);
 void pipe_close_read_fd(Pipe *p);
 
 /* True if no read end is left, or the pipe is broken. */
 bool pipe_is_closed(const Pipe *p);
 
-/* Calls `handler` while the pipe has room, and once its reader is gone, until pipe_unwatch(). */
+/* Calls `handler` while the pipe has room, and once its reader is gone, until pipe_unwatch(). -errno. */
 int pipe_watch_room(Pipe *p, sd_event_io_handler_t handler, void *userdata);
 void pipe_unwatch(Pipe *p);
 

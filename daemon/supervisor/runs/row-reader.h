@@ -33,7 +33,7 @@ typedef enum RowReaderEnd {
 /* Functions of the run. */
 typedef struct RowReaderEvents {
         void (*over)(void *run, RowReaderEnd end);   /* the reader was freed */
-        const Refusal *(*error)(const void *run);    /* the error that it was told to end with */
+        const Refusal *(*error)(const void *run);    /* the error that the run was told to end with; borrowed */
 } RowReaderEvents;
 
 /* The properties of a new reader. */
@@ -60,9 +60,11 @@ typedef struct RowReader {
         int pending;            /* PAGE_ROW or PAGE_ERROR that did not fit the last reply; else PAGE_MORE */
 } RowReader;
 
+/* Makes a reader, which takes `spec->fd` even if this fails. -errno. */
 int row_reader_new(const RowReaderSpec *spec, RowReader **ret);
 
-/* Has `call` wait for rows of a run that was not submitted yet. Negative: it cannot wait, and nothing was changed. */
+/* Has `call` (borrowed) wait for rows of a run that was not submitted yet. `max_bytes`: of rows in the reply. Negative: it
+ * cannot wait, and nothing was changed. */
 int row_reader_wait(RowReader *r, sd_bus_message *call, size_t max_bytes);
 
 /* Has `call` wait for rows of a run under way: answers now or later. May free the reader, and its run. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds runs. Supervisor. */
+/* The runs that a call or an event is about. Supervisor. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -14,7 +14,7 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
  * run that has started is not affected, because its transaction is older than the change. */
 void run_access_on_rights_changed(Context *context);
 
-/* The client grew this pipe: ends the runs that use it. */
+/* The client grew this pipe: ends the run that uses it, and frees the statement that has it. */
 void run_access_on_pipe_grown(Context *context, Pipe *p);
 
 #endif

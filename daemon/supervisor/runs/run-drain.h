@@ -15,7 +15,7 @@
 
 typedef struct Run Run;
 
-/* Takes over `bytes` from the worker. May free the run. */
+/* Copies `bytes`, which the worker could not write, and writes them as the reader makes room. May free the run. */
 void run_drain_begin(Run *run, Bytes bytes);
 
 /* Drops the unread bytes, which ends the run. `error` and the sentence are for a RowReader. May free the run. */

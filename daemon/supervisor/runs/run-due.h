@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* For run_timer_start(): `context` is a Context. */
+/* The handler for run_timer_start(); `context` is a Context. Returns the earliest deadline that is left; UINT64_MAX:
+ * none. */
 uint64_t run_due(void *context, uint64_t now);
 
 #endif

@@ -6,8 +6,8 @@
  *                           |         ^          ^          ^
  *                           \-> MISSING          \-> PARKED-/
  *
- * These are all transitions; run_life_move() makes no others. A run is freed in any state: before TAKEN at once if it is
- * cancelled, and in a state with a worker if that reports the end or is dead.
+ * These are all transitions; run_life_move() makes no others. A run is freed in any state: if it is cancelled in NEW or
+ * WAITING, if its worker reports the end or is dead, and if nothing of it is left to be read.
  *
  *      from      to        when
  *      NEW       WAITING   it was submitted
@@ -27,7 +27,8 @@
  *      PARKED    ENDED     ENDED
  *      PARKED    OVER      as from STARTED
  *      ENDED     DRAINING  DRAINED, with the last bytes
- *      ENDED     OVER      ENDED or DRAINED without such bytes, and its RowReader has not read to the end
+ *      ENDED     OVER      ENDED or DRAINED without such bytes, or its worker is dead, and its RowReader has not read to the
+ *                          end
  *      DRAINING  OVER      the last bytes are written or dropped, and its RowReader has not read to the end
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_LIFE_H
@@ -53,7 +54,7 @@ typedef enum RunState {
 /* Why run_end() is called. */
 typedef enum RunEndReason {
         RUN_END_CANCELLED,        /* its client cancels it, or a limit or deadline ends it */
-        RUN_END_BY_ADMINISTRATOR, /* as CANCELLED, but if it has ended already its reader gets no more bytes either */
+        RUN_END_BY_ADMINISTRATOR, /* CancelRun: if it has ended already, its reader gets no more bytes */
         RUN_END_CLIENT_GONE,      /* its client has left the bus, or gives it up */
         RUN_END_FAILED,           /* it cannot be started */
         RUN_END_REVOKED,          /* its client lost the right to the database before the run started */

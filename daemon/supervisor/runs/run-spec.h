@@ -9,19 +9,20 @@
 
 typedef struct RunSpec {
         RunKind kind;
-        Statement *statement;   /* PREPARE, FETCH */
-        Database *database;
+        Statement *statement;   /* PREPARE, FETCH: borrowed */
+        Database *database;     /* borrowed */
         GBytes *sql;            /* borrowed */
         Pipe *pipe;             /* borrowed */
-        Parameters *parameters; /* taken; NULL: none */
+        Parameters *parameters; /* taken if the run is made; NULL: none */
         sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
         RunStartedFunc on_started;
-        uint64_t timeout_usec;
+        uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint32_t page_size;
         bool error_details;
 } RunSpec;
 
-/* Makes a run; run_submit() queues it for a worker. LIMITS_EXCEEDED. Call run_free() if something fails in between. */
+/* Makes a run; run_submit() queues it for a worker. Call run_free() if something fails in between. The run belongs to its
+ * session and to the context's table. LIMITS_EXCEEDED; -errno. */
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal);
 
 #endif

@@ -22,6 +22,7 @@ typedef struct RunTimer {
         void *userdata;
 } RunTimer;
 
+/* Makes the timer. -errno. */
 int run_timer_start(RunTimer *t, sd_event *event, RunTimerHandler handler, void *userdata);
 void run_timer_done(RunTimer *t);
 

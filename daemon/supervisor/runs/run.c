@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One job for a worker. Supervisor. */
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 

@@ -32,7 +32,7 @@ typedef enum RunKind {
         RUN_ROWS,    /* its pipe is read by run->reader */
 } RunKind;
 
-/* Answers run->call with the content of STARTED. */
+/* Answers run->call with the content of STARTED. Negative: no reply was sent. */
 typedef int (*RunStartedFunc)(Run *run, const Started *started);
 
 struct Run {
@@ -63,7 +63,7 @@ struct Run {
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         size_t held_size;       /* bytes of this that count for the user */
 
-        uint64_t asked_usec, sent_usec;
+        uint64_t asked_usec, sent_usec; /* when the method was called; when the job went into the job socket */
         uint64_t due_usec;      /* the deadline that matters in its state (run-timer.h); UINT64_MAX: none */
         unsigned n_cancels_unsent;      /* how many CANCELs to its worker in a row could not be sent */
         bool spared;            /* see clock_timer_was_late(), for due_usec. Not a state: it is about the supervisor */
@@ -75,8 +75,9 @@ struct Run {
         GList session_link, group_link, worker_link;
 };
 
-/* Queues a new run for a worker. */
+/* Queues a new run for a worker. May free it. */
 void run_submit(Run *run);
+/* Frees the run, in any state and without an answer to its call. */
 void run_free(Run *run);
 
 /* run->due_usec has passed. May free the run. */
@@ -93,7 +94,7 @@ void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sente
 /* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */
 void run_is_over(Run *run);
 
-/* ---- Messages from a worker; -EBADMSG: the worker may not send this now. ---- */
+/* ---- Messages from a worker; -EBADMSG: the worker may not send this now. May free the run. ---- */
 int run_on_taken(Run *run, Worker *w);
 int run_on_started(Run *run, const Started *started);
 int run_on_parked(Run *run, bool parked);
@@ -111,7 +112,8 @@ void run_on_missing(Run *run);
 /* The job was sent into the job socket. */
 void run_on_sent(Run *run);
 
-/* Makes the reader of a run whose rows are sent as D-Bus values. */
+/* Makes the reader of a run whose rows are sent as D-Bus values. It takes the read end of the pipe. `one_shot`: QueryRows.
+ * -errno. */
 int run_add_reader(Run *run, bool one_shot);
 
 /* True if the run wants a CPU. */

@@ -20,7 +20,7 @@ typedef struct Session {
         GQueue runs;       /* of Run, by session_link */
         GQueue channels;   /* of Channel, by session_link */
         uint64_t began_usec;
-        uint64_t total_runs, total_rows, total_bytes; /* over all runs that ended */
+        uint64_t total_runs, total_rows, total_bytes; /* of runs that ended, and of channels as reported */
 } Session;
 
 /* Returns the peer's session, which is created if there is none. */

@@ -9,7 +9,8 @@
 /* The largest number of characters that are kept for lists. */
 #define SQL_EXCERPT_LENGTH 200
 
-/* LIMITS_EXCEEDED if the SQL is larger than SQLSizeMax=. */
+/* Sets `*ret_size` to the size of the SQL in bytes. LIMITS_EXCEEDED if it is larger than SQLSizeMax=; such SQL is charged to
+ * the user (pacing.h). */
 int sql_text_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 
 /* Returns the first characters of the SQL, for lists. The caller frees the result. */

@@ -29,7 +29,7 @@ typedef struct Statement {
         GList session_link;
 } Statement;
 
-/* Makes a statement and its pipe. LIMITS_EXCEEDED, or no memory. */
+/* Makes a statement, which belongs to the session, and its pipe. Copies the SQL. LIMITS_EXCEEDED; -errno. */
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal);
 
 /* Cancels the statement's run, retires its pipe and frees it. NULL is allowed. Returns NULL. */
@@ -54,7 +54,7 @@ void statement_run_is_over(Statement *s);
 /* Its PREPARE is done. */
 void statement_on_prepared(Statement *s);
 
-/* The worker of its run is lost. */
+/* The worker of its run is lost, or may have been lost before the last bytes of its stream were written. */
 void statement_on_worker_lost(Statement *s);
 
 /* Its database is no longer published: frees the statement, at once or after its run. */

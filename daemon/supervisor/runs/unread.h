@@ -17,7 +17,7 @@ typedef struct Unread Unread;
 /* Copies `bytes`. -ENOMEM; -ENOBUFS past UNREAD_OF_USER_MAX. */
 int unread_new(User *u, Bytes bytes, Unread **ret);
 
-/* NULL is allowed. Returns NULL. */
+/* Drops the bytes that were not written. NULL is allowed. Returns NULL. */
 Unread *unread_free(Unread *u);
 
 /* The size of all its bytes, as counted for the user. */
