@@ -2,8 +2,8 @@
 /*
  * org.sqlipc1.Database on the bus: unpack, call, reply. Supervisor. The XML documents each method.
  *
- * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by the code that ends its
- * run.
+ * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, by its RowReader, or by the
+ * code that ends its run.
  */
 #include <assert.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static int append_info(Reply *reply, const Started *started, uint32_t page_size)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Replies number, [pipe,] columns, info. `page_size` 0: no pipe. */
+/* Replies number, [pipe,] columns, info. `pipe` NULL and `page_size` 0: the reply has no pipe. */
 static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Started *started) {
         g_auto(Reply) reply = REPLY_INIT;
         int r = reply_new(run->call, &reply);

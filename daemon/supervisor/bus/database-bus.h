@@ -5,6 +5,7 @@
 
 #include "daemon/supervisor/base/context.h"
 
+/* Puts the objects on the bus, which need not be connected to the loop yet. -errno. */
 int database_bus_export(Context *context);
 
 #endif

@@ -42,6 +42,7 @@ static int end_entry(Reply *reply) {
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
+/* Functions for one kind of entry: may the caller see it; append it, with the worker's pid only for root. */
 typedef bool (*Sees)(const Peer *p, const void *entry);
 typedef int (*Append)(Reply *reply, const void *entry, bool with_pid);
 

@@ -7,7 +7,6 @@
 #include "daemon/supervisor/access/peer.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/bus/log-control.h"
-#include "daemon/supervisor/calls/bus-error.h"
 
 #define LOG_CONTROL_PATH "/org/freedesktop/LogControl1"
 #define LOG_CONTROL_INTERFACE "org.freedesktop.LogControl1"

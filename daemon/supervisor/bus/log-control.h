@@ -5,6 +5,7 @@
 
 #include "daemon/supervisor/base/context.h"
 
+/* Puts the object on the bus. -errno. */
 int log_control_export(Context *context);
 
 #endif
