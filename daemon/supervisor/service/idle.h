@@ -50,10 +50,10 @@ typedef struct Idle {
         uint64_t since_usec;            /* when a method was last called, or something was last held */
         sd_event_source *timer;         /* SERVING: for IdleExitSec=; else: to extend the service manager's timeout */
         sd_event_source *quiet;         /* LINGERING, NAMELESS: fires once nothing is held */
-        sd_bus_slot *call;              /* of ReleaseName or RequestName */
+        sd_bus_slot *call;              /* RELEASING: of ReleaseName; TAKING_BACK: of RequestName */
 } Idle;
 
-/* Starts to watch. The service owns its name by then. */
+/* Starts to watch. The service requests its name right after this. -errno. */
 int idle_start(Idle *i, Context *context, const IdleEvents *events);
 
 /* The service stops, or is being freed: stops watching. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Conditions that must hold whenever the loop rests: the registries and the sums over them agree. They are asserted in
- * builds with -Dinvariants=true, as the tests use them. Supervisor.
+ * Conditions that must hold whenever the loop rests: the tables of objects and the sums over them agree. They are asserted
+ * in builds with -Dinvariants=true, as the tests use them. Supervisor.
  *
  * I4  a run has a worker or its position in a queue, as its state says; a worker has only runs of its own group
- * I5  everything that a client holds is in the registry and in its session, under a number below 2^53; each count of a uid
- *     and of a database matches the objects that exist; a method waits for one answer until its run has started, and not
- *     longer
+ * I5  everything that a client holds is in a table of the context and in its session, under a number below 2^53; each count
+ *     of a uid and of a database matches the objects that exist; a method waits for one answer until its run has
+ *     started, and not longer
  * I6  every parked run has a deadline
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_SERVICE_INVARIANTS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The object that owns everything else: loop, bus, configuration, and the registries of what clients hold. Supervisor.
+ * The object that owns everything else: loop, bus, configuration, the tables of all objects, and the state of single
+ * modules. Supervisor.
  *
  *      Manager --> Peer, Session --> Statement, Run, Channel
  *              --> Database
@@ -48,12 +49,13 @@ typedef struct Manager {
         Status status;
 
         bool name_released;      /* the bus confirmed it: no message that was sent to our name can arrive any more */
-        int exit_code;
+        int exit_code;           /* once `context.stopping` is set */
         sd_event_source *stop_timer;
         bool stop_spared;        /* see clock_timer_was_late() */
 } Manager;
 
-/* Reads no file yet, see reload_first(). `config_directories` NULL: the default ones. */
+/* Makes the loop and the modules. Reads no configuration yet, see reload_first(). `config_directories` is copied; NULL: the
+ * default ones. -errno. */
 int manager_new(BusType type, char **config_directories, Manager **ret);
 Manager *manager_free(Manager *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)

@@ -7,8 +7,8 @@
  *         \-----------------no caller asked meanwhile; else the files are read again------------------------/
  *
  * A caller that asks while a child runs waits for another load, since the files may have changed after they were read; all
- * such callers share that one load. Runs under way are not touched: a database that is removed ends after its runs. A reload
- * that fails because the service lacks descriptors, memory or a process changes nothing.
+ * such callers share that one load. A reload that fails because the service lacks descriptors, memory or a process changes
+ * nothing. publication.h says what a new configuration changes.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_SERVICE_RELOAD_H
 #define SQLIPC_DAEMON_SUPERVISOR_SERVICE_RELOAD_H
@@ -19,7 +19,6 @@
 #include "daemon/configuration/configuration.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/service/resolve.h"
-
 
 typedef struct Reload {
         Context *context;     /* not owned */
@@ -34,11 +33,10 @@ typedef struct Reload {
 } Reload;
 
 /* The first load. Returns when the configuration is in force, or when the service stops meanwhile. If nothing starts the
- * service on demand (`started_on_demand` false), it exits when idle only if IdleExitSec= is given. */
+ * service on demand (`started_on_demand` false), it exits when idle only if IdleExitSec= is given. -errno of the loop. */
 int reload_first(Reload *l, bool started_on_demand);
 
-/* Reads the configuration again. Databases that did not change keep their object. The handler (NULL: none) is called once,
- * possibly before this returns. */
+/* Reads the configuration again. The handler (NULL: none) is called once, possibly before this returns. */
 void reload_start(Reload *l, ReloadHandler handler, void *userdata);
 
 bool reload_is_busy(const Reload *l);

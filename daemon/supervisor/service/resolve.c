@@ -29,7 +29,7 @@ struct Resolve {
         sd_event_source *io, *child, *timer;
 };
 
-/* ---- The child's side ---- */
+/* ---- Both sides ---- */
 
 /* Reads up to the end of file. -EFBIG past TEXT_SIZE_MAX, -EAGAIN if a non-blocking `fd` has no more bytes yet. */
 static int read_some(int fd, GString *text) {
@@ -54,6 +54,8 @@ static int write_all(int fd, const char *text, size_t size) {
         }
         return 0;
 }
+
+/* ---- The child's side ---- */
 
 int resolve_serve(void) {
         g_autoptr(GString) question = g_string_new(NULL);
@@ -174,7 +176,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         return 0;
 }
 
-/* The child may hang in a network file system, where no signal reaches it. The loop reaps it whenever it exits. */
+/* A child that hangs in a network file system is not reached by any signal. The loop reaps it whenever it exits. */
 static void give_up(Resolve *r) {
         if (r->pid <= 0 || !r->child)
                 return;

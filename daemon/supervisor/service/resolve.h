@@ -18,10 +18,11 @@ typedef struct Resolve Resolve;
 /* `answer` is borrowed; NULL: there is no answer, which was logged. May free the Resolve. */
 typedef void (*ResolveHandler)(const char *answer, void *userdata);
 
-/* Starts the child for `question` (configuration-names.h). The handler is called once, from the loop. */
+/* Starts the child for `question` (configuration-names.h). The handler is called once, from the loop.
+ * -errno: no child was started, and the handler is not called. */
 int resolve_new(sd_event *event, const char *question, ResolveHandler handler, void *userdata, Resolve **ret);
 
-/* Kills the child, without waiting for its end. */
+/* Kills the child, without waiting for its end, and calls no handler. NULL is allowed. Returns NULL. */
 Resolve *resolve_free(Resolve *r);
 
 /* Runs the child's side: reads the question from standard input, writes the answer to standard output. Returns the exit

@@ -16,7 +16,7 @@ typedef struct ServiceSignals {
 } ServiceSignals;
 
 /* Sets up the signals. SIGCHLD is left to the loop, SIGPIPE is ignored. `signals` must exist as long as the loop. Must be
- * called before any worker is started. */
+ * called before any worker is started. -errno. */
 int service_watch_signals(sd_event *event, const ServiceSignals *signals);
 
 /* Sends one line of sd_notify(3). Without a service manager nothing is sent, which is no failure. */
@@ -25,7 +25,7 @@ void service_notify(const char *line);
 /* Tells the service manager that the service needs `usec` longer to stop. */
 void service_extend_timeout(uint64_t usec);
 
-/* Send READY=1, which also follows a reload; RELOADING=1. */
+/* service_ready(): sends READY=1, at the start and after each reload. service_reloading(): sends RELOADING=1. */
 void service_ready(void);
 void service_reloading(void);
 

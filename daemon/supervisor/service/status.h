@@ -20,7 +20,7 @@ typedef struct Status {
         sd_event_source *timer;
 } Status;
 
-/* Does nothing if there is no service manager to tell. */
+/* Does nothing if there is no service manager to tell. -errno. */
 int status_start(Status *s, const Context *context);
 void status_stop(Status *s);
 
