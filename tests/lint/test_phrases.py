@@ -37,7 +37,7 @@ PHRASES = {
 
 # Some are right as they are, such as "where" for a place; the others are not rewritten yet.
 NUMBERS = {
-    "daemon/supervisor": 8,
+    "daemon/supervisor": 3,
     "daemon/worker": 8,
     "client-lib": 2,
     "docs": 1,
