@@ -9,23 +9,25 @@
 
 typedef struct Run Run;
 
-/* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside. */
+/* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside: this run, too, may be freed. */
 void group_jobs_submit(Group *g, Run *run);
 
-/* Sends the waiting jobs, as far as the socket takes them. */
+/* Sends the waiting jobs, as far as the socket takes them, or hands them to an idle worker. Starts a worker if one is needed
+ * (group_staff()). Runs may fail inside. */
 void group_jobs_send(Group *g);
 
-/* The run is no longer WAITING or SENT: removes it from the queues. */
+/* Removes the run from its queue. Call this before its state changes: it must still be WAITING, SENT or MISSING. */
 void group_jobs_remove(Group *g, Run *run);
 
-/* Puts the run back at the front of those that wait. */
+/* Puts the run back at the front of those that wait. It is sent again soon. */
 void group_jobs_put_back(Group *g, Run *run);
 
 /* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
- * whose job was not in the socket, is just being taken by a worker: run_on_missing() is called for it. */
+ * whose job was not in the socket, is being taken by a worker, or was taken by one that died: run_on_missing() is called for
+ * it. */
 void group_jobs_recall(Group *g);
 
-/* The number of jobs that were sent at `sent_usec` or before, and that no worker has taken. */
+/* The number of jobs that were sent at `sent_usec` (CLOCK_MONOTONIC) or before, and that no worker has taken. */
 unsigned group_jobs_n_overdue(const Group *g, uint64_t sent_usec);
 
 #endif

@@ -14,10 +14,13 @@ void worker_runs_remove(Worker *w, Run *run);
 /* The number of runs that want a CPU. */
 unsigned worker_runs_n_runnable(const Worker *w);
 
-/* The worker is dead: ends the runs that it took and did not finish. */
+/* The worker is dead: ends the runs that it took and did not finish. `was_told`: it was told to end before. Then a job that
+ * it has not begun goes back to the group. */
 void worker_runs_lose(Worker *w, bool was_told);
 
-/* A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
+/* The worker is dead. `ended_well`: it was told to end, and exited with status 0.
+ *
+ * A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
  * not exit regularly, or if it sent an invalid message, the byte may be missing. Then the pipe is broken, so that a reader
  * that waits for the byte finds the end of the file. */
 void worker_runs_break_pipes(const Worker *w, bool ended_well);

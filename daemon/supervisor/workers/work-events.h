@@ -20,15 +20,15 @@ typedef struct Worker Worker;
 typedef struct WorkEvents {
         /* ---- Of a group ---- */
         void (*send_jobs)(Group *g);     /* the job socket may have room, or jobs were taken back */
-        void (*recall_jobs)(Group *g);   /* jobs that no worker has taken are taken back */
+        void (*recall_jobs)(Group *g);   /* take back the jobs that no worker has taken */
         unsigned (*n_overdue)(const Group *g, uint64_t sent_usec); /* jobs that were sent by then, and not taken */
-        void (*place_channels)(Group *g);
-        void (*fail)(Group *g, ErrorNumber error, const char *sentence); /* all that waits fails: no worker will come */
+        void (*place_channels)(Group *g); /* hands waiting channels to workers */
+        void (*fail)(Group *g, ErrorNumber error, const char *sentence); /* fails all jobs and channels that wait */
 
         /* ---- Of a worker ---- */
         int (*dispatch)(Worker *w, const Message *m); /* -EBADMSG: it may not send this now */
-        unsigned (*n_runnable)(const Worker *w);
-        bool (*has_busy_channels)(const Worker *w);
+        unsigned (*n_runnable)(const Worker *w);      /* runs that want a CPU, on channels too */
+        bool (*has_busy_channels)(const Worker *w);   /* see worker-channels.h */
         uint64_t (*used_usec)(const Worker *w);       /* when one of its channels was last used; 0: it has none */
         void (*end_channels)(Worker *w);              /* its settings no longer hold: they close after their runs */
         void (*lose)(Worker *w, bool was_told);       /* it is dead. `was_told`: after EXIT or GIVE_WAY */
