@@ -46,7 +46,7 @@ int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *
 int user_hold(User *u, size_t size, Refusal *refusal) {
         if (size > HELD_SIZE_MAX - u->held_size)
                 return user_refuse(u, "SQL and parameters", refusal,
-                                   "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.",
+                                   "Your statements and waiting runs may hold %zu MiB of SQL and parameters: finalize some.",
                                    HELD_SIZE_MAX >> 20);
         u->held_size += size;
         return 0;

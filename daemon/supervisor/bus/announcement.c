@@ -89,6 +89,15 @@ static bool tell_next(Context *context, Announcement *a) {
         return false;
 }
 
+/* Without a timer, nothing may stay in the queue: the service would never be idle again. */
+static void tell_all(Announcements *all, int error) {
+        log_warning("All peers are told at once of the changed databases, without pauses: %s", strerror(-error));
+        for (Announcement *a; (a = g_queue_pop_head(&all->queue)); announcement_free(a))
+                while (tell_next(all->context, a))
+                        ;
+        all->timer = sd_event_source_disable_unref(all->timer);
+}
+
 static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
         Announcements *all = userdata;
         Context *context = all->context;
@@ -102,7 +111,11 @@ static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         }
         int r = sd_event_source_set_time_relative(s, n_queued > QUEUED_MAX ? PAUSE_USEC : 0);
-        return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        if (r < 0)
+                tell_all(all, r);
+        return 0;
 }
 
 void announcements_add(Announcements *all, GHashTable *before) {
@@ -115,13 +128,9 @@ void announcements_add(Announcements *all, GHashTable *before) {
                 return;
         if (!all->timer)
                 r = sd_event_add_time_relative(context->event, &all->timer, CLOCK_MONOTONIC, 0, 1, on_turn, all);
-        if (r < 0) {
-                log_warning("All hear at once what changed, without turns: %s", strerror(-r));
-                while (tell_next(context, a))
-                        ;
-                return;
-        }
         g_queue_push_tail(&all->queue, g_steal_pointer(&a));
+        if (r < 0)
+                tell_all(all, r);
 }
 
 bool announcements_are_busy(const Announcements *all) {

@@ -422,6 +422,7 @@ Manager *manager_free(Manager *m) {
         publication_free(g_steal_pointer(&m->context.databases));
         peer_forget_all(&m->context);
         pacing_done(&m->pacing);
+        m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
         g_free(m->polkit.authority);
         worker_program_close(&m->worker_program);
         g_strfreev(m->reload.directories);
