@@ -6,7 +6,7 @@
  * The corpus is the streams of tests/vectors, and streams with one thing wrong under a name that says what; one that broke
  * something joins them.
  *
- * About: dbus-interfaces/page-decoder.c dbus-interfaces/page-payload.c
+ * About: dbus-interfaces/wire/page-decoder.c dbus-interfaces/wire/page-payload.c
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  *      u8 page size, u16 piece size, then runs:
  *      u16 n_columns, names, then steps: u8 step, and values for a row; a step says when the run is over, and how
  *
- * About: dbus-interfaces/page-encoder.c dbus-interfaces/page-encoder.h
- * About: dbus-interfaces/page-decoder.c dbus-interfaces/page-decoder.h dbus-interfaces/page-payload.c
+ * About: dbus-interfaces/wire/page-encoder.c dbus-interfaces/wire/page-encoder.h
+ * About: dbus-interfaces/wire/page-decoder.c dbus-interfaces/wire/page-decoder.h dbus-interfaces/wire/page-payload.c
  */
 #include <string.h>
 

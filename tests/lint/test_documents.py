@@ -53,6 +53,18 @@ def named_files_exist():
 
 
 @test
+def paths_in_sources_exist():
+    """Files and modules that C sources name by their path, as fuzz targets and unit tests do, exist"""
+    paths = sources()
+    known = {*paths, *(path.removesuffix(".c").removesuffix(".h") for path in paths)}
+    name = re.compile(r"(?<![\w/.-])((?:daemon|client-lib|dbus-interfaces|tools)/[\w/-]+(?:\.[ch]\b|(?=: )))")
+    texts = {path: (ROOT / path).read_text() for path in paths if path.endswith((".c", ".h")) and (ROOT / path).exists()}
+    found = [f"{path} names {word}" for path, text in texts.items() for word in name.findall(text) if word not in known]
+    true(len(texts) > 600, f"only {len(texts)} files")
+    equal(found, [], "paths")
+
+
+@test
 def named_modules_exist():
     """The modules of the table in "The life of a query" exist"""
     text = (ROOT / "docs/ARCHITECTURE.md").read_text()

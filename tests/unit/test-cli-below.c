@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli: the output around rows: amounts, query plans, how much of the screen is used. */
+/* The output of ipcq-cli around rows: amounts, query plans, how much of the screen is used. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/supervisor/expiry: idle objects end in the order of their times, and only those that are still idle. */
+/* daemon/supervisor/base/expiry: idle objects end in the order of their times, and only those that are still idle. */
 #include <glib.h>
 
 #include "daemon/supervisor/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/supervisor/group: jobs come back from the socket even if the supervisor runs out of resources; which worker gives
- * up its place, and when. No worker is started.
+ * daemon/supervisor/workers/group: jobs come back from the socket even if the supervisor runs out of resources; which worker
+ * gives up its place, and when. No worker is started.
  */
 #include <errno.h>
 #include <glib.h>

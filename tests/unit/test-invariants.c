@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/supervisor/invariants: consistent counts pass, and each inconsistent count is found. */
+/* daemon/supervisor/service/invariants: consistent counts pass, and each inconsistent count is found. */
 #include <glib.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/supervisor/pipe: the cost of a new pipe, counted in system calls, and how the service notices that pipes were
+ * daemon/supervisor/runs/pipe: the cost of a new pipe, counted in system calls, and how the service notices that pipes were
  * resized or closed. The pipes are real; fcntl() and poll() are wrapped to count them.
  */
 #include <errno.h>

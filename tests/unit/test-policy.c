@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/supervisor/policy: who may use a database, by the configuration and by polkit's answers. There is no bus. */
+/* daemon/supervisor/access/policy: who may use a database, by the configuration and by polkit's answers. There is no bus. */
 #include <glib.h>
 
 #include "daemon/supervisor/access/policy.h"

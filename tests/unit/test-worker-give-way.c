@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/worker/job: when a worker with channels gives up its place to another database. The loop runs in this process, and
- * time advances only while the loop waits: the test replaces the clock and epoll_wait().
+ * daemon/worker/core/job: when a worker with channels gives up its place to another database. The loop runs in this process,
+ * and time advances only while the loop waits: the test replaces the clock and epoll_wait().
  */
 #include <sqlite3.h>
 #include <sys/epoll.h>
