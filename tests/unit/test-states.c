@@ -161,7 +161,8 @@ static unsigned find_state(const Life *l, const char *name) {
         return 0;
 }
 
-/* The list begins after its title and ends with the comment. */
+/* The list begins after its title and ends with the comment. A line of it that begins with a small letter continues a
+ * description. */
 static void read_header(Life *l) {
         FILE *file = fopen(l->header, "re");
         char line[256], from[32], to[32];
@@ -170,6 +171,8 @@ static void read_header(Life *l) {
         CHECK(file);
         while (fgets(line, sizeof line, file) && strcmp(line, " */\n") != 0) {
                 if (sscanf(line, " * %31s %31s", from, to) != 2)
+                        continue;
+                if (listed && g_ascii_islower(from[0]))
                         continue;
                 if (listed)
                         l->documented[find_state(l, from)][find_state(l, to)] = true;
