@@ -671,6 +671,46 @@ static void test_run_that_is_over(void) {
         }
 }
 
+/* A worker reports the end of a run, and exits with status 0 before the supervisor reads that. Last bytes are missing. */
+static const RigCall *lose_last_bytes(bool told, bool lies) {
+        const RigCall *c;
+
+        begin_started("QueryRows");
+        c = &rig.calls[rig.n_calls - 1];
+        if (told)
+                CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        stub_worker_say(0, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = { .number = run()->number, .failure.sql_offset = -1, .drained = true },
+        });
+        if (lies)
+                stub_worker_say(0, &(Message) { .kind = MESSAGE_FILLING, .number = 12345 });
+        CHECK_INT(c->n_replies, 0);
+        stub_worker_die(0, CLD_EXITED, 0);
+        rig_pump();
+        CHECK_INT(rig.manager->context.workers.length, 0);
+        return c;
+}
+
+static void check_call_lost(const RigCall *c) {
+        CHECK_INT(c->n_replies, 1);
+        CHECK_STRING(c->error, "org.sqlipc1.Error.WorkerLost");
+        check_no_run();
+        end();
+}
+
+/* A worker that is killed may have exited before, with status 0. Only that of an honest worker that was told to end means
+ * that it wrote everything. */
+static void test_run_whose_last_bytes_are_missing(void) {
+        check_call_lost(lose_last_bytes(false, false));
+        check_call_lost(lose_last_bytes(false, true));
+        check_call_lost(lose_last_bytes(true, true));
+        CHECK_INT(lose_last_bytes(true, false)->n_replies, 0);
+        CHECK_INT(run()->state, RUN_OVER); /* its reader reads on */
+        CHECK(run()->pipe->state != PIPE_BROKEN);
+        end();
+}
+
 /* ---- Statements ---- */
 
 static Statement *statement(void) {
@@ -792,8 +832,8 @@ int main(int argc, char **argv) {
                 TEST(test_worker_that_runs), TEST(test_worker_that_is_asked), TEST(test_worker_that_ends),
                 TEST(test_channel_that_comes_back),
                 TEST(test_channel_that_ends), TEST(test_run_until_it_starts), TEST(test_run_that_is_missing),
-                TEST(test_run_that_ends), TEST(test_run_that_is_over), TEST(test_statement_that_ends),
-                TEST(test_pipe_that_is_kept),
+                TEST(test_run_that_ends), TEST(test_run_that_is_over), TEST(test_run_whose_last_bytes_are_missing),
+                TEST(test_statement_that_ends), TEST(test_pipe_that_is_kept),
                 TEST(test_each_transition_occurred),
         };
 

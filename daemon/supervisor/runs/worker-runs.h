@@ -18,7 +18,7 @@ unsigned worker_runs_n_runnable(const Worker *w);
  * it has not begun goes back to the group. */
 void worker_runs_lose(Worker *w, bool was_told);
 
-/* The worker is dead. `ended_well`: it was told to end, and exited with status 0.
+/* The worker is dead. `ended_well`: it was told to end, exited with status 0, and sent no invalid message.
  *
  * A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
  * not exit regularly, or if it sent an invalid message, the byte may be missing. Then the pipe is broken, so that a reader

@@ -65,6 +65,10 @@ WorkerEndManner worker_life_manner(WorkerEndReason reason) {
         return ends[reason].manner;
 }
 
+bool worker_life_is_told(WorkerEndReason reason) {
+        return reason == WORKER_END_GOES_ON || (reason != WORKER_END_NONE && ends[reason].manner < WORKER_ENDS_BY_KILL);
+}
+
 const char *worker_life_sentence(WorkerEndReason reason) {
         return ends[reason].sentence;
 }

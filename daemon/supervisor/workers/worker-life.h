@@ -76,7 +76,7 @@ typedef enum WorkerEndReason {
         WORKER_END_MAX,
 } WorkerEndReason;
 
-/* How a worker ends for a reason. */
+/* How a worker ends for a reason. In this order: in the first three it ends by itself. */
 typedef enum WorkerEndManner {
         WORKER_ENDS_BY_EXIT,         /* EXIT: runs that last are ended */
         WORKER_ENDS_BY_GIVE_WAY,     /* GIVE_WAY: it may send STAY */
@@ -93,6 +93,10 @@ void worker_life_move(WorkerState *state, WorkerState to);
 void worker_life_move_settings(WorkerSettings *settings, WorkerSettings to);
 
 WorkerEndManner worker_life_manner(WorkerEndReason reason);
+
+/* True if a worker that ends for this reason was told to, not only killed: if it exits with status 0, it has written all
+ * that it had to write. */
+bool worker_life_is_told(WorkerEndReason reason);
 
 /* Why the worker is killed, for the log; NULL: it is not killed for this reason. */
 const char *worker_life_sentence(WorkerEndReason reason);

@@ -474,7 +474,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
         w->pid = 0; /* the process is reaped when this function returns */
-        context->work->break_pipes(w, w->end != WORKER_END_NONE && exited_well);
+        /* status 0 of a worker that was not told to end, or broke the protocol, does not mean that it wrote everything */
+        context->work->break_pipes(w, exited_well && worker_life_is_told(w->end) && !w->distrusted);
         close_worker(w);
         worker_free(w);
         context->events->worker_gone(context); /* first: its own group may want the place that it gave up */
