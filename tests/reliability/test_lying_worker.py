@@ -59,6 +59,8 @@ def ask(client, seed):
         WAYS[seed % len(WAYS)](client, f"{seed} lies")
         return "an end"
     except Failure as failure:
+        if failure.name.startswith("local:"):  # No reply came.
+            raise AssertionError(f"seed {seed}: {failure}") from None
         return failure.name.rsplit(".", 1)[1]
     except Broken:
         return "a broken stream"
