@@ -63,7 +63,7 @@
         X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
- * daemon/worker/core/sql-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */
+ * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */
 #define SQLIPC_ERROR_SQLITE_TABLE(X)                                                                                  \
         X(SQLITE_ERROR, SQL)                                                                                          \
         X(SQLITE_INTERNAL, INTERNAL)                                                                                  \

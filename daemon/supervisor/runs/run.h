@@ -6,7 +6,7 @@
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end a run whose job may still be in the job socket, the socket is emptied first (group_jobs_recall), so that no worker
  *    starts a run that was given up.
- * 3. DRAINING and OVER last for StatementIdleSec= at most.
+ * 3. DRAINING and OVER last for StatementIdleSec= at most, and for ParkTimeoutSec= after the client has left.
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
  */
