@@ -165,6 +165,8 @@ static void test_cancel_parked(void) {
                 ;
         client_add_cancel(&c, number);
         client_send(&c);
+        while (!client_next_progress(&rig).draining)
+                ;
         g_assert_true(client_receive(&c, &a));
         g_assert_cmpint(a.error, ==, ERROR_CANCELLED);
         g_assert_cmpuint(a.n_rows, >, 0);
