@@ -43,12 +43,13 @@ typedef struct ChannelRequest {
 int channel_input_init(ChannelInput *in, size_t payload_max);
 void channel_input_free(ChannelInput *in);
 
-/* Continues with what another worker's input held, from its `start` on. Must be called once, before anything else.
+/* Continues with the bytes of another worker's input, from its `start` on. May be called only right after init.
  * -EBADMSG: the bytes are not what an input holds; -ENOMEM. */
 int channel_input_restore(ChannelInput *in, const uint8_t *bytes, size_t size, uint64_t taken_number, uint64_t discard);
 
-/* Returns where the next bytes go. *ret_size is 0 if enough bytes wait already, see CHANNEL_AHEAD_SIZE. -ENOMEM. */
+/* Returns the room for the next bytes. *ret_size is 0 if enough bytes wait already, see CHANNEL_AHEAD_SIZE. -ENOMEM. */
 int channel_input_reserve(ChannelInput *in, uint8_t **ret_room, size_t *ret_size);
+/* The caller has read `size` bytes into that room. */
 void channel_input_commit(ChannelInput *in, size_t size);
 
 /* Takes the next request. 1: `ret` has it; 0: no request is whole; -EBADMSG: the client broke the protocol, so there will

@@ -23,6 +23,7 @@ uint64_t channel_report_due(const ServedChannel *c);
 /* Sends CHANNEL_RESTED with the channel's state; `waiting` as in protocol.h. -errno: the channel stays with this worker. */
 int channel_report_rested(ServedChannel *c, bool waiting, Bytes unread);
 
+/* Sends CHANNEL_CLOSED. If that fails, the worker ends (report_error in JobContext). */
 void channel_report_closed(ServedChannel *c, Bytes unread);
 
 /* Sends CHANNEL_CLOSED for a channel that could not be set up. -errno of the socket. */

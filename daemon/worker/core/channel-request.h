@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. One request of a channel: what the client asks becomes the specification of the channel's job. The channel
- * owns that job: its answer goes into the channel's page, in place of rows also the errors, and it is not reported
- * separately.
+ * Side: worker. Makes a job of each request of a channel, one after the other. The channel owns that job: its answer, rows
+ * or an error, goes into the channel's page, and the supervisor gets no report of the single job.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_REQUEST_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_REQUEST_H

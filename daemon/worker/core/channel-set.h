@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The channels of a worker: they come from the supervisor, get turns while there is something
- * to do, and go back to the supervisor with their state, or are closed.
+ * Side: worker. The channels of a worker: they come from the supervisor, get turns while there is something to do, and
+ * go back to the supervisor with their state, or are closed.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_SET_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_SET_H
@@ -20,7 +20,7 @@ struct ChannelSet {
 int channel_set_add(ChannelSet *s, ReceivedMessage *m);
 
 /* Handles CHANNEL_CLOSE. The channel closes at once; if it is inside its own step, at the end of its turn; with `drain`, as
- * soon as it is drained. */
+ * soon as it is drained. -errno of epoll. */
 int channel_set_close(ChannelSet *s, const ChannelClose *m);
 
 /* Called from inside a step: gives waiting channels back to the supervisor, because another worker may have time for
@@ -28,7 +28,7 @@ int channel_set_close(ChannelSet *s, const ChannelClose *m);
 void channel_set_give_away(ChannelSet *s);
 
 /* Gives channels back that have been quiet for long. Closes those that have only a part of a request, or a last answer that
- * the client does not read. Returns when to check again. */
+ * the client does not read. Returns when to check again, UINT64_MAX: no need to. */
 uint64_t channel_set_expire(ChannelSet *s, uint64_t now_coarse_usec);
 
 /* Since when nothing has been under way, on channels or otherwise; UINT64_MAX: something is under way. */

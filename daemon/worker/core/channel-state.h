@@ -16,7 +16,7 @@
 /* The size of the packed state. */
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements);
 
-/* Packs the state into bytes that the caller frees. -ENOMEM, -E2BIG. */
+/* Packs the state into bytes that the caller frees. -ENOMEM; -E2BIG: it is over CHANNEL_STATE_SIZE_MAX. */
 int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, uint8_t **ret, size_t *ret_size);
 
 /* Unpacks `state` into a new input and new statements. After -EBADMSG or -ENOMEM these can only be freed. */

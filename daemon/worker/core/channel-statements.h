@@ -13,7 +13,7 @@ typedef struct ChannelStatement {
         uint64_t number;
         char *sql;          /* owned, with a NUL after it */
         size_t sql_size;
-        EngineHint hint; /* where the statement was compiled last */
+        EngineHint hint;    /* the place of the compiled statement */
 } ChannelStatement;
 
 typedef struct ChannelStatements {
@@ -22,6 +22,7 @@ typedef struct ChannelStatements {
         size_t sql_size;         /* of all statements together */
 } ChannelStatements;
 
+/* Frees all statements, and leaves `s` empty. */
 void channel_statements_free(ChannelStatements *s);
 
 /* Adds a statement with a copy of `sql`. Its number must be larger than any before. NULL with an error: LimitsExceeded,

@@ -104,7 +104,7 @@ static ChannelState take_turn(ServedChannel *c) {
                         break;
         }
         channel_report_progress(c, c->used_usec);
-        channel_request_end_batch(c); /* first of all: a client that reads an answer must find the database unlocked */
+        channel_request_end_batch(c); /* before the answers go: a client that reads one must find the database unlocked */
         if (c->client_left)
                 return served_channel_set_state(c, CHANNEL_OVER);
         if (send_all(c) && !served_channel_has_input(c))
@@ -113,7 +113,7 @@ static ChannelState take_turn(ServedChannel *c) {
 }
 
 ChannelState channel_turn(ServedChannel *c) {
-        (void) take_turn(c);
+        (void) take_turn(c); /* which may return before the end of the batch */
         channel_request_end_batch(c);
         return c->state;
 }

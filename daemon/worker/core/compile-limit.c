@@ -13,10 +13,10 @@
 
 /* The same grace period as the supervisor's (grace.h). */
 #define GRACE_USEC USEC_PER_SEC
-#define ENOUGH_USEC (USEC_PER_SEC / 4)
-#define N_SPARED_MAX 4u
+#define ENOUGH_USEC (USEC_PER_SEC / 4) /* CPU time in which a worker could have reacted */
+#define N_SPARED_MAX 4u                /* grace periods that a worker without CPU time gets in addition */
 
-static uint64_t limit_usec, until_usec;
+static uint64_t limit_usec, until_usec; /* of one compile; the deadline of the slice under way; 0: none */
 
 /* The alarm's handler reads these, between any two instructions. */
 static volatile uint64_t due_usec = UINT64_MAX; /* when the limit passes; UINT64_MAX: there is none */

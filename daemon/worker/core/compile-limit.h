@@ -15,15 +15,15 @@
 
 #include <stdint.h>
 
-/* Sets the limit for all compiles from now on; jobs have the same limit. 0: no limit, which is the initial state. */
+/* Sets the limit, in usec, for all compiles from now on, those of jobs, too. 0: no limit, which is the initial state. */
 void compile_limit_set(uint64_t usec);
 
 /* Called before and after one compile. */
 void compile_limit_begin(void);
 void compile_limit_end(void);
 
-/* Called before and after a slice of a run to which its client gave a time limit, which the supervisor does not know. Each
- * costs a system call; a run without such a limit costs nothing. */
+/* Called before and after a slice of a run to which its client gave a time limit, which the supervisor does not know:
+ * `deadline_usec` (CLOCK_MONOTONIC). Each costs a system call; a run without such a limit costs nothing. */
 void compile_limit_run_begin(uint64_t deadline_usec);
 void compile_limit_run_end(void);
 

@@ -79,8 +79,8 @@ static void end_payload(Job *job) {
         job->sink.n_rows++;
 }
 
-/* Appends data of the big row, value by value, until the part is full or the row is complete. 1: the part is already
- * closed, because its last bytes are sent from the engine's memory; -ENOMEM. */
+/* Appends data of the big row, value by value, until the part is full or the row is complete (0). 1: the part is
+ * closed already, because its last bytes are sent from the engine's memory; -ENOMEM. */
 static int append_data(Job *job) {
         JobPayload *p = &job->payload;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Encodes into a job's page what is sent in parts: COLUMNS and STATEMENT, and rows that fit into no page, from
- * the engine's memory. (All other rows are encoded by the engine.) These functions do not step, write or end the job; job.c
- * acts on their results.
+ * the engine's memory. (All other rows are encoded by the engine.) These functions do not step, write or end the job;
+ * job-slice.c acts on their results.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_ENCODE_H
 #define SQLIPC_DAEMON_WORKER_CORE_JOB_ENCODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. The owner of a job (job.h): it writes the pages, and hears of the job's events. A job from the
- * supervisor (supervisor-job.h) and a request of a channel (channel-request.h) are owners; job.c does not know which.
+ * supervisor (supervisor-job.h) and a request of a channel (channel-request.h) are owners; the job does not know which.
  * Nothing here is called for each row.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_OWNER_H
@@ -21,7 +21,7 @@ typedef struct JobOwner {
          * that. */
         bool (*started)(Job *job);
 
-        /* Continues to write the page: a result of page_writer_flush(), except -ENOMEM. It may set job->again_usec. */
+        /* Continues to write the page: a result of page_writer_flush(), except -ENOMEM. It may set job->wait.again_usec. */
         int (*write_page)(Job *job);
 
         /* True if the reader has left. Makes at most one system call. */

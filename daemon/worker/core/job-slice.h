@@ -8,7 +8,7 @@
 
 #include "daemon/worker/core/job.h"
 
-/* Continues until a page is written, the pipe is full, or the job is over. */
+/* Continues until a page is written, the pipe is full, or the job is over. Returns the job's new state. */
 JobState job_slice(Job *job);
 
 /* Called by the progress handler: sends a page that has waited, and checks if the reader left or time is up. Non-zero:

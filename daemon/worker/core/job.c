@@ -141,7 +141,7 @@ uint64_t job_bytes(const Job *job) {
         return position(job) - job->sink.start_bytes;
 }
 
-/* The run begins with the next byte of the page, which may have answers of earlier runs. */
+/* The job begins with the next byte of the page, which may have answers to earlier requests. */
 static void begin_sink(Job *job) {
         job->sink = (RowSink) {
                 .encoder = &job->encoder,

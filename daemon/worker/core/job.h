@@ -41,7 +41,7 @@
 typedef enum JobState {
         JOB_OVER,     /* no execution is under way */
         JOB_READY,    /* goes on at its next slice */
-        JOB_RETRY,    /* met a lock; tries again at retry_usec */
+        JOB_RETRY,    /* met a lock; tries again at wait.retry_usec */
         JOB_PARKED,   /* its page waits for room */
         JOB_ENDING,   /* the engine is reset; what is left to be written goes out at the next slice */
         JOB_DRAINING, /* the same, and that waits for room */
@@ -97,13 +97,13 @@ struct Job {
         bool is_prepare;
         bool refused;             /* the request is not run: its answer is an error */
         JobState state;
-        JobTold told;
-        uint64_t taken_usec, deadline_usec;
+        JobTold told;             /* of the end */
+        uint64_t taken_usec, deadline_usec; /* when it began, and when it must have ended; CLOCK_MONOTONIC */
 
         EngineConnection *connection; /* owned while the job uses it */
         EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
         bool keeps;               /* the next request will use the same connection */
-        EngineStatement *statement;
+        EngineStatement *statement; /* owned while the job uses it; NULL: none */
         bool started;             /* owner->started() was called. A job may meet a lock before that, and after */
 
         uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE of the supervisor) */
@@ -128,8 +128,8 @@ bool job_state_may_follow(JobState from, JobState to);
 /* Changes the state, which the table must allow. */
 JobState job_set_state(Job *job, JobState state);
 
-/* Initialises a job, which is OVER, and writes to `fd` (borrowed). `page_size` 0: it has no page, and only prepares.
- * -ENOMEM. */
+/* Initialises a job, which is OVER. It will write to `fd`. `owner`, `context` and `fd` are borrowed until job_done().
+ * `page_size` 0: it has no page, and only prepares. -ENOMEM. */
 int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size);
 
 /* Releases what a job in any state owns. */

@@ -57,6 +57,7 @@ int leaving_retire(Leaving *l) {
         return watched ? unwatch_jobs(l) : 0;
 }
 
+/* Changes to GIVES_WAY or LEAVES: no more work is taken. -errno of epoll. */
 static int leave(Leaving *l, LeavingState state) {
         bool watched = leaving_takes_jobs(l), begins = l->state <= LEAVING_ASKED;
 

@@ -13,7 +13,8 @@
  * GIVE_WAY: the same as EXIT, but only once nothing is under way, and nothing has come for as long as it takes to start
  * another worker (PAUSE_USEC). A worker that is in constant use has WORKER_TURN_USEC before that: otherwise the workers of
  * busy clients would replace each other for every request. If something is still under way some seconds later, it is
- * expected to last: the worker stays for it, and takes new work again.
+ * expected to last: the worker stays for it, and takes new work again. GIVE_WAY 0 does not wait: STAYS and ASKED change to
+ * GIVES_WAY at once.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_LEAVING_H
 #define SQLIPC_DAEMON_WORKER_CORE_LEAVING_H

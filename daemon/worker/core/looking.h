@@ -31,6 +31,7 @@ void looking_on_turn(Looking *l, uint64_t channel);
 /* Nothing is left to do. True: the worker must poll and then call looking_on_looked(). */
 bool looking_begins(Looking *l);
 
+/* The poll is over. `found`: it brought an event. */
 void looking_on_looked(Looking *l, bool found);
 
 #endif

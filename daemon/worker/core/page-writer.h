@@ -52,6 +52,7 @@ void page_writer_keep_tail(PageWriter *w);
  * at most PIPE_BUF bytes. */
 void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t end_offset);
 
+/* Writes as much as the descriptor takes now. PAGE_WRITER_...; -EPIPE: the reader is gone; other -errno. */
 int page_writer_flush(PageWriter *w);
 
 #endif

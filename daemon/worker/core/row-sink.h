@@ -18,7 +18,7 @@
 
 struct RowSink {
         PageEncoder *encoder;     /* borrowed */
-        const PageWriter *writer; /* borrowed: sends the page, which may begin in the middle of a step (EngineProgress) */
+        const PageWriter *writer; /* borrowed: sends the page; EngineProgress may begin that in the middle of a step */
         uint64_t start_bytes;     /* of the writer's bytes, those before this job */
         uint64_t row_size_max, n_rows_max;
 

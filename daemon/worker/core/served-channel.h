@@ -85,7 +85,7 @@ struct ServedChannel {
         uint64_t used_usec;       /* when the channel last had a turn; coarse clock */
         uint64_t progress_usec;   /* when the supervisor last heard of the channel; coarse clock */
         ChannelProgress progress; /* sums since then */
-        bool running_said;
+        bool running_said;        /* by the last report a request is under way */
 };
 
 /* True if a channel may change from `from` to `to`, by the table above. */
@@ -97,8 +97,8 @@ ChannelState served_channel_set_state(ServedChannel *c, ChannelState state);
 /* The channel takes only what `intake` allows from now on; does nothing if it takes less already. */
 void served_channel_restrict(ServedChannel *c, ChannelIntake intake);
 
-/* Makes a channel whose job has `owner`. It is READY. Takes over the message and its descriptor. -ENOMEM; -EBADMSG: the
- * state cannot be decoded, or the socket is a blocking one. */
+/* Makes a channel whose job has `owner`. It is READY. The caller sets task.type and the place in a set. On success takes
+ * over the message and its descriptor. -ENOMEM; -EBADMSG: the state cannot be decoded, or the socket is a blocking one. */
 int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessage *received, ServedChannel **ret);
 
 /* Ends what is under way without telling the client. Returns NULL. */
@@ -107,8 +107,8 @@ ServedChannel *served_channel_free(ServedChannel *c);
 /* Handles `events` of epoll. True: the channel must get a turn, unless it waits for one already. */
 bool served_channel_on_events(ServedChannel *c, uint32_t events);
 
-/* Reads as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside the channel's
- * own step. False: nothing came. */
+/* Reads once, at most as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside
+ * the channel's own step. False: nothing came. */
 bool served_channel_read(ServedChannel *c);
 
 /* True if a request is under way. */

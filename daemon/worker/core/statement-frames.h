@@ -12,15 +12,15 @@
  * SQLIPC_COLUMNS_SIZE_MAX. */
 bool statement_frames_started(const EngineDescription *d, Started *started, SqlError *error);
 
-/* Makes the payload of a COLUMNS frame (sqlipc-page.h), which the caller frees. LimitsExceeded as above, but parameters do
- * not count. */
+/* Makes the payload of a COLUMNS frame (sqlipc-page.h), which the caller frees. Parameters do not count here:
+ * LimitsExceeded, OutOfMemory. */
 bool statement_frames_columns(const EngineDescription *d, uint32_t page_size, uint8_t **ret_payload, size_t *ret_size,
                               SqlError *error);
 
 /* Sets the page size in such a payload. */
 void statement_frames_set_page_size(uint8_t *payload, uint32_t page_size);
 
-/* Makes the payload of a STATEMENT frame (sqlipc-channel.h), which the caller frees. LimitsExceeded as above. */
+/* Makes the payload of a STATEMENT frame (sqlipc-channel.h), which the caller frees. LimitsExceeded, OutOfMemory. */
 bool statement_frames_statement(const EngineDescription *d, uint8_t **ret_payload, size_t *ret_size, SqlError *error);
 
 #endif

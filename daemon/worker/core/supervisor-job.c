@@ -19,7 +19,7 @@
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC) /* between two reports of progress */
 #define LACK_USEC (10 * USEC_PER_MSEC)      /* until the next attempt if the kernel has no memory for a pipe */
-#define N_FULL_BEFORE_FILLING 2
+#define N_FULL_BEFORE_FILLING 2             /* the pipe must be full so often before FILLING is sent, once */
 
 static const JobOwner owner;
 static const TaskType task_type;
@@ -198,6 +198,7 @@ static void turn(Task *t) {
         (void) job_slice(t->job);
 }
 
+/* A job that can continue stays in the queue; any other must be settled. */
 static bool on_time(Task *t, uint64_t now) {
         JobState before = t->job->state;
 

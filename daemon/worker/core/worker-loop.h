@@ -36,10 +36,11 @@ typedef struct WorkerLoop {
  * timer. */
 int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup);
 
-/* Runs jobs until EXIT or the end of the control socket; then returns 0. -EBADMSG: the supervisor sent an unknown message;
+/* Runs jobs until EXIT or the end of the control socket; then returns 0. -EBADMSG: the supervisor sent an invalid message;
  * other -errno. */
 int worker_loop_run(WorkerLoop *w);
 
+/* Frees what the worker has, without reports. Must be called even if worker_loop_init() failed. */
 void worker_loop_done(WorkerLoop *w);
 
 #endif
