@@ -30,7 +30,7 @@
 typedef struct sqlite3_index_info sqlite3_index_info;
 typedef struct sqlite3_value sqlite3_value;
 
-#define PLAN_N_CONSTRAINTS 16
+#define PLAN_N_CONSTRAINTS 16 /* at most so many are pushed, and so many terms of ORDER BY */
 
 /* How a constraint goes into the SQL, once its value is known. */
 typedef enum ValueUse {

@@ -13,7 +13,7 @@
 /* A compiled SELECT of the file. */
 typedef struct ExposedSearch ExposedSearch;
 struct ExposedSearch {
-        ExposedSearch *next;                      /* only while it is kept */
+        ExposedSearch *next;               /* only while it is kept */
         const ExposedObject *object;
         char *text;                        /* owned; the text of the plan */
         Plan plan;
@@ -31,10 +31,10 @@ typedef struct Table {
 
 typedef struct Cursor {
         sqlite3_vtab_cursor base;
-        const char *text; /* borrowed; the idxStr for `search`, unchanged while the statement runs */
-        ExposedSearch *search;  /* owned; NULL: none yet */
+        const char *text;      /* borrowed; the idxStr for `search`, unchanged while the statement runs */
+        ExposedSearch *search; /* owned; NULL: none yet */
         bool ended;
-        sqlite3_int64 row; /* number of the row, if there is no rowid */
+        sqlite3_int64 row;     /* number of the row, if there is no rowid */
 } Cursor;
 
 /* ---- searches ---- */

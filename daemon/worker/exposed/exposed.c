@@ -49,7 +49,7 @@ static int expose(Exposed *e, const char *name, bool security_barrier, const cha
         rc = exposed_object_read(o, e->tables.file, name);
         if (rc == SQLITE_OK) {
                 o->is_barrier = security_barrier && o->is_view;
-                e->tables.n_objects++; /* connect_table() looks for it there */
+                e->tables.n_objects++; /* connect_table() in exposed-table.c looks for it there */
                 rc = exposed_tables_create(e->db, o);
                 if (rc != SQLITE_OK)
                         e->tables.n_objects--;
@@ -63,7 +63,7 @@ static int expose(Exposed *e, const char *name, bool security_barrier, const cha
 }
 
 typedef struct Encoding {
-        char *sql; /* statements that set the same encoding */
+        char *sql; /* statements that set the same encoding, and a small cache */
         bool utf8;
 } Encoding;
 

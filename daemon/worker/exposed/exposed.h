@@ -29,14 +29,14 @@ typedef struct Exposed Exposed;
  * exposed_seal(). */
 int exposed_open(Exposed **ret, sqlite3 *file, const Setup *setup, sqlite3 **ret_db);
 
-/* Removes all modules that could reveal more than their arguments hold. */
+/* Removes all modules that could reveal more than their arguments hold. Returns an SQLite result code. */
 int exposed_seal(Exposed *e);
 
 /* NULL is allowed. The statements of its connection must be finalized. Returns NULL. */
 Exposed *exposed_close(Exposed *e);
 
 /* Begins to read. SQLITE_SCHEMA: the schema has changed, so this connection is of no more use. Other codes are those of the
- * file's connection. Unless the result is SQLITE_OK, nothing was begun. */
+ * file's connection. Unless the result is SQLITE_OK, nothing was begun. exposed_end() may be called in any case. */
 int exposed_begin(Exposed *e);
 void exposed_end(Exposed *e);
 

@@ -136,7 +136,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
         };
         /* No SQLITE_LIMIT_LENGTH: it would also limit what is stored, down to the schema that SQLite reads for itself,
-         * while RowSizeMax= limits what is sent (core/job.c). Memory has its own limit. */
+         * while RowSizeMax= limits what is sent (core/row-sink.h). Memory has its own limit. */
         const struct {
                 int limit, value;
         } limits[] = {

@@ -19,13 +19,13 @@ typedef struct AccessTables {
         bool failed;             /* there was no memory for a name */
 } AccessTables;
 
-/* The authorizer's last refusal, for the error's sentence. Empty if it refused nothing since access_forget(). */
+/* The authorizer's state since access_forget(): SQLite's requests, and the last refusal, for the error's sentence. */
 typedef struct Access {
-        bool asked;              /* SQLite asked for at least one permission since access_forget() */
+        bool asked;              /* SQLite asked for at least one permission */
         bool reads_journal_mode; /* the only request was for "PRAGMA journal_mode" without a value */
-        bool ours; /* only the worker's own SQL runs here, so transactions are allowed; set before access_install() */
+        bool ours;               /* only the worker's own SQL runs here: transactions are allowed; set by the caller */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
-        char refused[256];
+        char refused[256];       /* empty: nothing was refused */
 } Access;
 
 /* Installs authorizer, limits and safe settings on a new connection. `access` must outlive it. Returns an SQLite result
@@ -42,7 +42,7 @@ bool access_only_reads(const Access *access, sqlite3_stmt *stmt);
 /* access_narrow() sets the limits of `setup` while a client's statement is compiled; access_widen() restores SQLite's own.
  * SQLite applies the limits to everything that it parses, so with small limits in force all the time, a database whose
  * schema exceeds one (a long CREATE VIEW) could not be read at all. Therefore the schema must have been read before
- * access_narrow(). SQLITE_LIMIT_SQL_LENGTH is not set; pool_check_sql_size() measures the client's SQL instead. */
+ * access_narrow(). SQLITE_LIMIT_SQL_LENGTH is not set; engine_check_sql_size() measures the client's SQL instead. */
 void access_narrow(sqlite3 *db, const Setup *setup);
 void access_widen(sqlite3 *db);
 

@@ -13,7 +13,7 @@ typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
 /* Binds all parameters of the job to `stmt`, which borrows the bytes: the job must live until the bindings are cleared.
- * Each parameter must get exactly one value; otherwise the error is ParameterCount or UnknownParameter. */
+ * Each parameter must get exactly one value; otherwise the error is ParameterCount or UnknownParameter. OutOfMemory. */
 bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, SqlError *error);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/** Sets the limit, in bytes, by wrapping the allocator that SQLite has now. Must be called before sqlite3_initialize(). An
+/* Sets the limit, in bytes, by wrapping the allocator that SQLite has now. Must be called before sqlite3_initialize(). An
  * allocation that would pass the limit fails with SQLITE_NOMEM. Returns an SQLite result code. */
 int heap_limit(uint64_t size_max);
 

@@ -82,6 +82,7 @@ static PooledConnection *open_fresh(Pool *pool, SqlError *error) {
         return c;
 }
 
+/* Checks if idle connections still read the file at the path, unless that was checked a moment ago. */
 static bool look_at_file(Pool *pool, const EngineHint *hint, SqlError *error) {
         uint64_t now_usec = now_coarse_usec();
         FileIdentity now;

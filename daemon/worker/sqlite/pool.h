@@ -34,7 +34,7 @@ Pool *pool_free(Pool *pool);
 
 /* Takes a connection for one job: preferably an idle one that has `sql` compiled, else any idle one, else a new one. With a
  * `hint` (NULL: none) the job may be one of very many, so the pool checks at most every few milliseconds if the file was
- * replaced. */
+ * replaced. The errors of sqlite_connection_open(). */
 bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PooledConnection **ret,
                SqlError *error);
 

@@ -20,7 +20,7 @@ typedef struct ReaderLock {
         const sqlite3_io_methods *below;
         sqlite3_io_methods methods; /* a copy of those below, except for calls that take or release a lock */
         int fd;                     /* SQLite's own, borrowed: another one must not be opened (I12) */
-        bool held;
+        bool held;                  /* this file has a lock that keeps writers out */
 } ReaderLock;
 
 /* `file` was just opened by SQLite as `fd`. Its state is `offset` bytes after the start of `file`, the same offset for all

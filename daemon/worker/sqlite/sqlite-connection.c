@@ -58,7 +58,7 @@ static void set_needs_owner(const SqliteConnection *c, SqlError *error) {
                         readable(c, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 
-/* Sets the error for trouble of open() for which SQLite has no code. */
+/* Sets the error for trouble of open() for which SQLite has no code. False: there was no trouble. */
 static bool set_trouble(FileTrouble trouble, SqlError *error) {
         switch (trouble) {
         case FILE_TROUBLE_IRREGULAR:

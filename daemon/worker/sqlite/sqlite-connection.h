@@ -3,8 +3,8 @@
  * Side: worker. One connection to the one database of this worker: opened by the file rules (I12), limited, guarded.
  *
  * Only SQLite opens the file: a second open() and close() in this process would drop SQLite's POSIX locks (F_SETLK works per
- * process and inode), and a foreign write could then land under an open cursor. What must be known before it is opened comes
- * from fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
+ * process and inode), and a foreign write could then land under an open cursor. Facts that are needed before it is opened
+ * come from fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_CONNECTION_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_CONNECTION_H
@@ -47,7 +47,7 @@ typedef struct SqliteConnection {
 } SqliteConnection;
 
 /* Identifies the file at setup->path now. This is cheap and follows links, so it can only tell that a connection no longer
- * reads the published file. Which file to open is for path_resolve() to find. False: FileMissing, CannotOpen. */
+ * reads the published file. path_resolve() finds the file that is opened. False: FileMissing, CannotOpen. */
 bool sqlite_connection_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
 /* Opens the database and reads the schema once, so that problems with its files are found and named here: NeedsOwner,
@@ -86,8 +86,9 @@ bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);
 /* True if a writer waits for that lock. Makes a system call. */
 bool sqlite_connection_writer_waits(const SqliteConnection *c);
 
-/* Turns SQLite's failure `rc` on this database into an error, with what this worker knows beyond the code: what the
- * authorizer refused, why a file could not be opened, if temporary space ran out. Always returns false. */
+/* Turns SQLite's failure `rc` on this database into an error, with the worker's knowledge beyond the code: what the
+ * authorizer refused, why a file could not be opened, if temporary space ran out. For `offset_base` see
+ * sqlite_error_take(). Always returns false. */
 bool sqlite_connection_fail(SqliteConnection *c, int rc, size_t offset_base, SqlError *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. See sqlite-engine.h. The engine's pool is a Pool, its connection a PooledConnection, its statement an
- * SqliteStatement; this file only translates.
+ * SqliteStatement. Except for the setup of the process, this file only translates.
  */
 #include "daemon/worker/sqlite/sqlite-engine.h"
 

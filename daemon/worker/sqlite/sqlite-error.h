@@ -12,9 +12,9 @@
 
 typedef struct sqlite3 sqlite3;
 
-/* Copies code, message and offset while `db` still owns them. `rc` is what the failed call returned. `offset_base` is where
- * the SQL that was given to SQLite starts in the job's SQL. On SQLITE_INTERRUPT an error that is already set is kept. Always
- * returns false. */
+/* Copies code, message and offset while `db` still owns them. `rc` is what the failed call returned. `offset_base` is
+ * the offset, in the job's SQL, of the SQL that SQLite was given. `db` NULL: only the code is used. On
+ * SQLITE_INTERRUPT an error that is already set is kept. Always returns false. */
 bool sqlite_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base);
 
 #endif

@@ -29,7 +29,7 @@ bool statement_cache_has(const StatementCache *cache, const char *sql, size_t sq
 void statement_cache_refresh(StatementCache *cache);
 
 /* Compiles `sql`, which must have a NUL after its sql_size bytes, or returns the cached statement. It is in use until
- * sqlite_statement_release(). `hint` (NULL: none) is updated. */
+ * sqlite_statement_release(). `hint` (NULL: none) is updated. The errors of sqlite_compile(); Sql, LimitsExceeded. */
 bool statement_cache_compile(StatementCache *cache, const char *sql, size_t sql_size, EngineHint *hint,
                              SqliteStatement **ret, SqlError *error);
 

@@ -20,7 +20,8 @@
 
 #define VFS_NAME "sqlipc"
 
-/* Registers the VFS. Must be called once, after sqlite3_initialize(). Returns an SQLite result code. */
+/* Registers the VFS. `temp_size_max`: bytes in all temporary files together. Must be called once, after
+ * sqlite3_initialize(). Returns an SQLite result code. */
 int vfs_register(uint64_t temp_size_max);
 
 /* True if a write was refused because of the total since the last call. */
