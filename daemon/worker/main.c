@@ -32,7 +32,7 @@ static bool is_socket(int fd) {
         return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Receives the first message, which sets the worker up. 0: the supervisor is gone already. */
+/* Receives the first message, SETUP. 1: `ret` has it; 0: the supervisor is gone already; -EBADMSG; other -errno. */
 static int receive_setup(ReceivedMessage *ret) {
         int r;
 
@@ -50,6 +50,7 @@ static int receive_setup(ReceivedMessage *ret) {
         return r;
 }
 
+/* Limits the process, and sets up the engine, by the message SETUP. Returns as receive_setup(). */
 static int set_up(const Engine *engine, ReceivedMessage *setup) {
         int r = receive_setup(setup);
 
