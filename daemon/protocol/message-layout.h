@@ -3,9 +3,10 @@
  * The layouts of the messages between supervisor and worker: one table of fields for each kind, which message_encode() and
  * message_decode() walk. Pure.
  *
- * A message is a u32 kind, then its fields in the order of the table, little-endian. A string is a u32 size (STRING_ABSENT:
- * NULL), its bytes and a NUL. Both ends are from the same build, so there is no version; but they do not trust each other,
- * so everything is checked: each field by its limit, the message by its size, and rules of several fields by `is_valid`.
+ * A message is a u32 kind, then its fields in the order of the table, little-endian. A string is a u32 size, its bytes and a
+ * NUL; for NULL only the size, UINT32_MAX. Both ends are from the same build, so there is no version; but they do not trust
+ * each other, so everything is checked: fields by their limits, a message by its size, and rules of several fields by
+ * `is_valid`.
  */
 #ifndef SQLIPC_DAEMON_PROTOCOL_MESSAGE_LAYOUT_H
 #define SQLIPC_DAEMON_PROTOCOL_MESSAGE_LAYOUT_H

@@ -4,9 +4,9 @@
  * one sendmsg/recvmsg on a SOCK_SEQPACKET socket and never block.
  *
  * Two sockets lead to a worker:
- *   - its own *control* socket: the supervisor sends SETUP (first), CANCEL, RETIRE, GIVE_WAY, EXIT; the worker sends all its
- *     messages over it. So the supervisor knows the sender of each message, and end-of-file there means that this worker has
- *     ended.
+ *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, PING, RETIRE, GIVE_WAY,
+ *     EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each message, and
+ *     end-of-file there means that this worker has ended.
  *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by any worker that is free. If a worker has
  *     nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends no TAKEN.
  *
@@ -290,7 +290,7 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 int message_send(int fd, const Message *m, int pipe_fd);
 
 /* Receives one message. 1: `ret` has it, and must be freed with received_message_done(); 0: end of file; -EAGAIN: no
- * message waits; -EBADMSG. */
+ * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
 
 /* Removes a PREPARE or RUN from the socket without decoding it, and closes its descriptors. This uses none of our
