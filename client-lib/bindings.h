@@ -24,7 +24,7 @@ Bindings *bindings_unref(Bindings *b);
 void bindings_unrefp(Bindings **b);
 
 /* Binds a copy of `value` in `*b` to its name, or to `index` if the name is NULL. If `*b` is NULL it is created first; if
- * it is shared it is replaced by a copy first. */
+ * it is shared it is replaced by a copy first. 0; -ENOMEM; -ERANGE: there are too many names. */
 int bindings_set(Bindings **b, unsigned index, const Parameter *value);
 
 /* Assigns values that were bound by name to indexes, now that the names are known: `look_up` returns the index of a name,

@@ -23,7 +23,6 @@
 #define BACKOFF_MIN_USEC (USEC_PER_SEC / 10)
 #define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
 
-
 static const MemberOperations member_operations;
 
 ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {

@@ -4,8 +4,8 @@
  *
  * There is one object for each database that the program has used; it lives as long as the connection. transport.h decides
  * which runs use it. Requests are written into `out` and sent together before the next read or wait. Incoming bytes are read
- * in large pieces into `in`. Each frame goes to the run that its number names: directly if that run is being read, else to
- * the run's backlog. Frames of forgotten runs are dropped.
+ * in large pieces into `in` (channel-read.h). Each frame goes to the run that its number names: directly if that run is
+ * being read, else to the run's backlog. Frames of forgotten runs are dropped.
  *
  * When the channel closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again on
  * another way.
@@ -83,7 +83,7 @@ typedef struct ChannelLink {
         bool corked;             /* the program's loop was woken because `out` has bytes */
         unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
 
-        uint64_t not_before_usec, backoff_usec;
+        uint64_t not_before_usec, backoff_usec; /* when it may be opened again; the last pause. 0: after no failure */
         bool unsupported;        /* this service has no channels: do not ask again */
 
         /* how the channel is used: transport.c */
@@ -110,8 +110,8 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 void channel_link_drop(ChannelLink *ch);
 
 /* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL and FINALIZE,
- * which have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns where
- * the caller must write the payload; NULL: no memory. */
+ * which have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns the
+ * room into which the caller must write the payload; NULL: no memory. */
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number);
 
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */

@@ -30,7 +30,6 @@ bool connection_bus_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
 
-/* Processes at most `n_max` messages, so that a peer that floods the bus cannot keep the library here. */
 int connection_bus_dispatch(sqlipc_connection *c, unsigned n_max) {
         int r = 0, done = 0;
 

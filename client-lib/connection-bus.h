@@ -10,7 +10,8 @@
 /* How many messages of the bus are processed in one turn. */
 #define CONNECTION_BUS_MESSAGES_MAX 256u
 
-/* Ensures a usable bus: opens another one if ours was lost. Statements of the lost bus must then be compiled again. */
+/* Ensures a usable bus: opens another one if ours was lost. Statements of the lost bus must then be compiled again. 0;
+ * -ENOTCONN: there is no bus; -ECHILD. */
 int connection_bus_ensure(sqlipc_connection *c);
 
 /* To be called once, when the connection has its bus: finds out from the address if the bus cannot pass descriptors. */
@@ -34,7 +35,7 @@ int connection_bus_new_call(sqlipc_connection *c, sd_bus_message **ret, const ch
                         const char *method);
 
 /* Processes at most `n_max` messages, so that a peer that floods the bus cannot keep the library here. 1: there were
- * some. */
+ * some; -ENOTCONN: a handler closed the connection; another negative errno. */
 int connection_bus_dispatch(sqlipc_connection *c, unsigned n_max);
 
 #endif

@@ -114,7 +114,8 @@ int connection_fail_send(sqlipc_connection *connection, int r);
 /* Sets a failure of connection_wait(), with a sentence for -ETIMEDOUT. */
 int connection_fail_wait(sqlipc_connection *connection, int r);
 
-/* Processes the messages that came, and advances every waiting cursor as far as possible. 1: something was done. */
+/* Processes the messages that came, and advances every waiting cursor as far as possible. 1: something was done;
+ * -EBUSY: it is running already; or another negative errno. */
 int connection_process(sqlipc_connection *c);
 
 /* When connection_process() must be called at the latest, because of a channel; UINT64_MAX: no need to. */

@@ -2,8 +2,8 @@
 /*
  * One run as the program sees it, row by row. Library.
  *
- * cursor-event.h handles what the fetch brings, cursor-next.h the program's wish for the next row; query.c and execute.c
- * send the request. The current row is in the fetch's decoder; n_values is 0 if there is none.
+ * cursor-event.h handles the events of the fetch, cursor-next.h gives rows to the program; query.c and execute.c send the
+ * request. The current row is in the fetch's decoder; n_values is 0 if there is none.
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_H
 #define SQLIPC_CLIENT_LIB_CURSOR_H
@@ -45,7 +45,7 @@ struct sqlipc_cursor {
         size_t query_size;
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
-        Attempt attempt;
+        Attempt attempt;             /* earlier attempts to send the request */
         unsigned retries_left;       /* on other channels */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         bool read_only;              /* the request is known to change nothing */

@@ -13,7 +13,7 @@ typedef struct Column {
         char *declared_type; /* NULL: none */
 } Column;
 
-/* The part of a Prepare or Query reply that describes the statement. */
+/* The part of a reply, or a STATEMENT frame, that describes the statement. */
 typedef struct Description {
         unsigned n_columns, n_parameters;
         Column *columns;
@@ -22,12 +22,13 @@ typedef struct Description {
         bool read_only;      /* it changes nothing */
 } Description;
 
-/* Reads (a(ssa{sv}) columns, a{sv} info). */
+/* Reads (a(ssa{sv}) columns, a{sv} info). 0, or a negative errno. */
 int description_read(Description *ret, sd_bus_message *reply);
 /* Reads a variant of columns into `d`, which must have none yet. 1, or a negative errno. */
 int description_read_columns(Description *d, sd_bus_message *reply);
-/* Copies the description from the decoder's STATEMENT frame. */
+/* Copies the description from the decoder's STATEMENT frame. 0 or -ENOMEM. */
 int description_copy(Description *ret, const PageDecoder *decoder);
+/* Frees what is owned. */
 void description_done(Description *d);
 
 #endif

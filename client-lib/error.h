@@ -39,10 +39,10 @@ int error_set_bus_lost(Error *e, sd_bus *bus);
 int error_set_frame(Error *e, const PageDecoder *d);
 
 /* Sets the failure of a call that could not be built or sent: DAEMON_LOST for a lost bus, LIMITS_EXCEEDED for a call that
- * is too large. */
+ * is too large. Returns its negative errno. */
 int error_set_send(Error *e, int r);
 
-/* Sets the failure of a request that needs a descriptor, on a bus that passes none. */
+/* Sets the failure of a request that needs a descriptor, on a bus that passes none. Returns its negative errno. */
 int error_set_no_descriptors(Error *e);
 
 #endif

@@ -40,7 +40,8 @@ void fetch_done(Fetch *fetch);
 
 /* Changes to another source, and forgets earlier results. fetch_use_pipe(): to the pipe that arrived in `reply`, whose
  * sender becomes the owner; `fd` is borrowed. fetch_use_channel(): to the database's channel, which must be open.
- * fetch_use_rows(): to OpenRows, on the connection's bus. The caller then writes the request and calls fetch_begin(). */
+ * fetch_use_rows(): to OpenRows, on the connection's bus. The caller then writes the request and calls fetch_begin().
+ * fetch_use_pipe(): 0; -EBADMSG: the page size or `fd` is invalid; -ENOMEM or another negative errno. */
 int fetch_use_pipe(Fetch *fetch, sd_bus_message *reply, int fd, uint32_t page_size);
 void fetch_use_channel(Fetch *fetch);
 void fetch_use_rows(Fetch *fetch);
@@ -57,7 +58,7 @@ void fetch_set_ended(Fetch *fetch);
 /* Forgets what is in progress, and closes the source. The decoder keeps the rows and columns that were read. */
 void fetch_stop(Fetch *fetch);
 
-/* The same, and forgets what was read. The source is the pipe, which is closed. */
+/* The same, and forgets what was read. After that the source is the pipe, closed. */
 void fetch_reset(Fetch *fetch);
 
 /* Reads the next event: PAGE_COLUMNS, PAGE_ROW, PAGE_END, PAGE_ERROR; on a channel PAGE_STATEMENT, too; -EAGAIN: nothing
@@ -80,7 +81,7 @@ int fetch_drain(Fetch *fetch);
 /* Sends Cancel once, as soon as the number is known. */
 void fetch_cancel(Fetch *fetch);
 
-/* Arranges that the program's loop wakes, once, when `data` has news, which is the fetch's descriptor or none. */
+/* Arranges that the program's loop wakes once, when `data` has news: fetch_pollfd() or none. 0, or the errno of epoll. */
 int fetch_wait(Fetch *fetch, struct pollfd data);
 
 /* The object to which the descriptor belongs: the fetch, or an object that other fetches share. */

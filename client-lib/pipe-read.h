@@ -22,7 +22,7 @@
 /* Duplicates `fd`, which is borrowed, if it is the read end of a pipe; else returns -EBADMSG. The caller closes the copy. */
 int pipe_read_copy(int fd);
 
-/* Reads like read(), without waiting. 0: end-of-file; -EAGAIN: the pipe is empty. */
+/* Reads like read(), without waiting. 0: end-of-file; -EAGAIN: the pipe is empty; other -errno. */
 ssize_t pipe_read(int fd, uint8_t *room, size_t size);
 
 #endif

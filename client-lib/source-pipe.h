@@ -17,7 +17,8 @@ typedef struct SourcePipe {
 
 extern const SourceOperations source_pipe_operations;
 
-/* Takes the pipe that arrived in `reply`, whose sender becomes the owner; `fd` is borrowed. The source must be closed. */
+/* Takes the pipe that arrived in `reply`, whose sender becomes the owner; `fd` is borrowed. The source must be closed.
+ * 0; -EBADMSG: `fd` is not the read end of a pipe; -ENOMEM or another negative errno. */
 int source_pipe_open(SourcePipe *pipe, sd_bus_message *reply, int fd);
 
 #endif

@@ -32,8 +32,8 @@ static void open_ahead(ChannelLink *ch) {
         if (ch->state != CHANNEL_LINK_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported ||
             now_usec() < ch->not_before_usec)
                 return;
-        if (!channel_link_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost more
-                                                                   * than it saves */
+        if (!channel_link_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost
+                                                                       * more than it saves */
                 return;
         if (channel_link_open(ch) < 0)
                 channel_link_back_off(ch);

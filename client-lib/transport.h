@@ -18,7 +18,7 @@
 
 /* The kind of results that a statement gives, as far as it is known. */
 typedef struct Habit {
-        bool large;      /* its last results were large or slow */
+        bool large;       /* its last results were large or slow */
         unsigned n_small; /* small results in a row since then */
 } Habit;
 
@@ -46,6 +46,7 @@ bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size);
 /* Notes the result of a run: `n_bytes` long, after `usec`. `habit` is NULL for a query, which `sql_sum` identifies. */
 void transport_on_result(ChannelLink *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec);
 
+/* True if the statement with `habit`, or the query (`habit` NULL), is known to give large or slow results. */
 bool transport_is_large(const ChannelLink *ch, const Habit *habit, uint32_t sql_sum);
 
 /* A hash of a query's SQL. If two queries have the same hash, they only share what is known of them. */
