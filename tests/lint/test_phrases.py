@@ -38,8 +38,8 @@ PHRASES = {
 # Some are right as they are, such as "where" for a place; the others are not rewritten yet.
 NUMBERS = {
     "daemon/supervisor": 3,
-    "daemon/worker": 8,
-    "client-lib": 2,
+    "daemon/worker": 2,
+    "client-lib": 1,
     "docs": 1,
     "docs/man": 7,
     "tools": 6,
