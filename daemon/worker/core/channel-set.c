@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel-set.h. From top to bottom: channels that go, the task, messages, events and times.
+ * Side: worker. See channel-set.h. From top to bottom: channels that go, the task, messages from the supervisor,
+ * events and times.
  */
 #include "daemon/worker/core/channel-set.h"
 
