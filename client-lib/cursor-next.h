@@ -2,8 +2,13 @@
 /*
  * The way of a row to the program: sqlipc_cursor_next() and its relatives (sqlipc.h). Library.
  *
+ *      sqlipc_cursor_next() --> next_event() --> fetch_next() (fetch.h) --> page_decoder_next(): a row that has come
+ *               |                   |                  '--if there is none--> next() of the source (source.h): more bytes
+ *               |                   '--> cursor_event() (cursor-event.h): makes it the current row, or ends the cursor
+ *               '--> connection_wait(), if nothing has come
+ *
  * next_event() is the state machine and never waits; its callers add the waiting. While the decoder has rows, a row costs
- * one call of the decoder, without a system call or a look at the clock.
+ * one call of the decoder, without a system call or a look at the clock. column.c then reads its values in place.
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_NEXT_H
 #define SQLIPC_CLIENT_LIB_CURSOR_NEXT_H
