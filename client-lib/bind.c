@@ -22,8 +22,8 @@ static int bind(sqlipc_statement *s, unsigned index, const Parameter *value) {
 
         if (!value->name && (index < 1 || index > max))
                 return prepared_report(s, error_set_errno(&s->connection->error, -ERANGE,
-                                                           "There is no parameter %u: the statement has %u.",
-                                                           index, s->description.n_parameters));
+                                                          "There is no parameter %u: the statement has %u.",
+                                                          index, s->description.n_parameters));
         r = bindings_set(&s->bindings, index, value);
         return r < 0 ? prepared_report(s, connection_fail_errno(s->connection, r)) : 0;
 }

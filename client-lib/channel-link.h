@@ -29,7 +29,7 @@
 /* How many bytes may wait for one reader while another is served. */
 #define CHANNEL_UNREAD_SIZE_MAX ((size_t) 1024 * 1024)
 
-/* How often another channel is opened for a request that needs a channel, after its channel closed before it answered. */
+/* If its channel closes without an answer, a request that needs a channel is repeated on another one, at most so often. */
 #define CHANNEL_RETRIES_MAX 2u
 
 /* How many channels a connection keeps open: fewer than the databases that a user's workers can serve at once

@@ -106,7 +106,7 @@ int connection_bus_ensure(sqlipc_connection *c) {
 }
 
 int connection_bus_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
-                        const char *method) {
+                            const char *method) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 

@@ -32,7 +32,7 @@ bool connection_bus_is_open(sqlipc_connection *c);
 /* Creates a call to METHOD of the database object `path`. `destination`: NULL for the owner of the service's name, which
  * is started if need be; else only that daemon instance. */
 int connection_bus_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
-                        const char *method);
+                            const char *method);
 
 /* Processes at most `n_max` messages, so that a peer that floods the bus cannot keep the library here. 1: there were
  * some; -ENOTCONN: a handler closed the connection; another negative errno. */

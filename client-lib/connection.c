@@ -397,6 +397,8 @@ int connection_fail_wait(sqlipc_connection *connection, int r) {
         return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
 }
 
+/* ---- The bus, and the version ------------------------------------------------------------------------------------- */
+
 _public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
         int r;
 

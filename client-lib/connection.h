@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One bus connection and the daemon on that bus. Owns the bus connection, the descriptors to wait on, the list of statements
- * and cursors, and the details of the last failure. Library.
+ * One bus connection and the daemon on that bus. Owns the bus connection, the descriptors to wait on, the lists of
+ * statements, cursors and channels, and the details of the last failure. Library.
  *
  * The rest of the library never waits: it returns -EAGAIN. Only the loops of the blocking calls go through
  * connection_wait(), and the program's own loop through sqlipc_process().

@@ -41,7 +41,7 @@ static int check_parameter(const Parameter *p) {
 }
 
 int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
-                        size_t n_positional_min) {
+                       size_t n_positional_min) {
         int r;
 
         *row = (ParameterRow) { .parameters = parameters, .n_parameters = n_parameters };

@@ -19,7 +19,7 @@ typedef struct ParameterRow {
 /* Measures a row of `parameters`, padded with NULL to `n_positional_min` positional ones. Returns -E2BIG, or -EINVAL in
  * the same cases as parameter_append_all(). */
 int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
-                        size_t n_positional_min);
+                       size_t n_positional_min);
 
 /* Writes the row, `size` bytes. */
 void parameter_row_write(const ParameterRow *row, uint8_t *at);
