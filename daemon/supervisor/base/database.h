@@ -19,7 +19,7 @@ typedef struct Database {
         uint64_t n_statements, n_runs, n_channels, n_workers; /* over all uids; quota.h */
 } Database;
 
-/* Takes ownership of `config`. -ENOMEM. */
+/* Takes ownership of `config` if it succeeds. -ENOMEM. */
 int database_new(Context *context, DatabaseConfig *config, Database **ret);
 /* Returns the published database of this name, or NULL. */
 Database *database_find(const Context *context, const char *name);

@@ -38,11 +38,11 @@ static GHashTable *take_databases(Context *context, Config *config) {
                 if (d)
                         publish(databases, database_ref(d));
                 else {
-                        g_hash_table_iter_steal(&i);
                         int r = database_new(context, value, &d);
-                        if (r >= 0)
+                        if (r >= 0) {
+                                g_hash_table_iter_steal(&i);
                                 publish(databases, d);
-                        else
+                        } else
                                 log_error("A database cannot be published: %s", strerror(-r));
                 }
         }
