@@ -5,9 +5,6 @@
  * each of them occurs in the library. The arguments are the headers.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "client-lib/channel-link-life.h"
 #include "client-lib/cursor-life.h"
@@ -15,156 +12,35 @@
 #include "client-lib/prepared-life.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "tests/rigs/fake-service.h"
-
-#define N_STATES_MAX 8u
+#include "tests/rigs/life.h"
 
 /* ---- Life cycles ---- */
-
-typedef struct Life {
-        const char *name;
-        const char *header; /* an argument of the test */
-        unsigned n_states;
-        const char *states[N_STATES_MAX];
-        bool (*permits)(unsigned from, unsigned to);
-        void (*move)(unsigned from, unsigned to);
-        bool documented[N_STATES_MAX][N_STATES_MAX], walked[N_STATES_MAX][N_STATES_MAX];
-} Life;
-
-/* The functions of a life cycle, and the wrapper that notes each transition of the library. */
-#define LIFE_FUNCTIONS(prefix, State)                                                                                 \
-        static Life prefix;                                                                                           \
-        void __wrap_##prefix##_move(State *state, State to);                                                          \
-        void __real_##prefix##_move(State *state, State to);                                                          \
-        void __wrap_##prefix##_move(State *state, State to) {                                                         \
-                prefix.walked[*state][to] = true;                                                                     \
-                __real_##prefix##_move(state, to);                                                                    \
-        }                                                                                                             \
-        static bool prefix##_permits_pair(unsigned from, unsigned to) {                                               \
-                return prefix##_permits((State) from, (State) to);                                                    \
-        }                                                                                                             \
-        static void prefix##_move_pair(unsigned from, unsigned to) {                                                  \
-                State state = (State) from;                                                                           \
-                                                                                                                      \
-                __real_##prefix##_move(&state, (State) to);                                                           \
-        }
 
 LIFE_FUNCTIONS(cursor_life, CursorState)
 LIFE_FUNCTIONS(fetch_life, FetchState)
 LIFE_FUNCTIONS(prepared_life, StatementState)
 LIFE_FUNCTIONS(channel_link_life, ChannelLinkState)
 
-static Life cursor_life = {
-        .name = "cursor",
-        .n_states = CURSOR_STATE_MAX,
-        .states = { [CURSOR_WAITING] = "WAITING", [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING",
-                    [CURSOR_DONE] = "DONE" },
-        .permits = cursor_life_permits_pair,
-        .move = cursor_life_move_pair,
-};
-
-static Life fetch_life = {
-        .name = "fetch",
-        .n_states = FETCH_STATE_MAX,
-        .states = { [FETCH_IDLE] = "IDLE", [FETCH_RUNNING] = "RUNNING", [FETCH_CANCELLING] = "CANCELLING",
-                    [FETCH_CANCELLED] = "CANCELLED" },
-        .permits = fetch_life_permits_pair,
-        .move = fetch_life_move_pair,
-};
-
-static Life prepared_life = {
-        .name = "statement",
-        .n_states = STATEMENT_STATE_MAX,
-        .states = { [STATEMENT_PREPARING] = "PREPARING", [STATEMENT_READY] = "READY", [STATEMENT_FAILED] = "FAILED",
-                    [STATEMENT_LOST] = "LOST" },
-        .permits = prepared_life_permits_pair,
-        .move = prepared_life_move_pair,
-};
-
-static Life channel_link_life = {
-        .name = "channel link",
-        .n_states = CHANNEL_LINK_STATE_MAX,
-        .states = { [CHANNEL_LINK_CLOSED] = "CLOSED", [CHANNEL_LINK_OPENING] = "OPENING", [CHANNEL_LINK_OPEN] = "OPEN" },
-        .permits = channel_link_life_permits_pair,
-        .move = channel_link_life_move_pair,
-};
+static Life cursor_life = LIFE(cursor_life, "cursor", CURSOR_STATE_MAX, [CURSOR_WAITING] = "WAITING",
+                               [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
+static Life fetch_life = LIFE(fetch_life, "fetch", FETCH_STATE_MAX, [FETCH_IDLE] = "IDLE", [FETCH_RUNNING] = "RUNNING",
+                              [FETCH_CANCELLING] = "CANCELLING", [FETCH_CANCELLED] = "CANCELLED");
+static Life prepared_life = LIFE(prepared_life, "statement", STATEMENT_STATE_MAX, [STATEMENT_PREPARING] = "PREPARING",
+                                 [STATEMENT_READY] = "READY", [STATEMENT_FAILED] = "FAILED",
+                                 [STATEMENT_LOST] = "LOST");
+static Life channel_link_life = LIFE(channel_link_life, "channel link", CHANNEL_LINK_STATE_MAX,
+                                     [CHANNEL_LINK_CLOSED] = "CLOSED", [CHANNEL_LINK_OPENING] = "OPENING",
+                                     [CHANNEL_LINK_OPEN] = "OPEN");
 
 /* In the order of the arguments. */
 static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life };
 
-/* ---- The lists in the headers ---- */
-
-static unsigned find_state(const Life *l, const char *name) {
-        for (unsigned i = 0; i < l->n_states; i++)
-                if (strcmp(l->states[i], name) == 0)
-                        return i;
-        printf("# %s has no state %s\n", l->name, name);
-        CHECK(false);
-        return 0;
-}
-
-/* The list begins after its title and ends with the comment. */
-static void read_header(Life *l) {
-        FILE *file = fopen(l->header, "re");
-        char line[256], from[32], to[32];
-        bool listed = false;
-
-        CHECK(file);
-        while (fgets(line, sizeof line, file) && strcmp(line, " */\n") != 0) {
-                if (sscanf(line, " * %31s %31s", from, to) != 2)
-                        continue;
-                if (listed)
-                        l->documented[find_state(l, from)][find_state(l, to)] = true;
-                else
-                        listed = strcmp(from, "from") == 0 && strcmp(to, "to") == 0;
-        }
-        CHECK(listed);
-        CHECK(fclose(file) == 0);
-}
-
 static void test_code_agrees_with_headers(void) {
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++) {
-                Life *l = lives[i];
-
-                read_header(l);
-                for (unsigned from = 0; from < l->n_states; from++)
-                        for (unsigned to = 0; to < l->n_states; to++) {
-                                if (l->permits(from, to) == l->documented[from][to])
-                                        continue;
-                                printf("# %s: %s to %s\n", l->name, l->states[from], l->states[to]);
-                                CHECK_INT(l->permits(from, to), l->documented[from][to]);
-                        }
-        }
-}
-
-/* True if a process that makes the transition aborts. */
-static bool aborts(const Life *l, unsigned from, unsigned to) {
-        siginfo_t info = { .si_code = 0 };
-        pid_t pid = fork();
-
-        CHECK(pid >= 0);
-        if (pid == 0) {
-                (void) setrlimit(RLIMIT_CORE, &(struct rlimit) { .rlim_cur = 0 });
-                (void) signal(SIGABRT, SIG_DFL);
-                (void) close(STDERR_FILENO);
-                l->move(from, to);
-                _exit(EXIT_SUCCESS);
-        }
-        CHECK_INT(waitid(P_PID, (id_t) pid, &info, WEXITED), 0);
-        return info.si_code != CLD_EXITED || info.si_status != EXIT_SUCCESS;
+        life_check_documented(lives, N_ELEMENTS(lives));
 }
 
 static void test_others_are_rejected(void) {
-        unsigned n = 0;
-
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                for (unsigned from = 0; from < lives[i]->n_states; from++)
-                        for (unsigned to = 0; to < lives[i]->n_states; to++) {
-#ifndef NDEBUG
-                                CHECK_INT(aborts(lives[i], from, to), !lives[i]->documented[from][to]);
-#endif
-                                n++;
-                        }
-        printf("# %u pairs of states\n", n);
+        life_check_others_are_rejected(lives, N_ELEMENTS(lives));
 }
 
 /* ---- The library ---- */
@@ -354,17 +230,7 @@ static void test_channels(void) {
 }
 
 static void test_each_transition_occurred(void) {
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++) {
-                const Life *l = lives[i];
-
-                for (unsigned from = 0; from < l->n_states; from++)
-                        for (unsigned to = 0; to < l->n_states; to++)
-                                if (l->documented[from][to] != l->walked[from][to])
-                                        printf("# %s: %s from %s to %s\n", l->name,
-                                               l->walked[from][to] ? "moved" : "never", l->states[from], l->states[to]);
-        }
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                CHECK(memcmp(lives[i]->walked, lives[i]->documented, sizeof lives[i]->walked) == 0);
+        life_check_walked(lives, N_ELEMENTS(lives));
 }
 
 int main(int argc, char **argv) {
@@ -380,8 +246,6 @@ int main(int argc, char **argv) {
         };
 
         signal(SIGPIPE, SIG_IGN);
-        CHECK_INT(argc - 1, N_ELEMENTS(lives));
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                lives[i]->header = argv[i + 1];
+        life_take_headers(lives, N_ELEMENTS(lives), argc, argv);
         return test_main(tests, N_ELEMENTS(tests));
 }

@@ -4,11 +4,7 @@
  * test reads the lists and checks that the code permits these transitions and no others, that all others abort, and that
  * each of them occurs in the supervisor. The test's clock does not advance by itself. The arguments are the headers.
  */
-#include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/runs/channel.h"
@@ -18,15 +14,10 @@
 #include "daemon/supervisor/workers/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/rigs/bus-rig.h"
+#include "tests/rigs/life.h"
 #include "tests/rigs/stub-worker.h"
 #include "tests/unit/test.h"
 
-#ifdef NDEBUG
-#define ASSERTIONS false
-#else
-#define ASSERTIONS true
-#endif
-#define N_STATES_MAX 16u
 #define OPEN SQLIPC_DATABASE_PATH "/open"
 #define SECOND UINT64_C(1000000)
 #define HOUR (3600 * SECOND)
@@ -34,198 +25,46 @@
 
 /* ---- Life cycles ---- */
 
-typedef struct Life {
-        const char *name;
-        const char *header; /* an argument of the test */
-        unsigned n_states;
-        const char *states[N_STATES_MAX];
-        bool (*permits)(unsigned from, unsigned to);
-        void (*move)(unsigned from, unsigned to);
-        bool documented[N_STATES_MAX][N_STATES_MAX], walked[N_STATES_MAX][N_STATES_MAX];
-} Life;
-
-#define LIFE_FUNCTIONS(prefix, State)                                                                                 \
-        void __wrap_##prefix##_move(State *state, State to);                                                          \
-        void __real_##prefix##_move(State *state, State to);                                                          \
-        static bool prefix##_permits_pair(unsigned from, unsigned to) {                                               \
-                return prefix##_permits((State) from, (State) to);                                                    \
-        }                                                                                                             \
-        static void prefix##_move_pair(unsigned from, unsigned to) {                                                  \
-                State state = (State) from;                                                                           \
-                                                                                                                      \
-                __real_##prefix##_move(&state, (State) to);                                                           \
-        }
-
 LIFE_FUNCTIONS(worker_life, WorkerState)
 
-static Life worker_life = {
-        .name = "worker",
-        .n_states = WORKER_STATE_MAX,
-        .states = {
-                [WORKER_STARTING] = "STARTING", [WORKER_RUNNING] = "RUNNING", [WORKER_ASKED] = "ASKED",
-                [WORKER_ENDING] = "ENDING", [WORKER_KILLED] = "KILLED", [WORKER_CLOSED] = "CLOSED",
-                [WORKER_UNDEAD] = "UNDEAD",
-        },
-        .permits = worker_life_permits_pair,
-        .move = worker_life_move_pair,
-};
+static Life worker_life = LIFE(worker_life, "worker", WORKER_STATE_MAX, [WORKER_STARTING] = "STARTING",
+                               [WORKER_RUNNING] = "RUNNING", [WORKER_ASKED] = "ASKED", [WORKER_ENDING] = "ENDING",
+                               [WORKER_KILLED] = "KILLED", [WORKER_CLOSED] = "CLOSED", [WORKER_UNDEAD] = "UNDEAD");
 
 LIFE_FUNCTIONS(channel_life, ChannelState)
 
-static Life channel_life = {
-        .name = "channel",
-        .n_states = CHANNEL_STATE_MAX,
-        .states = {
-                [CHANNEL_RESTING] = "RESTING", [CHANNEL_WAITING] = "WAITING", [CHANNEL_DRAINING] = "DRAINING",
-                [CHANNEL_AT_WORKER] = "AT_WORKER", [CHANNEL_LEAVING] = "LEAVING", [CHANNEL_CLOSING] = "CLOSING",
-        },
-        .permits = channel_life_permits_pair,
-        .move = channel_life_move_pair,
-};
+static Life channel_life = LIFE(channel_life, "channel", CHANNEL_STATE_MAX, [CHANNEL_RESTING] = "RESTING",
+                                [CHANNEL_WAITING] = "WAITING", [CHANNEL_DRAINING] = "DRAINING",
+                                [CHANNEL_AT_WORKER] = "AT_WORKER", [CHANNEL_LEAVING] = "LEAVING",
+                                [CHANNEL_CLOSING] = "CLOSING");
 
 LIFE_FUNCTIONS(run_life, RunState)
 
-static Life run_life = {
-        .name = "run",
-        .n_states = RUN_STATE_MAX,
-        .states = {
-                [RUN_NEW] = "NEW", [RUN_WAITING] = "WAITING", [RUN_SENT] = "SENT", [RUN_MISSING] = "MISSING",
-                [RUN_TAKEN] = "TAKEN", [RUN_STARTED] = "STARTED", [RUN_PARKED] = "PARKED", [RUN_ENDED] = "ENDED",
-                [RUN_DRAINING] = "DRAINING", [RUN_OVER] = "OVER",
-        },
-        .permits = run_life_permits_pair,
-        .move = run_life_move_pair,
-};
+static Life run_life = LIFE(run_life, "run", RUN_STATE_MAX, [RUN_NEW] = "NEW", [RUN_WAITING] = "WAITING",
+                            [RUN_SENT] = "SENT", [RUN_MISSING] = "MISSING", [RUN_TAKEN] = "TAKEN",
+                            [RUN_STARTED] = "STARTED", [RUN_PARKED] = "PARKED", [RUN_ENDED] = "ENDED",
+                            [RUN_DRAINING] = "DRAINING", [RUN_OVER] = "OVER");
 
 LIFE_FUNCTIONS(statement_life, StatementState)
 
-static Life statement_life = {
-        .name = "statement",
-        .n_states = STATEMENT_STATE_MAX,
-        .states = {
-                [STATEMENT_PREPARING] = "PREPARING", [STATEMENT_READY] = "READY", [STATEMENT_LOST] = "LOST",
-                [STATEMENT_ENDING] = "ENDING",
-        },
-        .permits = statement_life_permits_pair,
-        .move = statement_life_move_pair,
-};
+static Life statement_life = LIFE(statement_life, "statement", STATEMENT_STATE_MAX,
+                                  [STATEMENT_PREPARING] = "PREPARING", [STATEMENT_READY] = "READY",
+                                  [STATEMENT_LOST] = "LOST", [STATEMENT_ENDING] = "ENDING");
 
 LIFE_FUNCTIONS(pipe_life, PipeState)
 
-static Life pipe_life = {
-        .name = "pipe",
-        .n_states = PIPE_STATE_MAX,
-        .states = {
-                [PIPE_IN_USE] = "IN_USE", [PIPE_BROKEN] = "BROKEN", [PIPE_RESTING] = "RESTING", [PIPE_WATCHED] = "WATCHED",
-        },
-        .permits = pipe_life_permits_pair,
-        .move = pipe_life_move_pair,
-};
+static Life pipe_life = LIFE(pipe_life, "pipe", PIPE_STATE_MAX, [PIPE_IN_USE] = "IN_USE", [PIPE_BROKEN] = "BROKEN",
+                             [PIPE_RESTING] = "RESTING", [PIPE_WATCHED] = "WATCHED");
 
 /* In the order of the arguments. */
 static Life *const lives[] = { &worker_life, &channel_life, &run_life, &statement_life, &pipe_life };
 
-void __wrap_pipe_life_move(PipeState *state, PipeState to) {
-        pipe_life.walked[*state][to] = true;
-        __real_pipe_life_move(state, to);
-}
-
-void __wrap_run_life_move(RunState *state, RunState to) {
-        run_life.walked[*state][to] = true;
-        __real_run_life_move(state, to);
-}
-
-void __wrap_statement_life_move(StatementState *state, StatementState to) {
-        statement_life.walked[*state][to] = true;
-        __real_statement_life_move(state, to);
-}
-
-void __wrap_channel_life_move(ChannelState *state, ChannelState to) {
-        channel_life.walked[*state][to] = true;
-        __real_channel_life_move(state, to);
-}
-
-void __wrap_worker_life_move(WorkerState *state, WorkerState to) {
-        worker_life.walked[*state][to] = true;
-        __real_worker_life_move(state, to);
-}
-
-/* ---- What the headers say ---- */
-
-static unsigned find_state(const Life *l, const char *name) {
-        for (unsigned i = 0; i < l->n_states; i++)
-                if (strcmp(l->states[i], name) == 0)
-                        return i;
-        printf("# %s has no state %s\n", l->name, name);
-        CHECK(false);
-        return 0;
-}
-
-/* The list begins after its title and ends with the comment. A line of it that begins with a small letter continues a
- * description. */
-static void read_header(Life *l) {
-        FILE *file = fopen(l->header, "re");
-        char line[256], from[32], to[32];
-        bool listed = false;
-
-        CHECK(file);
-        while (fgets(line, sizeof line, file) && strcmp(line, " */\n") != 0) {
-                if (sscanf(line, " * %31s %31s", from, to) != 2)
-                        continue;
-                if (listed && g_ascii_islower(from[0]))
-                        continue;
-                if (listed)
-                        l->documented[find_state(l, from)][find_state(l, to)] = true;
-                else
-                        listed = strcmp(from, "from") == 0 && strcmp(to, "to") == 0;
-        }
-        CHECK(listed);
-        CHECK(fclose(file) == 0);
-}
-
 static void test_code_agrees_with_headers(void) {
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++) {
-                Life *l = lives[i];
-
-                read_header(l);
-                for (unsigned from = 0; from < l->n_states; from++)
-                        for (unsigned to = 0; to < l->n_states; to++) {
-                                if (l->permits(from, to) == l->documented[from][to])
-                                        continue;
-                                printf("# %s: %s to %s\n", l->name, l->states[from], l->states[to]);
-                                CHECK_INT(l->permits(from, to), l->documented[from][to]);
-                        }
-        }
-}
-
-/* Does a process that makes the transition abort? */
-static bool aborts(const Life *l, unsigned from, unsigned to) {
-        siginfo_t info = {};
-        pid_t pid = fork();
-
-        CHECK(pid >= 0);
-        if (pid == 0) {
-                (void) setrlimit(RLIMIT_CORE, &(struct rlimit) {});
-                (void) signal(SIGABRT, SIG_DFL);
-                (void) close(STDERR_FILENO);
-                l->move(from, to);
-                _exit(EXIT_SUCCESS);
-        }
-        CHECK_INT(waitid(P_PID, (id_t) pid, &info, WEXITED), 0); /* waitpid() is the rig's */
-        return info.si_code != CLD_EXITED || info.si_status != EXIT_SUCCESS;
+        life_check_documented(lives, N_ELEMENTS(lives));
 }
 
 static void test_others_are_rejected(void) {
-        unsigned n = 0;
-
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                for (unsigned from = 0; from < lives[i]->n_states; from++)
-                        for (unsigned to = 0; to < lives[i]->n_states; to++) {
-                                if (ASSERTIONS)
-                                        CHECK_INT(aborts(lives[i], from, to), !lives[i]->documented[from][to]);
-                                n++;
-                        }
-        printf("# %u pairs of states\n", n);
+        life_check_others_are_rejected(lives, N_ELEMENTS(lives));
 }
 
 /* ---- The supervisor ---- */
@@ -812,18 +651,7 @@ static void test_pipe_that_is_kept(void) {
 /* ---- All of them ---- */
 
 static void test_each_transition_occurred(void) {
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                for (unsigned from = 0; from < lives[i]->n_states; from++)
-                        for (unsigned to = 0; to < lives[i]->n_states; to++) {
-                                const Life *l = lives[i];
-
-                                if (l->walked[from][to])
-                                        printf("# %s: %s to %s\n", l->name, l->states[from], l->states[to]);
-                                else if (l->documented[from][to])
-                                        printf("# %s: never from %s to %s\n", l->name, l->states[from], l->states[to]);
-                        }
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                CHECK(memcmp(lives[i]->walked, lives[i]->documented, sizeof lives[i]->walked) == 0);
+        life_check_walked(lives, N_ELEMENTS(lives));
 }
 
 int main(int argc, char **argv) {
@@ -837,8 +665,6 @@ int main(int argc, char **argv) {
                 TEST(test_each_transition_occurred),
         };
 
-        CHECK_INT(argc - 1, N_ELEMENTS(lives));
-        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
-                lives[i]->header = argv[i + 1];
+        life_take_headers(lives, N_ELEMENTS(lives), argc, argv);
         return test_main(tests, N_ELEMENTS(tests));
 }

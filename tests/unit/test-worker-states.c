@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,14 +21,10 @@
 #include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/row-sink.h"
+#include "tests/rigs/life.h"
 #include "tests/unit/test.h"
 
 enum { PAGE_SIZE = 4096, ROW_SIZE = 3000, ENDLESS = 1000000, N_STATES = 8 };
-#ifdef NDEBUG
-#define ASSERTIONS false
-#else
-#define ASSERTIONS true
-#endif
 
 #define HOUR_USEC UINT64_C(3600000000)
 #define SOON (now_usec() + USEC_PER_SEC)  /* a lock is tried again before that */
@@ -167,35 +162,17 @@ static void walk(Path *path, int state) {
         path->last = state;
 }
 
-/* Calls `change` in a process of its own. True: an assertion ended it. */
-static bool is_rejected(void (*change)(int from, int to), int from, int to) {
-        pid_t pid = fork();
-        int status;
-
-        CHECK(pid >= 0);
-        if (pid == 0) {
-                const struct rlimit none = {};
-
-                (void) setrlimit(RLIMIT_CORE, &none);
-                (void) close(STDERR_FILENO);
-                change(from, to);
-                _exit(0);
-        }
-        CHECK(waitpid(pid, &status, 0) == pid);
-        return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
-
 /* The row of a state in `table` has an "x" under each state that may follow. */
-static void check_table(const char *const *table, int n, bool (*may_follow)(int from, int to),
-                        void (*change)(int from, int to), const Path *path) {
-        for (int from = 0; from < n; from++)
-                for (int to = 0; to < n; to++) {
+static void check_table(const char *const *table, unsigned n, bool (*may_follow)(unsigned from, unsigned to),
+                        void (*change)(unsigned from, unsigned to), const Path *path) {
+        for (unsigned from = 0; from < n; from++)
+                for (unsigned to = 0; to < n; to++) {
                         bool permitted = table[from][to] == 'x';
 
                         CHECK_INT(may_follow(from, to), permitted);
                         CHECK_INT(path->seen[from][to], permitted);
-                        if (ASSERTIONS && from != to)
-                                CHECK_INT(is_rejected(change, from, to), !permitted);
+                        if (LIFE_ASSERTS && from != to)
+                                CHECK_INT(life_is_rejected(change, from, to), !permitted);
                 }
         CHECK(!may_follow(0, n) && !may_follow(n, 0));
 }
@@ -370,11 +347,11 @@ static void refuse(void) {
         job_done(&job);
 }
 
-static bool job_may_follow(int from, int to) {
+static bool job_may_follow(unsigned from, unsigned to) {
         return job_state_may_follow((JobState) from, (JobState) to);
 }
 
-static void change_job(int from, int to) {
+static void change_job(unsigned from, unsigned to) {
         Job job = { .state = (JobState) from };
 
         (void) job_set_state(&job, (JobState) to);
@@ -576,11 +553,11 @@ static void test_drain_answers_first(void) {
         close_channel(c);
 }
 
-static bool channel_may_follow(int from, int to) {
+static bool channel_may_follow(unsigned from, unsigned to) {
         return served_channel_state_may_follow((ChannelState) from, (ChannelState) to);
 }
 
-static void change_channel(int from, int to) {
+static void change_channel(unsigned from, unsigned to) {
         ServedChannel c = { .state = (ChannelState) from };
 
         (void) served_channel_set_state(&c, (ChannelState) to);
@@ -607,11 +584,11 @@ static void test_channel(void) {
 
 static Path leaving_path;
 
-static bool leaving_may_follow(int from, int to) {
+static bool leaving_may_follow(unsigned from, unsigned to) {
         return leaving_state_may_follow((LeavingState) from, (LeavingState) to);
 }
 
-static void change_leaving(int from, int to) {
+static void change_leaving(unsigned from, unsigned to) {
         Leaving l = { .state = (LeavingState) from };
 
         leaving_set_state(&l, (LeavingState) to);
