@@ -407,7 +407,7 @@ class Service:
         try:
             for client in self.clients:
                 client.close()
-            if self.daemon or (self.activation and self.bus and self.has_owner()):
+            if self.daemon or (self.activation and self.bus and self.bus.poll() is None and self.has_owner()):
                 try:
                     self.stop()
                 except (AssertionError, subprocess.TimeoutExpired) as problem:

@@ -127,4 +127,32 @@ def bus_known_to_be_lost():
         equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
 
 
+@test
+def bus_lost_before_the_reply():
+    """A client that reads the rows of a Fetch whose reply came too late for the bus learns that the service stops"""
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, "pipe") as library:
+        library.ok("prepare chinook SELECT x FROM (WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "
+                   "SELECT x FROM n) LIMIT 10000000")
+        supervisor, worker = service.pid(), service.workers()[0]
+        os.kill(worker, signal.SIGSTOP)
+        library.say("execute")
+        wait_for(lambda: service.states() == ["running"], "the worker has the job")
+        os.kill(supervisor, signal.SIGSTOP)  # it will not read that the job has started
+        os.kill(worker, signal.SIGCONT)
+        try:
+            equal(library.hear(), "ok", "execute")
+            equal(library.ask("rows 1")[0], [[1]], "the row is in the pipe")
+            service.bus.kill()
+            service.bus.wait()
+            service.bus.stdout.close()
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        _, answer = library.ask("rows 0")
+        # The service learns of both at once, and either comes first.
+        true(answer.split()[5] in ("org.sqlipc1.Error.DaemonLost", "org.sqlipc1.Error.ShuttingDown"), answer)
+        wait_for(lambda: executable(supervisor) != str(SQLIPCD), "the daemon ends")
+        (service.folder / "bus").unlink(missing_ok=True)
+        service._start_bus()
+
+
 main()
