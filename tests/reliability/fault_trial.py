@@ -117,9 +117,10 @@ class Trial:
         wait_for(service.is_idle, "what its client had is gone")
         try:
             settled.as_before(service, self.before, self.stage.paths)
-        except Failure as lost:
-            # A worker that ends because of the fault may have taken the new query before it ends.
-            true(fired and lost.name.endswith(".WorkerLost"), f"the new query: {lost!r}")
+        except (Failure, Broken) as lost:
+            # A worker that ends because of the fault may have taken the new query before it ends. If it has also sent
+            # STARTED, the client sees that as the end of the file.
+            true(fired and (isinstance(lost, Broken) or lost.name.endswith(".WorkerLost")), f"the new query: {lost!r}")
             settled.as_before(service, self.before, self.stage.paths)
         true(not list((service.folder / "reports").iterdir()), "no report of a sanitizer")
         self.memory[-1].append(rss_anon(service.pid()))

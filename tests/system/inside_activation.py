@@ -142,7 +142,11 @@ def killed_and_back():
     pid = main_pid()
     helpers = workers(pid)
     true(helpers, "no worker")
+    watcher = Client(ADDRESS)
+    owner = watcher.bus_call("GetNameOwner", "(s)", "org.sqlipc1")[0]
     os.kill(pid, 9)
+    # Until the bus has noticed, it hands calls to the dying process, and the outcome of those is unknown.
+    wait_for(lambda: not watcher.bus_call("NameHasOwner", "(s)", owner)[0], "the bus notices")
     equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
     true(main_pid() not in (0, pid), "the same process")
     wait_for(lambda: not any(pathlib.Path(f"/proc/{p}").exists() for p in helpers), "workers of the dead one are gone")
