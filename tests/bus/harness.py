@@ -291,6 +291,12 @@ class Service:
         if not true_address:
             raise AssertionError(f"dbus-daemon did not start:\n{self.log_text()}")
 
+    def kill_bus(self):
+        self.bus.kill()
+        self.bus.wait()
+        if self.bus.stdout:
+            self.bus.stdout.close()
+
     def restart_bus(self):
         """Starts a bus in place of one that a test has killed. The service ended with the old bus, and is started again."""
         self.log.close()

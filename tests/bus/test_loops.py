@@ -85,9 +85,7 @@ def bus_started_again():
         library.ok("execute")
         equal(len(library.ask("rows 5")[0]), 5, "rows")
         old = service.pid()
-        service.bus.kill()
-        service.bus.wait()
-        service.bus.stdout.close()
+        service.kill_bus()
         _, answer = library.ask("rows 0")
         # The daemon, which lost its bus too, may have had the time to say so.
         true(answer.split()[5] in ("org.sqlipc1.Error.DaemonLost", "org.sqlipc1.Error.ShuttingDown"), answer)
@@ -112,9 +110,7 @@ def bus_known_to_be_lost():
         equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
         old = service.pid()
         os.kill(old, signal.SIGSTOP)  # it has not noticed yet
-        service.bus.kill()
-        service.bus.wait()
-        service.bus.stdout.close()
+        service.kill_bus()
         try:
             equal(library.failure("query chinook SELECT 1")[1], "DaemonLost", "the call that meets it")
             equal(library.failure("execute")[1], "DaemonLost", "the statement")
@@ -142,17 +138,13 @@ def bus_lost_before_the_reply():
         try:
             equal(library.hear(), "ok", "execute")
             equal(library.ask("rows 1")[0], [[1]], "the row is in the pipe")
-            service.bus.kill()
-            service.bus.wait()
-            service.bus.stdout.close()
+            service.kill_bus()
         finally:
             os.kill(supervisor, signal.SIGCONT)
         _, answer = library.ask("rows 0")
         # The service learns of both at once, and either comes first.
         true(answer.split()[5] in ("org.sqlipc1.Error.DaemonLost", "org.sqlipc1.Error.ShuttingDown"), answer)
         wait_for(lambda: executable(supervisor) != str(SQLIPCD), "the daemon ends")
-        (service.folder / "bus").unlink(missing_ok=True)
-        service._start_bus()
 
 
 main()

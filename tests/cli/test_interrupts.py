@@ -300,9 +300,7 @@ def bus_dies():
                 shell.send(ENTER)
                 shell.wait_for(lambda mortal=mortal: mortal.counters()["NRuns"] == 1, "the run is under way")
             daemon = mortal.daemon
-            mortal.bus.kill()
-            mortal.bus.wait()
-            mortal.bus.stdout.close()
+            mortal.kill_bus()
             daemon.wait(SECONDS)
             mortal.daemon = None
             if during:

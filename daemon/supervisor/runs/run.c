@@ -336,19 +336,29 @@ static void refuse_late(Run *run) {
 /* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
  * does not wait for a reader that has no pipe. The client of a Fetch has it, and learns the reason even without a bus. */
 static void refuse_without_reply(Run *run, int r) {
-        static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
-        static const char too_large[] = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
-        bool few = r == -EMFILE || r == -ENFILE, large = r == -EMSGSIZE, no_bus = r == -ENOTCONN || r == -ECONNRESET;
-        ErrorNumber error = few || large      ? ERROR_LIMITS_EXCEEDED
-                            : no_bus          ? ERROR_SHUTTING_DOWN
-                            : r == -ENOMEM    ? ERROR_OUT_OF_MEMORY
-                                              : ERROR_INTERNAL;
+        ErrorNumber error = ERROR_INTERNAL;
+        const char *sentence = "The service could not reply.";
 
+        switch (-r) {
+        case EMFILE:
+        case ENFILE:
+                error = ERROR_LIMITS_EXCEEDED;
+                sentence = "The service has no descriptor left for your pipe; try again later.";
+                break;
+        case EMSGSIZE:
+                error = ERROR_LIMITS_EXCEEDED;
+                sentence = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
+                break;
+        case ENOTCONN:
+        case ECONNRESET:
+                error = ERROR_SHUTTING_DOWN;
+                sentence = "The service has lost its connection to the bus, and stops.";
+                break;
+        case ENOMEM: error = ERROR_OUT_OF_MEMORY; break;
+        default: break;
+        }
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
-        cancel(run, error, few      ? none_left
-                           : large  ? too_large
-                           : no_bus ? "The service has lost its connection to the bus, and stops."
-                                    : "The service could not reply.");
+        cancel(run, error, sentence);
         refuse_late(run);
 }
 
