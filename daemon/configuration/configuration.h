@@ -77,7 +77,7 @@ typedef struct DatabaseConfig {
         char *name;
         char *path;
         char *description;
-        char *mode;                    /* "read-only" */
+        char *mode;                    /* Mode=: "read-only" or "read-write" */
         bool immutable;
         char **allow_users;            /* AllowUsers=: names, ids, or "*"; NULL-terminated, never NULL */
         char **allow_groups;           /* AllowGroups= */
@@ -87,6 +87,22 @@ typedef struct DatabaseConfig {
         char **expose;                 /* Expose=: tables and views; empty: all */
         bool security_barrier;         /* SecurityBarrier=: constraints of clients are not passed to an exposed view */
         DatabaseLimits limits;
+
+        /* With Mode=read-write; otherwise unused. Sizes in bytes. */
+        char **write_users;            /* WriteUsers=, as allow_users */
+        char **write_groups;           /* WriteGroups= */
+        char **write_users_at, **write_groups_at;
+        char **write_tables;           /* WriteTables=: the tables that may be written; empty: all */
+        bool write_schema;             /* WriteSchema=: CREATE, ALTER, DROP and the like are allowed */
+        bool sync_full;                /* Synchronous=full (the default), or normal */
+        bool foreign_keys;             /* ForeignKeys=: they are enforced (the default) */
+        uint64_t database_size_max;    /* DatabaseSizeMax=; UINT64_MAX: none */
+        uint64_t wal_size_max;         /* WalSizeMax= */
+        bool write_everybody;          /* "*" in WriteUsers= */
+        uid_t *write_uids;             /* the ids that the lists resolved to, as below */
+        size_t n_write_uids;
+        gid_t *write_gids;
+        size_t n_write_gids;
 
         /* The ids that the lists resolved to, by configuration-names.h; sorted, so that they can be compared. */
         bool allow_everybody;          /* "*" */

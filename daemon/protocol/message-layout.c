@@ -10,7 +10,7 @@
 /* The kind of a member follows from its type, so that a table cannot disagree with the struct. */
 #define KIND_OF(member)                                                                                              \
         _Generic(((Message *) NULL)->member, uint32_t: FIELD_U32, int32_t: FIELD_U32, uint64_t: FIELD_U64,           \
-                 bool: FIELD_BOOL, const char *: FIELD_STRING, Bytes: FIELD_BYTES)
+                 int64_t: FIELD_U64, bool: FIELD_BOOL, const char *: FIELD_STRING, Bytes: FIELD_BYTES)
 #define SIZE_OF(member)                                                                                              \
         _Generic(((Message *) NULL)->member, Bytes: offsetof(Message, member) + offsetof(Bytes, size), default: 0)
 /* Other members of Field may follow. */
@@ -43,6 +43,14 @@ static const Field setup[] = {
         FIELD(setup.security_barrier),
         FIELD(setup.n_exposed),
         FIELD_ARRAY(setup.exposed, setup.n_exposed, 1),
+        FIELD(setup.writes),
+        FIELD(setup.write_schema),
+        FIELD(setup.sync_full),
+        FIELD(setup.foreign_keys),
+        FIELD(setup.database_size_max),
+        FIELD(setup.wal_size_max),
+        FIELD(setup.n_write_tables),
+        FIELD_ARRAY(setup.write_tables, setup.n_write_tables, 1),
         {},
 };
 
@@ -92,9 +100,13 @@ static const Field ended[] = {
         FIELD(ended.n_bytes),
         FIELD(ended.usec),
         FIELD(ended.drained),
+        FIELD(ended.wrote),
+        FIELD(ended.n_changes),
+        FIELD(ended.last_rowid),
         {},
 };
 
+static const Field committing[] = { FIELD(committing.numbers, .max = COMMITTING_SIZE_MAX), {} };
 static const Field drained[] = { FIELD(drained.number), FIELD(drained.unread, .max = UNREAD_SIZE_MAX), {} };
 static const Field progress[] = { FIELD(progress.number), FIELD(progress.n_rows), FIELD(progress.n_bytes), {} };
 
@@ -132,11 +144,15 @@ static bool page_size_is_valid(uint32_t size) {
         return size >= SQLIPC_PAGE_SIZE_MIN && size <= SQLIPC_PAGE_SIZE_MAX && (size & (size - 1)) == 0;
 }
 
-static bool setup_is_valid(const Message *m) {
-        for (size_t i = 0; i < m->setup.n_exposed; i++)
-                if (!m->setup.exposed[i].data || strlen(m->setup.exposed[i].data) != m->setup.exposed[i].size)
+static bool are_names(const Bytes *names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!names[i].data || strlen(names[i].data) != names[i].size)
                         return false;
         return true;
+}
+
+static bool setup_is_valid(const Message *m) {
+        return are_names(m->setup.exposed, m->setup.n_exposed) && are_names(m->setup.write_tables, m->setup.n_write_tables);
 }
 
 static bool prepare_is_valid(const Message *m) {
@@ -160,6 +176,10 @@ static bool started_is_valid(const Message *m) {
 
 static bool ended_is_valid(const Message *m) {
         return m->ended.failure.error == ERROR_NONE || m->ended.failure.message;
+}
+
+static bool committing_is_valid(const Message *m) {
+        return m->committing.numbers.size > 0 && m->committing.numbers.size % sizeof(uint64_t) == 0;
 }
 
 static bool channel_is_valid(const Message *m) {
@@ -191,6 +211,12 @@ static const Layout layouts[] = {
         [MESSAGE_RETIRE] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_GIVE_WAY] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_STAY] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_EXECUTE] = { job, MESSAGE_MEMFD_SIZE_MAX, prepare_is_valid },
+        [MESSAGE_LEASE_WANTED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE_ASKED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_COMMITTING] = { committing, MESSAGE_SIZE_MAX, committing_is_valid },
 };
 
 const Layout *message_layout(uint32_t kind) {

@@ -7,8 +7,9 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, PING, RETIRE, GIVE_WAY,
  *     EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each message, and
  *     end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by any worker that is free. If a worker has
- *     nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends no TAKEN.
+ *   - the *job* socket, shared by all workers of a group: PREPARE, RUN and EXECUTE, taken by any worker that is free. If a
+ *     worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends
+ *     no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->
@@ -35,6 +36,14 @@
  *      GIVE_WAY     --------------------->   EXIT for a worker with channels, once nothing is under way on them; if
  *                                            requests follow each other, after `number` usec of its life; 0: at once
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way takes long
+ *
+ *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer
+ *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
+ *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
+ *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
+ *                   <--------------------    LEASE_RETURNED: nothing is being written
+ *                   <--------------------    COMMITTING: the transaction of these runs is about to be committed. If the
+ *                                            worker dies now, no process knows if it was
  *
  * The supervisor keeps its own descriptor of the worker's end, and watches it while no worker has the channel.
  *
@@ -88,7 +97,16 @@ typedef enum MessageKind {
         MESSAGE_RETIRE,
         MESSAGE_GIVE_WAY,
         MESSAGE_STAY,
+        MESSAGE_EXECUTE,
+        MESSAGE_LEASE_WANTED,
+        MESSAGE_LEASE,
+        MESSAGE_LEASE_ASKED,
+        MESSAGE_LEASE_RETURNED,
+        MESSAGE_COMMITTING,
 } MessageKind;
+
+/* How long a worker may keep the lease after LEASE while another one waits for it. */
+#define LEASE_TURN_USEC UINT64_C(20000)
 
 /* How long after its start a worker keeps its place if its channels are in constant use and another group needs it. */
 #define WORKER_TURN_USEC UINT64_C(1000000)
@@ -117,15 +135,23 @@ typedef struct Setup {
         bool security_barrier;       /* SecurityBarrier=: nothing is searched below an exposed view */
         uint32_t n_exposed;          /* Expose=: the objects that clients can see; 0: the whole schema */
         Bytes *exposed;              /* their names, never NULL, without NULs */
+        bool writes;                 /* Mode=read-write, and the user of this worker may write. False: the rest is unused */
+        bool write_schema;           /* WriteSchema=: CREATE, ALTER, DROP and the like */
+        bool sync_full;              /* Synchronous=full; false: normal */
+        bool foreign_keys;           /* ForeignKeys= */
+        uint64_t database_size_max;  /* DatabaseSizeMax=; UINT64_MAX: none */
+        uint64_t wal_size_max;       /* WalSizeMax=: the log is truncated when it is larger */
+        uint32_t n_write_tables;     /* WriteTables=: the tables that may be written; 0: all */
+        Bytes *write_tables;         /* their names, never NULL, without NULs */
 } Setup;
 
-/* PREPARE or RUN. */
+/* PREPARE, RUN or EXECUTE. */
 typedef struct JobSpec {
         uint64_t number;             /* never used before by this daemon */
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
         size_t sql_size;
 
-        /* RUN only */
+        /* RUN and EXECUTE */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
@@ -149,7 +175,7 @@ typedef struct Cancel {
 typedef struct Started {
         uint64_t number;
         bool described;
-        bool read_only;              /* always true today; kept for statements that write */
+        bool read_only;              /* false: the statement writes */
         uint32_t n_columns;          /* at most SQLIPC_N_COLUMNS_MAX */
         Bytes *columns;              /* 2 x n_columns: name, declared type (data NULL if there is none) */
         uint32_t n_parameters;       /* the largest index, as sqlite3_bind_parameter_count(); at most PARAMETERS_MAX */
@@ -170,7 +196,16 @@ typedef struct Ended {
         Failure failure;
         uint64_t n_rows, n_bytes, usec;
         bool drained;
+        bool wrote;                  /* it was committed; n_changes and last_rowid are valid */
+        int64_t n_changes;           /* sqlite3_changes64() */
+        int64_t last_rowid;          /* sqlite3_last_insert_rowid() */
 } Ended;
+
+/* COMMITTING. */
+#define COMMITTING_SIZE_MAX ((size_t) 32 * 1024)
+typedef struct Committing {
+        Bytes numbers;               /* of its runs and channels: u64 each, little-endian */
+} Committing;
 
 typedef struct Drained {
         uint64_t number;
@@ -239,7 +274,7 @@ typedef struct Message {
         MessageKind kind;
         union {
                 Setup setup;
-                JobSpec job;     /* PREPARE, RUN */
+                JobSpec job;     /* PREPARE, RUN, EXECUTE */
                 Cancel cancel;
                 Started started;
                 Parked parked;
@@ -250,6 +285,7 @@ typedef struct Message {
                 ChannelProgress channel_progress;
                 ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
+                Committing committing;
                 uint64_t number; /* TAKEN, FILLING; PING, PONG: of the PING; GIVE_WAY: usec */
         };
 } Message;
@@ -293,7 +329,7 @@ int message_send(int fd, const Message *m, int pipe_fd);
  * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
 
-/* Removes a PREPARE or RUN from the socket without decoding it, and closes its descriptors. This uses none of our
+/* Removes a PREPARE, RUN or EXECUTE from the socket without decoding it, and closes its descriptors. This uses none of our
  * descriptors. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
 int message_withdraw_job(int fd, uint64_t *ret_number);
 

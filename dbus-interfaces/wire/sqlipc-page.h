@@ -34,8 +34,9 @@
  *   BIG_ROW   one row, larger than a page.
  *   END       u64 n_rows, u64 n_bytes (frames of this run before this one), u64 usec (from the job's arrival to its end,
  *             waits for the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
- *             u64 fullscan_steps, u64 sorts, u64 autoindexes. More may follow: a reader ignores the bytes that it does not
- *             know. A reader counts rows and bytes itself, and if n_rows or n_bytes differ the stream is broken.
+ *             u64 fullscan_steps, u64 sorts, u64 autoindexes. Then, if the run wrote, and so is committed: i64 n_changes
+ *             (sqlite3_changes64, or -1: it did not write), i64 last_rowid (sqlite3_last_insert_rowid). More may follow: a
+ *             reader ignores the bytes that it does not know. A reader counts rows and bytes itself, and if n_rows or n_bytes differ the stream is broken.
  *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
  *             (-1: none), u32 size of the message, the message in UTF-8, a NUL after it, then the extension. A message of
  *             more than SQLIPC_MESSAGE_SIZE_MAX bytes was cut there and ends in U+2026.
@@ -67,6 +68,7 @@
 #define SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_PAGE_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -86,6 +88,7 @@
 #define FRAME_HEADER_SIZE ((size_t) 16)
 #define FRAME_ALIGN ((size_t) 8)
 #define FRAME_END_SIZE ((size_t) 56)                      /* payload of END, at least */
+#define FRAME_END_WROTE_SIZE ((size_t) 72)                /* the same for a run that wrote */
 #define FRAME_ERROR_HEAD_SIZE ((size_t) 16)               /* payload of ERROR before the message */
 #define ITEM_HEAD_SIZE ((size_t) 8)                       /* tag and size of an item of an extension */
 
@@ -108,9 +111,11 @@ typedef enum ValueType {
         VALUE_NULL = 5,
 } ValueType;
 
-/* The first fields of END, in order. */
+/* The fields of END, in order. */
 typedef struct EndCounters {
         uint64_t n_rows, n_bytes, usec, vm_steps, fullscan_steps, sorts, autoindexes;
+        int64_t n_changes, last_rowid; /* if it wrote */
+        bool wrote;                    /* not in the frame: the two fields above are */
 } EndCounters;
 
 /* Size of a row's types and ends, which precede its data. */

@@ -508,7 +508,13 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_EXIT:
         case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
-        case MESSAGE_STAY: break;
+        case MESSAGE_STAY:
+        case MESSAGE_EXECUTE:
+        case MESSAGE_LEASE:
+        case MESSAGE_LEASE_ASKED:
+        case MESSAGE_LEASE_WANTED:
+        case MESSAGE_LEASE_RETURNED:
+        case MESSAGE_COMMITTING: break;
         }
         return 0; /* no run or channel has this number */
 }

@@ -22,7 +22,10 @@
  *    If a compile cannot call it, the engine sets an alarm instead (compile-limit.h).
  * 4. A function that can fail because of the SQL or the database returns false, or ENGINE_FAILED, with an SqlError.
  *
- * An engine that writes will add: begin and commit of a transaction, and the number of changed rows, beside counters().
+ * 5. With setup->writes a statement may write. It compiles on any connection, but is stepped only on the one that begin()
+ *    returned, between save() and keep() or undo(). commit() makes the changes of all of them durable:
+ *
+ *      begin --> save, bind, step, fill, ..., changes, reset, keep --> save, ... --> commit, disconnect
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
 #define SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
@@ -161,6 +164,35 @@ typedef struct Engine {
         /* Returns the bytes of value `i`, which must have some, as a row has them: TEXT with a NUL after it, and numbers
          * in `number`. Valid until the next step or reset. NULL: an error, OutOfMemory. */
         const uint8_t *(*value)(EngineStatement *statement, unsigned i, uint8_t number[static 8], SqlError *error);
+
+        /* ---- writing, with setup->writes only ---- */
+
+        /* True if the statement writes, so that it needs a transaction from begin(). */
+        bool (*writes)(const EngineStatement *statement);
+
+        /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other
+         * writer can be beside. Between begin() and disconnect() there is no second begin(). ERROR_BUSY: another program
+         * writes; worth another try in a moment. Other errors are those of connect(). */
+        bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
+
+        /* Makes everything that was kept durable. ERROR_BUSY: readers of another program are in the way; the transaction
+         * goes on, and commit() may be called again. Any other error: it was rolled back. */
+        bool (*commit)(EngineConnection *connection, SqlError *error);
+
+        /* Takes back everything since begin(). */
+        void (*rollback)(EngineConnection *connection);
+
+        /* False: a statement's failure has rolled back the transaction, with all that was kept. */
+        bool (*is_in_transaction)(const EngineConnection *connection);
+
+        /* Begins a savepoint; keeps what was done since then; or takes it back. Statements must be reset. */
+        bool (*save)(EngineConnection *connection, SqlError *error);
+        bool (*keep)(EngineConnection *connection, SqlError *error);
+        void (*undo)(EngineConnection *connection);
+
+        /* Tells what the statement that was stepped last has changed: sqlite3_changes64(), sqlite3_last_insert_rowid(). A
+         * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
+        void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
 
         /* Adds the engine's counts since the last call. */
         void (*counters)(EngineStatement *statement, EndCounters *counters);

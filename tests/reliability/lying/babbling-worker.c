@@ -107,14 +107,14 @@ static Started any_started(uint64_t number, Bytes *strings) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_STAY) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMITTING) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
         case MESSAGE_PARKED: m.parked = (Parked) { .number = number, .parked = one_in(2) }; break;
         case MESSAGE_ENDED:
                 m.ended = (Ended) { .number = number, .failure = any_failure(), .n_rows = any_size(), .n_bytes = any_size(),
-                                    .usec = any_size(), .drained = one_in(2) };
+                                    .usec = any_size(), .drained = one_in(2), .wrote = one_in(4) };
                 break;
         case MESSAGE_PROGRESS: m.progress = (Progress) { number, any_size(), any_size() }; break;
         case MESSAGE_CHANNEL_PROGRESS: m.channel_progress = any_progress(number); break;
@@ -129,6 +129,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_CANCEL: m.cancel = (Cancel) { .number = number, .error = 1, .message = "you" }; break;
         case MESSAGE_SETUP: m.setup = (Setup) { .path = "/", .exposed = strings }; break;
         case MESSAGE_PREPARE:
+        case MESSAGE_EXECUTE:
         case MESSAGE_RUN: m.job = (JobSpec) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
@@ -140,7 +141,12 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_EXIT:
         case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
+        case MESSAGE_LEASE:
+        case MESSAGE_LEASE_ASKED:
+        case MESSAGE_LEASE_WANTED:
+        case MESSAGE_LEASE_RETURNED:
         case MESSAGE_STAY: break;
+        case MESSAGE_COMMITTING: m.committing.numbers = any_bytes(); break;
         }
         return m;
 }
