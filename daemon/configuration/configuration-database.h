@@ -11,7 +11,7 @@ void config_add_database(Config *c, const char *name, const ConfigText *texts, s
 /* True if both describe the same database in the same way: its object and workers may stay. */
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
 
-/* True if users with access to both read the same data in both. */
+/* True if users with access to both read the same data in both, and may write the same. */
 bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b);
 
 /* [A-Za-z0-9_-]{1,64} */

@@ -75,6 +75,15 @@ static const NumberRow service_table[] = {
         { "SlowQuerySec", NUMBER_TIME, SERVICE_AT(slow_query_usec), 10 * SEC, 0, YEAR, .infinity = true },
 };
 
+#define DATABASE_AT(field) G_STRUCT_OFFSET(DatabaseConfig, field)
+
+/* The smallest database has one page, of 64 KiB at most; the largest is SQLite's. */
+static const NumberRow database_table[] = {
+        { "DatabaseSizeMax", NUMBER_SIZE, DATABASE_AT(database_size_max), UINT64_MAX, 64 * KIB, 256 * TIB,
+          .infinity = true },
+        { "WalSizeMax", NUMBER_SIZE, DATABASE_AT(wal_size_max), 64 * MIB, MIB, TIB },
+};
+
 static uint64_t *number_at(void *base, size_t offset) {
         return (uint64_t *) G_STRUCT_MEMBER_P(base, offset);
 }
@@ -253,4 +262,19 @@ Limits config_limits(const Config *c, const DatabaseConfig *d) {
                 if (d->limits.given & (UINT64_C(1) << i))
                         *number_at(&limits, limit_table[i].offset) = limit_of(&d->limits.values, &limit_table[i]);
         return limits;
+}
+
+/* ---- [Database] ---- */
+
+void database_sizes_set_defaults(DatabaseConfig *d) {
+        set_defaults(d, database_table, G_N_ELEMENTS(database_table));
+}
+
+KeyKind database_size_set(Place *p, DatabaseConfig *d, const char *key, const char *value) {
+        const NumberRow *row = find_row(database_table, G_N_ELEMENTS(database_table), key);
+
+        if (!row)
+                return KEY_UNKNOWN;
+        (void) number_set(p, row, value, number_at(d, row->offset)); /* it reports errors itself */
+        return KEY_SINGLE;
 }

@@ -21,6 +21,10 @@ Limits config_limits(const Config *c, const DatabaseConfig *d);
 
 bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
 
+/* Sizes of [Database]. */
+void database_sizes_set_defaults(DatabaseConfig *d);
+KeyKind database_size_set(Place *p, DatabaseConfig *d, const char *key, const char *value);
+
 /* For SectionRow.set: [Service] into a Config, [Limits] into a Config, and [Limits] of a database into its
  * DatabaseConfig. */
 KeyKind service_config_set(Place *p, void *config, const char *key, char *value);

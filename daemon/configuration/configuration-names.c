@@ -50,6 +50,8 @@ char *names_question(const Config *c) {
 
                 ask(question, asked, 'u', d->allow_users);
                 ask(question, asked, 'g', d->allow_groups);
+                ask(question, asked, 'u', d->write_users);
+                ask(question, asked, 'g', d->write_groups);
         }
         return g_string_free(question, FALSE);
 }
@@ -114,26 +116,55 @@ static bool find_id(GHashTable *ids, char kind, const char *word, uint32_t *ret)
         return true;
 }
 
-/* Returns the ids of `words`, sorted, without duplicates. Warns of each name without an id, by its place in the file. */
-static uint32_t *apply(Config *c, const DatabaseConfig *d, GHashTable *ids, char kind, char **words, char **places,
-                       const char *problem, size_t *ret_n) {
-        uint32_t *found = g_new(uint32_t, g_strv_length(words) + 1);
+/* One list of a database. */
+typedef struct NameList {
+        char kind;             /* 'u' or 'g' */
+        char **words, **places;
+        const char *right;     /* that the list gives, for messages */
+} NameList;
+
+/* Returns the ids of the list, sorted, without duplicates. Warns of each name without an id, by its place in the file. */
+static uint32_t *apply(Config *c, const DatabaseConfig *d, GHashTable *ids, NameList list, const char *problem,
+                       size_t *ret_n) {
+        uint32_t *found = g_new(uint32_t, g_strv_length(list.words) + 1);
         size_t n = 0, n_unique = 0;
 
-        for (size_t i = 0; words[i]; i++)
-                if (kind == 'u' && strcmp(words[i], "*") == 0)
+        for (size_t i = 0; list.words[i]; i++)
+                if (list.kind == 'u' && strcmp(list.words[i], "*") == 0)
                         continue;
-                else if (find_id(ids, kind, words[i], &found[n]))
+                else if (find_id(ids, list.kind, list.words[i], &found[n]))
                         n++;
                 else
-                        config_add_warning(c, "%s: %s %s %s; the name gives no access to %s", places[i],
-                                           kind == 'u' ? "user" : "group", words[i], problem, d->name);
+                        config_add_warning(c, "%s: %s %s %s; the name gives no %s %s", list.places[i],
+                                           list.kind == 'u' ? "user" : "group", list.words[i], problem, list.right, d->name);
         qsort(found, n, sizeof *found, compare_ids);
         for (size_t i = 0; i < n; i++)
                 if (n_unique == 0 || found[n_unique - 1] != found[i])
                         found[n_unique++] = found[i];
         *ret_n = n_unique;
         return found;
+}
+
+static void apply_reading(Config *c, DatabaseConfig *d, GHashTable *ids, const char *problem) {
+        const NameList users = { 'u', d->allow_users, d->allow_users_at, "access to" },
+                       groups = { 'g', d->allow_groups, d->allow_groups_at, "access to" };
+
+        g_free(d->uids);
+        g_free(d->gids);
+        d->allow_everybody = g_strv_contains((const char *const *) d->allow_users, "*");
+        d->uids = apply(c, d, ids, users, problem, &d->n_uids);
+        d->gids = apply(c, d, ids, groups, problem, &d->n_gids);
+}
+
+static void apply_writing(Config *c, DatabaseConfig *d, GHashTable *ids, const char *problem) {
+        const NameList users = { 'u', d->write_users, d->write_users_at, "right to write to" },
+                       groups = { 'g', d->write_groups, d->write_groups_at, "right to write to" };
+
+        g_free(d->write_uids);
+        g_free(d->write_gids);
+        d->write_everybody = g_strv_contains((const char *const *) d->write_users, "*");
+        d->write_uids = apply(c, d, ids, users, problem, &d->n_write_uids);
+        d->write_gids = apply(c, d, ids, groups, problem, &d->n_write_gids);
 }
 
 void names_apply(Config *c, const char *answer) {
@@ -144,12 +175,7 @@ void names_apply(Config *c, const char *answer) {
 
         g_hash_table_iter_init(&i, c->databases);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
-                DatabaseConfig *d = value;
-
-                g_free(d->uids);
-                g_free(d->gids);
-                d->allow_everybody = g_strv_contains((const char *const *) d->allow_users, "*");
-                d->uids = apply(c, d, ids, 'u', d->allow_users, d->allow_users_at, problem, &d->n_uids);
-                d->gids = apply(c, d, ids, 'g', d->allow_groups, d->allow_groups_at, problem, &d->n_gids);
+                apply_reading(c, value, ids, problem);
+                apply_writing(c, value, ids, problem);
         }
 }

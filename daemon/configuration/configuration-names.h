@@ -19,8 +19,8 @@ char *names_question(const Config *c);
 /* Asks NSS; may block. Names that NSS does not know are missing from the answer. The caller frees it. */
 char *names_resolve(const char *question);
 
-/* Fills in uids, gids and allow_everybody of each database of `c` from the answer (NULL: there was no answer). Warns of
- * each name that is missing from it; such a name allows no user. */
+/* Fills in the ids of each database of `c` (uids, gids, allow_everybody, and the same for writing) from the answer (NULL:
+ * there was no answer). Warns of each name that is missing from it; such a name allows no user. */
 void names_apply(Config *c, const char *answer);
 
 #endif

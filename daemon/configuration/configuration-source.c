@@ -41,6 +41,11 @@ void place_warn(Place *p, const char *format, ...) {
         config_add_warning(p->config, "%s:%u: %.*s", p->file, p->line, SENTENCE_SHOWN, sentence);
 }
 
+void place_set_boolean(Place *p, const char *key, const char *value, bool *ret) {
+        if (parse_boolean(value, ret) < 0)
+                place_broken(p, "%s=%s: give yes or no", key, value);
+}
+
 static const SectionRow *find_section(const SectionRow *sections, const char *name) {
         for (; sections->section; sections++)
                 if (strcmp(sections->section, name) == 0)

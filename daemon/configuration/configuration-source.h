@@ -22,6 +22,9 @@ typedef struct Place {
 void place_broken(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void place_warn(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Sets `ret` from "yes" or "no", or adds an error. */
+void place_set_boolean(Place *p, const char *key, const char *value, bool *ret);
+
 typedef enum KeyKind {
         KEY_UNKNOWN,
         KEY_SINGLE, /* the last one counts */

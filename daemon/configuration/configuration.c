@@ -23,10 +23,22 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
         g_strfreev(d->allow_users_at);
         g_strfreev(d->allow_groups_at);
         g_strfreev(d->expose);
+        g_strfreev(d->write_users);
+        g_strfreev(d->write_groups);
+        g_strfreev(d->write_users_at);
+        g_strfreev(d->write_groups_at);
+        g_strfreev(d->write_tables);
+        g_free(d->write_key_at);
+        g_free(d->write_uids);
+        g_free(d->write_gids);
         g_free(d->uids);
         g_free(d->gids);
         g_free(d);
         return NULL;
+}
+
+bool database_config_is_writable(const DatabaseConfig *d) {
+        return strcmp(d->mode, "read-write") == 0;
 }
 
 Config *config_free(Config *c) {

@@ -6,7 +6,7 @@
  *
  *      configuration-main.h      sqlipcd.conf    ──┐
  *      configuration-database.h  [Database]      ──┴──> configuration-limits.h ──> configuration-source.h ──> this file
- *                                                       [Limits], [Service]        one text, messages
+ *          configuration-writing.h, its Mode=read-write     [Limits], [Service]        one text, messages
  *                                                                                  (configuration-text.h: lines, values)
  *
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
@@ -98,6 +98,7 @@ typedef struct DatabaseConfig {
         bool foreign_keys;             /* ForeignKeys=: they are enforced (the default) */
         uint64_t database_size_max;    /* DatabaseSizeMax=; UINT64_MAX: none */
         uint64_t wal_size_max;         /* WalSizeMax= */
+        char *write_key_at;            /* "FILE:LINE: key KEY=" of the first of these keys, for messages; NULL: none */
         bool write_everybody;          /* "*" in WriteUsers= */
         uid_t *write_uids;             /* the ids that the lists resolved to, as below */
         size_t n_write_uids;
@@ -125,6 +126,9 @@ Config *config_free(Config *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Config, config_free)
 
 DatabaseConfig *database_config_free(DatabaseConfig *d);
+
+/* True if Mode=read-write. */
+bool database_config_is_writable(const DatabaseConfig *d);
 
 /* One file of a configuration. Arrays of these are in the order in which they apply. */
 typedef struct ConfigText {

@@ -59,6 +59,20 @@ static void check_limits(Limits l) {
         demand(l.heap_max >= 1048576 && l.exempt_root <= 1);
 }
 
+/* The worker relies on these. */
+static void check_writing(const DatabaseConfig *d, size_t size) {
+        demand(!database_config_is_writable(d) || (!*d->expose && !d->immutable));
+        demand(g_strv_length(d->write_users) == g_strv_length(d->write_users_at));
+        demand(g_strv_length(d->write_groups) == g_strv_length(d->write_groups_at));
+        check_list(d->write_users, size);
+        check_list(d->write_groups, size);
+        check_list(d->write_tables, 1024);
+        demand(d->database_size_max >= 65536 && d->wal_size_max >= 1048576 && d->wal_size_max <= UINT64_C(1) << 40);
+        demand(d->n_write_uids <= g_strv_length(d->write_users) && d->n_write_gids <= g_strv_length(d->write_groups));
+        for (size_t i = 1; i < d->n_write_uids; i++)
+                demand(d->write_uids[i - 1] < d->write_uids[i]);
+}
+
 static void check_database(const Config *c, const DatabaseConfig *d, size_t size) {
         demand(d->path[0] == '/' && dbus_text_is_valid(d->description, strlen(d->description)));
         demand(g_strv_length(d->allow_users) == g_strv_length(d->allow_users_at));
@@ -69,6 +83,7 @@ static void check_database(const Config *c, const DatabaseConfig *d, size_t size
         demand(d->n_uids <= g_strv_length(d->allow_users) && d->n_gids <= g_strv_length(d->allow_groups));
         for (size_t i = 1; i < d->n_uids; i++)
                 demand(d->uids[i - 1] < d->uids[i]);
+        check_writing(d, size);
         check_limits(config_limits(c, d));
         demand(database_config_equal(d, d));
 }

@@ -87,6 +87,33 @@ static void test_everybody(void) {
         CHECK_INT(reset->n_uids, 1);
 }
 
+static void test_writers(void) {
+        g_autoptr(Config) c = config_new();
+        DatabaseConfig *d = add(c, "x", "[Database]\nPath=/x\nMode=read-write\nAllowUsers=alice\nWriteUsers=bob alice 9\n"
+                                        "WriteGroups='the staff' nogroup-here\n");
+
+        g_autofree char *question = names_question(c);
+        CHECK_STRING(question, "u alice\nu bob\ng the staff\ng nogroup-here\n");
+        names_apply(c, "u alice 1000\nu bob 7\ng the staff 50\n");
+        CHECK_INT(d->n_uids, 1);
+        CHECK_INT(d->n_gids, 0);
+        CHECK(!d->write_everybody);
+        CHECK_INT(d->n_write_uids, 3);
+        CHECK_INT(d->write_uids[0], 7);
+        CHECK_INT(d->write_uids[1], 9);
+        CHECK_INT(d->write_uids[2], 1000);
+        CHECK_INT(d->n_write_gids, 1);
+        CHECK_INT(d->write_gids[0], 50);
+        CHECK_INT(c->warnings->len, 1);
+        CHECK_STRING(c->warnings->pdata[0],
+                     "/x.conf:6: group nogroup-here is not known; the name gives no right to write to x");
+        d = add(c, "y", "[Database]\nPath=/x\nMode=read-write\nWriteUsers=*\n");
+        names_apply(c, "");
+        CHECK(d->write_everybody);
+        CHECK(!d->allow_everybody);
+        CHECK_INT(d->n_write_uids, 0);
+}
+
 static void test_no_answer(void) {
         g_autoptr(Config) c = config_new();
         DatabaseConfig *d = add(c, "x", "[Database]\nPath=/x\nAllowUsers=alice 5\nAllowGroups=staff\n");
@@ -133,7 +160,8 @@ static void test_odd_answers(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_question), TEST(test_no_names), TEST(test_real_names), TEST(test_real_groups), TEST(test_apply),
-                TEST(test_everybody), TEST(test_no_answer), TEST(test_many_unknown), TEST(test_odd_answers),
+                TEST(test_everybody), TEST(test_writers), TEST(test_no_answer), TEST(test_many_unknown),
+                TEST(test_odd_answers),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

@@ -65,7 +65,8 @@ static void test_database_broken(void) {
         check_broken("[Other]\nPath=/x\n", "/etc/x.conf:1: there is no section [Database]");
         check_broken("\n[Database]\nDescription=d\n", "/etc/x.conf:2: [Database] has no Path=");
         check_broken("[Database]\n\nPath=x\n", "/etc/x.conf:3: Path=x is not absolute");
-        check_broken("[Database]\nPath=/x\nMode=write\n", "/etc/x.conf:3: Mode=write is not known");
+        check_broken("[Database]\nPath=/x\nMode=write\n",
+                     "/etc/x.conf:3: Mode=write is not known: give read-only or read-write");
         check_broken("[Database]\nPath=/x\nImmutable=maybe\n", "/etc/x.conf:3: Immutable=maybe: give yes or no");
         check_broken("[Database]\nPath=/x\nwhat is this\n", "/etc/x.conf:3: ");
         check_broken("[Database\nPath=/x\n", "/etc/x.conf:1: ");
@@ -99,6 +100,22 @@ static char *joined(char **list) {
         return g_strjoinv("|", list);
 }
 
+static char **list_of(const DatabaseConfig *d, const char *key) {
+        const struct {
+                const char *key;
+                char **list;
+        } lists[] = {
+                { "AllowUsers", d->allow_users },   { "AllowGroups", d->allow_groups }, { "Expose", d->expose },
+                { "WriteUsers", d->write_users },   { "WriteGroups", d->write_groups }, { "WriteTables", d->write_tables },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(lists); i++)
+                if (strcmp(lists[i].key, key) == 0)
+                        return lists[i].list;
+        CHECK(false);
+        return NULL;
+}
+
 /* The list that `lines` of [Database] give: its words with | between, or the error. */
 static void check_list(const char *key, const char *lines, const char *expected) {
         g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", lines), *words = NULL;
@@ -106,9 +123,7 @@ static void check_list(const char *key, const char *lines, const char *expected)
         const DatabaseConfig *d = add(c, text);
 
         if (d)
-                words = joined(strcmp(key, "Expose") == 0       ? d->expose
-                               : strcmp(key, "AllowUsers") == 0 ? d->allow_users
-                                                                : d->allow_groups);
+                words = joined(list_of(d, key));
         CHECK_STRING(words ?: broken(c, "x"), expected);
         CHECK_INT(c->warnings->len, 0);
 }
@@ -144,6 +159,92 @@ static void test_exposed(void) {
         for (const char *const *i = (const char *const[]) { "\"a", "'a", "a\\", "\"a\\\"", NULL }; *i; i++) {
                 g_autofree char *line = g_strconcat("Expose=", *i, NULL);
                 check_list("Expose", line, "/etc/x.conf:3: Expose=: a quote or backslash leads nowhere");
+        }
+}
+
+/* ---- Writing ---- */
+
+#define WRITABLE "[Database]\nPath=/x\nMode=read-write\n"
+
+static void test_writing_defaults(void) {
+        g_autoptr(Config) c = config_new();
+        const DatabaseConfig *d = add(c, "[Database]\nPath=/x\n");
+
+        CHECK_STRING(d->mode, "read-only");
+        CHECK(!database_config_is_writable(d));
+        d = add(c, WRITABLE);
+        CHECK_STRING(d->mode, "read-write");
+        CHECK(database_config_is_writable(d));
+        CHECK(!*d->write_users && !*d->write_groups && !*d->write_tables);
+        CHECK(!d->write_schema);
+        CHECK(d->sync_full);
+        CHECK(d->foreign_keys);
+        CHECK(d->database_size_max == UINT64_MAX);
+        CHECK_INT(d->wal_size_max, 64 << 20);
+        CHECK_INT(c->warnings->len, 0);
+}
+
+static void test_writing(void) {
+        g_autoptr(Config) c = config_new();
+        const DatabaseConfig *d = add(c, WRITABLE "WriteSchema=yes\nSynchronous=normal\nForeignKeys=no\n"
+                                                  "DatabaseSizeMax=64K\nWalSizeMax=1M\n");
+
+        CHECK(d->write_schema);
+        CHECK(!d->sync_full);
+        CHECK(!d->foreign_keys);
+        CHECK_INT(d->database_size_max, 65536);
+        CHECK_INT(d->wal_size_max, 1 << 20);
+        d = add(c, WRITABLE "WriteSchema=no\nSynchronous=full\nForeignKeys=yes\nDatabaseSizeMax=infinity\n");
+        CHECK(!d->write_schema);
+        CHECK(d->sync_full);
+        CHECK(d->foreign_keys);
+        CHECK(d->database_size_max == UINT64_MAX);
+        CHECK_INT(c->warnings->len, 0);
+}
+
+static void test_writing_lists(void) {
+        check_list("WriteUsers", "Mode=read-write\nWriteUsers=alice *\nWriteUsers=7", "alice|*|7");
+        check_list("WriteUsers", "Mode=read-write\nWriteUsers=alice\nWriteUsers=", "");
+        check_list("WriteUsers", "WriteUsers=4294967295",
+                   "/etc/x.conf:3: WriteUsers=: 4294967295 is no id that a user has");
+        check_list("WriteGroups", "Mode=read-write\nWriteGroups=staff 'domain users'", "staff|domain users");
+        check_list("WriteGroups", "WriteGroups=*",
+                   "/etc/x.conf:3: WriteGroups=: there is no * for groups: use WriteUsers=* for all users");
+        check_list("WriteTables", "Mode=read-write\nWriteTables=a \"b c\"", "a|b c");
+        check_list("WriteTables", "WriteTables=sqlite_sequence",
+                   "/etc/x.conf:3: WriteTables=sqlite_sequence: what begins with sqlite_ is SQLite's own and is never "
+                   "written by clients");
+}
+
+static void test_writing_broken(void) {
+        check_broken(WRITABLE "WriteSchema=some\n", "/etc/x.conf:4: WriteSchema=some: give yes or no");
+        check_broken(WRITABLE "Synchronous=off\n", "/etc/x.conf:4: Synchronous=off is not known: give full or normal");
+        check_broken(WRITABLE "ForeignKeys=\n", "/etc/x.conf:4: ForeignKeys=: give yes or no");
+        check_broken(WRITABLE "WalSizeMax=1048575\n", "/etc/x.conf:4: WalSizeMax=1048575 is not taken: give bytes");
+        check_broken(WRITABLE "WalSizeMax=infinity\n", "/etc/x.conf:4: WalSizeMax=infinity is not taken");
+        check_broken(WRITABLE "DatabaseSizeMax=1K\n",
+                     "/etc/x.conf:4: DatabaseSizeMax=1K is not taken: give bytes, with K, M, G or T behind for a unit, from "
+                     "64K to 256T, or infinity");
+        check_broken(WRITABLE "Expose=t\n", "/etc/x.conf:1: Mode=read-write and Expose=: a database with Expose= is shared "
+                                            "for reading only in this version");
+        check_broken(WRITABLE "Immutable=yes\n", "/etc/x.conf:1: Mode=read-write and Immutable=yes: a file that requests "
+                                                 "may change is not immutable");
+}
+
+/* Without Mode=read-write each of these keys does nothing, and the log says so, by the first one. */
+static void test_writing_without_mode(void) {
+        static const char *const keys[] = { "WriteUsers=a", "WriteGroups=a", "WriteTables=a", "WriteSchema=no",
+                                            "Synchronous=full", "ForeignKeys=yes", "DatabaseSizeMax=1G", "WalSizeMax=64M" };
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\nExpose=t\n%s\nWriteUsers=b\n", keys[i]);
+                g_autofree char *expected = g_strdup_printf("/etc/x.conf:4: key %.*s= does nothing without Mode=read-write",
+                                                            (int) strcspn(keys[i], "="), keys[i]);
+                g_autoptr(Config) c = config_new();
+
+                CHECK(add(c, text));
+                CHECK_INT(c->warnings->len, 1);
+                CHECK_STRING(c->warnings->pdata[0], expected);
         }
 }
 
@@ -461,8 +562,46 @@ static void test_equal(void) {
                 CHECK(!database_config_equal(first, add(c, text)));
         }
         CHECK(!database_config_equal(first, add(c, "[Database]\nPath=/y\n")));
+        CHECK(!database_config_equal(first, add(c, WRITABLE)));
         CHECK(!database_config_equal(add(a, "[Database]\nPath=/x\n[Limits]\nHeapMax=2M\n"),
                                      add(b, "[Database]\nPath=/x\n[Limits]\nHeapMax=3M\n")));
+}
+
+/* `differs`: a waiting run may no longer do what it could do. */
+static void check_writing_differs(const char *line, bool differs) {
+        g_autofree char *text = g_strconcat(WRITABLE, line, "\n", NULL);
+        g_autoptr(Config) a = config_new(), b = config_new();
+        const DatabaseConfig *first = add(a, WRITABLE), *second = add(b, text);
+
+        CHECK(database_config_equal(second, second));
+        CHECK(!database_config_equal(first, second));
+        CHECK(database_config_shows_same(first, second) != differs);
+}
+
+static void test_writing_equal(void) {
+        check_writing_differs("WriteUsers=a", false);
+        check_writing_differs("WriteGroups=a", false);
+        check_writing_differs("WriteTables=a", true);
+        check_writing_differs("WriteSchema=yes", true);
+        check_writing_differs("Mode=read-only", true);
+        check_writing_differs("Synchronous=normal", false);
+        check_writing_differs("ForeignKeys=no", false);
+        check_writing_differs("DatabaseSizeMax=1G", false);
+        check_writing_differs("WalSizeMax=1G", false);
+}
+
+static void test_writing_equal_ids(void) {
+        static const char text[] = WRITABLE "WriteUsers=u\nWriteGroups=g\n";
+        g_autoptr(Config) a = config_new(), b = config_new();
+        const DatabaseConfig *first = add(a, text), *second = add(b, text);
+
+        names_apply(a, "u u 1\ng g 2\n");
+        names_apply(b, "u u 1\ng g 2\n");
+        CHECK(database_config_equal(first, second));
+        names_apply(b, "u u 3\ng g 2\n");
+        CHECK(!database_config_equal(first, second));
+        names_apply(b, "u u 1\ng g 3\n");
+        CHECK(!database_config_equal(first, second));
 }
 
 /* The id of a name may change while the text stays. */
@@ -492,7 +631,9 @@ int main(void) {
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
                 TEST(test_names_that_no_message_carries), TEST(test_every_wrong_limit_is_told),
                 TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_workers_total),
-                TEST(test_equal),
+                TEST(test_equal), TEST(test_writing_defaults), TEST(test_writing), TEST(test_writing_lists),
+                TEST(test_writing_broken), TEST(test_writing_without_mode), TEST(test_writing_equal),
+                TEST(test_writing_equal_ids),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
