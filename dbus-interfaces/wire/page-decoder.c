@@ -331,6 +331,23 @@ static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
         return r > 0 && row_size != size ? -EBADMSG : r;
 }
 
+/* Reads the fields of a run that wrote. They are absent from END if it did not, and from that of an older service. */
+static int take_changes(EndCounters *counters, const uint8_t *payload, size_t size) {
+        int64_t n_changes;
+
+        if (size < FRAME_END_WROTE_SIZE)
+                return 0;
+        n_changes = (int64_t) load_le64(payload + FRAME_END_SIZE);
+        if (n_changes < -1)
+                return -EBADMSG;
+        if (n_changes == -1)
+                return 0;
+        counters->n_changes = n_changes;
+        counters->last_rowid = (int64_t) load_le64(payload + FRAME_END_SIZE + 8);
+        counters->wrote = true;
+        return 0;
+}
+
 static int take_end(PageDecoder *d, const uint8_t *payload, size_t size) {
         if (size < FRAME_END_SIZE)
                 return -EBADMSG;
@@ -346,7 +363,7 @@ static int take_end(PageDecoder *d, const uint8_t *payload, size_t size) {
         };
         if (d->end_counters.n_rows != d->n_rows || (!d->ignores_n_bytes && d->end_counters.n_bytes != d->n_bytes))
                 return -EBADMSG;
-        return PAGE_END;
+        return take_changes(&d->end_counters, payload, size) < 0 ? -EBADMSG : PAGE_END;
 }
 
 static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {

@@ -126,12 +126,26 @@ static inline void stream_add_end_with(Stream *s, uint64_t run, uint64_t n_rows,
         store_le64(end, n_rows);
         store_le64(end + 8, n_bytes);
         memset(end + FRAME_END_SIZE, 0xee, payload.size - FRAME_END_SIZE);
+        if (size >= FRAME_END_WROTE_SIZE)
+                store_le64(end + FRAME_END_SIZE, UINT64_MAX); /* it did not write */
         stream_add_frame(s, FRAME_END, 0, run, end, size);
         stream_done(&payload);
 }
 
 static inline void stream_add_end(Stream *s, uint64_t run, uint64_t n_rows) {
         stream_add_end_with(s, run, n_rows, stream_run_size(s), FRAME_END_SIZE);
+}
+
+/* END of a run that wrote; with the first `size` bytes of its payload, and zeros after it. */
+static inline void stream_add_end_wrote(Stream *s, uint64_t run, uint64_t n_rows, int64_t n_changes, int64_t last_rowid,
+                                        size_t size) {
+        uint8_t payload[FRAME_END_WROTE_SIZE + 64] = { 0 };
+
+        store_le64(payload, n_rows);
+        store_le64(payload + 8, stream_run_size(s));
+        store_le64(payload + FRAME_END_SIZE, (uint64_t) n_changes);
+        store_le64(payload + FRAME_END_SIZE + 8, (uint64_t) last_rowid);
+        stream_add_frame(s, FRAME_END, 0, run, payload, size);
 }
 
 /* END of a run of which `n_bytes` went out before the bytes in the stream. */

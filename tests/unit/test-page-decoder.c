@@ -196,6 +196,46 @@ static void encode_counters(Stream *s, uint64_t run) {
         encoder_free(&e);
 }
 
+/* Decodes a run without columns whose END has these fields, in `size` bytes. */
+static int decode_changes(EndCounters *ret, int64_t n_changes, int64_t last_rowid, size_t size) {
+        Stream s = STREAM_INIT;
+        PageDecoder d;
+        int r;
+
+        stream_add_columns(&s, 7, 0, PAGE);
+        stream_add_end_wrote(&s, 7, 0, n_changes, last_rowid, size);
+        page_decoder_init(&d, PAGE, ROW_SIZE_LIMIT);
+        feed(&d, s.bytes, s.size);
+        CHECK_INT(page_decoder_next(&d), PAGE_COLUMNS);
+        CHECK_INT(d.n_columns, 0);
+        r = page_decoder_next(&d);
+        *ret = d.end_counters;
+        page_decoder_done(&d);
+        stream_done(&s);
+        return r;
+}
+
+static void test_changes(void) {
+        static const int64_t valid[][2] = {
+                { 0, 0 }, { 1, INT64_MIN }, { INT64_MAX, INT64_MAX }, { 0, -1 },
+        };
+        EndCounters end;
+
+        for (size_t i = 0; i < N_ELEMENTS(valid); i++)
+                for (size_t size = FRAME_END_WROTE_SIZE; size < FRAME_END_WROTE_SIZE + 9; size++) {
+                        CHECK_INT(decode_changes(&end, valid[i][0], valid[i][1], size), PAGE_END);
+                        CHECK(end.wrote && end.n_changes == valid[i][0] && end.last_rowid == valid[i][1]);
+                }
+        for (size_t size = FRAME_END_SIZE; size < FRAME_END_WROTE_SIZE; size++) { /* too short to say so */
+                CHECK_INT(decode_changes(&end, 5, 7, size), PAGE_END);
+                CHECK(!end.wrote && end.n_changes == 0 && end.last_rowid == 0);
+        }
+        CHECK_INT(decode_changes(&end, -1, 7, FRAME_END_WROTE_SIZE), PAGE_END);
+        CHECK(!end.wrote && end.n_changes == 0 && end.last_rowid == 0);
+        CHECK_INT(decode_changes(&end, -2, 7, FRAME_END_WROTE_SIZE), -EBADMSG);
+        CHECK_INT(decode_changes(&end, INT64_MIN, 7, FRAME_END_WROTE_SIZE), -EBADMSG);
+}
+
 static void test_columns(void) {
         static const char payload[] = "\4\0\0\0" "\0\x10\0\0"
                                       "\2\0\0\0\2\0\0\0" "\4\0\0\0\5\0\0\0" "\6\0\0\0\xa\0\0\0" "\xe\0\0\0\xe\0\0\0"
@@ -647,6 +687,7 @@ static void test_init_and_done(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_every_value),
+                TEST(test_changes),
                 TEST(test_columns),
                 TEST(test_error_and_counters),
                 TEST(test_many_columns),

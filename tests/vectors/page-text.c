@@ -106,8 +106,11 @@ void page_text_event(FILE *out, const PageDecoder *d, int event, bool *in_run) {
                 const EndCounters *c = &d->end_counters;
 
                 print_run(out, d, in_run);
-                fprintf(out, "end %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                fprintf(out, "end %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
                         c->n_rows, c->n_bytes, c->usec, c->vm_steps, c->fullscan_steps, c->sorts, c->autoindexes);
+                if (c->wrote)
+                        fprintf(out, " %" PRId64 " %" PRId64, c->n_changes, c->last_rowid);
+                fputc('\n', out);
                 *in_run = false;
                 return;
         }

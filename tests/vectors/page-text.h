@@ -6,7 +6,7 @@
  *      column STRING STRING          name and declared type; "-" for an absent one
  *      columns-item TAG STRING       an item of the extension of COLUMNS, in decimal and by its bytes
  *      row VALUE...                  i:DECIMAL, r:16 hex digits of the bits, t:HEX, b:HEX, n
- *      end DECIMAL...                the seven counters, in the order of the frame
+ *      end DECIMAL...                the seven counters, in the order of the frame; then changes and rowid, if it wrote
  *      error-item TAG STRING         the same of the ERROR in the next line
  *      error NUMBER CODE OFFSET STRING
  *

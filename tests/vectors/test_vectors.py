@@ -23,6 +23,7 @@ import page_decoder  # noqa: E402
 
 MAN_PAGE = FOLDER.parents[1] / "docs" / "man" / "sqlipc-page.5.rst"
 COUNTERS = ("n_rows", "n_bytes", "usec", "vm_steps", "fullscan_steps", "sorts", "autoindexes")
+CHANGES = ("n_changes", "last_rowid")  # of a run that wrote
 N_MUTATIONS = 25  # a vector
 
 
@@ -79,7 +80,7 @@ def lines_of_run(run, encode):
     if "end" in run:
         if encode and "fields_hex" in run["end"]:
             yield f"end-fields x{run['end']['fields_hex']}"
-        yield " ".join(["end", *(str(run["end"][name]) for name in COUNTERS)])
+        yield " ".join(["end", *(str(run["end"][name]) for name in COUNTERS + CHANGES if name in run["end"])])
     else:
         error = run["error"]
         yield from item_lines("error", error)
@@ -135,7 +136,7 @@ def lines_of_python(stream, chunk):
             if isinstance(event, page_decoder.Row):
                 lines.append(" ".join(["row", *map(python_value_word, event.values)]))
             elif isinstance(event, page_decoder.End):
-                lines.append(" ".join(["end", *map(str, event[1:])]))
+                lines.append(" ".join(["end", *(str(field) for field in event[1:] if field is not None)]))
             else:
                 lines += python_item_lines("error", event)
                 lines.append(f"error {event.number} {event.extended_code} {event.sql_offset} "
