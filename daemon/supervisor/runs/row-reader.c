@@ -127,7 +127,12 @@ static int append_totals(RowReader *r) {
 
         if (k >= 0)
                 k = sd_bus_message_append(r->reply.message, "{sv}", "bytes", "t", end->n_bytes);
-        return k < 0 ? k : sd_bus_message_append(r->reply.message, "{sv}", "usec", "t", end->usec);
+        if (k >= 0)
+                k = sd_bus_message_append(r->reply.message, "{sv}", "usec", "t", end->usec);
+        if (k < 0 || !end->wrote)
+                return k;
+        return sd_bus_message_append(r->reply.message, "{sv}{sv}", "changes", "x", end->n_changes, "last-rowid", "x",
+                                     end->last_rowid);
 }
 
 /* Appends the fields of NextRows that follow the rows. */
