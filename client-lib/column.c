@@ -82,6 +82,14 @@ _public_ const char *sqlipc_column_text(sqlipc_cursor *c, unsigned column, size_
         return sqlipc_column_blob(c, column, ret_size);
 }
 
+_public_ int64_t sqlipc_cursor_changes(sqlipc_cursor *c) {
+        return c ? c->totals.n_changes : 0;
+}
+
+_public_ int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *c) {
+        return c ? c->totals.last_rowid : 0;
+}
+
 _public_ void sqlipc_cursor_get_totals(sqlipc_cursor *c, uint64_t *ret_rows, uint64_t *ret_bytes, uint64_t *ret_usec) {
         if (ret_rows)
                 *ret_rows = c ? c->totals.n_rows : 0;

@@ -324,6 +324,10 @@ _public_ int sqlipc_statement_set_ready_callback(sqlipc_statement *statement, sq
         return 0;
 }
 
+_public_ int sqlipc_statement_is_readonly(sqlipc_statement *s) {
+        return s && s->description.read_only;
+}
+
 _public_ unsigned sqlipc_statement_column_count(sqlipc_statement *s) {
         return s ? s->description.n_columns : 0;
 }

@@ -47,11 +47,13 @@ static int append_payload(Buffer *frames, FrameKind kind, const Buffer *payload)
 }
 
 static int append_end(Buffer *frames, const EndCounters *end) {
-        uint8_t payload[FRAME_END_SIZE] = { 0 };
+        uint8_t payload[FRAME_END_WROTE_SIZE] = { 0 };
 
         store_le64(payload, end->n_rows);
         store_le64(payload + 8, end->n_bytes);
         store_le64(payload + 16, end->usec);
+        store_le64(payload + FRAME_END_SIZE, end->wrote ? (uint64_t) end->n_changes : UINT64_MAX);
+        store_le64(payload + FRAME_END_SIZE + 8, (uint64_t) end->last_rowid);
         return append_frame(frames, FRAME_END, 0, payload, sizeof payload);
 }
 
@@ -255,6 +257,12 @@ static int read_info(sd_bus_message *m, const char *key, const char *type, void 
                 info->has_columns = true;
                 return description_read_columns(&info->description, m);
         }
+        if (strcmp(key, "changes") == 0 && strcmp(type, "x") == 0) {
+                info->end.wrote = true;
+                return sd_bus_message_read(m, "v", "x", &info->end.n_changes);
+        }
+        if (strcmp(key, "last-rowid") == 0 && strcmp(type, "x") == 0)
+                return sd_bus_message_read(m, "v", "x", &info->end.last_rowid);
         if (strcmp(type, "t") != 0)
                 return 0;
         if (strcmp(key, "rows") == 0)

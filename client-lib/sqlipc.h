@@ -309,6 +309,12 @@ sqlipc_statement *sqlipc_finalize(sqlipc_statement *statement);
 int sqlipc_statement_is_ready(sqlipc_statement *statement);
 
 /**
+ * Returns 1 if the service has said that the statement changes nothing; 0 if it may write, or is not ready yet. The library
+ * repeats only runs of statements that change nothing. Since: 0.2
+ */
+int sqlipc_statement_is_readonly(sqlipc_statement *statement);
+
+/**
  * The columns as of compilation. The columns of a run belong to its cursor, and may differ if the schema has changed. 0 and
  * NULL until the statement is ready. `column` counts from 0; NULL if there is no such column. Strings are valid until the
  * statement is executed or finalized. The declared type of an expression is NULL. Since: 0.1
@@ -506,6 +512,14 @@ const void *sqlipc_column_blob(sqlipc_cursor *cursor, unsigned column, size_t *r
  * Since: 0.1
  */
 void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_t *ret_bytes, uint64_t *ret_usec);
+
+/**
+ * Return what the run has changed, after sqlipc_cursor_next() has returned 0: the number of rows that it inserted, updated
+ * or deleted, and the rowid of the last row that it inserted, as sqlite3_changes64() and sqlite3_last_insert_rowid() count
+ * them. The changes are committed then. 0 before, and if the run did not write. Since: 0.2
+ */
+int64_t sqlipc_cursor_changes(sqlipc_cursor *cursor);
+int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
 
 /**
  * How the requests and rows of runs travel. The transports differ in speed only. AUTO, the default, sends requests over the

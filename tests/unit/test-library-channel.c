@@ -220,6 +220,26 @@ static void test_pipelined(void) {
         stop();
 }
 
+/* A request that writes has no columns, and tells at its end what it changed. */
+static void test_changes(void) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number, 0, SQLIPC_PAGE_SIZE_MIN);
+        stream_add_end_wrote(&s, number, 0, 1, INT64_MAX, FRAME_END_WROTE_SIZE);
+        answer(&s);
+        CHECK_INT(next(c), 0);
+        CHECK_INT(sqlipc_column_count(c), 0);
+        CHECK_INT(sqlipc_cursor_changes(c), 1);
+        CHECK_INT(sqlipc_cursor_last_rowid(c), INT64_MAX);
+        stop();
+}
+
 /* A row stays in its memory while another cursor is read. */
 static void test_row_stays(void) {
         sqlipc_cursor *a, *b;
@@ -692,6 +712,7 @@ static void test_many_databases(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_pipelined),
+                TEST(test_changes),
                 TEST(test_row_stays),
                 TEST(test_crowded),
                 TEST(test_end_of_file),

@@ -243,6 +243,44 @@ static void test_no_columns(void) {
         fake_done(&f);
 }
 
+/* A statement without a result tells what it changed, once it has ended. */
+static void test_changes(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.writes = true;
+        stream_add_columns(&f.rows, FAKE_RUN, 0, SQLIPC_PAGE_SIZE_MIN);
+        stream_add_end_wrote(&f.rows, FAKE_RUN, 0, 3, -17, FRAME_END_WROTE_SIZE);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_statement_is_readonly(s), 0);
+        c = execute(s);
+        CHECK(sqlipc_cursor_changes(c) == 0 && sqlipc_cursor_last_rowid(c) == 0);
+        check_end(c);
+        CHECK_INT(sqlipc_column_count(c), 0);
+        CHECK_INT(sqlipc_cursor_changes(c), 3);
+        CHECK_INT(sqlipc_cursor_last_rowid(c), -17);
+        check_end(c);
+        CHECK_INT(sqlipc_cursor_changes(c), 3);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+
+        f.writes = false;
+        fake_set_result(&f, 1, 2);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_statement_is_readonly(s), 1);
+        c = execute(s);
+        check_rows(c, 1, 2);
+        check_end(c);
+        CHECK(sqlipc_cursor_changes(c) == 0 && sqlipc_cursor_last_rowid(c) == 0);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        CHECK(sqlipc_cursor_changes(NULL) == 0 && sqlipc_cursor_last_rowid(NULL) == 0);
+        CHECK_INT(sqlipc_statement_is_readonly(NULL), 0);
+        fake_done(&f);
+}
+
 /* The service says which version it writes: one that was not offered is refused, none at all is 1. */
 static void test_page_versions(void) {
         static const struct {
@@ -392,6 +430,7 @@ int main(void) {
                 TEST(test_blocks),
                 TEST(test_block_before_garbage),
                 TEST(test_no_columns),
+                TEST(test_changes),
                 TEST(test_page_versions),
                 TEST(test_wrong_totals),
                 TEST(test_rows_before_reply),

@@ -26,7 +26,7 @@ static void close_all(sd_bus_message *m, int n) {
 static void append_columns(sd_bus_message *m, char kind) {
         CHECK(sd_bus_message_open_container(m, 'e', "sv") >= 0);
         CHECK(sd_bus_message_append(m, "s", "columns") >= 0);
-        if (kind == 'z')
+        if (kind == 'z' || kind == 'i')
                 CHECK(sd_bus_message_append(m, "v", "a(ssa{sv})", 0) >= 0);
         else
                 CHECK(sd_bus_message_append(m, "v", "a(ssa{sv})", 2, "c", "TEXT", 0, "d", "", 0) >= 0);
@@ -34,7 +34,7 @@ static void append_columns(sd_bus_message *m, char kind) {
 }
 
 static void append_tail(sd_bus_message *m, char kind) {
-        bool more = !strchr("ewz", kind);
+        bool more = !strchr("ewzi", kind);
 
         CHECK(sd_bus_message_append(m, "b", more) >= 0);
         CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
@@ -46,6 +46,8 @@ static void append_tail(sd_bus_message *m, char kind) {
                 CHECK(sd_bus_message_append(m, "{sv}", "bytes", "t", (uint64_t) 88) >= 0);
                 CHECK(sd_bus_message_append(m, "{sv}", "usec", "t", (uint64_t) 99) >= 0);
         }
+        if (kind == 'i')
+                CHECK(sd_bus_message_append(m, "{sv}{sv}", "changes", "x", INT64_C(4), "last-rowid", "x", INT64_MIN) >= 0);
         close_all(m, 1);
 }
 
@@ -85,7 +87,7 @@ static void append_bad_row(sd_bus_message *m, char kind) {
 
 /* Answers `m` as the script's next letter says:  r: three rows, and more  e: the end  x: an error of the run
  * c: columns are missing  q: another signature  h: nothing yet  w: the end, of one row more than came
- * z: the end of a result without columns  else: a row that cannot be. */
+ * z: the end of a result without columns  i: the same of a run that wrote  else: a row that cannot be. */
 static int answer_next_rows(FakeService *f, sd_bus_message *m) {
         char kind = *script.script ? *script.script++ : 'r';
         sd_bus_message *reply = NULL;
@@ -103,7 +105,7 @@ static int answer_next_rows(FakeService *f, sd_bus_message *m) {
         CHECK(sd_bus_message_open_container(reply, 'a', "av") >= 0);
         if (kind == 'r' || kind == 'c')
                 append_good_rows(reply, 3);
-        else if (!strchr("ewz", kind))
+        else if (!strchr("ewzi", kind))
                 append_bad_row(reply, kind);
         close_all(reply, 1);
         append_tail(reply, kind);
@@ -247,6 +249,25 @@ static void test_no_columns(void) {
         CHECK_INT(sqlipc_column_count(c), 0);
         sqlipc_cursor_close(c);
         CHECK_INT(f.n_cancel, 0);
+        stop(&f);
+}
+
+static void test_changes(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "iz");
+        c = query(&f);
+        check_end(c);
+        CHECK_INT(sqlipc_column_count(c), 0);
+        CHECK_INT(sqlipc_cursor_changes(c), 4);
+        CHECK_INT(sqlipc_cursor_last_rowid(c), INT64_MIN);
+        sqlipc_cursor_close(c);
+        script.n_next = 0; /* the next reply describes the columns, too */
+        c = query(&f);
+        check_end(c);
+        CHECK(sqlipc_cursor_changes(c) == 0 && sqlipc_cursor_last_rowid(c) == 0);
+        sqlipc_cursor_close(c);
         stop(&f);
 }
 
@@ -465,6 +486,7 @@ int main(void) {
                 TEST(test_replies_that_cannot_be),
                 TEST(test_wrong_total),
                 TEST(test_no_columns),
+                TEST(test_changes),
                 TEST(test_error_behind_rows),
                 TEST(test_cancel),
                 TEST(test_service_lost),
