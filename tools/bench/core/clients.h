@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Clients that ask at the same time. Each client is a process, which is forked and connected before the clock starts. All
- * clients begin together, and each sends a fixed number of requests. No client closes its connection before the last one has
- * finished, so that the resource use of the server's processes can be read while they still exist.
+ * Clients that ask at the same time. Each client is a process of a crowd (crowd.h), which connects before the clock starts,
+ * and sends a fixed number of requests.
  */
 #ifndef SQLIPC_TOOLS_BENCH_CORE_CLIENTS_H
 #define SQLIPC_TOOLS_BENCH_CORE_CLIENTS_H
