@@ -91,7 +91,7 @@ start_postgres() {
     make_server_folder postgres
     "${as_other[@]}" "$programs/initdb" -D "$own/data" --auth=trust --username=bench --encoding=UTF8 --no-locale \
         >"$folder/postgres.log" 2>&1 || { cat "$folder/postgres.log" >&2 && return 1; }
-    start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses= -c fsync=off
+    start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses=
     # The folder is closed: only root and its owner can reach the socket in it.
     wait_for_server postgres "$programs/pg_isready" -h "$own"
     # shellcheck disable=SC2034 # for those who source this

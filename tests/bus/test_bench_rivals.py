@@ -43,6 +43,8 @@ def publish():
         bench("dataset", "--all", sets, "--size=tiny")
         for name in ("point", "relay"):
             service.database(name, Path=sets / f"{name}.sqlite")
+        for name in ("write_rollback", "write_wal"):
+            service.database(name, Path=sets / f"{name}.sqlite")
         service.driver.manager("Reload")
     return [f"--address={service.address}", f"--folder={sets}", "--size=tiny"]
 
@@ -87,7 +89,7 @@ def postgres():
     user = owned_by("postgres", folder)
     run(*user, programs[-1] / "initdb", "-D", folder / "data", "-U", "bench", "-A", "trust", "-N")
     process = subprocess.Popen([*user, programs[-1] / "postgres", "-D", folder / "data", "-k", folder, "-c",
-                                "listen_addresses=", "-c", "fsync=off"],
+                                "listen_addresses="],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     ready = ["pg_isready", "-q", "-h", folder]
     try:
@@ -138,8 +140,8 @@ def rows_of(table):
 
 
 def beside(server, name, option, ask):
-    """relay and small measure the server, too, and leave no table there."""
-    for verb in ("relay", "small"):
+    """relay, small and write measure the server, too, and leave no table there."""
+    for verb in ("relay", "small", "write"):
         report = json.loads(bench(verb, "--json", *publish(), option))
         for table in report["tables"]:
             if table["id"] != "small-bounds":
@@ -150,7 +152,7 @@ def beside(server, name, option, ask):
 
 @test
 def postgresql():
-    """relay and small beside PostgreSQL: the same rows, and no table left"""
+    """relay, small and write beside PostgreSQL: the same rows, and no table left"""
     built_with("postgres")
     with postgres() as (option, ask):
         beside("postgres", "PostgreSQL", option, ask)
@@ -158,7 +160,7 @@ def postgresql():
 
 @test
 def maria():
-    """relay and small beside MariaDB: the same rows, and no table left"""
+    """relay, small and write beside MariaDB: the same rows, and no table left"""
     built_with("mariadb")
     with mariadb() as (option, ask):
         beside("mariadb", "MariaDB", option, ask)
@@ -168,7 +170,7 @@ def maria():
 def no_server():
     """A server that does not answer is an error, and no table appears without it"""
     built_with("postgres")
-    for verb in ("relay", "small"):
+    for verb in ("relay", "small", "write"):
         equal(bench(verb, *publish(), f"--postgres=host={service.data}/nowhere", code=1), "", f"output of {verb}")
 
 

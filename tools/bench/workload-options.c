@@ -192,10 +192,10 @@ int workload_options_parse(BenchOptions *options, const Workload *workload, int 
         add_forms(context, options);
         if (workload->bus || workload->database)
                 add_bus(context, options);
-        if (workload->database) {
+        if (workload->folder || workload->database)
                 add_folder(context, options);
+        if (workload->database)
                 add_database(context, options);
-        }
         if (workload->servers)
                 add_servers(context, options);
         if (workload->sql)
@@ -208,6 +208,8 @@ int workload_options_parse(BenchOptions *options, const Workload *workload, int 
                 fprintf(stderr, "sqlipc-bench: %s takes options alone.\n", workload->verb);
         else if (workload->database && !options->file && !options->folder)
                 fprintf(stderr, "sqlipc-bench: --folder=FOLDER is needed, or --file=PATH.\n");
+        else if (workload->folder && !options->folder)
+                fprintf(stderr, "sqlipc-bench: --folder=FOLDER is needed.\n");
         else {
                 complete(options, workload);
                 return 0;

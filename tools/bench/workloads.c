@@ -24,6 +24,7 @@ const Workload *const workloads[] = {
         &workload_transports,
         &workload_waiting,
         &workload_wide,
+        &workload_write,
         NULL,
 };
 

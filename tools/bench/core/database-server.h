@@ -23,6 +23,8 @@ typedef struct DatabaseServer {
         const char *name;
         const char *placeholder;   /* how its SQL writes the first parameter */
         const char *table_options; /* appended to CREATE TABLE (...), may be "" */
+        const char *numbered;      /* type of a primary key that the server counts */
+        const char *durability;    /* query for the settings that decide when a commit is durable: one TEXT */
         const char *settle;        /* statement to run after a bulk load; the table's name is appended */
         /** `where` comes from the command line. */
         int (*connect)(const char *where, ServerConnection **ret);
@@ -35,7 +37,7 @@ typedef struct DatabaseServer {
         int (*copy)(ServerConnection *connection, const char *sql, Copy *copy);
         /** Prepares the connection's one statement, which has one parameter, a BIGINT. */
         int (*prepare)(ServerConnection *connection, const char *sql);
-        /** Runs the prepared statement and adds its rows to `copy`. */
+        /** Runs the prepared statement and adds its rows, if it has any, to `copy`. */
         int (*copy_prepared)(ServerConnection *connection, int64_t key, Copy *copy);
 } DatabaseServer;
 

@@ -113,5 +113,23 @@ const DatasetKind dataset_kinds[] = {
                 { 4, 256, 2048 },
                 bind_wide,
         },
+        /* for workload-write.c: empty, one for each kind of journal */
+        {
+                "write_wal",
+                "id INTEGER PRIMARY KEY, n INTEGER, r REAL, t TEXT",
+                4,
+                { 0, 0, 0 },
+                bind_point,
+                "CREATE INDEX write_wal_n ON write_wal (n)",
+                true,
+        },
+        {
+                "write_rollback",
+                "id INTEGER PRIMARY KEY, n INTEGER, r REAL, t TEXT",
+                4,
+                { 0, 0, 0 },
+                bind_point,
+                "CREATE INDEX write_rollback_n ON write_rollback (n)",
+        },
         {},
 };

@@ -48,8 +48,8 @@ static int fill(sqlite3 *db, const Dataset *dataset) {
         r = execute(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
         if (r >= 0)
                 r = execute(db, create);
-        if (r >= 0 && kind->view)
-                r = execute(db, kind->view);
+        if (r >= 0 && kind->also)
+                r = execute(db, kind->also);
         if (r < 0)
                 return r;
         g_string_printf(sql, "INSERT INTO %s VALUES (?", kind->name);
@@ -62,7 +62,8 @@ static int fill(sqlite3 *db, const Dataset *dataset) {
         sqlite3_finalize(insert);
         if (r < 0)
                 return r;
-        return execute(db, dataset->wal ? "COMMIT; PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL"
+        return execute(db, dataset->wal || kind->wal
+                                   ? "COMMIT; PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL"
                                         : "COMMIT; PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE");
 }
 

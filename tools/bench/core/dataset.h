@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The datasets. Each is a database with one table of the same name; one dataset also has a view. The same number of rows and
- * the same seed give the same values on every machine.
+ * The datasets. Each is a database with one table of the same name; one also has a view, and two have an index. The same
+ * number of rows and the same seed give the same values on every machine.
  */
 #ifndef SQLIPC_TOOLS_BENCH_CORE_DATASET_H
 #define SQLIPC_TOOLS_BENCH_CORE_DATASET_H
@@ -21,7 +21,8 @@ typedef struct DatasetKind {
         gint64 n_rows[3];       /* by BenchSize */
         /** Binds one row to a statement of n_columns parameters. Bound memory is valid until the next row. SQLite result. */
         int (*bind)(sqlite3_stmt *insert, gint64 row, Random *random);
-        const char *view;       /* CREATE VIEW; NULL: no view */
+        const char *also;       /* CREATE VIEW or CREATE INDEX; NULL: nothing more */
+        bool wal;               /* always in WAL mode */
 } DatasetKind;
 
 typedef struct Dataset {

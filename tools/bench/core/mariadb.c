@@ -145,8 +145,8 @@ static int bind_columns(ServerConnection *connection) {
         MYSQL_RES *columns = mysql_stmt_result_metadata(connection->statement);
         const MYSQL_FIELD *fields;
 
-        if (!columns)
-                return failed(connection, "columns");
+        if (!columns) /* a statement without rows */
+                return mysql_stmt_errno(connection->statement) != 0 ? failed(connection, "columns") : 0;
         fields = mysql_fetch_fields(columns);
         connection->n_columns = MIN(mysql_num_fields(columns), COLUMNS_MAX);
         for (unsigned i = 0; i < connection->n_columns; i++) {
@@ -192,6 +192,8 @@ static int server_copy_prepared(ServerConnection *connection, int64_t key, Copy 
         connection->key = key;
         if (mysql_stmt_execute(connection->statement) != 0)
                 return failed(connection, "execute");
+        if (connection->n_columns == 0)
+                return 0;
         while ((r = mysql_stmt_fetch(connection->statement)) == 0) {
                 for (unsigned i = 0; i < connection->n_columns; i++)
                         copy_bound_value(&connection->bound[i], &connection->values[i], copy);
@@ -204,6 +206,8 @@ const DatabaseServer database_server_mariadb = {
         .name = "MariaDB",
         .placeholder = "?",
         .table_options = " CHARACTER SET utf8mb4",
+        .numbered = "BIGINT AUTO_INCREMENT PRIMARY KEY",
+        .durability = "SELECT concat('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)",
         .settle = "ANALYZE TABLE",
         .connect = server_connect,
         .close = server_close,

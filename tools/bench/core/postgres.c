@@ -100,7 +100,7 @@ static int copy_value(const PGresult *result, int row, int column, Copy *copy) {
 static int copy_result(ServerConnection *connection, PGresult *result, Copy *copy) {
         int n_rows = PQntuples(result), n_columns = PQnfields(result), r = 0;
 
-        if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
                 r = failed(connection, "query");
         for (int row = 0; r >= 0 && row < n_rows; row++) {
                 for (int column = 0; r >= 0 && column < n_columns; column++)
@@ -146,6 +146,9 @@ const DatabaseServer database_server_postgres = {
         .name = "PostgreSQL",
         .placeholder = "$1",
         .table_options = "",
+        .numbered = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        .durability = "SELECT 'fsync ' || current_setting('fsync') || ', synchronous_commit ' ||"
+                      " current_setting('synchronous_commit')",
         .settle = "VACUUM ANALYZE",
         .connect = server_connect,
         .close = server_close,

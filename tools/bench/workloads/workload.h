@@ -29,12 +29,13 @@ typedef struct Workload {
          * measure, BENCH_FAILED if it measured but the result is a failure. */
         int (*measure)(const BenchOptions *options, Report *report);
         bool bus;             /* it uses the bus; implied by `database` */
+        bool folder;          /* it needs the folder of the datasets; implied by `database` */
         bool servers;         /* it also measures other database servers if --postgres or --mariadb is given */
         bool in_report;       /* `report` runs it */
 } Workload;
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal,
         workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_soak,
-        workload_transports, workload_waiting, workload_wide;
+        workload_transports, workload_waiting, workload_wide, workload_write;
 
 #endif
