@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* daemon/supervisor/access/policy: who may use a database, by the configuration and by polkit's answers. There is no bus. */
 #include <glib.h>
+#include <string.h>
 
 #include "daemon/supervisor/access/policy.h"
 #include "tests/unit/test.h"
@@ -50,6 +51,72 @@ static void test_configuration(void) {
         CHECK_INT(verdict_of(1002, 201, &open), POLICY_YES);
 }
 
+static bool may_write(uid_t uid, gid_t gid, const DatabaseConfig *c) {
+        const Database d = { .config = (DatabaseConfig *) c };
+        Peer p = peer(uid);
+
+        p.gids = &gid;
+        p.n_gids = 1;
+        bool may = policy_may_write(&context, &p, &d);
+        peer_done(&p);
+        return may;
+}
+
+/* Uid 1001 and gids 100 and 200 may read, uid 1002 and gids 200 and 300 may write. To write, a user must be able to read. */
+static DatabaseConfig writable(void) {
+        static uid_t uids[] = { 1002 };
+        static gid_t gids[] = { 200, 300 };
+        DatabaseConfig c = config(false);
+
+        c.mode = (char *) "read-write";
+        c.write_uids = uids;
+        c.n_write_uids = 1;
+        c.write_gids = gids;
+        c.n_write_gids = 2;
+        return c;
+}
+
+static void test_writing(void) {
+        DatabaseConfig c = writable();
+
+        CHECK(may_write(0, 0, &c));
+        CHECK(may_write(SERVICE_UID, 500, &c));
+        CHECK(may_write(1002, 100, &c));
+        CHECK(!may_write(1002, 1, &c)); /* the user may not read */
+        CHECK(may_write(1001, 200, &c));
+        CHECK(may_write(1001, 300, &c));
+        CHECK(!may_write(1001, 100, &c));
+        CHECK(!may_write(1003, 100, &c));
+        CHECK(!may_write(1003, 300, &c));
+        c.write_everybody = true;
+        CHECK(may_write(1003, 100, &c));
+        CHECK(!may_write(1003, 300, &c));
+}
+
+static void test_databases_that_are_never_written(void) {
+        static char *exposed[] = { (char *) "Album", NULL };
+        Refusal refusal = REFUSAL_INIT;
+        DatabaseConfig c = writable();
+        const Database d = { .config = &c };
+
+        CHECK(policy_refuse_write(&d, &refusal) < 0); /* to a user who may not, while others may */
+        CHECK_INT(refusal.error, ERROR_READ_ONLY);
+        CHECK(strstr(refusal.message, "WriteUsers="));
+        refusal_done(&refusal);
+
+        c.write_everybody = true;
+        c.mode = (char *) "read-only";
+        CHECK(!may_write(0, 0, &c));
+        CHECK(!may_write(1002, 200, &c));
+        c.mode = (char *) "read-write";
+        c.expose = exposed;
+        CHECK(!may_write(0, 0, &c));
+        CHECK(!may_write(1002, 200, &c));
+        CHECK(policy_refuse_write(&d, &refusal) < 0);
+        CHECK(strstr(refusal.message, "Expose="));
+        refusal_done(&refusal);
+}
+
 static void answer(Peer *p, PolkitAnswer answer, bool interactive, bool outdated) {
         policy_keep_answer(p, &(PolkitReply) { .database = "chinook", .answer = answer, .interactive = interactive,
                                                .outdated = outdated });
@@ -75,6 +142,23 @@ static void test_kept_answers(void) {
         answer(&p, POLKIT_NO, false, false);
         CHECK_INT(policy_verdict(&context, &p, &d), POLICY_NO);
         CHECK(!policy_is_visible(&context, &p, &d));
+        peer_done(&p);
+}
+
+/* polkit decides who may read, and thereby who may write: a challenge that was answered counts for the call that waited. */
+static void test_writing_with_polkit(void) {
+        DatabaseConfig c = writable();
+        const Database d = { .config = &c };
+        Peer p = peer(1002);
+
+        c.polkit = true;
+        CHECK(!policy_may_write(&context, &p, &d));
+        answer(&p, POLKIT_YES, false, false);
+        CHECK(policy_may_write(&context, &p, &d));
+        policy_keep_no_answers(&p);
+        CHECK(policy_may_write(&context, &p, &d));
+        answer(&p, POLKIT_NO, false, false);
+        CHECK(!policy_may_write(&context, &p, &d));
         peer_done(&p);
 }
 
@@ -106,7 +190,8 @@ static void test_answers_that_are_not_kept(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_configuration), TEST(test_kept_answers), TEST(test_answers_that_are_not_kept),
+                TEST(test_configuration), TEST(test_writing), TEST(test_databases_that_are_never_written),
+                TEST(test_kept_answers), TEST(test_writing_with_polkit), TEST(test_answers_that_are_not_kept),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

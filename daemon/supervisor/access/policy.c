@@ -16,16 +16,18 @@ static bool has_group(const Peer *p, gid_t gid) {
         return false;
 }
 
-static bool is_allowed(const Context *context, const Peer *p, const DatabaseConfig *c) {
-        if (peer_is_administrator(context, p) || c->allow_everybody)
-                return true;
-        for (size_t i = 0; i < c->n_uids; i++)
-                if (c->uids[i] == p->uid)
+static bool is_named(const Peer *p, const uid_t *uids, size_t n_uids, const gid_t *gids, size_t n_gids) {
+        for (size_t i = 0; i < n_uids; i++)
+                if (uids[i] == p->uid)
                         return true;
-        for (size_t i = 0; i < c->n_gids; i++)
-                if (has_group(p, c->gids[i]))
+        for (size_t i = 0; i < n_gids; i++)
+                if (has_group(p, gids[i]))
                         return true;
         return false;
+}
+
+static bool is_allowed(const Context *context, const Peer *p, const DatabaseConfig *c) {
+        return peer_is_administrator(context, p) || c->allow_everybody || is_named(p, c->uids, c->n_uids, c->gids, c->n_gids);
 }
 
 static unsigned find_answer(const Peer *p, const char *database) {
@@ -59,6 +61,30 @@ static PolicyVerdict verdict_by_last_answer(const Context *context, const Peer *
         case POLKIT_ABSENT: break;
         }
         return POLICY_NO;
+}
+
+/* An exposed table or view is no table of the file, so nothing can be written through Expose=. */
+static bool is_writable(const DatabaseConfig *c) {
+        return g_strcmp0(c->mode, "read-write") == 0 && !(c->expose && c->expose[0]);
+}
+
+bool policy_may_write(const Context *context, const Peer *p, const Database *d) {
+        const DatabaseConfig *c = d->config;
+
+        return is_writable(c) && verdict_by_last_answer(context, p, d) == POLICY_YES &&
+               (peer_is_administrator(context, p) || c->write_everybody ||
+                is_named(p, c->write_uids, c->n_write_uids, c->write_gids, c->n_write_gids));
+}
+
+int policy_refuse_write(const Database *d, Refusal *refusal) {
+        const DatabaseConfig *c = d->config;
+
+        if (is_writable(c))
+                return refuse(refusal, ERROR_READ_ONLY,
+                              "You may only read this database: root may write it, the service's own user, and those that "
+                              "WriteUsers= and WriteGroups= of %s.conf name.", c->name);
+        return refuse(refusal, ERROR_READ_ONLY,
+                      "No client may write this database: it needs Mode=read-write in %s.conf, and no Expose=.", c->name);
 }
 
 bool policy_is_visible(const Context *context, const Peer *p, const Database *d) {

@@ -10,6 +10,9 @@
  * polkit's "yes" and "no" to a client are kept until polkit says that something changed, or leaves the bus; a challenge is
  * not kept. An answer takes time, so calls are held meanwhile (held-call.h). The last answer is remembered even when it is
  * no longer kept, to know which peers have seen a database that is removed.
+ *
+ * A database with Mode=read-write may be written by root, by the uid that the service runs as, and by the users that
+ * WriteUsers= or WriteGroups= name, if they may use it at all.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_ACCESS_POLICY_H
 #define SQLIPC_DAEMON_SUPERVISOR_ACCESS_POLICY_H
@@ -32,6 +35,12 @@ PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Databa
 
 /* polkit's last answer, kept or not; ABSENT if it was not asked. */
 PolkitAnswer policy_last_answer(const Peer *p, const char *database);
+
+/* True if the peer may write the database now. The right at the time of a call counts, so the answer is not kept. */
+bool policy_may_write(const Context *context, const Peer *p, const Database *d);
+
+/* READ_ONLY, for a peer that may use the database and may not write it. Says who may. */
+int policy_refuse_write(const Database *d, Refusal *refusal);
 
 /* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may use it once its
  * user has authenticated. */
