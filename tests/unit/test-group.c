@@ -227,7 +227,7 @@ static void test_who_gives_way(void) {
         rig_init(&rig);
         config->name = g_strdup("other");
         CHECK_INT(database_new(&rig.manager->context, config, &other), 0);
-        CHECK_INT(group_get(rig.session->user, other, &g), 0);
+        CHECK_INT(group_get(rig.session->user, other, false, &g), 0);
         fake_worker_init(&busy, g, 1);
         busy.channel.run.state = CHANNEL_RUN_RUNNING;
         fake_worker_init(&recent, g, 3);

@@ -61,7 +61,7 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
 
         if (r < 0)
                 return r;
-        r = group_get(s->user, d, &group);
+        r = group_get(s->user, d, session_may_write(s, d), &group);
         if (r < 0)
                 return r;
         Channel *c = g_new(Channel, 1);

@@ -42,7 +42,7 @@ static Worker *find(Group *g) {
 
         if (!wants_sibling(g, best))
                 return best;
-        WorkerBound bound = quota_worker_bound(g->user, g->database, g->workers.length);
+        WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g));
         /* no worker of another group is ended for a sibling that this group can do without */
         if (best && (g->context->stopping || bound != WORKER_BOUND_NONE))
                 return best;

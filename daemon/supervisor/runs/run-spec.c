@@ -84,7 +84,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                 if (r < 0)
                         return r;
         }
-        r = group_get(s->user, spec.database, &group);
+        r = group_get(s->user, spec.database, session_may_write(s, spec.database), &group);
         if (r < 0)
                 return r;
         r = user_hold(s->user, size_to_hold(&spec), refusal);

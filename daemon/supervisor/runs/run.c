@@ -159,7 +159,7 @@ void run_on_timeout(Run *run) {
                                    "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
                         cancel(run, ERROR_BUSY,
-                                   quota_why_no_worker(run->user, run->database, run->group->workers.length));
+                                   quota_why_no_worker(run->user, run->database, group_n_on_database(run->group)));
                 return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:

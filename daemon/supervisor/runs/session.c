@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One client. Supervisor. */
+#include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/runs/session.h"
@@ -21,6 +22,12 @@ Session *session_get(Context *context, const Peer *p) {
         };
         g_hash_table_insert(context->sessions, s->name, s);
         return s;
+}
+
+bool session_may_write(const Session *s, const Database *d) {
+        const Peer *p = g_hash_table_lookup(s->context->peers, s->name);
+
+        return p && policy_may_write(s->context, p, d);
 }
 
 Session *session_free(Session *s) {

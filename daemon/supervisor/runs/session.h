@@ -10,6 +10,7 @@
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_SESSION_H
 
 #include "daemon/supervisor/access/peer.h"
+#include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/user.h"
 
 typedef struct Session {
@@ -25,6 +26,9 @@ typedef struct Session {
 
 /* Returns the peer's session, which is created if there is none. */
 Session *session_get(Context *context, const Peer *p);
+
+/* True if the peer may write the database now (policy_may_write()). */
+bool session_may_write(const Session *s, const Database *d);
 
 /* Frees a session that holds nothing. Returns NULL. */
 Session *session_free(Session *s);

@@ -138,6 +138,7 @@ static void check_worker(Check *c, const Worker *w) {
         HOLD(!worker_is_closed(w) || worker_is_idle(w), w->pid);
         HOLD((w->end == WORKER_END_NONE) >= worker_stays(w), w->pid);
         HOLD(!w->holds_no_place || w->state == WORKER_UNDEAD, w->pid);
+        HOLD(!w->group->writes || g_strcmp0(w->group->database->config->mode, "read-write") == 0, w->pid);
         sums_of(c->of_users, w->group->user)->n_workers++;
         sums_of(c->of_databases, w->group->database)->n_workers += !w->holds_no_place;
 }

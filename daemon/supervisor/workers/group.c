@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The workers of one uid and one database. Supervisor. */
+/* The workers of one uid for one database. Supervisor. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,11 +55,11 @@ static int add_sources(Group *g) {
         return r < 0 ? r : sd_event_source_set_priority(g->resend, SD_EVENT_PRIORITY_NORMAL + 10);
 }
 
-int group_get(User *u, Database *d, Group **ret) {
+int group_get(User *u, Database *d, bool writes, Group **ret) {
         for (GList *i = u->groups.head; i; i = i->next) {
                 Group *g = i->data;
 
-                if (g->database == d) {
+                if (g->database == d && g->writes == writes) {
                         *ret = group_ref(g);
                         return 0;
                 }
@@ -71,6 +71,7 @@ int group_get(User *u, Database *d, Group **ret) {
                 .n_ref = 1,
                 .user = user_ref(u),
                 .database = database_ref(d),
+                .writes = writes,
                 .job_fd = -1,
                 .workers_fd = -1,
                 .waiting = G_QUEUE_INIT,
@@ -124,6 +125,17 @@ Group *group_unref(Group *g) {
 
 /* ---- Workers ---- */
 
+uint64_t group_n_on_database(const Group *g) {
+        uint64_t n = 0;
+
+        for (GList *i = g->user->groups.head; i; i = i->next) {
+                const Group *other = i->data;
+
+                n += other->database == g->database ? other->workers.length : 0;
+        }
+        return n;
+}
+
 unsigned group_n_workers(const Group *g) {
         unsigned n = 0;
 
@@ -165,7 +177,7 @@ static bool may_spawn(Group *g) {
 
         if (g->context->stopping)
                 return false;
-        WorkerBound bound = quota_worker_bound(g->user, g->database, g->workers.length);
+        WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g));
         if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && end_idle_within(g, bound))
                 g->asked_usec = now;
         return bound == WORKER_BOUND_NONE;

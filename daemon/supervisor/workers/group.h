@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The workers of one uid and one database, and the jobs that wait for them. Supervisor.
+ * The workers of one uid for one database, with or without the right to write, and the jobs that wait for them. Supervisor.
+ *
+ * A uid has two groups for a database if one of its connections may write it and another may not (their groups differ). Its
+ * bounds count the workers of both.
  *
  * All workers of a group read one job socket, so the next free worker takes the next job, and nothing queues after a stuck
  * worker. The supervisor keeps both ends: its own to send, and the workers' end to start siblings with it and to take back
@@ -27,6 +30,7 @@ typedef struct Group {
         unsigned n_ref;           /* held by workers, runs and channels */
         User *user;               /* reference */
         Database *database;       /* reference */
+        bool writes;              /* its users may write (policy_may_write()), and its workers are started for that */
         int job_fd, workers_fd;   /* the two ends of the job socket */
         GQueue waiting, sent;     /* of Run, by group_link, in order of arrival */
         GQueue channels;          /* of Channel, by group_link: channels that wait for a worker */
@@ -39,9 +43,9 @@ typedef struct Group {
         GList user_link;          /* in the user's `groups` */
 } Group;
 
-/* Returns a reference to the group of uid and database, which is created if there is none. -errno, for lack of descriptors
- * or memory. */
-int group_get(User *u, Database *d, Group **ret);
+/* Returns a reference to the group of uid, database and right, which is created if there is none. -errno, for lack of
+ * descriptors or memory. */
+int group_get(User *u, Database *d, bool writes, Group **ret);
 Group *group_ref(Group *g);
 Group *group_unref(Group *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_unref)
@@ -50,6 +54,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, group_unref)
  * the one that became idle last is taken, so that the others may end. Not used while jobs are in the socket: they came
  * before, and the worker may be taking one. */
 Worker *group_find_idle_worker(const Group *g);
+
+/* How many workers the user of the group has on its database, in either of its groups. */
+uint64_t group_n_on_database(const Group *g);
 
 /* The number of workers that take jobs: those that were not told to end or to retire. */
 unsigned group_n_workers(const Group *g);

@@ -33,15 +33,36 @@
 
 /* ---- Start ---- */
 
+/* Borrows from `names`, which may be NULL: then it has none. */
+static Bytes *names_of(char **names, uint32_t *ret_n) {
+        size_t n = names ? g_strv_length(names) : 0;
+        Bytes *bytes = g_new(Bytes, n);
+
+        for (size_t i = 0; i < n; i++)
+                bytes[i] = (Bytes) { .data = names[i], .size = strlen(names[i]) };
+        *ret_n = (uint32_t) n;
+        return bytes;
+}
+
+/* The part of SETUP for a worker that may write. */
+static void set_writing(const DatabaseConfig *d, const Bytes *tables, uint32_t n_tables, Setup *setup) {
+        setup->writes = true;
+        setup->write_schema = d->write_schema;
+        setup->sync_full = d->sync_full;
+        setup->foreign_keys = d->foreign_keys;
+        setup->database_size_max = d->database_size_max;
+        setup->wal_size_max = d->wal_size_max;
+        setup->n_write_tables = n_tables;
+        setup->write_tables = (Bytes *) tables;
+}
+
 static int send_setup(Worker *w) {
         const DatabaseConfig *d = w->group->database->config;
         const Limits l = quota_limits(w->group->user, w->group->database);
-        const size_t n_exposed = g_strv_length(d->expose);
-        g_autofree Bytes *exposed = g_new(Bytes, n_exposed);
-
-        for (size_t i = 0; i < n_exposed; i++)
-                exposed[i] = (Bytes) { .data = d->expose[i], .size = strlen(d->expose[i]) };
-        return message_send(w->control_fd, &(Message) {
+        uint32_t n_exposed, n_tables;
+        g_autofree Bytes *exposed = names_of(d->expose, &n_exposed);
+        g_autofree Bytes *tables = names_of(d->write_tables, &n_tables);
+        Message m = {
                 .kind = MESSAGE_SETUP,
                 .setup = {
                         .path = d->path,
@@ -58,10 +79,14 @@ static int send_setup(Worker *w) {
                         .vdbe_ops_max = (uint32_t) l.vdbe_ops_max,
                         .variables_max = (uint32_t) l.variables_max,
                         .security_barrier = d->security_barrier,
-                        .n_exposed = (uint32_t) n_exposed,
+                        .n_exposed = n_exposed,
                         .exposed = exposed,
                 },
-        }, -1);
+        };
+
+        if (w->group->writes)
+                set_writing(d, tables, n_tables, &m.setup);
+        return message_send(w->control_fd, &m, -1);
 }
 
 static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata);
@@ -303,7 +328,7 @@ void worker_retire(Worker *w) {
 
         w->context->work->end_channels(w);
         if (w->settings == WORKER_RETIRED ||
-            quota_worker_bound(g->user, g->database, g->workers.length) != WORKER_BOUND_NONE)
+            quota_worker_bound(g->user, g->database, group_n_on_database(g)) != WORKER_BOUND_NONE)
                 return;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
                 worker_life_move_settings(&w->settings, WORKER_RETIRED);
