@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/log.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/fuzz/demand.h"
@@ -361,6 +362,14 @@ void rig_answer_polkit(Input *in) {
         sd_bus_message_unref(question);
 }
 
+void rig_set_mode(const char *database, const char *mode) {
+        DatabaseConfig *c = database_find(&rig.manager->context, database)->config;
+
+        g_free(c->mode);
+        c->mode = g_strdup(mode);
+        c->write_everybody = true;
+}
+
 void rig_check_calls(void) {
         Input none = {};
 
@@ -406,6 +415,7 @@ void rig_check_nothing_left(void) {
         rig_pump();
         demand(g_hash_table_size(context->runs) == 0 && g_hash_table_size(context->channels) == 0);
         demand(context->workers.length == 0 && stub_workers_count() == 0);
+        demand(g_hash_table_size(context->leases) == 0);
         demand(g_hash_table_size(context->users) == 0);
         demand(context->pipes->resting.length == 0 && context->pipes->budget.granted == 0);
         demand(context->polkit->n_asked == 0 && context->polkit->n_interactive == 0 && context->polkit->waiting.length == 0);

@@ -38,6 +38,8 @@ typedef struct StubWorker {
         bool dead, told_to_end;
         StubJob jobs[N_JOBS_MAX];
         size_t n_jobs;
+        StubLease lease;
+        bool lease_asked;         /* and not returned since */
 } StubWorker;
 
 static StubWorker workers[N_WORKERS_MAX];
@@ -317,6 +319,13 @@ static int hear_control(StubWorker *w) {
                                 break;
                         }
                 break;
+        case MESSAGE_LEASE:
+                w->lease.n_granted++;
+                break;
+        case MESSAGE_LEASE_ASKED:
+                w->lease.n_asked++;
+                w->lease_asked = true;
+                break;
         case MESSAGE_SETUP:
         case MESSAGE_CANCEL:
         case MESSAGE_RETIRE:
@@ -367,6 +376,11 @@ static bool be_honest(StubWorker *w) {
                         finish_job(w, i);
                         any = true;
                 }
+        if (w->lease_asked) {
+                say_number(w, MESSAGE_LEASE_RETURNED, 0);
+                w->lease_asked = false;
+                any = true;
+        }
         if (w->told_to_end) {
                 die(w, CLD_EXITED, 0);
                 any = true;
@@ -514,7 +528,14 @@ void stub_worker_hear(unsigned worker) {
                 ;
 }
 
+StubLease stub_worker_lease(unsigned worker) {
+        stub_worker_hear(worker);
+        return nth(worker)->lease;
+}
+
 void stub_worker_say(unsigned worker, const Message *m) {
+        if (m->kind == MESSAGE_LEASE_RETURNED)
+                nth(worker)->lease_asked = false;
         say(nth(worker), m);
 }
 

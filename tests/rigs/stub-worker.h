@@ -33,6 +33,12 @@ bool stub_worker_take(unsigned worker);
 /* It reads all messages on its control socket, and reacts as stub_workers_be_honest() does. */
 void stub_worker_hear(unsigned worker);
 
+/* How often it was given the lease of its database, and was asked for it. Hears first. */
+typedef struct StubLease {
+        unsigned n_granted, n_asked;
+} StubLease;
+StubLease stub_worker_lease(unsigned worker);
+
 /* It sends the message, whatever that is. */
 void stub_worker_say(unsigned worker, const Message *m);
 

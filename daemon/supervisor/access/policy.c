@@ -27,7 +27,8 @@ static bool is_named(const Peer *p, const uid_t *uids, size_t n_uids, const gid_
 }
 
 static bool is_allowed(const Context *context, const Peer *p, const DatabaseConfig *c) {
-        return peer_is_administrator(context, p) || c->allow_everybody || is_named(p, c->uids, c->n_uids, c->gids, c->n_gids);
+        return peer_is_administrator(context, p) || c->allow_everybody ||
+               is_named(p, c->uids, c->n_uids, c->gids, c->n_gids);
 }
 
 static unsigned find_answer(const Peer *p, const char *database) {

@@ -55,6 +55,7 @@ struct Context {
         GHashTable *statements;  /* number -> Statement */
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
         GHashTable *channels;    /* number -> Channel */
+        GHashTable *leases;      /* path -> Lease, while a worker has it or waits for it */
         GQueue workers;          /* of Worker, by context_link */
         uint64_t channels_max;   /* bound for all channels, from the limit of descriptors */
         uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */

@@ -38,6 +38,7 @@ static const struct {
         [WORKER_END_KEEPS_PIPE] = { WORKER_ENDS_BY_KILL, "a run that was let go goes on" },
         [WORKER_END_KEEPS_REQUEST] = { WORKER_ENDS_BY_KILL, "a run on a channel that was cancelled goes on" },
         [WORKER_END_KEEPS_CHANNEL] = { WORKER_ENDS_BY_KILL, "it does not let go of a channel that closes" },
+        [WORKER_END_KEEPS_LEASE] = { WORKER_ENDS_BY_KILL, "it writes for longer than any run may, while others wait" },
         [WORKER_END_INVALID_PAGE] = { WORKER_ENDS_BY_KILL, "it wrote a page that the format does not allow" },
         [WORKER_END_INVALID_MESSAGE] = { WORKER_ENDS_UNREAD, "it said what it may not say" },
         [WORKER_END_UNREADABLE] = { WORKER_ENDS_UNREAD, "its messages cannot be received" },

@@ -70,6 +70,7 @@ typedef enum WorkerEndReason {
         WORKER_END_KEEPS_PIPE,       /* the same, of a run that only waits for its reader */
         WORKER_END_KEEPS_REQUEST,    /* the same, of a request on a channel */
         WORKER_END_KEEPS_CHANNEL,    /* it does not close a channel */
+        WORKER_END_KEEPS_LEASE,      /* it does not return the lease (lease.h) */
         WORKER_END_INVALID_PAGE,     /* it broke the page format */
         WORKER_END_INVALID_MESSAGE,  /* it broke the protocol */
         WORKER_END_UNREADABLE,       /* its messages cannot be received */

@@ -15,6 +15,7 @@
 #include "daemon/supervisor/base/high-descriptor.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/workers/lease.h"
 #include "daemon/supervisor/workers/work-events.h"
 #include "daemon/supervisor/workers/worker-program.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -136,6 +137,7 @@ int worker_new(Group *g) {
                 .idle_usec = clock_usec(),
                 .group_link.data = w,
                 .context_link.data = w,
+                .lease_link.data = w,
         };
         g_queue_push_tail_link(&g->workers, &w->group_link);
         g_queue_push_tail_link(&g->context->workers, &w->context_link);
@@ -444,6 +446,7 @@ static void stop_waiting(Worker *w) {
         }
         close_worker(w);
         set_state(w, WORKER_UNDEAD);
+        lease_leave(w); /* others find the database locked, and report that, as long as the kernel keeps this worker */
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
         context->events->worker_gone(context);
         group_staff(g);
@@ -464,6 +467,7 @@ void worker_free(Worker *w) {
         if (w->control_fd >= 0)
                 close(w->control_fd);
         assert(worker_is_idle(w));
+        lease_leave(w);
         worker_priority_remove(w->context->priorities, &w->priority);
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->context->workers, &w->context_link);
@@ -545,7 +549,12 @@ uint64_t worker_message_number(const Message *m) {
 }
 
 static int dispatch(Worker *w, const Message *m) {
-        return m->kind == MESSAGE_STAY ? on_stay(w) : w->context->work->dispatch(w, m);
+        switch (m->kind) {
+        case MESSAGE_STAY: return on_stay(w);
+        case MESSAGE_LEASE_WANTED: return lease_on_wanted(w);
+        case MESSAGE_LEASE_RETURNED: return lease_on_returned(w);
+        default: return w->context->work->dispatch(w, m);
+        }
 }
 
 /* Reads one message and subtracts its size from `budget`. 1: there may be more; 0: there is nothing to read now. */

@@ -51,6 +51,8 @@ struct Worker {
         bool spared, end_spared;  /* see clock_timer_was_late(): for `watch`; for `idle_timer`, which may fire in the same
                                    * turn. Not states: they are about the supervisor, which was late */
         WorkerPriority priority;
+        struct Lease *lease;      /* that it has or waits for (lease.h); not owned; NULL: neither */
+        GList lease_link;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, context_link;
 };

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The lease of a database file. Supervisor. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/workers/lease.h"
+#include "daemon/supervisor/workers/worker.h"
+
+#define RETELL_USEC UINT64_C(50000) /* until a message that could not be sent is tried again */
+#define N_UNSENT_MAX 20u
+#define ACCURACY_USEC UINT64_C(1000)
+
+typedef struct Lease {
+        Context *context;       /* not owned */
+        char *path;
+        Worker *holder;         /* not owned; NULL: no worker has it, and none waits that can get it */
+        bool told, asked;       /* LEASE was sent to the holder; LEASE_ASKED was sent */
+        unsigned n_unsent;      /* how often in a row the next of these messages could not be sent */
+        GQueue waiting;         /* of Worker, by lease_link, in the order in which they asked */
+        GHashTable *turns;      /* uid -> the number of its last turn */
+        size_t n_turns;
+        sd_event_source *timer; /* to send a message again; or, when `asked`, to end a holder that keeps the lease */
+        bool spared;            /* see clock_timer_was_late() */
+        Grace grace;            /* since `asked` */
+} Lease;
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* ---- Creation and end ---- */
+
+static void lease_free(Lease *l) {
+        g_hash_table_remove(l->context->leases, l->path);
+        l->timer = sd_event_source_disable_unref(l->timer);
+        g_hash_table_unref(l->turns);
+        g_free(l->path);
+        g_free(l);
+}
+
+static int lease_new(Context *context, const char *path, Lease **ret) {
+        Lease *l = g_new(Lease, 1);
+
+        *l = (Lease) {
+                .context = context,
+                .path = g_strdup(path),
+                .waiting = G_QUEUE_INIT,
+                .turns = g_hash_table_new(NULL, NULL),
+        };
+        int r = sd_event_add_time(context->event, &l->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, l);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        g_hash_table_insert(context->leases, l->path, l);
+        if (r < 0) {
+                lease_free(l);
+                return r;
+        }
+        *ret = l;
+        return 0;
+}
+
+static int find_or_make(Worker *w, Lease **ret) {
+        const char *path = w->group->database->config->path;
+        Lease *l = g_hash_table_lookup(w->context->leases, path);
+
+        if (!l)
+                return lease_new(w->context, path, ret);
+        *ret = l;
+        return 0;
+}
+
+/* ---- The holder ---- */
+
+static void arm(Lease *l, uint64_t usec) {
+        int r = sd_event_source_set_time(l->timer, usec);
+
+        l->spared = false;
+        if (r >= 0)
+                r = sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+/* Sends the message to the holder. If its socket is full the message is sent again later, as a CANCEL is. Returns true if
+ * the message was sent, or is not needed because the holder is gone. */
+static bool tell(Lease *l, MessageKind kind) {
+        Worker *w = l->holder;
+        int r = worker_is_closed(w) ? -EPIPE : message_send(w->control_fd, &(Message) { .kind = kind }, -1);
+
+        if (r >= 0 || r == -EPIPE || r == -ECONNRESET) {
+                l->n_unsent = 0;
+                return true;
+        }
+        if (++l->n_unsent > N_UNSENT_MAX)
+                (void) worker_end(w, WORKER_END_SOCKET_FULL);
+        else
+                arm(l, clock_usec() + RETELL_USEC);
+        return false;
+}
+
+/* How long a holder may keep the lease although it was asked for it: a statement of its user that has begun goes on. */
+static uint64_t keeps_usec(const Worker *w) {
+        const Limits l = quota_limits(w->group->user, w->group->database);
+
+        return LEASE_TURN_USEC + MAX(l.run_timeout_usec, l.busy_timeout_usec) + GRACE_USEC;
+}
+
+static void ask(Lease *l) {
+        uint64_t usec = keeps_usec(l->holder);
+
+        l->asked = tell(l, MESSAGE_LEASE_ASKED);
+        if (!l->asked)
+                return;
+        grace_begin(&l->grace, l->holder->pid, usec);
+        arm(l, clock_usec() + usec);
+}
+
+/* Sends what the holder has not been told yet. */
+static void update(Lease *l) {
+        if (!l->told)
+                l->told = tell(l, MESSAGE_LEASE);
+        if (l->told && !l->asked && l->waiting.head)
+                ask(l);
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        Lease *l = userdata;
+
+        if (!l->asked)
+                update(l);
+        else if (clock_timer_was_late(usec, &l->spared)) {
+                arm(l, clock_usec() + GRACE_USEC);
+                l->spared = true;
+        } else if (grace_goes_on(&l->grace, l->holder->pid))
+                arm(l, clock_usec() + GRACE_USEC);
+        else
+                (void) worker_end(l->holder, WORKER_END_KEEPS_LEASE);
+        return 0;
+}
+
+/* ---- Turns ---- */
+
+/* When the uid of the worker had its last turn; 0: never. */
+static size_t last_turn(const Lease *l, const Worker *w) {
+        return GPOINTER_TO_SIZE(g_hash_table_lookup(l->turns, GUINT_TO_POINTER(w->group->user->uid)));
+}
+
+static void count_turn(Lease *l, const Worker *w) {
+        g_hash_table_insert(l->turns, GUINT_TO_POINTER(w->group->user->uid), GSIZE_TO_POINTER(++l->n_turns));
+}
+
+/* Takes the next worker out of the queue; NULL: none waits. A worker that is dying would do nothing with the lease. */
+static Worker *take_next(Lease *l) {
+        Worker *next = NULL;
+
+        for (GList *i = l->waiting.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (w->state < WORKER_KILLED && (!next || last_turn(l, w) < last_turn(l, next)))
+                        next = w;
+        }
+        if (next)
+                g_queue_unlink(&l->waiting, &next->lease_link);
+        return next;
+}
+
+/* Nothing is left to be done for it. Workers that are still in the queue are dying. */
+static bool is_unused(const Lease *l) {
+        return !l->holder && !l->waiting.head;
+}
+
+/* No worker has the lease: gives it to the next, or frees it if none waits. */
+static void pass_on(Lease *l) {
+        (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        l->told = l->asked = false;
+        l->n_unsent = 0;
+        l->holder = take_next(l);
+        if (is_unused(l))
+                lease_free(l);
+        else if (l->holder) {
+                count_turn(l, l->holder);
+                update(l);
+        }
+}
+
+/* ---- Events ---- */
+
+bool lease_is_held_by(const Worker *w) {
+        return w->lease && w->lease->holder == w && w->lease->told;
+}
+
+int lease_on_wanted(Worker *w) {
+        Lease *l;
+
+        if (!w->group->writes || w->lease)
+                return -EBADMSG;
+        worker_on_sign_of_life(w);
+        int r = find_or_make(w, &l);
+        if (r < 0)
+                return r;
+        w->lease = l;
+        g_queue_push_tail_link(&l->waiting, &w->lease_link);
+        if (l->holder)
+                update(l);
+        else
+                pass_on(l);
+        return 0;
+}
+
+int lease_on_returned(Worker *w) {
+        Lease *l = w->lease;
+
+        if (!lease_is_held_by(w))
+                return -EBADMSG;
+        w->lease = NULL;
+        pass_on(l);
+        return 0;
+}
+
+void lease_leave(Worker *w) {
+        Lease *l = w->lease;
+
+        if (!l)
+                return;
+        w->lease = NULL;
+        if (l->holder != w)
+                g_queue_unlink(&l->waiting, &w->lease_link);
+        if (l->holder == w || !l->holder)
+                pass_on(l);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The lease of a database file: one worker at a time writes, and all others wait for their turn (docs/design/writing.md).
+ * Supervisor.
+ *
+ *      FREE --a worker wants it--> HELD --another one waits--> ASKED --returned, or its worker is gone--> FREE, or HELD by
+ *                                                                                                    the next worker
+ *
+ * 1. Of the uids that wait, the one whose last turn was longest ago is next. So more workers do not get a uid more turns.
+ *    The workers of one uid take its turns in the order in which they asked.
+ * 2. A worker keeps the lease while no other one waits. Then it is asked for it, once. If it does not return it within the
+ *    time that a run of its user may take, it is killed.
+ * 3. The lease of a worker that ends is passed on when its process is reaped: until then the process may hold SQLite's lock.
+ *    An undead worker may hold that for hours. The lease is passed on before, so that the others learn that the database is
+ *    locked instead of waiting.
+ *
+ * The lease only makes the turns fair. SQLite's lock keeps the file intact, so two paths that lead to one file do no harm.
+ */
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_LEASE_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKERS_LEASE_H
+
+#include <stdbool.h>
+
+typedef struct Worker Worker;
+
+/* Messages from a worker. -EBADMSG: the worker may not send this now. */
+int lease_on_wanted(Worker *w);
+int lease_on_returned(Worker *w);
+
+/* The worker is gone, or given up as undead: passes its lease on, or takes it out of the queue. */
+void lease_leave(Worker *w);
+
+/* True if the worker has a lease, so that it may write. */
+bool lease_is_held_by(const Worker *w);
+
+#endif
