@@ -169,20 +169,22 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         const uint64_t values[] = {
                 counters->n_rows, counters->n_bytes, counters->usec, counters->vm_steps,
                 counters->fullscan_steps, counters->sorts, counters->autoindexes,
+                (uint64_t) counters->n_changes, (uint64_t) counters->last_rowid,
         };
+        size_t size = counters->wrote ? FRAME_END_WROTE_SIZE : FRAME_END_SIZE;
         uint8_t *payload;
 
-        static_assert(sizeof values == FRAME_END_SIZE, "every counter is written");
+        static_assert(sizeof values == FRAME_END_WROTE_SIZE, "every counter is written");
         assert(!e->tail);
 
         page_encoder_finish(e);
-        if (e->page_size - e->fill < FRAME_HEADER_SIZE + FRAME_END_SIZE)
+        if (e->page_size - e->fill < FRAME_HEADER_SIZE + size)
                 return 0;
 
         payload = e->page + e->fill + FRAME_HEADER_SIZE;
-        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        for (size_t i = 0; i < size / sizeof *values; i++)
                 store_le64(payload + 8 * i, values[i]);
-        close_frame(e, e->fill, e->fill + FRAME_HEADER_SIZE + FRAME_END_SIZE, FRAME_END, 0);
+        close_frame(e, e->fill, e->fill + FRAME_HEADER_SIZE + size, FRAME_END, 0);
         return 1;
 }
 

@@ -186,6 +186,25 @@ static void test_dropped_rows(void) {
         encoder_free(&e);
 }
 
+/* The END of a run that wrote has two fields more. */
+static void test_end_of_a_write(void) {
+        EndCounters counters = { .autoindexes = 7, .n_changes = 3, .last_rowid = -2 };
+        PageEncoder e;
+
+        encoder_new(&e, PAGE, 1);
+        CHECK_INT(page_encoder_end(&e, &counters), 1);
+        CHECK_INT(page_encoder_finish(&e), FRAME_HEADER_SIZE + FRAME_END_SIZE);
+        page_encoder_clear(&e);
+        counters.wrote = true;
+        CHECK_INT(page_encoder_end(&e, &counters), 1);
+        CHECK_INT(page_encoder_finish(&e), FRAME_HEADER_SIZE + FRAME_END_WROTE_SIZE);
+        CHECK_INT(load_le32(e.page), FRAME_END_WROTE_SIZE);
+        CHECK_INT(load_le64(e.page + FRAME_HEADER_SIZE + 48), 7);
+        CHECK_INT((int64_t) load_le64(e.page + FRAME_HEADER_SIZE + 56), 3);
+        CHECK_INT((int64_t) load_le64(e.page + FRAME_HEADER_SIZE + 64), -2);
+        encoder_free(&e);
+}
+
 static void test_parts(void) {
         static const uint8_t bytes[PAGE];
         PageEncoder e;
@@ -407,6 +426,7 @@ int main(void) {
                 TEST(test_row_that_does_not_fit),
                 TEST(test_sticky),
                 TEST(test_dropped_rows),
+                TEST(test_end_of_a_write),
                 TEST(test_parts),
                 TEST(test_tail),
                 TEST(test_part_needs_a_byte),
