@@ -21,6 +21,7 @@
 #include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/core/writer.h"
 #include "tests/rigs/life.h"
 #include "tests/unit/test.h"
 
@@ -35,6 +36,8 @@ enum { PAGE_SIZE = 4096, ROW_SIZE = 3000, ENDLESS = 1000000, N_STATES = 8 };
 static struct {
         unsigned n_locks; /* so many first steps meet a lock */
         unsigned n_pages; /* then there are so many pages of rows */
+        bool writes;
+        unsigned n_commits;
 } fake;
 
 static bool fake_connect(EnginePool *pool, const char *sql, size_t sql_size, const EngineHint *hint, EngineConnection **ret,
@@ -121,6 +124,28 @@ static void fake_counters(EngineStatement *statement, EndCounters *counters) {
 static void fake_give_up(SqlError *error) {
 }
 
+static bool fake_writes(const EngineStatement *statement) {
+        return fake.writes;
+}
+
+static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+        *ret = (EngineConnection *) (void *) &fake;
+        return true;
+}
+
+static bool fake_commit(EngineConnection *connection, SqlError *error) {
+        fake.n_commits++;
+        return true;
+}
+
+static bool fake_save(EngineConnection *connection, SqlError *error) {
+        return true;
+}
+
+static void fake_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
+        *ret_n_changes = *ret_last_rowid = 1;
+}
+
 static const Engine fake_engine = {
         .connect = fake_connect,
         .disconnect = fake_disconnect,
@@ -140,11 +165,19 @@ static const Engine fake_engine = {
         .counters = fake_counters,
         .reset = fake_release,
         .give_up = fake_give_up,
+        .writes = fake_writes,
+        .begin = fake_begin,
+        .commit = fake_commit,
+        .is_in_transaction = fake_false,
+        .save = fake_save,
+        .keep = fake_save,
+        .undo = fake_hold,
+        .changes = fake_changes,
 };
 
 static const Setup setup = {
         .park_usec = HOUR_USEC, .park_rollback_usec = HOUR_USEC, .busy_usec = HOUR_USEC, .drain_usec = HOUR_USEC,
-        .sql_size_max = 1000,
+        .sql_size_max = 1000, .writes = true,
 };
 static JobContext context = { .setup = &setup, .engine = &fake_engine };
 
@@ -180,6 +213,7 @@ static void check_table(const char *const *table, unsigned n, bool (*may_follow)
 /* ---- a job ---- */
 
 static Path job_path;
+static Task task = { .number = 1 };
 static bool hands_over;
 
 static bool started(Job *job) {
@@ -303,6 +337,42 @@ static void meet_locks(Job *job, int reader_fd) {
         empty(reader_fd);
 }
 
+/* A statement that writes waits for the lease, which comes, or for which it does not wait. */
+static void wait_to_write(Job *job, int reader_fd) {
+        TaskQueue tasks = {};
+        GroupWriter writer;
+
+        writer_init(&writer, &context, &tasks);
+        fake.writes = true;
+        begin_job(job, 0, 0);
+        slice_until(job, JOB_QUEUED);
+        CHECK_INT(job_slice(job), JOB_QUEUED);
+        CHECK_INT(writer_on_lease(&writer), 0);
+        fake.n_commits = 0;
+        writer_turn(&writer);
+        walk(&job_path, job->state);
+        CHECK_INT(job->state, JOB_READY);
+        CHECK_INT(fake.n_commits, 1);
+        empty(reader_fd);
+        slice_until(job, JOB_OVER);
+        CHECK(job->counters.wrote);
+        empty(reader_fd);
+
+        begin_job(job, 0, 0);
+        slice_until(job, JOB_QUEUED);
+        job_on_time(job, now_usec());
+        CHECK_INT(job->state, JOB_QUEUED);
+        empty(reader_fd);
+        end_job(job, ERROR_CANCELLED, JOB_OVER);
+        CHECK(!job->counters.wrote);
+        empty(reader_fd);
+        writer_turn(&writer);
+        CHECK_INT(fake.n_commits, 1);
+        fake.writes = false;
+        writer_done(&writer);
+        context.writer = NULL;
+}
+
 /* The reader takes nothing, or leaves. */
 static void drain_in_vain(Job *job, int reader_fd) {
         begin_job(job, 0, ENDLESS);
@@ -327,7 +397,7 @@ static void drain_in_vain(Job *job, int reader_fd) {
 static void prepare_only(void) {
         Job job;
 
-        CHECK_INT(job_init(&job, &pipe_owner, &context, -1, 0), 0);
+        CHECK_INT(job_init(&job, &task, &pipe_owner, &context, -1, 0), 0);
         job_path.last = job.state;
         job_begin(&job, &spec, true, NULL);
         walk(&job_path, job.state);
@@ -338,7 +408,7 @@ static void prepare_only(void) {
 static void refuse(void) {
         Job job;
 
-        CHECK_INT(job_init(&job, &pipe_owner, &context, -1, PAGE_SIZE), 0);
+        CHECK_INT(job_init(&job, &task, &pipe_owner, &context, -1, PAGE_SIZE), 0);
         job_path.last = job.state;
         (void) sql_error_set(job_refuse(&job, &spec), ERROR_BUSY, "refused");
         walk(&job_path, job.state);
@@ -359,24 +429,26 @@ static void change_job(unsigned from, unsigned to) {
 
 static void test_job(void) {
         static const char *const table[_JOB_STATE_MAX] = {
-                /*                  OVER READY RETRY PARKED ENDING DRAINING */
-                [JOB_OVER] =     ".x..x.",
-                [JOB_READY] =    "x.xxx.",
-                [JOB_RETRY] =    ".x..x.",
-                [JOB_PARKED] =   ".x..x.",
-                [JOB_ENDING] =   "x....x",
-                [JOB_DRAINING] = "x...x.",
+                /*                  OVER READY RETRY PARKED QUEUED ENDING DRAINING */
+                [JOB_OVER] =     ".x...x.",
+                [JOB_READY] =    "x.xxxx.",
+                [JOB_RETRY] =    ".x...x.",
+                [JOB_PARKED] =   ".x...x.",
+                [JOB_QUEUED] =   ".x...x.",
+                [JOB_ENDING] =   "x.....x",
+                [JOB_DRAINING] = "x....x.",
         };
         Job job;
         int fds[2];
 
         make_pipe(fds);
-        CHECK_INT(job_init(&job, &pipe_owner, &context, fds[1], PAGE_SIZE), 0);
+        CHECK_INT(job_init(&job, &task, &pipe_owner, &context, fds[1], PAGE_SIZE), 0);
         run_to_the_end(&job, fds[0]);
         begin_job(&job, 0, 0);
         slice_until(&job, JOB_OVER);
         empty(fds[0]);
         meet_locks(&job, fds[0]);
+        wait_to_write(&job, fds[0]);
         drain_in_vain(&job, fds[0]);
         job_done(&job);
         prepare_only();

@@ -103,7 +103,7 @@ static void begin_run(ServedChannel *c, uint64_t timeout, EngineHint *hint) {
         }
         job_begin(&c->job, &c->spec, false, hint);
         taken = c->job.taken_usec;
-        c->has_timeout = timeout > 0;
+        c->job.has_own_limit = timeout > 0;
         c->job.deadline_usec = usec < UINT64_MAX - taken ? taken + usec : UINT64_MAX;
 }
 
@@ -177,7 +177,6 @@ static void begin_query(ServedChannel *c, const ChannelRequest *q) {
 }
 
 static void begin_job(ServedChannel *c, uint64_t number) {
-        c->has_timeout = false;
         c->spec = (JobSpec) {
                 .number = number,
                 .sql = "",

@@ -53,10 +53,10 @@ static bool send_all(ServedChannel *c) {
 
 /* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
 static void run_within_limit(ServedChannel *c) {
-        if (c->has_timeout)
+        if (c->job.has_own_limit)
                 compile_limit_run_begin(c->job.deadline_usec);
         (void) job_slice(&c->job);
-        if (c->has_timeout)
+        if (c->job.has_own_limit)
                 compile_limit_run_end();
 }
 
@@ -94,7 +94,7 @@ static ChannelState take_turn(ServedChannel *c) {
                 /* epoll does not report again what was already readable when the request began */
                 if (state != JOB_OVER && served_channel_read(c) && c->input.cancelled)
                         continue;
-                if (state == JOB_RETRY) /* a lock may last, and nothing else reports it */
+                if (state == JOB_RETRY || state == JOB_QUEUED) /* a lock may last, and nothing else reports it */
                         channel_report_progress(c, c->used_usec);
                 if (state != JOB_OVER)
                         return served_channel_set_state(c, state == JOB_READY ? CHANNEL_READY : CHANNEL_WAITING);

@@ -49,10 +49,11 @@ typedef struct RowSink RowSink; /* row-sink.h */
 typedef int (*EngineProgress)(void *userdata);
 
 /* Remembers the place of a compiled statement, so that a statement that runs again and again is found without comparing
- * its SQL. Only the engine reads it. */
+ * its SQL. Only the engine reads that. The core remembers if the statement writes; compile() may clear it. */
 typedef struct EngineHint {
         uint64_t id;          /* 0: not known */
         unsigned slot;
+        bool writes;
 } EngineHint;
 
 /* The strings of a statement: name and declared type of each column in turn (an expression has no type), then the name of

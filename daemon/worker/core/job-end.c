@@ -11,10 +11,8 @@
 #include "daemon/worker/core/monotonic.h"
 
 static void take_counters(Job *job) {
-        job->counters = (EndCounters) {
-                .n_rows = job->sink.n_rows,
-                .usec = now_usec() - job->taken_usec,
-        };
+        job->counters.n_rows = job->sink.n_rows;
+        job->counters.usec = now_usec() - job->taken_usec;
         if (job->statement)
                 job_engine(job)->counters(job->statement, &job->counters);
 }
@@ -123,17 +121,29 @@ JobState job_finish(Job *job) {
         }
 }
 
+/* The job is committed, so an error must not say that nothing was written. Without rows to send, the end is in order. */
+static void end_committed(Job *job, const char *message) {
+        if (job->write.spool.left > 0)
+                (void) sql_error_set(&job->error, ERROR_OUTCOME_UNKNOWN,
+                                     "the changes are committed, but not all rows that the statement returned were sent: %s",
+                                     message);
+}
+
 JobState job_end(Job *job, ErrorNumber reason, const char *message) {
         bool ends = !job_is_ending(job);
 
-        if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE))
+        if (job->state == JOB_QUEUED)
+                job->context->writer->forget(job->context->writer, job);
+        if (ends && job->counters.wrote && reason != ERROR_NONE && reason != ERROR_PIPE_CLOSED)
+                end_committed(job, message);
+        else if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE))
                 (void) sql_error_set(&job->error, reason, "%s", message);
         if (ends) {
                 take_counters(job);
                 job_release(job);
                 (void) job_set_state(job, JOB_ENDING);
         }
-        if (reason == ERROR_PIPE_CLOSED || (!job->started && !job->owner->collects))
+        if (reason == ERROR_PIPE_CLOSED || !job->page || (!job->started && !job->owner->collects))
                 return end_unwritten(job);
         return ends ? job_finish(job) : job->state;
 }

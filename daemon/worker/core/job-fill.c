@@ -20,11 +20,25 @@ static JobFill too_many_rows(Job *job) {
         return JOB_FILL_FAILED;
 }
 
+bool job_check_result_size(Job *job) {
+        (void) page_encoder_finish(&job->encoder);
+        return job_bytes(job) <= job->spec->result_size_max ||
+               sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
+                             "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
+                             (unsigned long long) job->spec->result_size_max);
+}
+
 static JobFill row_too_large(Job *job, uint64_t size) {
         (void) sql_error_set(
                 &job->error, ERROR_ROW_TOO_LARGE,
                 "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
                 (unsigned long long) size, (unsigned long long) job->spec->row_size_max);
+        return JOB_FILL_FAILED;
+}
+
+/* An EXECUTE has no place for rows. */
+static JobFill has_rows(Job *job) {
+        (void) sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
         return JOB_FILL_FAILED;
 }
 
@@ -73,9 +87,11 @@ static JobFill step(Job *job) {
                 return JOB_FILL_BUSY;
         if (result == ENGINE_FAILED)
                 return JOB_FILL_FAILED;
-        if (!job->keeps) /* the statement has the transaction now, if it reads from the database at all */
+        if (job->connection && !job->keeps) /* the statement has the transaction now, if it reads from the database at all */
                 job_engine(job)->let_go(job->connection);
         job->rows_ended = result == ENGINE_DONE;
+        if (!job->page)
+                return job->sink.n_columns > 0 ? has_rows(job) : JOB_FILL_FULL;
         return begin_columns(job) ? JOB_FILL_FULL : JOB_FILL_FAILED;
 }
 

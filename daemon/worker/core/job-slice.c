@@ -18,20 +18,12 @@
 
 /* ---- the limit of the result ---- */
 
-/* Called with a page that is not sent yet: if the result is too large, the page is dropped. */
-static bool over_result_size(Job *job) {
-        (void) page_encoder_finish(&job->encoder);
-        return job_bytes(job) > job->spec->result_size_max;
-}
-
+/* The page is not sent yet, and is dropped. */
 static JobState result_too_large(Job *job) {
         uint64_t sent = job->writer.total;
 
         /* keeps the answers to earlier requests of a channel */
         page_encoder_cut(&job->encoder, job->sink.start_bytes > sent ? (size_t) (job->sink.start_bytes - sent) : 0);
-        (void) sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
-                             "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
-                             (unsigned long long) job->spec->result_size_max);
         return job_end(job, ERROR_NONE, NULL);
 }
 
@@ -65,7 +57,8 @@ bool job_describe(Job *job) {
 
         if (!job_engine(job)->describe(job->statement, &d, &job->error))
                 return false;
-        ok = statement_frames_statement(&d, &job->payload.bytes, &job->payload.size, &job->error);
+        ok = statement_frames_statement(&d, !job_statement_writes(job), &job->payload.bytes, &job->payload.size,
+                                        &job->error);
         free(d.strings);
         if (!ok)
                 return false;
@@ -74,12 +67,36 @@ bool job_describe(Job *job) {
         return job->rows_ended = true;
 }
 
+/* The statement is compiled. If it writes, the writer will compile it on the connection that writes. */
+static bool begin_to_write(Job *job) {
+        job->write.writes = true;
+        job->keeps = false;
+        job_give_back(job);
+        job_let_go(job); /* what is read next must see what is written */
+        return job->started = true;
+}
+
+/* The owner hears that the statement has started. */
+static bool tell_start(Job *job) {
+        bool writes = job_statement_writes(job);
+
+        if (job->hint)
+                job->hint->writes = writes;
+        if (!job->page && !job->is_prepare && !writes)
+                return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
+        if (!job->owner->started(job))
+                return false;
+        return writes && !job->is_prepare ? begin_to_write(job) : (job->started = true);
+}
+
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
 static bool start(Job *job) {
         const Engine *engine = job_engine(job);
         const JobSpec *spec = job->spec;
 
+        if (job->hint && job->hint->writes && !job->is_prepare && !spec->describe)
+                return begin_to_write(job);
         if (!job->connection) {
                 job->connection = job->kept;
                 job->kept = NULL;
@@ -95,7 +112,7 @@ static bool start(Job *job) {
                 return false;
         if (!job->is_prepare && !engine->bind(job->statement, spec, &job->error))
                 return false;
-        return job->started = job->owner->started(job);
+        return tell_start(job);
 }
 
 /* ---- the page ---- */
@@ -118,7 +135,7 @@ static JobState flush(Job *job) {
         int r;
 
         if (page_writer_is_idle(&job->writer)) {
-                if (over_result_size(job))
+                if (!job_check_result_size(job))
                         return result_too_large(job);
                 begin_flush(job);
         }
@@ -135,20 +152,40 @@ static JobState flush(Job *job) {
 
 /* ---- the turn ---- */
 
+/* The slice of a job whose statement writes. Answers to earlier requests go before it waits, and its own after that. */
+static JobState write_slice(Job *job) {
+        bool empty = page_encoder_is_empty(&job->encoder), idle = page_writer_is_idle(&job->writer);
+
+        if (job->write.is_over && idle && empty && job->write.spool.left > 0) {
+                job->encoder.fill = row_spool_take(&job->write.spool, job->page);
+                empty = false;
+        }
+        if (!idle || (!empty && (!job->write.is_over || job->write.spool.left > 0)))
+                return flush(job);
+        if (job->write.is_over)
+                return job_end(job, ERROR_NONE, NULL);
+        job->context->writer->add(job->context->writer, job);
+        return job_set_state(job, JOB_QUEUED);
+}
+
 JobState job_slice(Job *job) {
         job_wake(job);
         if (job->state == JOB_RETRY)
                 (void) job_set_state(job, JOB_READY);
+        if (job->state == JOB_QUEUED)
+                return job->state;
         if (job->state == JOB_ENDING)
                 return job_finish(job);
         if (!job->started) {
                 if (!start(job))
                         return job->error.error == ERROR_BUSY ? retry(job) : job_end(job, ERROR_NONE, NULL);
-                if (!job->page) { /* the answer was given */
+                if (!job->page && job->is_prepare) { /* the answer was given */
                         job_release(job);
                         return job_set_state(job, JOB_OVER);
                 }
         }
+        if (job->write.writes)
+                return write_slice(job);
         if (page_writer_is_idle(&job->writer)) {
                 /* checked here, too, because the progress handler is hardly called while a job goes from page to page */
                 if (job_is_in_writers_way(job, now_usec()))
@@ -157,7 +194,7 @@ JobState job_slice(Job *job) {
                 case JOB_FILL_FULL:
                         break;
                 case JOB_FILL_DONE:
-                        return over_result_size(job) ? result_too_large(job) : job_end(job, ERROR_NONE, NULL);
+                        return job_check_result_size(job) ? job_end(job, ERROR_NONE, NULL) : result_too_large(job);
                 case JOB_FILL_BUSY:
                         return retry(job);
                 case JOB_FILL_FAILED:
@@ -172,7 +209,7 @@ JobState job_slice(Job *job) {
 int job_on_progress(Job *job, uint64_t now, bool look) {
         if (job->error.error != ERROR_NONE)
                 return 1;
-        if (!job->page)
+        if (!job->page && job->is_prepare)
                 return 0;
         if (job->deadline_usec <= now)
                 return !sql_error_set(&job->error, ERROR_TIMED_OUT,
@@ -181,6 +218,8 @@ int job_on_progress(Job *job, uint64_t now, bool look) {
                 return 1;
         if (look && job->owner->reader_left(job))
                 return !sql_error_set(&job->error, ERROR_PIPE_CLOSED, JOB_READER_LEFT);
+        if (job->state == JOB_QUEUED) /* no row goes before the commit */
+                return 0;
         if (page_writer_is_idle(&job->writer)) {
                 /* first_row_usec is from the coarse clock: by the precise clock a row would seem to wait since the last
                  * tick */

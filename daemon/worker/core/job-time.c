@@ -47,15 +47,31 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
+/* A commit of this worker must not give up before the readers do for which it waits. */
+static uint64_t patience(const JobContext *context) {
+        const Setup *setup = context->setup;
+
+        return context->commit_waits ? earlier(setup->park_rollback_usec, setup->busy_usec / 2) : setup->park_rollback_usec;
+}
+
+/* The system does not tell of locks of the same process. */
+static bool writer_waits(const Job *job) {
+        const JobContext *context = job->context;
+
+        if (context->commit_waits && context->engine->keeps_writers_out(job->connection))
+                return true;
+        return context->engine->writer_waits(job->connection);
+}
+
 /* A writer that has given up and another one that has come since look the same. Both wait for this job. */
 bool job_is_in_writers_way(Job *job, uint64_t now) {
-        const uint64_t patience_usec = job->context->setup->park_rollback_usec;
-        uint64_t pause_usec = patience_usec < ASK_USEC ? patience_usec : ASK_USEC;
+        const uint64_t patience_usec = patience(job->context);
+        uint64_t pause_usec = earlier(patience_usec, ASK_USEC);
 
         if (!job->connection || now < job->asked_usec + pause_usec)
                 return false;
         job->asked_usec = now;
-        if (!job->context->engine->writer_waits(job->connection)) {
+        if (!writer_waits(job)) {
                 job->writer_usec = 0;
                 return false;
         }
@@ -80,6 +96,8 @@ uint64_t job_next_usec(const Job *job) {
                                again);
         case JOB_RETRY:
                 return earlier(w->retry_usec, job->deadline_usec);
+        case JOB_QUEUED:
+                return job->deadline_usec;
         case JOB_READY:
         case JOB_ENDING:
                 return 0;
@@ -95,7 +113,9 @@ uint64_t job_next_usec(const Job *job) {
 static void on_parked_time(Job *job, uint64_t now, bool again) {
         if (job->wait.parked_usec + SETTLE_USEC <= now)
                 settle(job);
-        if (job->wait.settled && job->wait.park_until_usec <= now)
+        if (job->context->commit_waits && job_is_in_writers_way(job, now))
+                (void) job_end(job, ERROR_NONE, NULL);
+        else if (job->wait.settled && job->wait.park_until_usec <= now)
                 (void) job_end(
                         job, ERROR_READER_TOO_SLOW,
                         "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
@@ -112,6 +132,12 @@ void job_on_time(Job *job, uint64_t now) {
                         job->owner->hand_over(job);
                 else if (again)
                         job_wake(job);
+                return;
+        case JOB_QUEUED:
+                if (job->deadline_usec <= now)
+                        (void) job_end(job, ERROR_TIMED_OUT,
+                                       "the statement waited past its time limit (RunTimeoutSec= or timeout-usec) for its "
+                                       "turn to write: nothing was written");
                 return;
         case JOB_PARKED:
         case JOB_RETRY:

@@ -45,8 +45,9 @@ void job_context_trim(JobContext *context) {
         context->spare_page = NULL;
 }
 
-int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size) {
+int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size) {
         *job = (Job) {
+                .task = task,
                 .owner = owner,
                 .context = context,
                 .writer = { .fd = fd },
@@ -81,15 +82,24 @@ void job_let_go(Job *job) {
         job->keeps = false;
 }
 
-void job_release(Job *job) {
-        job_give_back(job);
+static void drop_payload(Job *job) {
         free(job->payload.bytes);
         job->payload.bytes = NULL;
+        job->payload.is_row = false;
+        job->context->spooled -= job->write.spool.size;
+        row_spool_clear(&job->write.spool);
+}
+
+void job_release(Job *job) {
+        job_give_back(job);
+        drop_payload(job);
 }
 
 void job_done(Job *job) {
         if (!job->context)
                 return;
+        if (job->state == JOB_QUEUED)
+                job->context->writer->forget(job->context->writer, job);
         job_release(job);
         job_let_go(job);
         page_free(job->context, job->page, job->encoder.page_size);
@@ -101,9 +111,10 @@ void job_done(Job *job) {
 bool job_state_may_follow(JobState from, JobState to) {
         static const unsigned may[_JOB_STATE_MAX] = {
                 [JOB_OVER] = 1 << JOB_READY | 1 << JOB_ENDING,
-                [JOB_READY] = 1 << JOB_RETRY | 1 << JOB_PARKED | 1 << JOB_ENDING | 1 << JOB_OVER,
+                [JOB_READY] = 1 << JOB_RETRY | 1 << JOB_PARKED | 1 << JOB_QUEUED | 1 << JOB_ENDING | 1 << JOB_OVER,
                 [JOB_RETRY] = 1 << JOB_READY | 1 << JOB_ENDING,
                 [JOB_PARKED] = 1 << JOB_READY | 1 << JOB_ENDING,
+                [JOB_QUEUED] = 1 << JOB_READY | 1 << JOB_ENDING,
                 [JOB_ENDING] = 1 << JOB_DRAINING | 1 << JOB_OVER,
                 [JOB_DRAINING] = 1 << JOB_ENDING | 1 << JOB_OVER,
         };
@@ -138,7 +149,7 @@ static uint64_t position(const Job *job) {
 }
 
 uint64_t job_bytes(const Job *job) {
-        return position(job) - job->sink.start_bytes;
+        return position(job) + job->write.spool.left - job->sink.start_bytes;
 }
 
 /* The job begins with the next byte of the page, which may have answers to earlier requests. */
@@ -151,6 +162,18 @@ static void begin_sink(Job *job) {
                 .n_rows_max = job->spec->result_rows_max,
                 .first_row_usec = page_encoder_is_empty(&job->encoder) ? now_coarse_usec() : job->sink.first_row_usec,
         };
+}
+
+void job_rewind(Job *job) {
+        drop_payload(job);
+        page_encoder_clear(&job->encoder);
+        begin_sink(job);
+        job->rows_ended = false;
+        job->counters = (EndCounters) {};
+}
+
+bool job_statement_writes(const Job *job) {
+        return job->context->setup->writes && job_engine(job)->writes(job->statement);
 }
 
 static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint) {
@@ -167,6 +190,8 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
         job->wait = (JobWait) {};
+        job->write = (JobWrite) {};
+        job->has_own_limit = false;
         job->writer_usec = 0;
         job->taken_usec = now_usec();
 }

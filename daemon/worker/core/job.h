@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. One execution of SQL, for a job of the supervisor or a request of a channel: bind, then step -> encode ->
- * flush. It can be resumed wherever the pipe was full.
+ * flush. It can be resumed wherever the pipe was full. If the statement writes, the writer steps it.
  *
  *      OVER --begin--> READY ---slice: a page is out---> READY
  *        |              |  |            pipe full
  *        |              |  +---------------------------> PARKED --pipe drains--> READY    the engine holds its row and
  *        |              |  |       lock at the start                                      its transaction
  *        |              |  +---------------------------> RETRY --some ms later--> READY
- *        |              |        end, error, cancel, deadline, also while it is PARKED or RETRY: the engine is reset at once
+ *        |              |  +--the statement writes-----> QUEUED --committed, or failed--> READY
+ *        |              |        end, error, cancel, deadline, also while it waits: the engine is reset at once
  *        +--refuse------+------------------------------> ENDING --pipe full--> DRAINING --pipe drains--> ENDING
  *                                                         |                      |
  *                                                         +--end is written------+--the supervisor has the rest--> OVER
  *
- *      from \ to  READY  RETRY  PARKED  ENDING  DRAINING  OVER
- *      OVER         x                     x                      the next job begins, or is refused
- *      READY               x      x       x                x     OVER: the supervisor's PREPARE, whose answer is a message
- *      RETRY        x                     x
- *      PARKED       x                     x
- *      ENDING                                     x        x
- *      DRAINING                           x                x
+ *      from \ to  READY  RETRY  PARKED  QUEUED  ENDING  DRAINING  OVER
+ *      OVER         x                             x                      the next job begins, or is refused
+ *      READY               x      x       x       x                x     OVER: the supervisor's PREPARE, whose answer is a
+ *      RETRY        x                             x                            message
+ *      PARKED       x                             x
+ *      QUEUED       x                             x
+ *      ENDING                                             x        x
+ *      DRAINING                                   x                x
  *
  * 1. The engine steps only while nothing waits to be written: a row is encoded after the page before it is written.
  * 2. The owner hears once that the job has ended, when the engine is reset, and once that it is drained, before the last
  *    byte is written or together with the last bytes. It hears both at once if the pipe has room.
  * 3. A job always ends through job_end(), whatever the reason.
+ * 4. A job that is QUEUED has no connection, and begins with an empty page. Its statement runs in a transaction of the
+ *    writer (writer.h). If it ends before that is committed, it has written nothing. After that it ends without an error,
+ *    or with OutcomeUnknown if its rows cannot be sent.
  *
  * The job's owner (job-owner.h) writes its pages and reports its events.
  */
@@ -36,6 +41,8 @@
 #include "daemon/worker/core/job-owner.h"
 #include "daemon/worker/core/page-writer.h"
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/core/row-spool.h"
+#include "daemon/worker/core/task.h"
 #include "dbus-interfaces/wire/page-encoder.h"
 
 typedef enum JobState {
@@ -43,6 +50,7 @@ typedef enum JobState {
         JOB_READY,    /* goes on at its next slice */
         JOB_RETRY,    /* met a lock; tries again at wait.retry_usec */
         JOB_PARKED,   /* its page waits for room */
+        JOB_QUEUED,   /* its statement writes; the writer runs it, and then commits it */
         JOB_ENDING,   /* the engine is reset; what is left to be written goes out at the next slice */
         JOB_DRAINING, /* the same, and that waits for room */
         _JOB_STATE_MAX,
@@ -55,6 +63,14 @@ typedef enum JobTold {
         JOB_TOLD_DRAINED,
 } JobTold;
 
+/* Runs the statements of jobs that write (writer.h). */
+typedef struct JobWriter JobWriter;
+struct JobWriter {
+        void (*add)(JobWriter *w, Job *job);    /* the job is about to be QUEUED */
+        void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
+                                                 * another job */
+};
+
 /* State that all jobs of a worker share. Outlives them. */
 typedef struct JobContext {
         const Setup *setup;
@@ -64,6 +80,9 @@ typedef struct JobContext {
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next job; owned */
+        JobWriter *writer;   /* borrowed; NULL: no statement writes */
+        bool commit_waits;   /* for readers, perhaps jobs of this worker */
+        size_t spooled;      /* bytes of all spools */
 } JobContext;
 
 /* Frees what is kept for the next job. */
@@ -89,7 +108,18 @@ typedef struct JobPayload {
         unsigned column;           /* the column at `done` */
 } JobPayload;
 
+/* The part of a job whose statement writes. */
+typedef struct JobWrite {
+        bool writes;
+        bool is_over;              /* it is committed, or has failed, so the answer can go */
+        bool alone;                /* must run in a transaction of its own */
+        Job *next;                 /* in a list of the writer */
+        uint64_t busy_until_usec;  /* until when other programs may keep it out; 0: none does */
+        RowSpool spool;            /* rows that did not fit the page, and wait for the commit, then for their reader */
+} JobWrite;
+
 struct Job {
+        Task *task;               /* borrowed: the one that executes the job */
         const JobOwner *owner;    /* that of the object which contains the job */
         JobContext *context;
         const JobSpec *spec;      /* borrowed from the owner */
@@ -99,6 +129,7 @@ struct Job {
         JobState state;
         JobTold told;             /* of the end */
         uint64_t taken_usec, deadline_usec; /* when it began, and when it must have ended; CLOCK_MONOTONIC */
+        bool has_own_limit;       /* the deadline is the client's, and the supervisor does not know it */
 
         EngineConnection *connection; /* owned while the job uses it */
         EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
@@ -106,13 +137,14 @@ struct Job {
         EngineStatement *statement; /* owned while the job uses it; NULL: none */
         bool started;             /* owner->started() was called. A job may meet a lock before that, and after */
 
-        uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE of the supervisor) */
+        uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE and EXECUTE of the supervisor) */
         PageEncoder encoder;
         PageWriter writer;
         RowSink sink;             /* for the engine, which puts rows into the page */
         bool rows_ended;          /* there are no more rows, but the page has not been sent yet */
 
         JobPayload payload;       /* under way, if it has bytes */
+        JobWrite write;
 
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
         JobWait wait;
@@ -128,9 +160,9 @@ bool job_state_may_follow(JobState from, JobState to);
 /* Changes the state, which the table must allow. */
 JobState job_set_state(Job *job, JobState state);
 
-/* Initialises a job, which is OVER. It will write to `fd`. `owner`, `context` and `fd` are borrowed until job_done().
- * `page_size` 0: it has no page, and only prepares. -ENOMEM. */
-int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size);
+/* Initialises a job, which is OVER. It will write to `fd`. `task`, `owner`, `context` and `fd` are borrowed until
+ * job_done(). `page_size` 0: it has no page, and its answer is a message. -ENOMEM. */
+int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size);
 
 /* Releases what a job in any state owns. */
 void job_done(Job *job);
@@ -141,6 +173,12 @@ void job_begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint)
 /* Does the same for a request that is not run. Its answer is the error that the caller stores at the result. */
 SqlError *job_refuse(Job *job, const JobSpec *spec);
 
+/* Takes the job back to before its first step: drops its rows. Nothing else may be in the page. */
+void job_rewind(Job *job);
+
+/* True if the statement of the job, which is compiled, writes. */
+bool job_statement_writes(const Job *job);
+
 /* The engine that executes the job. */
 static inline const Engine *job_engine(const Job *job) {
         return job->context->engine;
@@ -149,13 +187,13 @@ static inline const Engine *job_engine(const Job *job) {
 /* Gives statement and connection back to the engine, and ends the transaction. */
 void job_give_back(Job *job);
 
-/* Does the same, and drops a payload that is sent in parts. */
+/* Does the same, and drops a payload that is sent in parts, and rows that were kept for the commit. */
 void job_release(Job *job);
 
 /* Gives back the connection that was kept for the next request. */
 void job_let_go(Job *job);
 
-/* How many bytes of this job have been written or are in the page. */
+/* How many bytes of this job have been written, are in the page, or wait in the spool. */
 uint64_t job_bytes(const Job *job);
 
 /* True if the engine is reset, and the end is not written yet. */

@@ -53,7 +53,7 @@ static int set_up(ServedChannel *c, const JobOwner *owner, JobContext *context, 
         const ChannelSetup *setup = &received->message.channel;
         int r;
 
-        r = job_init(&c->job, owner, context, received->pipe_fd, setup->page_size);
+        r = job_init(&c->job, &c->task, owner, context, received->pipe_fd, setup->page_size);
         if (r == 0)
                 r = channel_input_init(&c->input, payload_max(context, setup));
         if (r == 0 && setup->state.size > 0)

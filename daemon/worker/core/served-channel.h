@@ -74,7 +74,6 @@ struct ServedChannel {
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
         uint64_t batch;           /* number of the last request that had arrived when the turn's read transaction began */
-        bool has_timeout;         /* the client gave the request a time limit */
 
         /* Of the socket; they hold in any state: */
         bool readable;            /* it may have something to read */

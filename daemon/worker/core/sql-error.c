@@ -31,6 +31,13 @@ bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) {
         return false;
 }
 
+void sql_error_copy(SqlError *to, const SqlError *from) {
+        sql_error_done(to);
+        *to = *from;
+        if (from->message)
+                to->message = strdup(from->message);
+}
+
 Failure sql_error_as_failure(const SqlError *e) {
         return (Failure) {
                 .error = e->error,

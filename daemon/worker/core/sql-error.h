@@ -29,6 +29,9 @@ void sql_error_done(SqlError *e);
  * return it. */
 bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Replaces `to` by a copy. */
+void sql_error_copy(SqlError *to, const SqlError *from);
+
 /* Returns a borrowed view for messages and frames. If there is an error, it always has a message. */
 Failure sql_error_as_failure(const SqlError *e);
 

@@ -80,7 +80,8 @@ void statement_frames_set_page_size(uint8_t *payload, uint32_t page_size) {
         store_le32(payload + 4, page_size);
 }
 
-bool statement_frames_statement(const EngineDescription *d, uint8_t **ret_payload, size_t *ret_size, SqlError *error) {
+bool statement_frames_statement(const EngineDescription *d, bool read_only, uint8_t **ret_payload, size_t *ret_size,
+                                SqlError *error) {
         size_t n = (size_t) 2 * d->n_columns + d->n_parameters;
         size_t size = CHANNEL_STATEMENT_HEAD_SIZE + 4 * n + strings_size(d->strings, n);
         Started s = {};
@@ -93,7 +94,7 @@ bool statement_frames_statement(const EngineDescription *d, uint8_t **ret_payloa
                 return out_of_memory(error);
         store_le32(payload, d->n_columns);
         store_le32(payload + 4, d->n_parameters);
-        store_le32(payload + 8, STATEMENT_READ_ONLY); /* statements that write are refused */
+        store_le32(payload + 8, read_only ? STATEMENT_READ_ONLY : 0);
         put_strings(payload + CHANNEL_STATEMENT_HEAD_SIZE, d->strings, n);
         *ret_payload = payload;
         *ret_size = size;

@@ -21,6 +21,7 @@ bool statement_frames_columns(const EngineDescription *d, uint32_t page_size, ui
 void statement_frames_set_page_size(uint8_t *payload, uint32_t page_size);
 
 /* Makes the payload of a STATEMENT frame (sqlipc-channel.h), which the caller frees. LimitsExceeded, OutOfMemory. */
-bool statement_frames_statement(const EngineDescription *d, uint8_t **ret_payload, size_t *ret_size, SqlError *error);
+bool statement_frames_statement(const EngineDescription *d, bool read_only, uint8_t **ret_payload, size_t *ret_size,
+                                SqlError *error);
 
 #endif

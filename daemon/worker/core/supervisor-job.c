@@ -27,13 +27,14 @@ static const TaskType task_type;
 /* ---- creation and destruction ---- */
 
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret) {
-        bool is_prepare = received->message.kind == MESSAGE_PREPARE;
+        bool is_prepare = received->message.kind == MESSAGE_PREPARE, has_page = received->message.kind == MESSAGE_RUN;
         SupervisorJob *j = calloc(1, sizeof *j);
         int r;
 
         if (!j)
                 return -ENOMEM;
-        r = job_init(&j->job, &owner, context, received->pipe_fd, is_prepare ? 0 : received->message.job.page_size);
+        r = job_init(&j->job, &j->task, &owner, context, received->pipe_fd,
+                     has_page ? received->message.job.page_size : 0);
         if (r < 0) {
                 free(j);
                 return r;
@@ -73,12 +74,17 @@ static void report(Job *job, const Message *m) {
                 job->context->report_error = r;
 }
 
-/* Sends STARTED, with a description if the supervisor asks for one. */
+/* Sends STARTED, with a description if the supervisor asks for one. The answer to EXECUTE is ENDED alone. */
 static bool started(Job *job) {
-        Message m = { .kind = MESSAGE_STARTED, .started = { .number = job->spec->number, .read_only = true } };
+        Message m = {
+                .kind = MESSAGE_STARTED,
+                .started = { .number = job->spec->number, .read_only = !job_statement_writes(job) },
+        };
         EngineDescription d = {};
         bool ok = true;
 
+        if (!job->page && !job->is_prepare)
+                return true;
         if (job->is_prepare || job->spec->describe)
                 ok = job->context->engine->describe(job->statement, &d, &job->error) &&
                      statement_frames_started(&d, &m.started, &job->error);
@@ -107,7 +113,7 @@ static int write_page(Job *job) {
 static bool reader_left(const Job *job) {
         struct pollfd p = { .fd = job->writer.fd };
 
-        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+        return job->page && poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
 /* Sends FILLING: the job could use a larger pipe. */
@@ -149,6 +155,9 @@ static void ended(Job *job, bool is_drained) {
                         .n_bytes = job_bytes(job),
                         .usec = now_usec() - job->taken_usec,
                         .drained = is_drained,
+                        .wrote = job->counters.wrote,
+                        .n_changes = job->counters.n_changes,
+                        .last_rowid = job->counters.last_rowid,
                 },
         });
 }

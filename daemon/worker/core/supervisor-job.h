@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A job from the supervisor (PREPARE or RUN): owns the message with its pipe, writes to that pipe, and reports
- * each event of the job once, in the order of protocol.h. If a report fails, its error is stored in context->report_error,
- * and the worker ends because of it.
+ * Side: worker. A job from the supervisor (PREPARE, RUN, EXECUTE): owns the message with its pipe, writes to that pipe, and
+ * reports each event of the job once, in the order of protocol.h. If a report fails, its error is stored in
+ * context->report_error, and the worker ends because of it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H
 #define SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H

@@ -10,7 +10,7 @@
 
 struct TaskQueue {
         Task *first, **last;
-        Task *current;         /* the task inside its turn, which is not in the list */
+        Task *current;         /* the task inside its step; in the list only if the writer steps it (write-batch.h) */
         int epoll_fd, timer_fd;
         uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it is off */
 };

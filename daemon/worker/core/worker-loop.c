@@ -91,6 +91,7 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         switch (m->message.kind) {
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
+        case MESSAGE_EXECUTE:
                 return begin_job(w, m);
         case MESSAGE_CANCEL:
                 return cancel(w, &m->message.cancel);
@@ -98,6 +99,11 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
                 return channel_set_add(&w->channels, m);
         case MESSAGE_CHANNEL_CLOSE:
                 return channel_set_close(&w->channels, &m->message.channel_close);
+        case MESSAGE_LEASE:
+                return writer_on_lease(&w->writer);
+        case MESSAGE_LEASE_ASKED:
+                writer_on_lease_asked(&w->writer);
+                return 0;
         case MESSAGE_PING:
                 return report_send(w->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_RETIRE:
@@ -141,7 +147,7 @@ static int take_job(WorkerLoop *w) {
                 leaving_go_now(&w->leaving);
         if (r <= 0)
                 return r;
-        if (m.message.kind != MESSAGE_PREPARE && m.message.kind != MESSAGE_RUN) {
+        if (m.message.kind != MESSAGE_PREPARE && m.message.kind != MESSAGE_RUN && m.message.kind != MESSAGE_EXECUTE) {
                 received_message_done(&m);
                 return -EBADMSG;
         }
@@ -249,8 +255,10 @@ static int handle_times(WorkerLoop *w, uint64_t now) {
 
 /* Milliseconds for epoll_wait(): 0 if a task can continue. */
 static int wait_msec(const WorkerLoop *w) {
-        uint64_t next = leaving_next_usec(&w->leaving), now;
+        uint64_t next = leaving_next_usec(&w->leaving), writer = writer_next_usec(&w->writer), now;
 
+        if (writer < next)
+                next = writer;
         for (const Task *t = w->tasks.first; t; t = t->next) {
                 uint64_t usec = t->type->next_usec(t);
 
@@ -290,29 +298,43 @@ static void on_timer(WorkerLoop *w) {
 
 /* Has idle connections closed after a while. */
 static void arm_for_connections(WorkerLoop *w, uint64_t now) {
-        uint64_t next = w->context.engine->expire(w->context.pool, now);
+        uint64_t next;
 
+        if (w->tasks.armed_usec != UINT64_MAX)
+                return;
+        next = w->context.engine->expire(w->context.pool, now);
         if (next != UINT64_MAX)
                 task_queue_arm(&w->tasks, next);
 }
 
-/* Gives a turn to the first task that can continue, and puts it at the end of the queue. */
-static int run_one(WorkerLoop *w, uint64_t now) {
-        for (Task **link = &w->tasks.first; *link; link = &(*link)->next) {
-                Task *t = *link;
+/* Gives a turn to a task that can continue, and puts it at the end of the queue. */
+static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
+        Task *t = *link;
 
-                if (t->type->next_usec(t) > 0)
-                        continue;
-                task_queue_unlink(&w->tasks, link);
-                w->tasks.current = t;
-                w->looked_usec = now;
-                looking_on_turn(&w->looking, t->type->may_poll ? t->number : 0);
-                t->type->turn(t);
-                w->tasks.current = NULL;
-                if (w->tasks.armed_usec == UINT64_MAX)
-                        arm_for_connections(w, now);
-                return t->type->settle(&w->tasks, t);
-        }
+        task_queue_unlink(&w->tasks, link);
+        w->tasks.current = t;
+        looking_on_turn(&w->looking, t->type->may_poll ? t->number : 0);
+        t->type->turn(t);
+        w->tasks.current = NULL;
+        arm_for_connections(w, now);
+        return t->type->settle(&w->tasks, t);
+}
+
+/* Gives a turn to the first task that can continue. The writer has its turn when none can, so that jobs gather in it, or
+ * when it has waited for a moment. */
+static int run_one(WorkerLoop *w, uint64_t now) {
+        bool writes = writer_next_usec(&w->writer) <= now;
+        Task **link = &w->tasks.first;
+
+        while (*link && (*link)->type->next_usec(*link) > 0)
+                link = &(*link)->next;
+        if (!*link && !writes)
+                return 0;
+        w->looked_usec = now;
+        if (*link && (!writes || now < w->writer.since_usec + WRITER_GATHER_USEC))
+                return run_task(w, link, now);
+        writer_turn(&w->writer);
+        arm_for_connections(w, now);
         return 0;
 }
 
@@ -383,6 +405,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         };
         *setup = RECEIVED_MESSAGE_INIT;
         w->context = (JobContext) { .setup = &w->setup.message.setup, .engine = engine, .control_fd = control_fd };
+        writer_init(&w->writer, &w->context, &w->tasks);
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
         if (r == 0)
@@ -402,6 +425,7 @@ void worker_loop_done(WorkerLoop *w) {
                 task_queue_unlink(&w->tasks, &w->tasks.first);
                 (void) supervisor_job_free(supervisor_job_of(t));
         }
+        writer_done(&w->writer);
         w->context.engine->stop(w->context.pool);
         job_context_trim(&w->context);
         received_message_done(&w->setup);

@@ -6,7 +6,8 @@
  * Order: a new job goes before continued ones; jobs that can continue take turns page by page; channels with requests get a
  * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless the engine
  * is inside one long step. In that case another worker of the group takes the job, and channels with requests are given
- * back so that another worker can take them.
+ * back so that another worker can take them. Jobs that write gather in the writer (writer.h), which gets its turn when no
+ * task can go on, or after a millisecond.
  *
  * The messages that make the worker end are in leaving.h.
  */
@@ -20,6 +21,7 @@
 #include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/looking.h"
 #include "daemon/worker/core/task-queue.h"
+#include "daemon/worker/core/writer.h"
 
 typedef struct WorkerLoop {
         int job_fd, control_fd;
@@ -27,6 +29,7 @@ typedef struct WorkerLoop {
         JobContext context;
         TaskQueue tasks;       /* jobs from the supervisor, and channels that are not idle */
         ChannelSet channels;   /* all channels */
+        GroupWriter writer;
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         Looking looking;
         Leaving leaving;

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See write-batch.h. From top to bottom: the rows of a statement, a statement, the transaction, lists.
+ */
+#include "daemon/worker/core/write-batch.h"
+
+#include <errno.h>
+
+#include "daemon/worker/core/compile-limit.h"
+#include "daemon/worker/core/job-fill.h"
+#include "daemon/worker/core/report.h"
+
+/* ---- the rows of a statement ---- */
+
+/* Moves the page to the spool. */
+static bool spool_page(Job *job) {
+        PageEncoder *e = &job->encoder;
+        RowSpool *spool = &job->write.spool;
+        size_t before = spool->size, size = page_encoder_finish(e);
+
+        if (!job_check_result_size(job))
+                return false;
+        if (before + size > WRITE_BATCH_SPOOL_MAX)
+                return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
+                                     "a statement that writes returns at most 8 MiB: ask for less, or write less at a time");
+        if (job->context->spooled + size > WRITE_BATCH_SPOOLS_MAX)
+                return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
+                                     "too many rows of other statements that wrote still wait for their readers: read them");
+        if (row_spool_add(spool, job->page, size, e->tail, e->tail_size) < 0)
+                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+        job->context->spooled += spool->size - before;
+        page_encoder_clear(e);
+        return true;
+}
+
+/* Steps to the end. Without many rows they stay in the page, and the end of the job follows them there. */
+static bool collect_rows(Job *job) {
+        for (;;)
+                switch (job_fill(job)) {
+                case JOB_FILL_FULL:
+                        if (!spool_page(job))
+                                return false;
+                        break;
+                case JOB_FILL_DONE:
+                        if (job->write.spool.left > 0 && !page_encoder_is_empty(&job->encoder))
+                                return spool_page(job);
+                        return job_check_result_size(job);
+                case JOB_FILL_BUSY:
+                        job_engine(job)->give_up(&job->error);
+                        return false;
+                case JOB_FILL_FAILED:
+                        return false;
+                }
+}
+
+/* ---- a statement ---- */
+
+static bool run_statement(Job *job, EngineConnection *connection) {
+        const Engine *engine = job_engine(job);
+        const JobSpec *spec = job->spec;
+        bool ok;
+
+        if (!engine->compile(connection, spec->sql, spec->sql_size, false, job->hint, &job->statement, &job->error)) {
+                if (job->error.error == ERROR_BUSY)
+                        engine->give_up(&job->error);
+                return false;
+        }
+        if (job->hint)
+                job->hint->writes = true;
+        ok = engine->bind(job->statement, spec, &job->error) && collect_rows(job);
+        if (ok) {
+                engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
+                engine->counters(job->statement, &job->counters);
+        }
+        engine->release(job->statement);
+        job->statement = NULL;
+        return ok && job->error.error == ERROR_NONE; /* it may have been cancelled in its last moment */
+}
+
+/* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
+static bool run_within_limit(Job *job, EngineConnection *connection) {
+        bool ok;
+
+        if (job->has_own_limit)
+                compile_limit_run_begin(job->deadline_usec);
+        ok = run_statement(job, connection);
+        if (job->has_own_limit)
+                compile_limit_run_end();
+        return ok;
+}
+
+/* Runs the statement in a savepoint. False with job->error. */
+static bool run_saved(WriteBatch *b, Job *job) {
+        const Engine *engine = b->context->engine;
+
+        if (!engine->save(b->connection, &job->error))
+                return false;
+        if (run_within_limit(job, b->connection) && engine->keep(b->connection, &job->error))
+                return true;
+        if (engine->is_in_transaction(b->connection))
+                engine->undo(b->connection);
+        return false;
+}
+
+void write_batch_run(WriteBatch *b, Job *job) {
+        bool ok;
+
+        b->n_run++;
+        if (job->owner->reader_left(job)) {
+                (void) sql_error_set(&job->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
+                write_batch_release(job);
+                return;
+        }
+        *b->current = job->task;
+        ok = run_saved(b, job);
+        *b->current = NULL;
+        if (ok) {
+                job_list_append(&b->jobs, job);
+                return;
+        }
+        job_rewind(job);
+        write_batch_release(job);
+        b->rolled_back = !b->context->engine->is_in_transaction(b->connection);
+}
+
+bool write_batch_is_full(const WriteBatch *b) {
+        return b->n_run >= WRITE_BATCH_N_MAX || b->context->spooled >= b->spooled_before + WRITE_BATCH_SPOOL_MAX;
+}
+
+void write_batch_release(Job *job) {
+        job->write.is_over = true;
+        (void) job_set_state(job, JOB_READY);
+}
+
+/* ---- the transaction ---- */
+
+bool write_batch_begin(WriteBatch *b, SqlError *error) {
+        b->n_run = 0;
+        b->spooled_before = b->context->spooled;
+        b->announced = b->rolled_back = b->left = false;
+        return b->context->engine->begin(b->context->pool, &b->connection, error);
+}
+
+/* Sends COMMITTING. */
+static bool announce(WriteBatch *b, SqlError *error) {
+        uint8_t numbers[WRITE_BATCH_N_MAX * sizeof(uint64_t)];
+        size_t size = 0;
+        int r;
+
+        for (const Job *job = b->jobs.first; job; job = job->write.next, size += sizeof(uint64_t))
+                store_le64(numbers + size, job->task->number);
+        r = report_send(b->context->control_fd, &(Message) {
+                .kind = MESSAGE_COMMITTING,
+                .committing = { .numbers = { .data = (const char *) numbers, .size = size } },
+        });
+        if (r < 0) {
+                b->context->report_error = r;
+                return sql_error_set(error, ERROR_SHUTTING_DOWN, "the service is stopping: nothing was written");
+        }
+        return b->announced = true;
+}
+
+bool write_batch_commit(WriteBatch *b, SqlError *error) {
+        Job *job;
+
+        if (!b->announced && !announce(b, error))
+                return false;
+        if (!b->context->engine->commit(b->connection, error))
+                return false;
+        while ((job = job_list_take(&b->jobs))) {
+                job->counters.wrote = true;
+                write_batch_release(job);
+        }
+        return true;
+}
+
+void write_batch_end(WriteBatch *b) {
+        const Engine *engine = b->context->engine;
+
+        if (!b->connection)
+                return;
+        if (engine->is_in_transaction(b->connection))
+                engine->rollback(b->connection);
+        engine->disconnect(b->context->pool, b->connection);
+        b->connection = NULL;
+}
+
+/* ---- lists ---- */
+
+void job_list_append(JobList *list, Job *job) {
+        job->write.next = NULL;
+        *(list->last ? &list->last->write.next : &list->first) = job;
+        list->last = job;
+        list->n++;
+}
+
+Job *job_list_take(JobList *list) {
+        Job *job = list->first;
+
+        if (!job)
+                return NULL;
+        list->first = job->write.next;
+        if (!list->first)
+                list->last = NULL;
+        list->n--;
+        return job;
+}
+
+void job_list_prepend_all(JobList *list, JobList *front) {
+        if (!front->first)
+                return;
+        front->last->write.next = list->first;
+        list->first = front->first;
+        if (!list->last)
+                list->last = front->last;
+        list->n += front->n;
+        *front = (JobList) {};
+}
+
+bool job_list_remove(JobList *list, Job *job) {
+        Job *previous = NULL, *at = list->first;
+
+        while (at && at != job) {
+                previous = at;
+                at = at->write.next;
+        }
+        if (!at)
+                return false;
+        *(previous ? &previous->write.next : &list->first) = job->write.next;
+        if (list->last == job)
+                list->last = previous;
+        list->n--;
+        return true;
+}

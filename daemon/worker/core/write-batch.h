@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. One transaction for the statements of several jobs, each in a savepoint of its own. A job whose statement
+ * ran waits in the batch for the commit. A job whose statement failed is READY, with its error, and has not changed anything
+ * for the others:
+ *
+ *      begin --> run, run, ... --> commit --> end         or end at any time: everything is taken back
+ *
+ * The statement of a job steps while `*current` is the job's task, so that the progress handler finds it.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_WRITE_BATCH_H
+#define SQLIPC_DAEMON_WORKER_CORE_WRITE_BATCH_H
+
+#include "daemon/worker/core/job.h"
+
+#define WRITE_BATCH_N_MAX 256u                              /* statements, failed ones included */
+#define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows of one statement */
+#define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows of all statements of the worker, also after the commit */
+
+/* Jobs that are QUEUED, in the order in which they came. */
+typedef struct JobList {
+        Job *first, *last;
+        size_t n;
+} JobList;
+
+typedef struct WriteBatch {
+        JobContext *context;          /* borrowed */
+        Task **current;               /* borrowed: the queue's */
+        EngineConnection *connection; /* owned; NULL: no transaction is under way */
+        JobList jobs;                 /* their statements ran */
+        size_t spooled_before;        /* context->spooled at the beginning */
+        unsigned n_run;               /* statements, failed ones included */
+        bool announced;               /* COMMITTING was sent */
+        bool rolled_back;             /* by the failure of a statement: the jobs must run again, each alone */
+        bool left;                    /* a job of the batch has ended meanwhile: the others must run again */
+} WriteBatch;
+
+/* Begins a transaction. False: ERROR_BUSY, another program writes; or another error. */
+bool write_batch_begin(WriteBatch *b, SqlError *error);
+
+/* True if the batch has as many statements or rows as it may. */
+bool write_batch_is_full(const WriteBatch *b);
+
+/* Runs the statement of a job that is QUEUED and in no list. */
+void write_batch_run(WriteBatch *b, Job *job);
+
+/* Commits; the first call sends COMMITTING. The jobs are READY then, and have written. False: ERROR_BUSY, which means that
+ * the batch goes on and this may be called again; any other error: everything was rolled back. */
+bool write_batch_commit(WriteBatch *b, SqlError *error);
+
+/* Ends the transaction. Without a commit it is taken back. Its jobs must have been taken out. */
+void write_batch_end(WriteBatch *b);
+
+/* The writer is through with a job, which is in no list: it is READY. It has written nothing unless it was committed. */
+void write_batch_release(Job *job);
+
+/* ---- lists ---- */
+
+void job_list_append(JobList *list, Job *job);
+Job *job_list_take(JobList *list); /* the first; NULL: none */
+
+/* Puts all jobs of `front` before those of the list. */
+void job_list_prepend_all(JobList *list, JobList *front);
+
+/* False: the job is not in the list. */
+bool job_list_remove(JobList *list, Job *job);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See writer.h. From top to bottom: the lease, jobs that do not succeed, a batch, the turn, the queue.
+ */
+#include "daemon/worker/core/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
+
+#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC) /* after a lock was met; doubles up to RETRY_MAX_USEC */
+#define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+/* ---- the lease ---- */
+
+static void report(GroupWriter *w, MessageKind kind) {
+        int r = report_send(w->batch.context->control_fd, &(Message) { .kind = kind });
+
+        if (r < 0)
+                w->batch.context->report_error = r;
+}
+
+static void want_lease(GroupWriter *w) {
+        w->lease = WRITER_LEASE_WANTED;
+        report(w, MESSAGE_LEASE_WANTED);
+}
+
+/* When a lease that was asked for goes back. */
+static uint64_t return_usec(const GroupWriter *w) {
+        return w->queue.first ? w->leased_usec + LEASE_TURN_USEC : 0;
+}
+
+static void return_lease(GroupWriter *w, uint64_t now) {
+        if (w->lease != WRITER_LEASE_ASKED || w->batch.connection || now < return_usec(w))
+                return;
+        w->lease = WRITER_LEASE_NONE;
+        report(w, MESSAGE_LEASE_RETURNED);
+        if (w->queue.first)
+                want_lease(w);
+}
+
+int writer_on_lease(GroupWriter *w) {
+        if (w->lease != WRITER_LEASE_WANTED)
+                return -EBADMSG;
+        w->lease = WRITER_LEASE_HELD;
+        w->leased_usec = w->since_usec = now_usec();
+        w->retry_usec = 0;
+        return 0;
+}
+
+/* The message may have crossed LEASE_RETURNED. */
+void writer_on_lease_asked(GroupWriter *w) {
+        if (w->lease != WRITER_LEASE_HELD)
+                return;
+        w->lease = WRITER_LEASE_ASKED;
+        if (!w->queue.first)
+                w->since_usec = now_usec();
+}
+
+/* ---- jobs that do not succeed ---- */
+
+static void fail(Job *job, const SqlError *error) {
+        sql_error_copy(&job->error, error);
+        job_rewind(job);
+        write_batch_release(job);
+}
+
+static void fail_all(JobList *list, const SqlError *error) {
+        Job *job;
+
+        while ((job = job_list_take(list)))
+                fail(job, error);
+}
+
+/* The transaction is rolled back: its jobs go to the front of the queue. */
+static void run_again(GroupWriter *w, bool alone) {
+        for (Job *job = w->batch.jobs.first; job; job = job->write.next) {
+                job_rewind(job);
+                job->write.alone = alone;
+        }
+        job_list_prepend_all(&w->queue, &w->batch.jobs);
+}
+
+/* Sets the time of the next attempt, at the latest `until`. */
+static void retry(GroupWriter *w, uint64_t now, uint64_t until) {
+        uint64_t delay = w->retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * w->retry_delay_usec;
+
+        w->retry_delay_usec = earlier(delay, RETRY_MAX_USEC);
+        w->retry_usec = earlier(now + w->retry_delay_usec, until);
+}
+
+/* Another program writes. Jobs that have waited for it for too long end. */
+static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
+        uint64_t until = UINT64_MAX;
+        JobList all = w->queue, late = {};
+        Job *job;
+
+        w->queue = (JobList) {};
+        while ((job = job_list_take(&all))) {
+                if (job->write.busy_until_usec == 0)
+                        job->write.busy_until_usec = now + w->batch.context->setup->busy_usec;
+                until = earlier(until, job->write.busy_until_usec > now ? job->write.busy_until_usec : UINT64_MAX);
+                job_list_append(job->write.busy_until_usec > now ? &w->queue : &late, job);
+        }
+        if (late.first)
+                w->batch.context->engine->give_up(error);
+        fail_all(&late, error);
+        retry(w, now, until);
+}
+
+/* ---- a batch ---- */
+
+static void end_batch(GroupWriter *w) {
+        write_batch_end(&w->batch);
+        w->batch.context->commit_waits = false;
+        w->retry_usec = w->retry_delay_usec = w->commit_until_usec = 0;
+}
+
+/* The commit met a lock. True: it is tried again. */
+static bool commit_later(GroupWriter *w) {
+        uint64_t now = now_usec();
+
+        if (w->commit_until_usec == 0) {
+                w->commit_until_usec = now + w->batch.context->setup->busy_usec;
+                w->retry_delay_usec = 0;
+        }
+        if (now >= w->commit_until_usec)
+                return false;
+        w->batch.context->commit_waits = true;
+        retry(w, now, w->commit_until_usec);
+        return true;
+}
+
+static void commit(GroupWriter *w) {
+        SqlError error = SQL_ERROR_INIT;
+
+        if (!write_batch_commit(&w->batch, &error)) {
+                bool busy = error.error == ERROR_BUSY, later = busy && commit_later(w);
+
+                if (busy && !later)
+                        w->batch.context->engine->give_up(&error);
+                if (!busy && w->batch.jobs.n > 1)
+                        run_again(w, true);
+                else if (!later)
+                        fail_all(&w->batch.jobs, &error);
+                sql_error_done(&error);
+                if (later)
+                        return;
+        }
+        end_batch(w);
+}
+
+/* Commits, unless the transaction was lost or is not needed. */
+static void finish_batch(GroupWriter *w) {
+        if (w->batch.rolled_back || w->batch.left) {
+                run_again(w, w->batch.rolled_back);
+                end_batch(w);
+        } else if (!w->batch.jobs.first)
+                end_batch(w);
+        else
+                commit(w);
+}
+
+/* True if the next job belongs to the batch. */
+static bool takes_more(const GroupWriter *w, uint64_t until) {
+        const WriteBatch *b = &w->batch;
+
+        return w->queue.first && !w->queue.first->write.alone && !b->rolled_back && !b->left &&
+               !write_batch_is_full(b) && now_usec() < until;
+}
+
+static void run_batch(GroupWriter *w, uint64_t now) {
+        SqlError error = SQL_ERROR_INIT;
+        bool alone;
+
+        if (!write_batch_begin(&w->batch, &error)) {
+                if (error.error == ERROR_BUSY)
+                        on_busy(w, &error, now);
+                else
+                        fail_all(&w->queue, &error);
+                sql_error_done(&error);
+                return;
+        }
+        do {
+                Job *job = job_list_take(&w->queue);
+
+                alone = job->write.alone;
+                job->write.busy_until_usec = 0;
+                write_batch_run(&w->batch, job);
+        } while (!alone && takes_more(w, now + WRITER_BATCH_USEC));
+        finish_batch(w);
+}
+
+/* ---- the turn ---- */
+
+uint64_t writer_next_usec(const GroupWriter *w) {
+        uint64_t next = w->queue.first ? w->retry_usec : UINT64_MAX;
+
+        if (w->batch.connection)
+                return w->batch.left ? 0 : w->retry_usec;
+        if (w->lease < WRITER_LEASE_HELD)
+                return UINT64_MAX;
+        return w->lease == WRITER_LEASE_ASKED ? earlier(next, return_usec(w)) : next;
+}
+
+void writer_turn(GroupWriter *w) {
+        uint64_t now = now_usec();
+
+        if (w->batch.connection && (w->batch.left || w->retry_usec <= now))
+                finish_batch(w);
+        else if (!w->batch.connection && w->lease >= WRITER_LEASE_HELD && w->queue.first && w->retry_usec <= now)
+                run_batch(w, now);
+        w->since_usec = now_usec();
+        return_lease(w, w->since_usec);
+}
+
+/* ---- the queue ---- */
+
+static GroupWriter *writer_of(JobWriter *jobs) {
+        return (GroupWriter *) (void *) ((char *) jobs - offsetof(GroupWriter, jobs));
+}
+
+static void add(JobWriter *jobs, Job *job) {
+        GroupWriter *w = writer_of(jobs);
+
+        if (!w->queue.first)
+                w->since_usec = now_usec();
+        job_list_append(&w->queue, job);
+        if (w->lease == WRITER_LEASE_NONE)
+                want_lease(w);
+}
+
+static void forget(JobWriter *jobs, Job *job) {
+        GroupWriter *w = writer_of(jobs);
+
+        if (job_list_remove(&w->queue, job) || !job_list_remove(&w->batch.jobs, job))
+                return;
+        w->batch.left = true;
+        job_rewind(job);
+}
+
+void writer_init(GroupWriter *w, JobContext *context, TaskQueue *tasks) {
+        *w = (GroupWriter) {
+                .jobs = { .add = add, .forget = forget },
+                .batch = { .context = context, .current = &tasks->current },
+        };
+        context->writer = &w->jobs;
+}
+
+void writer_done(GroupWriter *w) {
+        assert(!w->queue.first && !w->batch.jobs.first);
+        if (w->batch.connection)
+                end_batch(w);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The queue of the jobs whose statements write, and the lease without which they do not
+ * (docs/design/writing.md). The writer gets turns from the loop, in which it runs the jobs that wait in one transaction and
+ * commits it (write-batch.h).
+ *
+ *      the lease:   NONE --a job waits: LEASE_WANTED--> WANTED --LEASE--> HELD --LEASE_ASKED--> ASKED
+ *                    ^                                                                            |
+ *                    +---nothing waits, or LEASE_TURN_USEC after LEASE: LEASE_RETURNED------------+
+ *
+ * 1. A job that ends for any reason while it is QUEUED has written nothing. If its statement ran already and the commit
+ *    waits for a lock, the transaction is rolled back, and the other jobs run again.
+ * 2. If a statement rolls back the transaction, or the commit fails, the other jobs run again, each in a transaction of its
+ *    own.
+ * 3. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any
+ *    two turns except then.
+ * 4. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
+ *    deadline.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
+#define SQLIPC_DAEMON_WORKER_CORE_WRITER_H
+
+#include "daemon/worker/core/task-queue.h"
+#include "daemon/worker/core/write-batch.h"
+
+#define WRITER_BATCH_USEC 10000u /* a batch ends after so long */
+#define WRITER_GATHER_USEC 1000u /* the writer waits for its turn at most so long while other tasks can go on */
+
+typedef enum WriterLease {
+        WRITER_LEASE_NONE,
+        WRITER_LEASE_WANTED,
+        WRITER_LEASE_HELD,
+        WRITER_LEASE_ASKED, /* held, and another worker waits */
+} WriterLease;
+
+typedef struct GroupWriter {
+        JobWriter jobs;             /* what jobs see of it */
+        WriteBatch batch;
+        JobList queue;
+        WriterLease lease;
+        uint64_t leased_usec;       /* when LEASE came */
+        uint64_t since_usec;        /* since when the writer waits for its turn, if it can go on */
+        uint64_t retry_usec;        /* begin or commit met a lock: the next attempt; 0: none did */
+        uint64_t retry_delay_usec;
+        uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
+} GroupWriter;
+
+/* Borrows both until writer_done(). The jobs of the context wait here from now on. */
+void writer_init(GroupWriter *w, JobContext *context, TaskQueue *tasks);
+
+/* Rolls back what is under way. No job may be left. */
+void writer_done(GroupWriter *w);
+
+/* Handle the messages of those names. -EBADMSG: the lease was not wanted. */
+int writer_on_lease(GroupWriter *w);
+void writer_on_lease_asked(GroupWriter *w);
+
+/* When the writer needs a turn, if nothing else happens; UINT64_MAX: never. */
+uint64_t writer_next_usec(const GroupWriter *w);
+
+/* A turn: a batch, another attempt to commit, or nothing. Returns the lease if it is time. */
+void writer_turn(GroupWriter *w);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The worker's loop in the test's process, as a supervisor holds it, with an engine that writes nothing, but remembers what
+ * it would have written. Time advances only when the test says so. Tests only.
+ *
+ * A statement is a name and its actions: "a" writes; "b fail", "c rollback" (the failure ends the transaction), "d rows=5"
+ * (it returns rows of 3,000 bytes), "e big" (a row of 1 MiB), "f read", "g hang" (it steps until it is interrupted), "h
+ * slow=4" (it takes 4 ms), "i hook" (it calls writing.hook()).
+ */
+#ifndef SQLIPC_TESTS_RIGS_WRITING_RIG_H
+#define SQLIPC_TESTS_RIGS_WRITING_RIG_H
+
+#include <glib.h>
+
+#include "daemon/worker/core/worker-loop.h"
+#include "tests/rigs/channel-rig.h"
+
+#define WRITING_ROW_SIZE 3000
+
+typedef struct Writing {
+        WorkerLoop loop;
+        Rig rig;                /* only its sockets, numbers and limits: for clients of channels */
+        Setup *setup;           /* that of the worker, which a test may change */
+        uint64_t clock_usec, until_usec;
+
+        /* what the engine does */
+        unsigned n_begin_busy;  /* so many begin() fail */
+        ErrorNumber begin_error;
+        ErrorNumber commits[8]; /* results of the next commits; ERROR_NONE: it is committed */
+        void (*hook)(void);
+        bool reader_locks;      /* "read" keeps writers out while it is stepped, and a commit is busy then */
+
+        /* what was called */
+        GString *durable;       /* names, with a bar after each commit */
+        unsigned n_commits, n_rollbacks, n_compiles, n_begins;
+        int n_connections, n_statements;
+
+        /* the engine's own */
+        GString *pending;
+        gsize saved;
+        bool in_transaction, is_saved;
+        unsigned n_commit_results, n_locks;
+        EngineProgress progress;
+        void *userdata;
+        int extra_fds[2];       /* the supervisor's end of the job socket */
+} Writing;
+
+extern Writing writing;
+
+void writing_begin(void);
+void writing_end(void);
+
+/* Lets the worker work until it waits; or for so long, in its time. */
+void writing_settle(void);
+void writing_pass(uint64_t usec);
+
+/* The reports of the worker since the last call, without PARKED, PROGRESS and FILLING. To be freed. */
+char *writing_reports(void);
+
+/* The same, which must be `expected`. */
+void writing_expect(const char *expected);
+
+/* Fails unless these names are durable, as `writing.durable` has them. */
+void writing_expect_durable(const char *expected);
+
+/* Messages of the supervisor, which the worker has not read yet. They return the number. */
+void writing_say(MessageKind kind);
+void writing_cancel(uint64_t number);
+uint64_t writing_execute(const char *sql);
+uint64_t writing_run(const char *sql, int *ret_fd);
+
+/* EXECUTE with a deadline, so long from now. */
+uint64_t writing_execute_until(const char *sql, uint64_t usec);
+
+/* Reads a run's stream to its end. */
+Outcome writing_read(int fd, uint64_t number);
+
+#endif

@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * daemon/worker/core/writer: the lease, batches with one commit, and every way in which a statement that writes can fail.
+ * The engine is a fake one, and so is time (tests/rigs/writing-rig.h).
+ */
+#include <unistd.h>
+
+#include "tests/rigs/writing-rig.h"
+
+#define MSEC UINT64_C(1000)
+
+/* Gives the worker the lease, for which it has asked. */
+static void lease(void) {
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+}
+
+/* A worker that has the lease and is idle. */
+static void begin_with_lease(void) {
+        writing_begin();
+        (void) writing_execute("first");
+        lease();
+        writing_settle();
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        g_string_truncate(writing.durable, 0);
+        writing.n_commits = writing.n_begins = writing.n_compiles = 0;
+}
+
+/* ---- one statement ---- */
+
+static void test_execute(void) {
+        writing_begin();
+        (void) writing_execute("a");
+        lease();
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        writing_settle();
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+static void test_run(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        number = writing_run("a rows=3", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 3);
+        writing_expect("started 2 to write; committing 2; ended 2 wrote 3 77; ");
+        writing_expect_durable("a | ");
+        number = writing_run("b read rows=2", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.n_rows, ==, 2);
+        writing_expect("started 3; ended 3; ");
+        writing_end();
+}
+
+/* EXECUTE has no place for rows: what the statement did is undone. */
+static void test_execute_with_rows(void) {
+        begin_with_lease();
+        (void) writing_execute("a rows=1");
+        writing_settle();
+        writing_expect("ended 2 error 16; ");
+        (void) writing_execute("b read");
+        writing_settle();
+        writing_expect("ended 3 error 16; ");
+        (void) writing_execute("nonsense");
+        writing_settle();
+        writing_expect("ended 4 error 11; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
+/* Rows of many pages wait for the commit in memory; without a reader the worker goes on with other jobs. */
+static void test_many_rows(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        number = writing_run("a rows=100", &fd);
+        writing_settle();
+        writing_expect("started 2 to write; committing 2; ");
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("committing 3; ended 3 wrote 3 77; ");
+        writing_expect_durable("a | b | ");
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 100);
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; drained 2; ");
+        g_assert_cmpuint(writing.loop.context.spooled, ==, 0);
+        writing_end();
+}
+
+static void test_big_row(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        number = writing_run("a big", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 1);
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+/* More rows than memory is for, or than a result may have: the statement is undone, and none of its rows is sent. */
+static void test_too_many_rows(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        number = writing_run("a rows=3000", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        g_assert_cmpuint(o.n_rows, ==, 0);
+        writing.rig.result_size_max = 100000;
+        number = writing_run("b rows=100", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        number = writing_run("c rows=2", &fd); /* fits the page, but not the result */
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        writing.rig.result_size_max = 100;
+        number = writing_run("d rows=2", &fd);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        writing_expect_durable("c | ");
+        g_assert_cmpuint(writing.loop.context.spooled, ==, 0);
+        writing_end();
+}
+
+/* The changes are committed: an error must not say that they are not. */
+static void test_end_after_commit(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        number = writing_run("a rows=100", &fd);
+        writing_settle();
+        writing_cancel(number);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_OUTCOME_UNKNOWN);
+        number = writing_run("b rows=8", &fd); /* one page, and all that is left is the END */
+        writing_settle();
+        writing_cancel(number);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 8);
+        writing_expect_durable("a | b | ");
+        writing_end();
+}
+
+/* ---- batches ---- */
+
+static void test_batch(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        (void) writing_execute("a");
+        number = writing_run("b rows=1", &fd);
+        (void) writing_execute("c");
+        writing_settle();
+        g_assert_cmpuint(writing.n_commits, ==, 1);
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        writing_expect("started 3 to write; committing 4 3 2; ended 4 wrote 3 77; ended 3 wrote 3 77; ended 2 wrote 3 77; ");
+        writing_expect_durable("c b a | ");
+        writing_end();
+}
+
+/* A batch has a limit of statements, and one of time. */
+static void test_batch_limits(void) {
+        begin_with_lease();
+        for (unsigned i = 0; i < WRITE_BATCH_N_MAX + 1; i++)
+                (void) writing_execute("a");
+        writing_settle();
+        g_assert_cmpuint(writing.n_commits, ==, 2);
+        for (unsigned i = 0; i < 3; i++)
+                (void) writing_execute("b slow=6");
+        writing_settle();
+        g_assert_cmpuint(writing.n_commits, ==, 4);
+        writing_end();
+}
+
+static void test_failure_in_batch(void) {
+        begin_with_lease();
+        (void) writing_execute("a");
+        (void) writing_execute("b fail");
+        (void) writing_execute("c");
+        writing_settle();
+        writing_expect("committing 4 2; ended 4 wrote 3 77; ended 3 error 11; ended 2 wrote 3 77; ");
+        writing_expect_durable("c a | ");
+        g_assert_cmpuint(writing.n_commits, ==, 1);
+        (void) writing_execute("d fail"); /* alone: nothing is committed */
+        writing_settle();
+        writing_expect("ended 5 error 11; ");
+        g_assert_cmpuint(writing.n_commits, ==, 1);
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+}
+
+/* The statements that ran before run again, once, each alone. The later ones never began. */
+static void test_rollback_in_batch(void) {
+        begin_with_lease();
+        (void) writing_execute("d");
+        (void) writing_execute("c rollback");
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("ended 3 error 11; committing 5; ended 5 wrote 3 77; committing 4; ended 4 wrote 3 77; "
+                       "committing 2; ended 2 wrote 3 77; ");
+        writing_expect_durable("a | b | d | ");
+        g_assert_cmpuint(writing.n_compiles, ==, 4 + 3 + 2 + 1);
+        writing_end();
+}
+
+static void test_commit_failure(void) {
+        begin_with_lease();
+        writing.n_commit_results = 0;
+        writing.commits[0] = writing.commits[2] = ERROR_SQL;
+        (void) writing_execute("c");
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("committing 4 3 2; committing 4; ended 4 wrote 3 77; committing 3; ended 3 error 11; "
+                       "committing 2; ended 2 wrote 3 77; ");
+        writing_expect_durable("a | c | ");
+        writing_end();
+}
+
+/* ---- locks ---- */
+
+static void test_begin_busy(void) {
+        begin_with_lease();
+        writing.n_begin_busy = 5;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("");
+        g_assert_cmpuint(writing.n_begins, ==, 1);
+        writing_pass(100 * MSEC);
+        writing_expect("committing 2; ended 2 wrote 3 77; ");
+        g_assert_cmpuint(writing.n_begins, ==, 6);
+        writing_end();
+}
+
+/* Each statement has its own time to wait for another program. */
+static void test_begin_stays_busy(void) {
+        begin_with_lease();
+        writing.setup->busy_usec = 1000 * MSEC;
+        writing.n_begin_busy = UINT_MAX;
+        (void) writing_execute("a");
+        writing_pass(600 * MSEC);
+        (void) writing_execute("b");
+        writing_pass(300 * MSEC);
+        writing_expect("");
+        writing_pass(150 * MSEC);
+        writing_expect("ended 2 error 27; ");
+        writing_pass(400 * MSEC);
+        writing_expect("");
+        writing.n_begin_busy = 0;
+        writing_pass(60 * MSEC);
+        writing_expect("committing 3; ended 3 wrote 3 77; ");
+        writing_expect_durable("b | ");
+        writing_end();
+}
+
+static void test_begin_fails(void) {
+        begin_with_lease();
+        writing.begin_error = ERROR_CANNOT_OPEN;
+        (void) writing_execute("a");
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("ended 3 error 19; ended 2 error 19; ");
+        writing_end();
+}
+
+static void test_commit_busy(void) {
+        begin_with_lease();
+        writing.n_commit_results = 0;
+        writing.commits[0] = writing.commits[1] = ERROR_BUSY;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("committing 2; ");
+        (void) writing_execute("b"); /* waits for the next batch */
+        writing_pass(100 * MSEC);
+        writing_expect("ended 2 wrote 3 77; committing 3; ended 3 wrote 3 77; ");
+        writing_expect_durable("a | b | ");
+        writing_end();
+}
+
+static void stay_busy(void) {
+        writing.n_commit_results = 0;
+        for (unsigned i = 0; i < G_N_ELEMENTS(writing.commits); i++)
+                writing.commits[i] = ERROR_BUSY;
+}
+
+static void test_commit_stays_busy(void) {
+        begin_with_lease();
+        writing.setup->busy_usec = 1000 * MSEC;
+        stay_busy();
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_pass(990 * MSEC);
+        writing_expect("committing 3 2; ");
+        writing_pass(60 * MSEC);
+        writing_expect("ended 3 error 27; ended 2 error 27; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_expect_durable("");
+        writing_end();
+}
+
+/* A job that ends while the commit waits has written nothing, and the others run again. */
+static void test_cancel_while_commit_waits(void) {
+        begin_with_lease();
+        stay_busy();
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("committing 3 2; ");
+        memset(writing.commits, 0, sizeof writing.commits);
+        writing_cancel(3);
+        writing_settle();
+        writing_expect("ended 3 error 30; committing 2; ended 2 wrote 3 77; ");
+        writing_expect_durable("b | ");
+        writing_end();
+}
+
+/* A reader of the same worker that keeps the commit out ends before the commit gives up; if it is parked, too. */
+static void test_own_reader(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        writing.setup->busy_usec = writing.setup->park_rollback_usec = 1000 * MSEC;
+        writing.reader_locks = true;
+        number = writing_run("r read rows=1000", &fd);
+        writing_settle();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("started 2; committing 3; ");
+        writing_pass(400 * MSEC);
+        writing_expect("");
+        writing_pass(300 * MSEC);
+        writing_expect("ended 2 error 28; ended 3 wrote 3 77; ");
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_TIMED_OUT);
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+/* ---- jobs that end before they write ---- */
+
+static void test_end_while_queued(void) {
+        uint64_t number;
+        int fd;
+
+        writing_begin();
+        (void) writing_execute("a");
+        (void) writing_execute_until("b", 50 * MSEC);
+        number = writing_run("c rows=1", &fd);
+        writing_settle();
+        writing_expect("started 3 to write; wanted; ");
+        writing_cancel(1);
+        writing_pass(40 * MSEC);
+        writing_expect("ended 1 error 30; ");
+        writing_pass(20 * MSEC);
+        writing_expect("ended 2 error 28; ");
+        g_assert_cmpuint(number, ==, 3);
+        close(fd);
+        (void) writing_execute("d");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("committing 4; ended 3 error 31; ended 4 wrote 3 77; ");
+        writing_expect_durable("d | ");
+        writing_end();
+}
+
+static void cancel_current(void) {
+        writing_cancel(writing.rig.next_number);
+        writing.clock_usec += 20 * MSEC; /* the progress handler reads its sockets now */
+}
+
+/* CANCEL finds a statement that steps; its deadline, too. Its mates do not notice. */
+static void test_interrupt(void) {
+        begin_with_lease();
+        writing.hook = cancel_current;
+        (void) writing_execute("b");
+        (void) writing_execute("a hook hang");
+        writing_settle();
+        writing_expect("ended 3 error 30; committing 2; ended 2 wrote 3 77; ");
+        (void) writing_execute_until("c hang", 30 * MSEC);
+        writing_settle();
+        writing_expect("ended 4 error 28; ");
+        writing_expect_durable("b | ");
+        writing_end();
+}
+
+static uint64_t mate;
+
+static void no_hook(void) {
+}
+
+static void cancel_mate(void) {
+        writing.hook = no_hook;
+        writing_cancel(mate);
+        writing.clock_usec += 20 * MSEC;
+        g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+}
+
+/* While a statement steps, one that waits after it is cancelled, or one that ran before it: then the others run again. */
+static void test_cancel_mates(void) {
+        begin_with_lease();
+        mate = 2;
+        writing.hook = cancel_mate;
+        (void) writing_execute("c");
+        (void) writing_execute("b hook"); /* the worker takes the latest first */
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("ended 2 error 30; committing 4 3; ended 4 wrote 3 77; ended 3 wrote 3 77; ");
+        mate = 7;
+        writing.hook = cancel_mate;
+        (void) writing_execute("f");
+        (void) writing_execute("e hook");
+        (void) writing_execute("d");
+        writing_settle();
+        writing_expect("ended 7 error 30; committing 6 5; ended 6 wrote 3 77; ended 5 wrote 3 77; ");
+        writing_expect_durable("a b | e f | ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+}
+
+/* ---- the lease ---- */
+
+static void test_lease_stays(void) {
+        begin_with_lease();
+        (void) writing_execute("a");
+        writing_pass(1000 * MSEC);
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("committing 2; ended 2 wrote 3 77; committing 3; ended 3 wrote 3 77; ");
+        writing_end();
+}
+
+static void test_lease_asked(void) {
+        begin_with_lease();
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("returned; ");
+        writing_say(MESSAGE_LEASE_ASKED); /* crossed it */
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("committing 2; returned; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
+/* With more to write the worker returns the lease at the end of its turn, and asks again. */
+static void test_lease_turn(void) {
+        begin_with_lease();
+        writing_pass(1000 * MSEC);
+        for (unsigned i = 0; i < 3; i++)
+                (void) writing_execute("a slow=11");
+        writing_say(MESSAGE_LEASE_ASKED); /* its turn has been over for long */
+        writing_settle();
+        writing_expect("committing 4; returned; wanted; ended 4 wrote 3 77; ");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("committing 3; ended 3 wrote 3 77; committing 2; ended 2 wrote 3 77; ");
+        for (unsigned i = 0; i < 3; i++)
+                (void) writing_execute("b slow=11");
+        writing_end();
+}
+
+/* A worker that cannot write because of another program does not keep the lease. */
+static void test_lease_while_busy(void) {
+        begin_with_lease();
+        writing_pass(1000 * MSEC);
+        writing.n_begin_busy = UINT_MAX;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("returned; wanted; ");
+        writing.n_begin_busy = 0;
+        writing_pass(1000 * MSEC);
+        writing_expect("");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("committing 2; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
+/* It keeps the lease as long as its transaction is under way. */
+static void test_lease_while_commit_waits(void) {
+        begin_with_lease();
+        writing_pass(1000 * MSEC);
+        stay_busy();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_pass(100 * MSEC);
+        writing_expect("committing 2; ");
+        memset(writing.commits, 0, sizeof writing.commits);
+        writing_pass(100 * MSEC);
+        writing_expect("returned; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
+/* The lease comes after all that waited for it has ended. */
+static void test_lease_too_late(void) {
+        writing_begin();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_cancel(1);
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("wanted; ended 1 error 30; ");
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("returned; ");
+        writing_say(MESSAGE_LEASE); /* it has not asked for it */
+        g_assert_cmpint(worker_loop_run(&writing.loop), ==, -EBADMSG);
+        writing_end();
+}
+
+/* ---- the end of the worker ---- */
+
+static void test_exit(void) {
+        writing_begin();
+        (void) writing_execute("a");
+        writing_say(MESSAGE_EXIT);
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        g_assert_cmpint(worker_loop_run(&writing.loop), ==, 0);
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        writing_end();
+}
+
+/* The time to leave is over: a transaction under way is rolled back. */
+static void test_exit_while_commit_waits(void) {
+        begin_with_lease();
+        stay_busy();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_EXIT);
+        writing.until_usec = UINT64_MAX;
+        g_assert_cmpint(worker_loop_run(&writing.loop), ==, 0);
+        writing_expect("committing 2; ");
+        writing_end();
+        writing_begin(); /* whatever is left is freed */
+        (void) writing_execute("a");
+        writing_settle();
+        writing_end();
+}
+
+/* ---- channels ---- */
+
+static Client client;
+
+static void open_channel(void) {
+        begin_with_lease();
+        client_start(&writing.rig, &client);
+        writing_settle();
+        g_free(writing_reports());
+}
+
+static void close_channel(void) {
+        client_done(&client);
+        writing_settle();
+        writing_end();
+}
+
+static Answer expect(uint64_t number, ErrorNumber error) {
+        writing_settle();
+        return client_expect(&client, number, error);
+}
+
+static void test_channel(void) {
+        uint64_t a, b, c;
+        Answer answer;
+
+        open_channel();
+        a = client_add_query(&client, "a", 0, NULL);
+        b = client_add_query(&client, "r read rows=2", 0, NULL);
+        c = client_add_query(&client, "b rows=2", 0, NULL);
+        client_send(&client);
+        (void) expect(a, ERROR_NONE);
+        answer = expect(b, ERROR_NONE);
+        g_assert_cmpuint(answer.n_rows, ==, 2);
+        answer = expect(c, ERROR_NONE);
+        g_assert_cmpuint(answer.n_rows, ==, 2);
+        writing_expect_durable("a | b | ");
+        a = client_add_query(&client, "c fail", 0, NULL);
+        client_send(&client);
+        (void) expect(a, ERROR_SQL);
+        close_channel();
+}
+
+/* Only the first run of a prepared statement compiles it on a connection that reads. */
+static void test_channel_statement(void) {
+        uint64_t prepared, number;
+        Answer answer;
+
+        open_channel();
+        prepared = client_add_prepare(&client, "a rows=1");
+        client_send(&client);
+        answer = expect(prepared, ERROR_NONE);
+        g_assert_true(answer.statement);
+        g_assert_cmpuint(writing.n_compiles, ==, 1);
+        for (unsigned i = 0; i < 3; i++) {
+                number = client_add_fetch(&client, prepared, 0, NULL);
+                client_send(&client);
+                answer = expect(number, ERROR_NONE);
+                g_assert_cmpuint(answer.n_rows, ==, 1);
+                g_assert_cmpuint(writing.n_compiles, ==, 2 + i);
+        }
+        writing_expect_durable("a | a | a | ");
+        close_channel();
+}
+
+/* Answers to earlier requests do not wait for the lease. */
+static void test_channel_answers_first(void) {
+        uint64_t r, a;
+
+        open_channel();
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        r = client_add_query(&client, "r read rows=1", 0, NULL);
+        a = client_add_query(&client, "a", 0, NULL);
+        client_send(&client);
+        (void) expect(r, ERROR_NONE);
+        g_assert_cmpint(writing.n_connections, ==, 0); /* nor does it keep what it read */
+        writing_expect("returned; wanted; ");
+        client_add_cancel(&client, a);
+        client_send(&client);
+        (void) expect(a, ERROR_CANCELLED);
+        a = client_add_query(&client, "b", 0, NULL);
+        client_send(&client);
+        writing_say(MESSAGE_LEASE);
+        (void) expect(a, ERROR_NONE);
+        writing_expect_durable("b | ");
+        close_channel();
+}
+
+/* The client leaves while its statement waits for the lease, or while its commit waits. */
+static void test_channel_client_leaves(void) {
+        open_channel();
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        (void) client_add_query(&client, "a", 0, NULL);
+        client_send(&client);
+        writing_settle();
+        client_leave(&client);
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        client_done(&client);
+        client_start(&writing.rig, &client);
+        stay_busy();
+        (void) client_add_query(&client, "b", 0, NULL);
+        client_send(&client);
+        writing_settle();
+        client_leave(&client);
+        writing_settle();
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_expect_durable("");
+        close_channel();
+}
+
+/* Several channels share a commit. */
+static void test_channels(void) {
+        Client others[10];
+        uint64_t numbers[10];
+
+        open_channel();
+        for (unsigned i = 0; i < 10; i++)
+                client_start(&writing.rig, &others[i]);
+        writing_settle();
+        for (unsigned i = 0; i < 10; i++) {
+                numbers[i] = client_add_query(&others[i], "a", 0, NULL);
+                client_send(&others[i]);
+        }
+        writing_settle();
+        g_assert_cmpuint(writing.n_commits, ==, 1);
+        for (unsigned i = 0; i < 10; i++) {
+                (void) client_expect(&others[i], numbers[i], ERROR_NONE);
+                client_done(&others[i]);
+        }
+        close_channel();
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/writer/execute", test_execute);
+        g_test_add_func("/writer/run", test_run);
+        g_test_add_func("/writer/execute-with-rows", test_execute_with_rows);
+        g_test_add_func("/writer/many-rows", test_many_rows);
+        g_test_add_func("/writer/big-row", test_big_row);
+        g_test_add_func("/writer/too-many-rows", test_too_many_rows);
+        g_test_add_func("/writer/end-after-commit", test_end_after_commit);
+        g_test_add_func("/writer/batch", test_batch);
+        g_test_add_func("/writer/batch-limits", test_batch_limits);
+        g_test_add_func("/writer/failure-in-batch", test_failure_in_batch);
+        g_test_add_func("/writer/rollback-in-batch", test_rollback_in_batch);
+        g_test_add_func("/writer/commit-failure", test_commit_failure);
+        g_test_add_func("/writer/begin-busy", test_begin_busy);
+        g_test_add_func("/writer/begin-stays-busy", test_begin_stays_busy);
+        g_test_add_func("/writer/begin-fails", test_begin_fails);
+        g_test_add_func("/writer/commit-busy", test_commit_busy);
+        g_test_add_func("/writer/commit-stays-busy", test_commit_stays_busy);
+        g_test_add_func("/writer/cancel-while-commit-waits", test_cancel_while_commit_waits);
+        g_test_add_func("/writer/own-reader", test_own_reader);
+        g_test_add_func("/writer/end-while-queued", test_end_while_queued);
+        g_test_add_func("/writer/interrupt", test_interrupt);
+        g_test_add_func("/writer/cancel-mates", test_cancel_mates);
+        g_test_add_func("/writer/lease-stays", test_lease_stays);
+        g_test_add_func("/writer/lease-asked", test_lease_asked);
+        g_test_add_func("/writer/lease-turn", test_lease_turn);
+        g_test_add_func("/writer/lease-while-busy", test_lease_while_busy);
+        g_test_add_func("/writer/lease-while-commit-waits", test_lease_while_commit_waits);
+        g_test_add_func("/writer/lease-too-late", test_lease_too_late);
+        g_test_add_func("/writer/exit", test_exit);
+        g_test_add_func("/writer/exit-while-commit-waits", test_exit_while_commit_waits);
+        g_test_add_func("/writer/channel", test_channel);
+        g_test_add_func("/writer/channel-statement", test_channel_statement);
+        g_test_add_func("/writer/channel-answers-first", test_channel_answers_first);
+        g_test_add_func("/writer/channel-client-leaves", test_channel_client_leaves);
+        g_test_add_func("/writer/channels", test_channels);
+        return g_test_run();
+}
