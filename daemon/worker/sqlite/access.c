@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See access.h. The authorizer does *not* refuse statements that write; access_only_reads() does so after the
- * compile. Virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer error
- * ReadOnly. The connection itself is opened read-only, so safety does not depend on this file alone.
+ * Side: worker. See access.h. For a user who may only read, the authorizer does *not* refuse statements that write;
+ * access_only_reads() does so after the compile. Virtual tables (rtree) compile their own INSERTs when they connect, and the
+ * caller gets the clearer error ReadOnly. The connection itself is opened read-only, so safety does not depend on this file
+ * alone.
+ *
+ * The target of a statement that writes is the first table that SQLite asks about. For changes by foreign keys SQLite asks
+ * in the same way, but later; for those by triggers and views it also gives their names.
  */
 #include "daemon/worker/sqlite/access.h"
 
@@ -10,6 +14,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
+
+#define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
 
 /* PRAGMAs that only read. For some of them the argument names an object; for the others an argument would set a value. */
 static const struct {
@@ -43,20 +49,132 @@ static const struct {
         { "user_version", false },
 };
 
-static int refuse(Access *access, const char *what, const char *which) {
+/* `reason` is for a user who may write. */
+static int refuse(Access *access, const char *what, const char *which, const char *reason) {
         sqlite3_snprintf(sizeof access->refused, access->refused, "%s%s%s", what, which ? " " : "", which ? which : "");
+        access->reason = access->rights ? reason : "databases are shared for reading, one SELECT at a time";
         return SQLITE_DENY;
 }
 
-static int authorize_pragma(Access *access, const char *name, const char *argument) {
-        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
-                if (strcasecmp(pragmas[i].name, name) == 0) {
-                        if (argument && !pragmas[i].argument)
-                                return refuse(access, "setting PRAGMA", name);
-                        return SQLITE_OK;
-                }
-        return refuse(access, "PRAGMA", name);
+/* PRAGMAs that set a number in the file, for the use of its programs. */
+static bool is_number_of_user(const char *name) {
+        return strcasecmp(name, "user_version") == 0 || strcasecmp(name, "application_id") == 0;
 }
+
+static int authorize_pragma(Access *access, const char *name, const char *argument) {
+        static const char reason[] = "the service chooses the settings of its connections";
+
+        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++) {
+                if (strcasecmp(pragmas[i].name, name) != 0)
+                        continue;
+                if (!argument || pragmas[i].argument)
+                        return SQLITE_OK;
+                if (!access->rights || !is_number_of_user(name))
+                        return refuse(access, "setting PRAGMA", name, reason);
+                if (!access->rights->write_schema)
+                        return refuse(access, "setting PRAGMA", name, NEEDS_WRITE_SCHEMA);
+                access->changes = true;
+                return SQLITE_OK;
+        }
+        return refuse(access, "PRAGMA", name, reason);
+}
+
+/* ---- changes ---- */
+
+static bool is_listed(const Setup *rights, const char *table) {
+        for (uint32_t i = 0; i < rights->n_write_tables; i++)
+                if (rights->write_tables[i].size == strlen(table) &&
+                    sqlite3_stricmp(rights->write_tables[i].data, table) == 0)
+                        return true;
+        return rights->n_write_tables == 0;
+}
+
+static bool is_system_table(const char *table) {
+        return sqlite3_strnicmp(table, "sqlite_", 7) == 0;
+}
+
+static int refuse_temporary(Access *access) {
+        return refuse(access, "a TEMP table, view or trigger", NULL, "connections are shared by statements");
+}
+
+static int authorize_schema(Access *access) {
+        access->changes_schema = true;
+        return access->rights->write_schema ? SQLITE_OK : refuse(access, "a change of the schema", NULL, NEEDS_WRITE_SCHEMA);
+}
+
+/* For a statement like CREATE, SQLite also asks to change the schema's table, often first. */
+static int authorize_rows(Access *access, int action, const char *table) {
+        if (!access->target[0]) {
+                sqlite3_snprintf(sizeof access->target, access->target, "%s", table);
+                access->target_is_listed = is_listed(access->rights, table);
+        }
+        access->changes_system = access->changes_system || is_system_table(table);
+        return action == SQLITE_INSERT && sqlite3_stricmp(table, "sqlite_temp_master") == 0 ? refuse_temporary(access)
+                                                                                           : SQLITE_OK;
+}
+
+static bool is_temporary(int action) {
+        return action == SQLITE_CREATE_TEMP_INDEX || action == SQLITE_CREATE_TEMP_TABLE ||
+                action == SQLITE_CREATE_TEMP_TRIGGER || action == SQLITE_CREATE_TEMP_VIEW ||
+                action == SQLITE_DROP_TEMP_INDEX || action == SQLITE_DROP_TEMP_TABLE ||
+                action == SQLITE_DROP_TEMP_TRIGGER || action == SQLITE_DROP_TEMP_VIEW;
+}
+
+static bool is_change(int action) {
+        switch (action) {
+        case SQLITE_INSERT:
+        case SQLITE_UPDATE:
+        case SQLITE_DELETE:
+        case SQLITE_CREATE_INDEX:
+        case SQLITE_CREATE_TABLE:
+        case SQLITE_CREATE_TRIGGER:
+        case SQLITE_CREATE_VIEW:
+        case SQLITE_CREATE_VTABLE:
+        case SQLITE_DROP_INDEX:
+        case SQLITE_DROP_TABLE:
+        case SQLITE_DROP_TRIGGER:
+        case SQLITE_DROP_VIEW:
+        case SQLITE_DROP_VTABLE:
+        case SQLITE_ALTER_TABLE:
+        case SQLITE_REINDEX:
+        case SQLITE_ANALYZE:
+                return true;
+        default:
+                return is_temporary(action);
+        }
+}
+
+/* `within`: the trigger or view that does it. */
+static int authorize_change(Access *access, int action, const char *table, const char *within) {
+        if (!is_change(action))
+                return SQLITE_OK;
+        access->changes = true;
+        if (!access->rights || access->ours || within)
+                return SQLITE_OK;
+        if (is_temporary(action))
+                return refuse_temporary(access);
+        if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
+                return authorize_rows(access, action, table);
+        return authorize_schema(access);
+}
+
+bool access_is_unsure(const Access *access) {
+        return access->target[0] && (access->rights->n_write_tables > 0 || access->changes_system);
+}
+
+bool access_may_change(Access *access) {
+        if (!access->changes)
+                (void) refuse(access, "VACUUM", NULL, "it is for the owner of the file, while no other program uses it");
+        else if (!access->target[0] || access->changes_schema)
+                return true;
+        else if (is_system_table(access->target) && !access->rights->write_schema)
+                (void) refuse(access, "writing to", access->target, NEEDS_WRITE_SCHEMA);
+        else if (!access->target_is_listed)
+                (void) refuse(access, "writing to", access->target, "WriteTables= of this database does not list it");
+        return !access->refused[0];
+}
+
+/* ---- the authorizer ---- */
 
 /* Any other request means that the statement is not only the PRAGMA. */
 static void note_request(Access *access, int action, const char *a, const char *b) {
@@ -74,11 +192,12 @@ static void note_table(AccessTables *tables, int action, const char *name) {
         tables->failed = tables->failed || r < 0;
 }
 
-static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *trigger) {
+static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *within) {
+        static const char transactions[] = "the service runs each statement in a transaction";
+        static const char one_file[] = "a statement can only use this database";
         Access *access = userdata;
 
         (void) schema;
-        (void) trigger;
         note_request(access, action, a, b);
         if (access->tables)
                 note_table(access->tables, action, a);
@@ -86,26 +205,26 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_PRAGMA:
                 return authorize_pragma(access, a, b);
         case SQLITE_ATTACH:
-                return refuse(access, "ATTACH", NULL);
+                return refuse(access, "ATTACH", NULL, one_file);
         case SQLITE_DETACH:
-                return refuse(access, "DETACH", NULL);
+                return refuse(access, "DETACH", NULL, one_file);
         case SQLITE_TRANSACTION:
-                return access->ours ? SQLITE_OK : refuse(access, a, NULL);
         case SQLITE_SAVEPOINT:
-                return refuse(access, a, NULL);
+                return access->ours ? SQLITE_OK : refuse(access, a, NULL, transactions);
         case SQLITE_FUNCTION:
                 /* both are off in any case, and are refused here in case another setting enables them */
                 if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
-                        return refuse(access, "function", b);
+                        return refuse(access, "function", b, "it could run code of other programs");
                 return SQLITE_OK;
         default:
-                return SQLITE_OK;
+                return authorize_change(access, action, a, within);
         }
 }
 
 void access_forget(Access *access) {
-        access->refused[0] = 0;
-        access->asked = access->reads_journal_mode = false;
+        access->refused[0] = access->target[0] = 0;
+        access->asked = access->reads_journal_mode = access->changes = false;
+        access->changes_schema = access->changes_system = false;
 }
 
 bool access_only_reads(const Access *access, sqlite3_stmt *stmt) {
@@ -125,7 +244,7 @@ void access_widen(sqlite3 *db) {
 }
 
 int access_install(sqlite3 *db, const Setup *setup, Access *access) {
-        static const struct {
+        const struct {
                 int option, value;
         } settings[] = {
                 { SQLITE_DBCONFIG_DEFENSIVE, 1 },
@@ -134,6 +253,8 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
+                { SQLITE_DBCONFIG_ENABLE_TRIGGER, 1 },
+                { SQLITE_DBCONFIG_ENABLE_FKEY, setup->writes && setup->foreign_keys },
         };
         /* No SQLITE_LIMIT_LENGTH: it would also limit what is stored, down to the schema that SQLite reads for itself,
          * while RowSizeMax= limits what is sent (core/row-sink.h). Memory has its own limit. */
@@ -157,6 +278,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_widen(db);
         access_forget(access);
+        access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
         /* this module shows the statements of the connection with their SQL, including those of other sessions */
         (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);
         return sqlite3_set_authorizer(db, authorize, access);

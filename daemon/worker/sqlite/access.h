@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Restricts what SQL may do: SQLite's authorizer for reading, and limits. The authorizer keeps statements from
- * doing anything except reading. It does not separate tables from each other (see I11 in docs/ARCHITECTURE.md).
+ * Side: worker. Restricts what SQL may do: SQLite's authorizer, and limits. It keeps the statements of a user who may not
+ * write from doing anything except reading. It does not separate tables from each other for readers (see I11 in
+ * docs/ARCHITECTURE.md). For writers it does: a statement writes to one table, which SQLite names. Triggers, foreign
+ * keys and views then write with the rights of the database.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
@@ -23,9 +25,16 @@ typedef struct AccessTables {
 typedef struct Access {
         bool asked;              /* SQLite asked for at least one permission */
         bool reads_journal_mode; /* the only request was for "PRAGMA journal_mode" without a value */
-        bool ours;               /* only the worker's own SQL runs here: transactions are allowed; set by the caller */
+        bool changes;            /* SQLite asked to change rows, the schema or a setting */
+        bool changes_schema;     /* SQLite asked for CREATE, ALTER, DROP and the like */
+        bool changes_system;     /* SQLite asked to change rows of a table of its own, sqlite_schema or sqlite_sequence */
+        char target[128];        /* the first table of which rows are changed, cut off if the name is longer; empty: none */
+        bool target_is_listed;   /* setup->write_tables has it, or is empty */
+        bool ours;               /* SQL of the worker or of a virtual table is compiled, not a client's; set by the caller */
+        const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
         char refused[256];       /* empty: nothing was refused */
+        const char *reason;      /* why it was */
 } Access;
 
 /* Installs authorizer, limits and safe settings on a new connection. `access` must outlive it. Returns an SQLite result
@@ -38,6 +47,14 @@ void access_forget(Access *access);
 /* True if the statement writes nothing. It must be the only statement that was compiled since access_forget(). SQLite
  * counts every "PRAGMA journal_mode" as writing, although without a value it only reads. */
 bool access_only_reads(const Access *access, sqlite3_stmt *stmt);
+
+/* True if a statement that writes must be compiled again, after access_forget(), for access_may_change(): when a virtual
+ * table connects in the middle of a compile, it changes tables, too, even that of the schema. */
+bool access_is_unsure(const Access *access);
+
+/* For a statement that writes, after the authorizer has allowed all that SQLite asked: refuses VACUUM, about which SQLite
+ * does not ask, and a target that may not be written. Sets access->refused and returns false. */
+bool access_may_change(Access *access);
 
 /* access_narrow() sets the limits of `setup` while a client's statement is compiled; access_widen() restores SQLite's own.
  * SQLite applies the limits to everything that it parses, so with small limits in force all the time, a database whose

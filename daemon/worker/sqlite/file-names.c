@@ -18,14 +18,21 @@ typedef int (*OpenCall)(const char *name, int flags, int mode);
 typedef int (*StatCall)(const char *name, struct stat *ret);
 typedef int (*AccessCall)(const char *name, int mode);
 typedef int (*FstatCall)(int fd, struct stat *ret);
+typedef int (*UnlinkCall)(const char *name);
+typedef int (*FolderCall)(const char *name, int *ret_fd);
+typedef ssize_t (*WriteCall)(int fd, const void *bytes, size_t size, off64_t offset);
 
 static FilePlace *places;
 static FileTrouble trouble;
+static bool disk_full;
 static int last_fd = -1; /* of the last fstat() by SQLite */
 static OpenCall real_open;
 static StatCall real_stat;
 static AccessCall real_access;
 static FstatCall real_fstat;
+static UnlinkCall real_unlink;
+static FolderCall real_open_folder;
+static WriteCall real_write;
 
 /* ---- names ---- */
 
@@ -133,30 +140,84 @@ static int fstat_file(int fd, struct stat *ret) {
         return real_fstat(fd, ret);
 }
 
-static int replace(sqlite3_vfs *vfs, const char *name, sqlite3_syscall_ptr call, sqlite3_syscall_ptr *ret_real) {
-        *ret_real = vfs->xGetSystemCall(vfs, name);
-        return *ret_real ? vfs->xSetSystemCall(vfs, name, call) : SQLITE_NOTFOUND;
+static bool is_replaced(const FilePlace *place) {
+        struct stat st;
+
+        return fstatat(place->found.folder_fd, place->found.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                st.st_dev != place->found.st.st_dev || st.st_ino != place->found.st.st_ino;
+}
+
+/* Deletes the "-journal", "-wal" or "-shm" of a database that this connection writes. If another file was put in the place
+ * of the database, a log is that of the other file. But a journal is ours, and would be rolled back into the other file. */
+static int unlink_file(const char *name) {
+        char file[NAME_MAX + SUFFIX_SIZE_MAX];
+        const FilePlace *place;
+        const char *suffix;
+
+        if (!is_ours(name))
+                return real_unlink(name);
+        place = translate(name, file);
+        if (!place)
+                return -1;
+        suffix = file + strlen(place->found.name);
+        if (place->writes && (strcmp(suffix, "-journal") == 0 ||
+                              ((strcmp(suffix, "-wal") == 0 || strcmp(suffix, "-shm") == 0) && !is_replaced(place))))
+                return unlinkat(place->found.folder_fd, file, 0);
+        errno = EPERM;
+        return -1;
+}
+
+/* SQLite syncs the folder after it has made or deleted a journal. The descriptor of the place is O_PATH, which cannot be
+ * synced. */
+static int open_folder(const char *name, int *ret_fd) {
+        const char *suffix;
+        const FilePlace *place;
+
+        if (!is_ours(name))
+                return real_open_folder(name, ret_fd);
+        place = find(name, &suffix);
+        *ret_fd = place ? openat(place->found.folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        return *ret_fd >= 0 ? SQLITE_OK : SQLITE_CANTOPEN;
+}
+
+/* Tells a full disk from other failures. A quota that is used up is treated in the same way. */
+static ssize_t write_file(int fd, const void *bytes, size_t size, off64_t offset) {
+        ssize_t n = real_write(fd, bytes, size, offset);
+
+        if (n < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+                disk_full = true;
+                errno = ENOSPC;
+        }
+        return n;
 }
 
 int file_names_install(sqlite3_vfs *vfs) {
-        sqlite3_syscall_ptr calls[4];
-        int rc;
+        const struct {
+                const char *name;
+                sqlite3_syscall_ptr ours;
+                void *real; /* a pointer to the function of this type */
+                bool required;
+        } calls[] = {
+                { "open", (sqlite3_syscall_ptr) open_file, &real_open, true },
+                { "stat", (sqlite3_syscall_ptr) stat_file, &real_stat, true },
+                { "access", (sqlite3_syscall_ptr) access_file, &real_access, true },
+                { "fstat", (sqlite3_syscall_ptr) fstat_file, &real_fstat, true },
+                { "unlink", (sqlite3_syscall_ptr) unlink_file, &real_unlink, true },
+                { "openDirectory", (sqlite3_syscall_ptr) open_folder, &real_open_folder, true },
+                { "pwrite64", (sqlite3_syscall_ptr) write_file, &real_write, false }, /* SQLite can be built without it */
+        };
 
         if (vfs->iVersion < 3)
                 return SQLITE_ERROR;
-        rc = replace(vfs, "open", (sqlite3_syscall_ptr) open_file, &calls[0]);
-        if (rc == SQLITE_OK)
-                rc = replace(vfs, "stat", (sqlite3_syscall_ptr) stat_file, &calls[1]);
-        if (rc == SQLITE_OK)
-                rc = replace(vfs, "access", (sqlite3_syscall_ptr) access_file, &calls[2]);
-        if (rc == SQLITE_OK)
-                rc = replace(vfs, "fstat", (sqlite3_syscall_ptr) fstat_file, &calls[3]);
-        if (rc != SQLITE_OK)
-                return rc;
-        real_open = (OpenCall) calls[0];
-        real_stat = (StatCall) calls[1];
-        real_access = (AccessCall) calls[2];
-        real_fstat = (FstatCall) calls[3];
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+                sqlite3_syscall_ptr real = vfs->xGetSystemCall(vfs, calls[i].name);
+
+                if (!real && !calls[i].required)
+                        continue;
+                memcpy(calls[i].real, &real, sizeof real);
+                if (!real || vfs->xSetSystemCall(vfs, calls[i].name, calls[i].ours) != SQLITE_OK)
+                        return SQLITE_NOTFOUND;
+        }
         return SQLITE_OK;
 }
 
@@ -187,6 +248,12 @@ void file_place_remove(FilePlace *place) {
         *place = (FilePlace) {};
 }
 
+bool file_place_may_be_written(const FilePlace *place) {
+        struct stat folder;
+
+        return place->own && fstat(place->found.folder_fd, &folder) == 0 && folder.st_uid == geteuid();
+}
+
 bool file_place_readable(const FilePlace *place, const char *suffix) {
         char file[NAME_MAX + SUFFIX_SIZE_MAX];
 
@@ -202,6 +269,13 @@ int file_names_opened(const FilePlace *place, bool *ret_is_checked) {
         if (!*ret_is_checked)
                 note(FILE_TROUBLE_REPLACED);
         return last_fd;
+}
+
+bool file_names_disk_was_full(void) {
+        bool was = disk_full;
+
+        disk_full = false;
+        return was;
 }
 
 FileTrouble file_names_trouble(void) {

@@ -30,7 +30,8 @@ typedef struct FilePlace {
         struct FilePlace *next;
         uint64_t number;
         FoundFile found;
-        bool own; /* the worker's user owns the database file */
+        bool own;    /* the worker's user owns the database file */
+        bool writes; /* the connection that writes has this place; set by the caller */
 } FilePlace;
 
 /* Why SQLite could not open a file. SQLite has one code for all these reasons. */
@@ -54,6 +55,10 @@ void file_place_remove(FilePlace *place);
 /* Finds the place of a name that SQLite passes on. NULL: it is no such name. */
 FilePlace *file_place_find(const char *name);
 
+/* True if the worker's user owns the database file and the folder that it is in. Otherwise the files that a writer makes
+ * beside it could lock its owner out (I12). */
+bool file_place_may_be_written(const FilePlace *place);
+
 /* True if the service may read the database (`suffix` "") or a file beside it ("-wal"). */
 bool file_place_readable(const FilePlace *place, const char *suffix);
 
@@ -63,5 +68,9 @@ int file_names_opened(const FilePlace *place, bool *ret_is_checked);
 
 /* Returns and clears the first trouble since the last call. */
 FileTrouble file_names_trouble(void);
+
+/* True if a disk, or the quota of the worker's user on it, was full since the last call. SQLite has the same code for that
+ * and for the size that a database may have. */
+bool file_names_disk_was_full(void);
 
 #endif

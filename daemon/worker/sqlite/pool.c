@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/sqlite/sqlite-write.h"
 
 #define N_IDLE_MAX 4
 #define IDLE_USEC (5 * USEC_PER_SEC)
@@ -53,6 +54,8 @@ static void drop_stale(Pool *pool, const FileIdentity *now) {
                 else
                         link = &(*link)->next;
         }
+        if (pool->writer && !pool->writing && !file_identity_equal(&pool->writer->sqlite.identity, now))
+                pool->writer = connection_free(pool->writer);
 }
 
 /* Takes an idle connection, preferably one that has `sql` compiled. NULL: there is none. */
@@ -67,14 +70,17 @@ static PooledConnection *take_idle(Pool *pool, const char *sql, size_t sql_size,
         return *best ? unlink_idle(pool, best) : NULL;
 }
 
-static PooledConnection *open_fresh(Pool *pool, SqlError *error) {
+static PooledConnection *open_fresh(Pool *pool, bool to_write, SqlError *error) {
         PooledConnection *c = calloc(1, sizeof *c);
+        bool ok;
 
         if (!c) {
                 (void) sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
                 return NULL;
         }
-        if (!sqlite_connection_open(&c->sqlite, pool->setup, pool->progress, pool->userdata, error)) {
+        ok = to_write ? sqlite_connection_open_to_write(&c->sqlite, pool->setup, pool->progress, pool->userdata, error)
+                      : sqlite_connection_open(&c->sqlite, pool->setup, pool->progress, pool->userdata, error);
+        if (!ok) {
                 free(c);
                 return NULL;
         }
@@ -102,7 +108,7 @@ bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *h
                 return false;
         /* tries each idle connection, and then a new one; if that is stale at once, too, the schema keeps changing */
         for (unsigned n = 0; n <= N_IDLE_MAX + 1; n++) {
-                PooledConnection *c = take_idle(pool, sql, sql_size, hint) ?: open_fresh(pool, error);
+                PooledConnection *c = take_idle(pool, sql, sql_size, hint) ?: open_fresh(pool, false, error);
                 SqliteBegin begun;
 
                 if (!c)
@@ -121,9 +127,45 @@ bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *h
         return sql_error_set(error, ERROR_BUSY, "the schema of this database keeps changing: try again");
 }
 
+/* Keeps the connection that writes for its next transaction, or closes it. */
+static void rest_writer(Pool *pool) {
+        PooledConnection *w = pool->writer;
+
+        sqlite_write_rollback(&w->sqlite);
+        sqlite_connection_end(&w->sqlite);
+        pool->writing = false;
+        if (w->sqlite.doubtful) {
+                pool->writer = connection_free(w);
+                return;
+        }
+        assert(sqlite3_txn_state(w->sqlite.file, NULL) == SQLITE_TXN_NONE);
+        w->idle_usec = now_coarse_usec();
+}
+
+bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error) {
+        assert(!pool->writing);
+        if (!look_at_file(pool, NULL, error))
+                return false;
+        if (!pool->writer)
+                pool->writer = open_fresh(pool, true, error);
+        if (!pool->writer)
+                return false;
+        pool->writing = true;
+        if (!sqlite_write_begin(&pool->writer->sqlite, error)) {
+                rest_writer(pool);
+                return false;
+        }
+        *ret = pool->writer;
+        return true;
+}
+
 void pool_give(Pool *pool, PooledConnection *c) {
         if (!c)
                 return;
+        if (c == pool->writer) {
+                rest_writer(pool);
+                return;
+        }
         sqlite_connection_end(&c->sqlite);
         if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful) {
                 (void) connection_free(c);
@@ -137,8 +179,18 @@ void pool_give(Pool *pool, PooledConnection *c) {
         pool->n_idle++;
 }
 
+/* Returns when the connection that writes has been idle for long. UINT64_MAX: never. */
+static uint64_t expire_writer(Pool *pool, uint64_t now) {
+        if (!pool->writer || pool->writing)
+                return UINT64_MAX;
+        if (pool->writer->idle_usec + IDLE_USEC > now)
+                return pool->writer->idle_usec + IDLE_USEC;
+        pool->writer = connection_free(pool->writer);
+        return UINT64_MAX;
+}
+
 uint64_t pool_expire(Pool *pool, uint64_t now) {
-        uint64_t next = UINT64_MAX;
+        uint64_t next = expire_writer(pool, now);
 
         for (PooledConnection **link = &pool->idle; *link;) {
                 if ((*link)->idle_usec + IDLE_USEC <= now) {
@@ -155,6 +207,8 @@ uint64_t pool_expire(Pool *pool, uint64_t now) {
 Pool *pool_free(Pool *pool) {
         if (!pool)
                 return NULL;
+        assert(!pool->writing);
+        pool->writer = connection_free(pool->writer);
         while (pool->idle)
                 (void) connection_free(unlink_idle(pool, &pool->idle));
         free(pool);

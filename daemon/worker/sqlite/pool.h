@@ -2,7 +2,7 @@
 /*
  * Side: worker. Idle connections, each with the statements that were compiled on it lately. A job takes a connection for
  * itself and gives it back; a client's idle statement pins none. All connections are to one database with one set of rights,
- * so a job can use any of them.
+ * so a job can use any of them. One more connection writes; no job has it for itself.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_POOL_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_POOL_H
@@ -23,6 +23,8 @@ typedef struct Pool {
         void *userdata;
         PooledConnection *idle;
         unsigned n_idle;
+        PooledConnection *writer; /* the connection that writes; NULL: none is open */
+        bool writing;             /* it is in use */
         uint64_t identified_usec; /* when the file at the path was last checked; coarse clock */
 } Pool;
 
@@ -38,8 +40,12 @@ Pool *pool_free(Pool *pool);
 bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PooledConnection **ret,
                SqlError *error);
 
-/* Gives a connection back to the pool. None of its statements may be running. Closes it if the pool has enough idle ones.
- * NULL is allowed. */
+/* Takes the connection that writes, which must not be in use, and begins a transaction. Busy, ReadOnly, and the errors of
+ * sqlite_connection_open(). */
+bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error);
+
+/* Gives a connection back to the pool. None of its statements may be running. Ends its transaction, and closes it if the
+ * pool has enough idle ones. NULL is allowed. */
 void pool_give(Pool *pool, PooledConnection *connection);
 
 /* Closes connections that have been idle for long. Returns when to check again (CLOCK_MONOTONIC usec), UINT64_MAX: never. */

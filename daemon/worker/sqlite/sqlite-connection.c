@@ -17,6 +17,9 @@
 #define PROGRESS_OPCODES 1000
 /* Limits the memory of one stalled reader: with the default of 2 MiB, 200 of them took 412 MiB. */
 #define CACHE_SETTINGS "PRAGMA cache_size = -256; PRAGMA mmap_size = 0"
+/* A transaction that fits in here is written once, and in rollback mode keeps readers out only during its commit. */
+#define CACHE_SETTINGS_TO_WRITE "PRAGMA cache_size = -2000; PRAGMA mmap_size = 0"
+#define CHECKPOINT_PAGES 1000
 #define PROBE "SELECT 1 FROM sqlite_schema LIMIT 1"
 
 static FileIdentity identity_of(const struct stat *st) {
@@ -99,6 +102,28 @@ static void explain_cannot_open(const SqliteConnection *c, bool temporary, SqlEr
                                      strerror(sqlite3_system_errno(c->file) ?: EIO));
 }
 
+/* SQLite returns FULL for temporary files, for the database and the files beside it, and for a database that has reached its
+ * largest size. */
+static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool temporary, bool disk_full, SqlError *error) {
+        if (limit_hit)
+                (void) sql_error_set(
+                        error, ERROR_LIMITS_EXCEEDED,
+                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+        else if (temporary || !c->writes)
+                (void) sql_error_set(
+                        error, ERROR_NO_SPACE,
+                        "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
+        else if (disk_full || c->setup->database_size_max == UINT64_MAX)
+                (void) sql_error_set(
+                        error, ERROR_NO_SPACE,
+                        "the disk of this database is full, so nothing was written: free some of it");
+        else
+                (void) sql_error_set(
+                        error, ERROR_LIMITS_EXCEEDED,
+                        "the database has reached the %llu bytes of DatabaseSizeMax=, so nothing was written: delete some "
+                        "of its rows", (unsigned long long) c->setup->database_size_max);
+}
+
 /* SQLite takes a journal that it cannot open for a hot one, so all of these may be about files. */
 static bool is_about_files(ErrorNumber error) {
         return error == ERROR_NEEDS_RECOVERY || error == ERROR_NEEDS_OWNER || error == ERROR_CANNOT_OPEN;
@@ -106,8 +131,9 @@ static bool is_about_files(ErrorNumber error) {
 
 /* Sets the error for the failure `rc` of the connection `db`. */
 static bool fail_on(SqliteConnection *c, sqlite3 *db, int rc, size_t offset_base, SqlError *error) {
-        /* all three are called in any case, because each call clears the state for the next failure */
+        /* all of these are called in any case, because each call clears the state for the next failure */
         bool limit_hit = vfs_temp_limit_was_hit(), no_temporary = vfs_temp_open_failed();
+        bool temporary_full = vfs_temp_disk_was_full(), disk_full = file_names_disk_was_full();
         FileTrouble trouble = file_names_trouble();
         int32_t code;
 
@@ -116,18 +142,11 @@ static bool fail_on(SqliteConnection *c, sqlite3 *db, int rc, size_t offset_base
         code = error->extended_code;
         c->doubtful = c->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.refused[0])
-                (void) sql_error_set(
-                        error, ERROR_NOT_ALLOWED,
-                        "%s is not allowed: databases are shared for reading, one SELECT at a time",
-                        c->access.refused);
-        else if (error->error == ERROR_NO_SPACE && limit_hit)
-                (void) sql_error_set(
-                        error, ERROR_LIMITS_EXCEEDED,
-                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+                (void) sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: %s", c->access.refused, c->access.reason);
         else if (error->error == ERROR_NO_SPACE)
-                (void) sql_error_set(
-                        error, ERROR_NO_SPACE,
-                        "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
+                explain_no_space(c, limit_hit, temporary_full, disk_full, error);
+        else if (code == SQLITE_READONLY_DBMOVED)
+                (void) set_trouble(FILE_TROUBLE_REPLACED, error);
         else if (is_about_files(error->error) && set_trouble(trouble, error))
                 ;
         else if (error->error == ERROR_NEEDS_RECOVERY)
@@ -173,10 +192,45 @@ static int put_before(SqliteConnection *c) {
         return rc == SQLITE_OK ? exposed_seal(c->exposed) : rc;
 }
 
+/* Sets the size that the database may have. This reads its page size, and so rolls back a hot journal. */
+static int limit_size(SqliteConnection *c) {
+        const uint64_t pages_max = UINT32_MAX - 1;
+        uint64_t page_size, pages;
+        sqlite3_stmt *stmt;
+        char sql[64];
+        int rc;
+
+        if (c->setup->database_size_max == UINT64_MAX)
+                return SQLITE_OK;
+        rc = sqlite3_prepare_v2(c->file, "PRAGMA page_size", -1, &stmt, NULL);
+        if (rc != SQLITE_OK)
+                return rc;
+        page_size = sqlite3_step(stmt) == SQLITE_ROW ? (uint64_t) sqlite3_column_int64(stmt, 0) : 1;
+        rc = sqlite3_finalize(stmt);
+        if (rc != SQLITE_OK)
+                return rc;
+        pages = c->setup->database_size_max / page_size;
+        pages = pages == 0 ? 1 : pages > pages_max ? pages_max : pages; /* 0 would only ask for the limit */
+        (void) snprintf(sql, sizeof sql, "PRAGMA max_page_count = %llu", (unsigned long long) pages);
+        return run_silently(c->file, sql);
+}
+
+static int set_up_to_write(SqliteConnection *c) {
+        int rc = run_silently(c->file, CACHE_SETTINGS_TO_WRITE);
+
+        if (rc == SQLITE_OK)
+                rc = run_silently(c->file, c->setup->sync_full ? "PRAGMA synchronous = FULL"
+                                                               : "PRAGMA synchronous = NORMAL");
+        if (rc == SQLITE_OK)
+                rc = limit_size(c);
+        return rc == SQLITE_OK ? sqlite3_wal_autocheckpoint(c->file, CHECKPOINT_PAGES) : rc;
+}
+
 static int set_up(SqliteConnection *c) {
-        int rc = run_silently(c->file, CACHE_SETTINGS);
+        int rc = c->writes ? set_up_to_write(c) : run_silently(c->file, CACHE_SETTINGS);
 
         c->file_access.ours = true;
+        c->access.ours = c->writes; /* except during the compile of a client's SQL */
         if (rc == SQLITE_OK)
                 rc = access_install(c->file, c->setup, c->setup->n_exposed > 0 ? &c->file_access : &c->access);
         if (rc == SQLITE_OK)
@@ -186,6 +240,9 @@ static int set_up(SqliteConnection *c) {
         if (rc == SQLITE_OK && c->setup->n_exposed > 0)
                 return put_before(c);
         c->db = c->file;
+        /* the last writer leaves the database in one file, as SQLite does everywhere */
+        if (rc == SQLITE_OK && c->writes)
+                rc = sqlite3_db_config(c->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         return rc;
 }
 
@@ -197,8 +254,8 @@ static int open_file(SqliteConnection *c, const char *name) {
 
         (void) snprintf(uri, sizeof uri, "file:%s?readonly_shm=%d%s", name, !c->place.own,
                         c->setup->immutable ? "&immutable=1" : "");
-        rc = sqlite3_open_v2(uri, &c->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
-                             SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
+        rc = sqlite3_open_v2(uri, &c->file, (c->writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
+                             SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
         c->opened = rc == SQLITE_OK;
         if (rc == SQLITE_OK)
                 rc = sqlite3_file_control(c->file, "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -217,36 +274,78 @@ static bool check_not_replaced(const SqliteConnection *c, SqlError *error) {
         return file_identity_equal(&now, &c->identity) || !set_trouble(FILE_TROUBLE_REPLACED, error);
 }
 
-bool sqlite_connection_open(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
-                            SqlError *error) {
-        char name[FILE_NAME_SIZE];
-        FoundFile found;
+/* Opens the file at c->place. False: with an error. */
+static bool open_place(SqliteConnection *c, const char *name, SqlError *error) {
         int rc;
 
-        *c = (SqliteConnection) { .setup = setup };
+        if (c->writes && !file_place_may_be_written(&c->place))
+                return sql_error_set(error, ERROR_READ_ONLY,
+                                     "the service can only write to a database if its user owns the file and the folder "
+                                     "that it is in: change their owner, or have \"sqlipcctl create\" make the database");
+        c->place.writes = c->writes;
+        rc = open_file(c, name);
+        if (rc == SQLITE_OK && c->writes && sqlite3_db_readonly(c->file, "main"))
+                return sql_error_set(error, ERROR_READ_ONLY,
+                                     "the service may not write to the file of this database: give its owner, the service's "
+                                     "user, write permission, and mount the file system read-write");
+        if (rc == SQLITE_OK)
+                rc = set_up(c);
+        return rc == SQLITE_OK ? check_not_replaced(c, error) : fail_on(c, c->file, rc, 0, error);
+}
+
+static bool open_as(SqliteConnection *c, bool writes, const Setup *setup, EngineProgress progress, void *userdata,
+                    SqlError *error) {
+        char name[FILE_NAME_SIZE];
+        FoundFile found;
+
+        *c = (SqliteConnection) { .setup = setup, .writes = writes };
         if (!path_resolve(setup->path, &found, error))
                 return false;
         c->identity = identity_of(&found.st);
         file_place_add(&c->place, found, name);
-        rc = open_file(c, name);
-        if (rc == SQLITE_OK)
-                rc = set_up(c);
-        if (rc != SQLITE_OK) {
-                (void) fail_on(c, c->file, rc, 0, error);
+        if (!open_place(c, name, error)) {
                 sqlite_connection_close(c);
                 return false;
         }
         sqlite3_progress_handler(c->file, PROGRESS_OPCODES, progress, userdata);
         sqlite3_progress_handler(c->db, PROGRESS_OPCODES, progress, userdata);
         (void) file_names_trouble(); /* if there was trouble, SQLite has recovered from it */
-        if (!check_not_replaced(c, error)) {
-                sqlite_connection_close(c);
-                return false;
-        }
         return true;
 }
 
+bool sqlite_connection_open(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
+                            SqlError *error) {
+        return open_as(c, false, setup, progress, userdata, error) ||
+                (sqlite_connection_recover(setup, error) && open_as(c, false, setup, progress, userdata, error));
+}
+
+bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
+                                     SqlError *error) {
+        return open_as(c, true, setup, progress, userdata, error);
+}
+
+bool sqlite_connection_recover(const Setup *setup, SqlError *error) {
+        SqlError why = SQL_ERROR_INIT;
+        SqliteConnection c;
+        bool ok;
+
+        if (error->extended_code != SQLITE_READONLY_ROLLBACK || !setup->writes || setup->n_exposed > 0)
+                return false;
+        ok = open_as(&c, true, setup, NULL, NULL, &why);
+        if (ok)
+                sqlite_connection_close(&c);
+        if (ok || why.error == ERROR_BUSY) {
+                sql_error_done(error);
+                *error = why;
+                why = SQL_ERROR_INIT;
+        }
+        sql_error_done(&why);
+        return ok;
+}
+
 void sqlite_connection_close(SqliteConnection *c) {
+        for (size_t i = 0; i < WRITE_COMMAND_N; i++)
+                (void) sqlite3_finalize(c->commands[i]);
         (void) sqlite3_finalize(c->probe);
         c->exposed = exposed_close(c->exposed);
         (void) sqlite3_close(c->file);

@@ -30,13 +30,26 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
         return a->device == b->device && a->inode == b->inode;
 }
 
+/* The worker's own statements on the connection that writes (sqlite-write.h). */
+typedef enum WriteCommand {
+        WRITE_BEGIN,
+        WRITE_COMMIT,
+        WRITE_ROLLBACK,
+        WRITE_SAVE,
+        WRITE_KEEP,
+        WRITE_UNDO,
+        WRITE_COMMAND_N,
+} WriteCommand;
+
 typedef struct SqliteConnection {
         const Setup *setup;  /* borrowed */
+        bool writes;         /* it was opened to write */
         sqlite3 *db;         /* on which clients' SQL is compiled: `file`, or the connection in memory (exposed.h) */
         sqlite3 *file;       /* the connection to the file */
         bool opened;         /* SQLite opened the database file itself; files beside it may have failed */
         Exposed *exposed;    /* NULL: clients see all that the file has */
         sqlite3_stmt *probe; /* reads the schema's first row, and so notices a changed schema */
+        sqlite3_stmt *commands[WRITE_COMMAND_N]; /* NULL: not compiled yet */
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
         FilePlace place;     /* where SQLite finds the file and those beside it */
@@ -55,6 +68,14 @@ bool sqlite_connection_identify(const Setup *setup, FileIdentity *ret, SqlError 
  * outlive the connection. */
 bool sqlite_connection_open(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
                             SqlError *error);
+
+/* The same for the connection that writes; ReadOnly, if the service may not write the file. A hot journal is rolled back. */
+bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
+                                     SqlError *error);
+
+/* If `error` is that a writer died and left a hot journal, and this worker may write, opens the database once to write,
+ * which rolls the journal back. True: it did, so another try succeeds. False: `error` is as it was, or Busy. */
+bool sqlite_connection_recover(const Setup *setup, SqlError *error);
 
 /* Closes the connection; accepts one that failed to open. Its statements must be finalized. */
 void sqlite_connection_close(SqliteConnection *c);

@@ -13,6 +13,7 @@
 #include "daemon/worker/sqlite/heap.h"
 #include "daemon/worker/sqlite/pool.h"
 #include "daemon/worker/sqlite/sqlite-rows.h"
+#include "daemon/worker/sqlite/sqlite-write.h"
 #include "daemon/worker/sqlite/vfs.h"
 
 /* Pages (1 MiB) that a sorter fills before it uses a temporary file. When it merges these pieces, it keeps a buffer of a
@@ -182,6 +183,52 @@ static void engine_reset(EngineStatement *statement) {
         (void) sqlite3_reset(statement_of(statement)->stmt);
 }
 
+/* ---- writing ---- */
+
+static bool engine_writes(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->writes;
+}
+
+static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+        PooledConnection *c;
+
+        if (!pool_begin(pool_of(pool), &c, error))
+                return false;
+        *ret = (EngineConnection *) (void *) c;
+        return true;
+}
+
+static bool engine_commit(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_commit(&connection_of(connection)->sqlite, error);
+}
+
+static void engine_rollback(EngineConnection *connection) {
+        sqlite_write_rollback(&connection_of(connection)->sqlite);
+}
+
+static bool engine_is_in_transaction(const EngineConnection *connection) {
+        return sqlite_write_is_in_transaction(readable_of(connection));
+}
+
+static bool engine_save(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_save(&connection_of(connection)->sqlite, error);
+}
+
+static bool engine_keep(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_keep(&connection_of(connection)->sqlite, error);
+}
+
+static void engine_undo(EngineConnection *connection) {
+        sqlite_write_undo(&connection_of(connection)->sqlite);
+}
+
+static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
+        const SqliteStatement *s = statement_of(statement);
+
+        *ret_n_changes = s->changes_rows ? sqlite3_changes64(s->connection->file) : 0;
+        *ret_last_rowid = sqlite3_last_insert_rowid(s->connection->file);
+}
+
 /* ---- errors ---- */
 
 static void engine_give_up(SqlError *error) {
@@ -219,6 +266,15 @@ const Engine sqlite_engine = {
         .fill = engine_fill,
         .measure = engine_measure,
         .value = engine_value,
+        .writes = engine_writes,
+        .begin = engine_begin,
+        .commit = engine_commit,
+        .rollback = engine_rollback,
+        .is_in_transaction = engine_is_in_transaction,
+        .save = engine_save,
+        .keep = engine_keep,
+        .undo = engine_undo,
+        .changes = engine_changes,
         .counters = engine_counters,
         .reset = engine_reset,
         .give_up = engine_give_up,

@@ -30,6 +30,21 @@ static bool is_transient(int rc) {
         return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
 }
 
+static EngineResult is_busy(int rc, SqlError *error) {
+        (void) sql_error_set(error, ERROR_BUSY, "%s", sqlite3_errstr(rc));
+        error->extended_code = rc;
+        return ENGINE_BUSY;
+}
+
+/* A writer that died has left a journal. If this worker may write, it rolls the journal back, and the run goes on. */
+static EngineResult recover(SqliteStatement *s, SqlError *error) {
+        const SqliteConnection *c = s->connection;
+
+        return !c->writes && (sqlite_connection_recover(c->setup, error) || error->error == ERROR_BUSY)
+                       ? is_busy(SQLITE_BUSY, error)
+                       : ENGINE_FAILED;
+}
+
 static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
         int rc = sqlite3_step(s->stmt); /* the connection has the reason of a failure until it is used again */
 
@@ -42,13 +57,12 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
         int rc;
         EngineResult result = step(s, sink, &rc);
 
-        if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE) {
-                (void) sql_error_set(error, ERROR_BUSY, "%s", sqlite3_errstr(rc));
-                error->extended_code = rc;
-                return ENGINE_BUSY;
+        if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE)
+                return is_busy(rc, error);
+        if (result == ENGINE_FAILED) {
+                (void) fail(s, rc, error);
+                return recover(s, error);
         }
-        if (result == ENGINE_FAILED)
-                return fail(s, rc, error);
         sink->n_columns = (unsigned) sqlite3_column_count(s->stmt);
         return result;
 }

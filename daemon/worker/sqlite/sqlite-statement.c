@@ -60,7 +60,7 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
         Access *access = &s->connection->access;
         const char *sql = sqlite3_sql(s->stmt);
         AccessTables tables = {};
-        sqlite3_stmt *again;
+        CompiledStatement again;
         bool ok;
 
         access_forget(access);
@@ -68,7 +68,7 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
         ok = sqlite_compile(s->connection, sql, strlen(sql), &again, error);
         access->tables = NULL;
         if (ok)
-                (void) sqlite3_finalize(again);
+                (void) sqlite3_finalize(again.stmt);
         if (ok && tables.failed)
                 ok = sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         if (!ok) {

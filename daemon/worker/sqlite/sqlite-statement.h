@@ -17,6 +17,8 @@ typedef struct SqliteStatement {
         uint64_t used;        /* larger is later */
         uint8_t *columns;     /* owned: the COLUMNS payload of the last compile; NULL: not made yet */
         size_t columns_size;
+        bool writes;          /* see CompiledStatement */
+        bool changes_rows;
 } SqliteStatement;
 
 /* Finalizes the statement, which frees the slot. A free slot is allowed. */

@@ -44,7 +44,8 @@ void statement_cache_refresh(StatementCache *cache) {
 
 /* Keeps a statement, in place of the one that was unused for the longest time. If it is too long to be kept, or there is no
  * memory for a copy of the SQL, it is not kept after its run. */
-static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {
+static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_size,
+                             const CompiledStatement *compiled) {
         static uint64_t id;
         char *copy = sql_size <= SQL_SIZE_MAX ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
         SqliteStatement *slot = copy ? &cache->slots[0] : &cache->single;
@@ -53,7 +54,9 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
                 if (cache->slots[i].used < slot->used)
                         slot = &cache->slots[i];
         sqlite_statement_clear(slot);
-        slot->stmt = stmt;
+        slot->stmt = compiled->stmt;
+        slot->writes = compiled->writes;
+        slot->changes_rows = compiled->changes_rows;
         if (!copy)
                 return slot;
         memcpy(copy, sql, sql_size);
@@ -65,7 +68,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
 
 /* Compiles SQL that is not in the cache. */
 static bool compile(StatementCache *cache, const char *sql, size_t sql_size, SqliteStatement **ret, SqlError *error) {
-        sqlite3_stmt *stmt;
+        CompiledStatement compiled;
 
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
@@ -75,9 +78,9 @@ static bool compile(StatementCache *cache, const char *sql, size_t sql_size, Sql
         statement_cache_refresh(cache);
         /* a compile may take seconds, and must not keep writers out meanwhile */
         sqlite_connection_let_go(cache->connection);
-        if (!sqlite_compile(cache->connection, sql, sql_size, &stmt, error))
+        if (!sqlite_compile(cache->connection, sql, sql_size, &compiled, error))
                 return false;
-        *ret = keep(cache, sql, sql_size, stmt);
+        *ret = keep(cache, sql, sql_size, &compiled);
         return true;
 }
 

@@ -32,7 +32,7 @@ typedef struct DatabaseFile {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
 static uint64_t temp_size, temp_size_max;
-static bool temp_limit_hit, temp_open_failed;
+static bool temp_limit_hit, temp_disk_full, temp_open_failed;
 
 enum {
         TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
@@ -65,6 +65,7 @@ static int temp_write(sqlite3_file *file, const void *buffer, int size, sqlite3_
                 return SQLITE_FULL;
         }
         rc = real(file)->pMethods->xWrite(real(file), buffer, size, offset);
+        temp_disk_full = temp_disk_full || rc == SQLITE_FULL;
         if (rc == SQLITE_OK && offset + size > t->size)
                 count(t, offset + size);
         return rc;
@@ -179,14 +180,14 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         return rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) ? begin_database(place, file) : rc;
 }
 
-/* Deletes nothing. The only file that SQLite would have a reader delete is a log or journal beside an empty database, which
- * is its owner's business. SQLite continues as if the file were gone, with the same result. (Temporary files are not
+/* For a reader deletes nothing. The only file that SQLite would have it delete is a log or journal beside an empty database,
+ * which is its owner's business. SQLite continues as if the file were gone, with the same result. (Temporary files are not
  * deleted by name.) */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
+        const FilePlace *place = file_place_find(name);
+
         (void) vfs;
-        (void) name;
-        (void) sync_directory;
-        return SQLITE_OK;
+        return place && place->writes ? real_vfs->xDelete(real_vfs, name, sync_directory) : SQLITE_OK;
 }
 
 /* Does not sleep. SQLite sleeps, for ten seconds in total, if it cannot decode the start of a log, and nothing could
@@ -221,6 +222,13 @@ bool vfs_temp_limit_was_hit(void) {
 
         temp_limit_hit = false;
         return hit;
+}
+
+bool vfs_temp_disk_was_full(void) {
+        bool was = temp_disk_full;
+
+        temp_disk_full = false;
+        return was;
 }
 
 bool vfs_temp_open_failed(void) {

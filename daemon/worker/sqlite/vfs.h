@@ -6,7 +6,7 @@
  *     SQLITE_FULL; vfs_temp_limit_was_hit() tells that from a full disk.
  *   - Beside a database that the worker's user does not own nothing is created, deleted or opened for writing (I12): a -shm
  *     of ours would lock the owner out. The "-wal" is opened read-only; "readonly_shm" does the same for the "-shm"
- *     (sqlite-connection.c).
+ *     (sqlite-connection.c). Only the connection that writes deletes files.
  *   - A database is a place that was checked, never a path (file-names.h).
  *   - SQLite never sleeps.
  *   - Sequential reads of a database are made in larger pieces (read-ahead.h).
@@ -26,6 +26,9 @@ int vfs_register(uint64_t temp_size_max);
 
 /* True if a write was refused because of the total since the last call. */
 bool vfs_temp_limit_was_hit(void);
+
+/* True if the disk of temporary files was full since the last call. */
+bool vfs_temp_disk_was_full(void);
 
 /* True if a temporary file could not be created since the last call. SQLite's code for that is the same as for an
  * unreadable database. */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. Transactions of the connection that writes: one transaction for many statements, each in a savepoint, and
+ * the log that they leave in WAL mode.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_WRITE_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_WRITE_H
+
+#include "daemon/worker/sqlite/sqlite-connection.h"
+
+/* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment. */
+bool sqlite_write_begin(SqliteConnection *c, SqlError *error);
+
+/* Makes the transaction durable, and truncates the log if it is too large. ERROR_BUSY: readers are in the way, the
+ * transaction goes on. Any other error: it was rolled back. */
+bool sqlite_write_commit(SqliteConnection *c, SqlError *error);
+
+/* Takes the transaction back. Without one it does nothing. */
+void sqlite_write_rollback(SqliteConnection *c);
+
+bool sqlite_write_is_in_transaction(const SqliteConnection *c);
+
+/* Begins a savepoint; keeps what was done since then; or takes it back. Statements must be reset. */
+bool sqlite_write_save(SqliteConnection *c, SqlError *error);
+bool sqlite_write_keep(SqliteConnection *c, SqlError *error);
+void sqlite_write_undo(SqliteConnection *c);
+
+#endif
