@@ -127,6 +127,13 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
         return 0;
 }
 
+/* The worker was killed, because it could not be interrupted. */
+static void on_killed(sqlipc_cursor *c) {
+        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and its worker ended without an answer.");
+        repeat_set_outcome(&c->error, fate_of_stream(c), c->read_only);
+        cursor_end(c, c->error.number == ERROR_CANCELLED ? CURSOR_END_KILLED : CURSOR_END_LOST);
+}
+
 static void on_end_of_file(sqlipc_cursor *c) {
         c->n_values = 0;
         if (c->fetch->source->operations->shared && !c->delivered && !cursor_is_cancelled(c) && c->retries_left > 0 &&
@@ -136,24 +143,34 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 return;
         }
         fetch_set_ended(c->fetch);
-        if (cursor_is_cancelled(c)) /* killed, because it could not be interrupted */
-                cursor_end(c, CURSOR_END_KILLED);
+        if (cursor_is_cancelled(c))
+                on_killed(c);
         else if (ask_if_service_lives(c) < 0)
                 fail_lost(c, false);
         else
                 cursor_life_move(&c->state, CURSOR_ASKING);
 }
 
+/* True if the failure is that of a cancelled run. The service forgets such a run, so that it no longer knows if it had
+ * written. */
+static bool is_cancellation(sqlipc_cursor *c) {
+        return cursor_is_cancelled(c) &&
+               (c->error.number == ERROR_CANCELLED || (c->error.number == ERROR_UNKNOWN_RUN && c->read_only));
+}
+
 /* The service said why nothing more comes. */
 static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
+        Fate fate;
+
         (void) error_set_reply(&c->error, failure);
         fetch_set_ended(c->fetch);
-        if (cursor_is_cancelled(c) && (c->error.number == ERROR_CANCELLED || c->error.number == ERROR_UNKNOWN_RUN))
+        if (is_cancellation(c))
                 cursor_end(c, CURSOR_END_CANCELLED);
         else if (c->error.number == ERROR_DAEMON_LOST && connection_bus_is_open(c->connection))
                 fail_lost(c, false);
         else {
-                repeat_set_outcome(&c->error, repeat_fate_of_reply(failure, &c->error), c->read_only);
+                fate = c->error.number == ERROR_UNKNOWN_RUN ? FATE_UNKNOWN : repeat_fate_of_reply(failure, &c->error);
+                repeat_set_outcome(&c->error, fate, c->read_only);
                 cursor_end(c, CURSOR_END_FAILED);
         }
 }
