@@ -7,6 +7,7 @@
 #include "client-lib/cursor.h"
 #include "client-lib/fetch.h"
 #include "client-lib/prepared-channel.h"
+#include "client-lib/repeat.h"
 
 /* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run to show in its frames that it has started. */
 #define START_TIMEOUT_USEC (USEC_PER_SEC / 10)
@@ -146,6 +147,28 @@ static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_
         if (r > 0 && c->state == CURSOR_RUNNING && !starts_in_frames(c) && fetch_pollfd(c->fetch).fd >= 0)
                 return 1; /* the pipe was quicker than the reply */
         return r < 0 ? r : 0;
+}
+
+int cursor_next_wait_ended(sqlipc_cursor *c) {
+        uint64_t deadline = connection_answer_deadline(c->connection);
+        int r;
+
+        do {
+                connection_be_patient(c->connection);
+                r = next_event(c);
+                connection_look_at_bus(c->connection);
+                if (r != -EAGAIN)
+                        continue;
+                r = connection_wait(c->connection, get_pollfd(c), &deadline);
+                if (r < 0) {
+                        (void) connection_fail_wait(c->connection, r);
+                        repeat_set_outcome(&c->connection->error, c->state == CURSOR_WAITING ? FATE_NOT_BEGUN : FATE_UNKNOWN,
+                                           c->read_only);
+                        return c->connection->error.result;
+                }
+                r = 1;
+        } while (r > 0);
+        return r;
 }
 
 int cursor_next_wait_started(sqlipc_cursor *c) {

@@ -19,4 +19,8 @@
  * connection then has, too. */
 int cursor_next_wait_started(sqlipc_cursor *c);
 
+/* Waits, within the connection's timeout and also without blocking, until the run has ended, and drops its rows. Returns 0
+ * or the failure, which the connection then has, too. */
+int cursor_next_wait_ended(sqlipc_cursor *c);
+
 #endif

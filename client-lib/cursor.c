@@ -9,6 +9,7 @@
 #include "client-lib/fetch.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transport.h"
 
 static const MemberOperations member_operations;
@@ -68,12 +69,30 @@ bool cursor_is_cancelled(sqlipc_cursor *c) {
                connection_interrupts(c->connection) != c->n_interrupts;
 }
 
+/* True if the run must not be given up before its end is known: it may write, and a channel answers a cancelled request
+ * soon, or is closed. */
+static bool must_know_outcome(const sqlipc_cursor *c) {
+        return c->fetch->source->operations->shared && !c->read_only;
+}
+
+static void give_up(sqlipc_cursor *c) {
+        bool sent = c->state == CURSOR_RUNNING;
+
+        if (!c->tells_outcome) {
+                cursor_end(c, CURSOR_END_CANCELLED);
+                return;
+        }
+        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled before the service said that it had started.");
+        repeat_set_outcome(&c->error, sent ? FATE_UNKNOWN : FATE_NOT_BEGUN, c->read_only);
+        cursor_end(c, CURSOR_END_FAILED);
+}
+
 /* A run of which nothing is known yet is given up here at once, and cancelled at the service when its number comes.
  * Otherwise the rows that are on their way still arrive, and then the end that the cancellation causes. */
 void cursor_apply_cancel(sqlipc_cursor *c) {
         switch (c->state) {
         case CURSOR_RUNNING:
-                if (fetch_has_started(c->fetch)) {
+                if (fetch_has_started(c->fetch) || must_know_outcome(c)) {
                         fetch_cancel(c->fetch);
                         return;
                 }
@@ -85,7 +104,7 @@ void cursor_apply_cancel(sqlipc_cursor *c) {
         case CURSOR_STATE_MAX:
                 return;
         }
-        cursor_end(c, CURSOR_END_CANCELLED);
+        give_up(c);
 }
 
 void cursor_advance(sqlipc_cursor *c) {

@@ -190,9 +190,9 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
         return 0;
 }
 
-/* `parameters`: in the internal form. */
-static int query_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
-                      size_t n_parameters, sqlipc_cursor **ret_cursor) {
+/* Creates the cursor of a query, and sends the query if it can be sent now. `parameters`: in the internal form. */
+static int new_query(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                     size_t n_parameters, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         char *path;
         int r;
@@ -212,6 +212,18 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         r = begin_query(c, sql, parameters, n_parameters);
         if (r < 0)
                 return connection_fail_send(connection, r);
+        *ret_cursor = steal(c);
+        return 0;
+}
+
+static int query_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                      size_t n_parameters, sqlipc_cursor **ret_cursor) {
+        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
+        int r;
+
+        r = new_query(connection, database, sql, parameters, n_parameters, &c);
+        if (r < 0)
+                return r;
         if (connection->blocking) {
                 r = cursor_next_wait_started(c);
                 if (r < 0)
@@ -284,4 +296,33 @@ _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, c
         if (r < 0)
                 return connection_fail_errno(connection, r);
         return query_with(connection, database, sql, parameters, n, ret_cursor);
+}
+
+_public_ int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
+                              const sqlipc_parameter *parameters, size_t n_parameters, int64_t *ret_changes) {
+        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
+        _cleanup_free_ Parameter *read = NULL;
+        int r;
+
+        if (!connection || !database || !sql || (n_parameters > 0 && !parameters))
+                return connection_fail_errno(connection, -EINVAL);
+        if (connection->dispatching) /* a handler cannot wait for the answer, so nothing may be sent */
+                return connection_fail_errno(connection, -EBUSY);
+        r = parameter_read_all(parameters, n_parameters, &read);
+        if (r < 0)
+                return connection_fail_send(connection, r);
+        r = new_query(connection, database, sql, read, n_parameters, &c);
+        if (r < 0)
+                return r;
+        c->tells_outcome = true;
+        r = cursor_next_wait_ended(c);
+        if (r < 0)
+                return r;
+        if (ret_changes)
+                *ret_changes = sqlipc_cursor_changes(c);
+        return 0;
+}
+
+_public_ int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes) {
+        return sqlipc_exec_with(connection, database, sql, NULL, 0, ret_changes);
 }

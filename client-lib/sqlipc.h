@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /**
- * @file sqlipc.h - reads rows of SQLite databases that another program publishes, over D-Bus and a passed pipe.
+ * @file sqlipc.h - reads and writes SQLite databases that another program publishes, over D-Bus and a passed pipe.
  *
  *      sqlipc_connection  one bus, one daemon           sqlipc_open_user() ... sqlipc_connection_unref() or sqlipc_close()
- *      sqlipc_statement   one compiled SELECT           sqlipc_prepare() ... sqlipc_finalize()
+ *      sqlipc_statement   one compiled statement        sqlipc_prepare() ... sqlipc_finalize()
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
@@ -429,6 +429,23 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
                       const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor);
 
 /**
+ * Run one statement to its end, for its effect: INSERT, UPDATE, DELETE or CREATE. Rows that it returns are dropped. 0: the
+ * statement is done, and its changes are committed; `*ret_changes` (NULL: not wanted) is then as sqlipc_cursor_changes().
+ * These functions always wait, even after sqlipc_set_blocking(connection, 0); a program that cannot wait uses
+ * sqlipc_query() and sqlipc_cursor_next(). sqlipc_interrupt() ends the wait.
+ *
+ * The library never sends a statement twice unless it is certain that it was not carried out, or that it only reads.
+ *
+ * Errors: those of sqlipc_query() and sqlipc_cursor_next(). They are -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN if the
+ * service was lost, the connection's timeout passed, or the call was interrupted, after the statement was sent and before an
+ * answer came: the statement may have taken effect. After any other error that has a code of the service, it has changed
+ * nothing. Since: 0.2
+ */
+int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
+int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
+                     const sqlipc_parameter *parameters, size_t n_parameters, int64_t *ret_changes);
+
+/**
  * Goes to the next row. Returns 1 if there is one; 0 if the result has ended and is complete; negative if it is not
  * complete. A cursor that has ended or failed repeats its answer.
  *
@@ -475,8 +492,9 @@ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *cursor);
 
 /**
  * Cancels the run at the service. sqlipc_cursor_next() then returns the rows that were already on their way, and after them
- * -ECANCELED, or 0 if the run ended before it could be cancelled. May be called from any thread and from signal handlers as
- * long as the cursor is not closed; keeps errno. Since: 0.1
+ * -ECANCELED, or 0 if the run ended before it could be cancelled. A run that was requested over the bus, and whose start the
+ * service has not reported yet, fails at once: if its statement writes, it may take effect nevertheless. May be called from
+ * any thread and from signal handlers as long as the cursor is not closed; keeps errno. Since: 0.1
  */
 int sqlipc_cursor_cancel(sqlipc_cursor *cursor);
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sqlipc_exec() against a FakeService, over each transport: the changes that it reports, and that it never sends a statement
+ * twice which may have taken effect. Library.
+ */
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/rigs/fake-service.h"
+
+#define SQL "INSERT INTO t VALUES (?)"
+
+/* How the service answers a statement. */
+typedef enum Answer {
+        ANSWER_CHANGES,       /* it wrote: three changes */
+        ANSWER_ROWS,          /* it read: a hundred rows */
+        ANSWER_SQL_ERROR,
+        ANSWER_NONE,
+        ANSWER_NEVER_OPEN,    /* as ANSWER_NONE, and no channel opens */
+        ANSWER_DIE,           /* the service, or the channel, is gone */
+        ANSWER_INTERRUPT,     /* the program is interrupted, and the statement cancelled */
+        ANSWER_INTERRUPT_DIE, /* on a channel: the program is interrupted, then as ANSWER_DIE */
+        ANSWER_REFUSED,       /* it is refused once as never begun, then as ANSWER_CHANGES */
+} Answer;
+
+static Answer answer;
+static int n_sent, n_opened, channel;
+
+static void reset(FakeService *f, sqlipc_transport transport, Answer how) {
+        answer = how;
+        n_sent = n_opened = 0;
+        channel = -1;
+        fake_start(f);
+        CHECK_INT(sqlipc_set_transport(f->connection, transport), 0);
+}
+
+static void stop(FakeService *f) {
+        fake_done(f);
+        if (channel >= 0)
+                close(channel);
+}
+
+/* ---- The service -------------------------------------------------------------------------------------------------- */
+
+static void add_answer(Stream *s, uint64_t run) {
+        switch (answer) {
+        case ANSWER_ROWS:
+                stream_add_columns(s, run, 1, SQLIPC_PAGE_SIZE_MIN);
+                fake_add_rows(s, run, 1, 100);
+                stream_add_end(s, run, 100);
+                return;
+        case ANSWER_SQL_ERROR:
+                stream_add_error(s, run, ERROR_SQL, "NOT NULL constraint failed: t.a");
+                return;
+        case ANSWER_INTERRUPT:
+                stream_add_error(s, run, ERROR_CANCELLED, "The run was cancelled.");
+                return;
+        case ANSWER_REFUSED:
+                if (n_sent == 1) {
+                        stream_add_error(s, run, ERROR_SHUTTING_DOWN, "The service stops.");
+                        return;
+                }
+                break;
+        case ANSWER_CHANGES:
+        case ANSWER_NONE:
+        case ANSWER_NEVER_OPEN:
+        case ANSWER_DIE:
+        case ANSWER_INTERRUPT_DIE:
+                break;
+        }
+        stream_add_columns(s, run, 0, SQLIPC_PAGE_SIZE_MIN);
+        stream_add_end_wrote(s, run, 0, 3, 17, FRAME_END_WROTE_SIZE);
+}
+
+/* Waits for the next request on the channel; returns its kind, and its number if that is not NULL. */
+static unsigned read_request(uint64_t *number) {
+        struct pollfd readable = { .fd = channel, .events = POLLIN };
+        uint8_t header[FRAME_HEADER_SIZE], payload[4096];
+        size_t size;
+
+        CHECK_INT(poll(&readable, 1, 120000), 1);
+        CHECK_INT(recv(channel, header, sizeof header, MSG_WAITALL), sizeof header);
+        size = frame_padded(load_le32(header));
+        CHECK(size <= sizeof payload);
+        if (size > 0)
+                CHECK_INT(recv(channel, payload, size, MSG_WAITALL), size);
+        *number = load_le64(header + 8);
+        return header[4];
+}
+
+static void serve_channel(FakeService *f) {
+        Stream s = STREAM_INIT;
+        uint64_t number, cancelled;
+
+        CHECK_INT(read_request(&number), REQUEST_QUERY);
+        n_sent++;
+        if (answer == ANSWER_NONE)
+                return;
+        if (answer == ANSWER_INTERRUPT || answer == ANSWER_INTERRUPT_DIE) {
+                CHECK_INT(sqlipc_interrupt(f->connection), 0);
+                CHECK_INT(read_request(&cancelled), REQUEST_CANCEL);
+                CHECK_INT(cancelled, number);
+        }
+        if (answer == ANSWER_DIE || answer == ANSWER_INTERRUPT_DIE) {
+                close(channel);
+                channel = -1;
+                return;
+        }
+        add_answer(&s, number);
+        CHECK_INT(send(channel, s.bytes, s.size, MSG_NOSIGNAL), s.size);
+        stream_done(&s);
+        if (answer == ANSWER_REFUSED && n_sent == 1)
+                serve_channel(f);
+}
+
+static int on_open_channel(FakeService *f, sd_bus_message *m) {
+        int fds[2];
+
+        n_opened++;
+        if (answer == ANSWER_NEVER_OPEN)
+                return 1;
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) >= 0);
+        CHECK(sd_bus_reply_method_return(m, "ha{sv}", fds[0], 2, "page-size", "u", (uint32_t) 65536, "readonly", "b",
+                                         answer == ANSWER_ROWS) >= 0);
+        CHECK(sd_bus_flush(f->bus) >= 0);
+        close(fds[0]);
+        channel = fds[1];
+        serve_channel(f);
+        return 1;
+}
+
+/* The answer to Query or OpenRows, if it is not a result. */
+static int on_start(FakeService *f, sd_bus_message *m) {
+        n_sent++;
+        switch (answer) {
+        case ANSWER_NONE:
+        case ANSWER_NEVER_OPEN:
+                return 1;
+        case ANSWER_SQL_ERROR:
+                return sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.Sql", "NOT NULL constraint failed: t.a");
+        case ANSWER_INTERRUPT:
+        case ANSWER_INTERRUPT_DIE:
+                CHECK_INT(sqlipc_interrupt(f->connection), 0);
+                return 1;
+        case ANSWER_DIE:
+                f->stop = true;
+                return 1;
+        case ANSWER_REFUSED:
+                return n_sent > 1 ? 0 : sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.ShuttingDown", "It stops.");
+        case ANSWER_CHANGES:
+        case ANSWER_ROWS:
+                break;
+        }
+        return 0;
+}
+
+static int on_next_rows(sd_bus_message *m) {
+        if (answer != ANSWER_ROWS)
+                return sd_bus_reply_method_return(m, "aavba{sv}", 0, 0, 4, "columns", "a(ssa{sv})", 0, "rows", "t",
+                                                  UINT64_C(0), "changes", "x", INT64_C(3), "last-rowid", "x", INT64_C(17));
+        return sd_bus_reply_method_return(m, "aavba{sv}", 1, 1, "x", INT64_C(5), 0, 2, "columns", "a(ssa{sv})", 1, "c", "",
+                                          0, "rows", "t", UINT64_C(1));
+}
+
+static int on_call(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "OpenChannel") == 0)
+                return on_open_channel(f, m);
+        if (strcmp(member, "Query") == 0 && on_start(f, m) == 0) {
+                stream_done(&f->rows);
+                add_answer(&f->rows, FAKE_RUN);
+                return 0;
+        }
+        if (strcmp(member, "OpenRows") == 0 && on_start(f, m) == 0)
+                return sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) FAKE_RUN, 0, 1, "readonly", "b",
+                                                  answer == ANSWER_ROWS);
+        if (strcmp(member, "NextRows") == 0)
+                return on_next_rows(m);
+        return strcmp(member, "Query") == 0 || strcmp(member, "OpenRows") == 0;
+}
+
+/* ---- Tests -------------------------------------------------------------------------------------------------------- */
+
+static const sqlipc_transport transports[] = { SQLIPC_TRANSPORT_PIPE, SQLIPC_TRANSPORT_CHANNEL, SQLIPC_TRANSPORT_DBUS };
+
+/* Runs the statement once over `transport`. */
+static void check_one(sqlipc_transport transport, Answer how, uint64_t timeout_usec, int r, sqlipc_error code) {
+        int64_t changes = -5;
+        FakeService f;
+
+        reset(&f, transport, how);
+        f.writes = how != ANSWER_ROWS;
+        f.on_call = on_call;
+        CHECK_INT(sqlipc_set_timeout(f.connection, timeout_usec), 0);
+        CHECK_INT(sqlipc_exec(f.connection, "db", SQL, &changes), r);
+        if (r < 0) {
+                CHECK_INT(sqlipc_error_code(f.connection), code);
+                CHECK(sqlipc_error_message(f.connection)[0]);
+        }
+        CHECK_INT(changes, r < 0 ? -5 : how == ANSWER_ROWS ? 0 : 3);
+        stop(&f);
+}
+
+/* Runs the statement once over each transport; it is sent once. */
+static void check(Answer how, uint64_t timeout_usec, int r, sqlipc_error code) {
+        for (size_t i = 0; i < N_ELEMENTS(transports); i++) {
+                check_one(transports[i], how, timeout_usec, r, code);
+                CHECK_INT(n_sent, 1);
+        }
+}
+
+static void test_changes(void) {
+        check(ANSWER_CHANGES, UINT64_MAX, 0, SQLIPC_ERROR_NONE);
+}
+
+static void test_rows_are_dropped(void) {
+        check(ANSWER_ROWS, UINT64_MAX, 0, SQLIPC_ERROR_NONE);
+}
+
+static void test_errors(void) {
+        check(ANSWER_SQL_ERROR, UINT64_MAX, -EINVAL, SQLIPC_ERROR_SQL);
+}
+
+/* The service took the statement, and was lost. */
+static void test_lost(void) {
+        check(ANSWER_DIE, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
+/* No answer comes: if the statement was sent, it may take effect. */
+static void test_timeout(void) {
+        check(ANSWER_NONE, 50000, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_one(SQLIPC_TRANSPORT_CHANNEL, ANSWER_NEVER_OPEN, 50000, -ETIMEDOUT, SQLIPC_ERROR_NONE);
+        CHECK_INT(n_sent, 0);
+}
+
+/* A channel answers a cancelled statement, or is lost. Over the bus the service has said nothing yet. */
+static void test_interrupted(void) {
+        check_one(SQLIPC_TRANSPORT_PIPE, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_one(SQLIPC_TRANSPORT_DBUS, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_one(SQLIPC_TRANSPORT_CHANNEL, ANSWER_INTERRUPT, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        check_one(SQLIPC_TRANSPORT_CHANNEL, ANSWER_INTERRUPT_DIE, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK_INT(n_sent, 1);
+}
+
+/* A refused statement is sent again, because it never began. */
+static void test_refused(void) {
+        for (size_t i = 0; i < N_ELEMENTS(transports); i++) {
+                check_one(transports[i], ANSWER_REFUSED, UINT64_MAX, 0, SQLIPC_ERROR_NONE);
+                CHECK_INT(n_sent, 2);
+        }
+}
+
+/* It waits even if other functions do not. */
+static void test_without_blocking(void) {
+        int64_t changes = 0;
+        FakeService f;
+
+        for (size_t i = 0; i < N_ELEMENTS(transports); i++) {
+                reset(&f, transports[i], ANSWER_CHANGES);
+                f.writes = true;
+                f.on_call = on_call;
+                CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+                CHECK_INT(sqlipc_exec(f.connection, "db", SQL, &changes), 0);
+                CHECK_INT(changes, 3);
+                stop(&f);
+        }
+}
+
+static void test_parameters(void) {
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_INTEGER, .integer = 42 };
+        const char *sql;
+        int64_t value;
+        FakeService f;
+
+        reset(&f, SQLIPC_TRANSPORT_PIPE, ANSWER_CHANGES);
+        f.on_call = on_call;
+        CHECK_INT(sqlipc_exec_with(f.connection, "db", SQL, &parameter, 1, NULL), 0);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_read(f.last, "sav", &sql, 1, "x", &value) > 0);
+        CHECK_STRING(sql, SQL);
+        CHECK_INT(value, 42);
+
+        CHECK_INT(sqlipc_exec_with(f.connection, "db", SQL, NULL, 1, NULL), -EINVAL);
+        CHECK_INT(sqlipc_exec(f.connection, NULL, SQL, NULL), -EINVAL);
+        CHECK_INT(sqlipc_exec(f.connection, "db", NULL, NULL), -EINVAL);
+        CHECK_INT(sqlipc_exec(NULL, "db", SQL, NULL), -EINVAL);
+        CHECK_INT(sqlipc_exec(f.connection, "db", "\xff", NULL), -EINVAL);
+        CHECK_INT(n_sent, 1);
+        stop(&f);
+}
+
+static int exec_in_handler(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        FakeService *f = userdata;
+
+        (void) m;
+        (void) error;
+        CHECK_INT(sqlipc_exec(f->connection, "db", SQL, NULL), -EBUSY);
+        n_opened++;
+        return 0;
+}
+
+static int signal_first(FakeService *f, sd_bus_message *m, const char *member) {
+        CHECK(sd_bus_emit_signal(f->bus, "/", "org.example", "News", "") >= 0);
+        return on_call(f, m, member);
+}
+
+/* A handler of the bus cannot wait, so nothing is sent from there. */
+static void test_in_handler(void) {
+        sd_bus_slot *slot;
+        FakeService f;
+
+        reset(&f, SQLIPC_TRANSPORT_PIPE, ANSWER_CHANGES);
+        f.on_call = signal_first;
+        CHECK(sd_bus_add_filter(f.client_bus, &slot, exec_in_handler, &f) >= 0);
+        CHECK_INT(sqlipc_exec(f.connection, "db", SQL, NULL), 0);
+        sd_bus_slot_unref(slot);
+        CHECK(n_opened > 0);
+        CHECK_INT(n_sent, 1);
+        stop(&f);
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_changes),
+                TEST(test_rows_are_dropped),
+                TEST(test_errors),
+                TEST(test_lost),
+                TEST(test_timeout),
+                TEST(test_interrupted),
+                TEST(test_refused),
+                TEST(test_without_blocking),
+                TEST(test_parameters),
+                TEST(test_in_handler),
+        };
+        return test_main(tests, N_ELEMENTS(tests));
+}
