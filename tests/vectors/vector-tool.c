@@ -254,26 +254,17 @@ static void write_row(Writer *w, const char *line) {
                 write_big_row(w, line, SIZE_MAX);
 }
 
-/* Puts the fields of a run that wrote in front of those that no reader knows. */
-static void add_changes(Writer *w, char *line) {
-        const size_t size = FRAME_END_WROTE_SIZE - FRAME_END_SIZE;
-
-        if (size > sizeof w->behind - w->behind_size)
-                die("too many bytes behind a payload");
-        memmove(w->behind + size, w->behind, w->behind_size);
-        store_le64(w->behind, (uint64_t) parse_signed(next_word(&line)));
-        store_le64(w->behind + 8, (uint64_t) parse_signed(next_word(&line)));
-        w->behind_size += size;
-}
-
 static void write_end(Writer *w, char *line) {
         uint64_t v[7];
 
         for (size_t i = 0; i < 7; i++)
                 v[i] = parse_unsigned(next_word(&line), 10);
-        if (line)
-                add_changes(w, line);
-        const EndCounters counters = { v[0], v[1], v[2], v[3], v[4], v[5], v[6] };
+        EndCounters counters = { v[0], v[1], v[2], v[3], v[4], v[5], v[6], .wrote = line };
+
+        if (counters.wrote) {
+                counters.n_changes = parse_signed(next_word(&line));
+                counters.last_rowid = parse_signed(next_word(&line));
+        }
 
         size_t start = page_encoder_finish(&w->encoder);
 
