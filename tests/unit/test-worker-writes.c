@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite as an engine that writes: statements, rights, transactions and files. */
-#include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,15 +88,20 @@ static int64_t number(const Fixture *f, const char *sql) {
 
 /* ---- life of a test ---- */
 
-static void set_up(Fixture *f, const char *journal_mode, const Setup *setup) {
+/* In the new folder `folder`, which the fixture takes over. */
+static void set_up_in(Fixture *f, char *folder, const char *journal_mode, const Setup *setup) {
         g_autofree char *pragma = g_strdup_printf("PRAGMA journal_mode = %s", journal_mode);
 
-        *f = (Fixture) { .folder = g_dir_make_tmp("sqlipc-writes-XXXXXX", NULL), .setup = *setup, .error = SQL_ERROR_INIT };
+        *f = (Fixture) { .folder = folder, .setup = *setup, .error = SQL_ERROR_INIT };
         f->path = g_build_filename(f->folder, "music.sqlite", NULL);
         foreign(f, pragma);
         foreign(f, schema);
         f->setup.path = f->path;
         g_assert_cmpint(sqlite_engine.start(&f->setup, go_on, NULL, &f->pool), ==, 0);
+}
+
+static void set_up(Fixture *f, const char *journal_mode, const Setup *setup) {
+        set_up_in(f, g_dir_make_tmp("sqlipc-writes-XXXXXX", NULL), journal_mode, setup);
 }
 
 static void tear_down(Fixture *f) {
@@ -233,6 +239,261 @@ static void test_rows(void) {
         }
 }
 
+static void refused(Fixture *f, const char *sql, ErrorNumber error, const char *sentence) {
+        EngineStatement *statement;
+        EngineConnection *connection = f->writer;
+
+        sql_error_done(&f->error);
+        if (!connection)
+                g_assert_true(sqlite_engine.connect(f->pool, "", 0, NULL, &connection, &f->error));
+        if (sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &f->error))
+                g_error("this was compiled: %s", sql);
+        if (f->error.error != error || !strstr(f->error.message, sentence))
+                g_error("%s: %d, %s", sql, f->error.error, f->error.message);
+        sql_error_done(&f->error);
+        if (!f->writer)
+                sqlite_engine.disconnect(f->pool, connection);
+}
+
+typedef struct Refusal {
+        const char *sql, *sentence;
+} Refusal;
+
+/* On the connection that writes, and on one that reads. */
+static void all_refused(const Setup *setup, const Refusal *refusals, size_t n) {
+        Fixture f;
+
+        set_up(&f, "wal", setup);
+        for (size_t i = 0; i < n; i++)
+                refused(&f, refusals[i].sql, ERROR_NOT_ALLOWED, refusals[i].sentence);
+        begin(&f);
+        for (size_t i = 0; i < n; i++)
+                refused(&f, refusals[i].sql, ERROR_NOT_ALLOWED, refusals[i].sentence);
+        commit(&f);
+        tear_down(&f);
+}
+
+/* Even a user who may change the schema may not do these. */
+static void test_never_allowed(void) {
+        static const Refusal refusals[] = {
+                { "BEGIN", "BEGIN is not allowed: the service runs each statement in a transaction" },
+                { "COMMIT", "COMMIT is not allowed" },
+                { "ROLLBACK", "ROLLBACK is not allowed" },
+                { "SAVEPOINT s", "SAVEPOINT is not allowed" },
+                { "RELEASE statement", "RELEASE is not allowed" },
+                { "ROLLBACK TO statement", "ROLLBACK TO is not allowed" },
+                { "ATTACH 'x' AS y", "ATTACH is not allowed: a statement can only use this database" },
+                { "DETACH main", "DETACH is not allowed" },
+                { "VACUUM", "VACUUM is not allowed: it is for the file's owner" },
+                { "-- all\n /* of it */\tvacuum INTO 'x'", "VACUUM is not allowed" },
+                { "VACUUM INTO hex('x')", "VACUUM is not allowed" },
+                { "CREATE TEMP TABLE t(x)", "a TEMP table, view or trigger is not allowed: connections are shared" },
+                { "CREATE TEMP VIEW v AS SELECT 1", "a TEMP table, view or trigger" },
+                { "CREATE TEMP TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", "a TEMP table, view or trigger" },
+                { "CREATE TABLE temp.t AS SELECT 1", "a TEMP table, view or trigger" },
+                { "PRAGMA journal_mode = DELETE", "setting PRAGMA journal_mode is not allowed: the service chooses" },
+                { "PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys is not allowed" },
+                { "PRAGMA writable_schema = ON", "PRAGMA writable_schema is not allowed" },
+                { "PRAGMA synchronous = OFF", "PRAGMA synchronous is not allowed" },
+                { "PRAGMA wal_checkpoint", "PRAGMA wal_checkpoint is not allowed" },
+                { "PRAGMA schema_version = 1", "setting PRAGMA schema_version is not allowed" },
+                { "PRAGMA max_page_count = 9999", "setting PRAGMA max_page_count is not allowed" },
+                { "SELECT load_extension('x')", "function load_extension is not allowed" },
+                { "UPDATE log SET what = load_extension('x')", "function load_extension is not allowed" },
+                { "INSERT INTO sqlite_schema VALUES(1, 2, 3, 4, 5)", "a direct change of sqlite_schema is not allowed" },
+                { "UPDATE sqlite_schema SET sql = ''", "a direct change of sqlite_schema is not allowed" },
+                { "DELETE FROM sqlite_master", "a direct change of sqlite_schema is not allowed" },
+                { "DELETE FROM temp.sqlite_schema", "a direct change of sqlite_schema is not allowed" },
+                { "UPDATE temp.sqlite_schema SET sql = ''", "a direct change of sqlite_schema is not allowed" },
+        };
+        Setup setup = to_write;
+
+        setup.write_schema = true;
+        all_refused(&setup, refusals, G_N_ELEMENTS(refusals));
+}
+
+static void test_schema_not_allowed(void) {
+        static const char sentence[] = "a change of the schema is not allowed: "
+                                       "WriteSchema= of this database does not allow it";
+        static const Refusal refusals[] = {
+                { "CREATE TABLE t(x)", sentence },
+                { "CREATE TABLE IF NOT EXISTS log(x)", sentence },
+                { "CREATE INDEX i ON log(what)", sentence },
+                { "CREATE VIEW v AS SELECT 1", sentence },
+                { "CREATE TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", sentence },
+                { "CREATE VIRTUAL TABLE t USING fts5(x)", sentence },
+                { "ALTER TABLE log RENAME TO diary", sentence },
+                { "ALTER TABLE log ADD COLUMN x", sentence },
+                { "DROP TABLE log", sentence },
+                { "DROP TABLE words", sentence },
+                { "DROP VIEW titles", sentence },
+                { "DROP TRIGGER noted", sentence },
+                { "REINDEX", sentence },
+                { "ANALYZE", sentence },
+                { "UPDATE sqlite_sequence SET seq = 0", "writing to sqlite_sequence is not allowed: WriteSchema=" },
+                { "UPDATE sqlite_sequence SET seq = (SELECT count(*) FROM place)", "writing to sqlite_sequence" },
+                { "PRAGMA user_version = 7", "setting PRAGMA user_version is not allowed: WriteSchema=" },
+        };
+
+        all_refused(&to_write, refusals, G_N_ELEMENTS(refusals));
+}
+
+static void test_schema(void) {
+        static const char *const statements[] = {
+                "CREATE TABLE t(x, y NOT NULL DEFAULT 1 CHECK(y > 0))", "CREATE TABLE IF NOT EXISTS t(x)",
+                "CREATE INDEX i ON t(x)", "CREATE VIEW v AS SELECT x FROM t", "REINDEX t", "ANALYZE",
+                "CREATE TRIGGER tt AFTER INSERT ON t BEGIN INSERT INTO log VALUES(new.x); END",
+                "ALTER TABLE t ADD COLUMN z NOT NULL DEFAULT 3", "ALTER TABLE t RENAME COLUMN x TO xx",
+                "ALTER TABLE t DROP COLUMN z", "ALTER TABLE t RENAME TO u", "DROP VIEW v", "DROP INDEX i", "DROP TRIGGER tt",
+                "CREATE TABLE copy AS SELECT * FROM album", "DROP TABLE copy", "DROP TABLE u", "DROP TABLE IF EXISTS u",
+                "CREATE VIRTUAL TABLE f USING fts5(x)", "INSERT INTO f(f) VALUES('optimize')", "DROP TABLE f",
+                "CREATE VIRTUAL TABLE g USING fts4(x)", "INSERT INTO g(g) VALUES('optimize')", "ALTER TABLE g RENAME TO h",
+                "DROP TABLE h", "DROP TABLE track", "DELETE FROM sqlite_sequence", "PRAGMA user_version = 7",
+                "PRAGMA application_id = 8",
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Setup setup = to_write;
+                Fixture f;
+
+                setup.write_schema = true;
+                set_up(&f, modes[i], &setup);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "UPDATE log SET what = 1"), ==, 2);
+                for (size_t j = 0; j < G_N_ELEMENTS(statements); j++) {
+                        Result result = execute(&f, statements[j]);
+
+                        if (result.error != ERROR_NONE || !result.writes)
+                                g_error("%s: %d, %s", statements[j], result.error, f.error.message);
+                        g_assert_cmpint(result.n_changes, ==, strstr(statements[j], "optimize") ? 1 : 0);
+                }
+                commit(&f);
+                g_assert_cmpint(number(&f, "PRAGMA user_version"), ==, 7);
+                g_assert_cmpint(number(&f, "PRAGMA application_id"), ==, 8);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM sqlite_stat1"), >, 0);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM sqlite_schema WHERE name = 'track'"), ==, 0);
+                tear_down(&f);
+        }
+}
+
+/* A statement that only reads is not one that writes, EXPLAIN among them. */
+static void test_reads(void) {
+        static const struct {
+                const char *sql;
+                bool writes;
+        } statements[] = {
+                { "SELECT * FROM album", false },
+                { "SELECT * FROM place", false },
+                { "PRAGMA journal_mode", false },
+                { "PRAGMA user_version", false },
+                { "EXPLAIN INSERT INTO log VALUES(1)", false },
+                { "EXPLAIN QUERY PLAN DELETE FROM log", false },
+                { "INSERT INTO log VALUES(1)", true },
+                { "INSERT INTO log VALUES(1) RETURNING what", true },
+                { "INSERT INTO place VALUES(1, 2, 3)", true },
+                { "DELETE FROM log WHERE false", true },
+        };
+        EngineConnection *reader;
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++) {
+                EngineStatement *statement;
+                const char *sql = statements[i].sql;
+
+                g_assert_true(sqlite_engine.compile(reader, sql, strlen(sql), true, NULL, &statement, &f.error));
+                if (sqlite_engine.writes(statement) != statements[i].writes)
+                        g_error("%s", sql);
+                sqlite_engine.release(statement);
+        }
+        sqlite_engine.disconnect(f.pool, reader);
+        tear_down(&f);
+}
+
+/* Without the right nothing is different from a database that is shared for reading. */
+static void test_may_not_write(void) {
+        Bytes exposed[] = { { "album", 5 } };
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.writes = false;
+        set_up(&f, "wal", &setup);
+        refused(&f, "INSERT INTO log VALUES(1)", ERROR_READ_ONLY, "you may only read this database");
+        refused(&f, "EXPLAIN INSERT INTO log VALUES(1)", ERROR_READ_ONLY, "you may only read this database");
+        refused(&f, "CREATE TEMP TABLE t(x)", ERROR_READ_ONLY, "you may only read this database");
+        refused(&f, "BEGIN", ERROR_NOT_ALLOWED, "BEGIN is not allowed: databases are shared for reading");
+        tear_down(&f);
+
+        setup.writes = true;
+        setup.n_exposed = 1;
+        setup.exposed = exposed;
+        set_up(&f, "wal", &setup);
+        refused(&f, "INSERT INTO album VALUES(1, 2)", ERROR_NOT_ALLOWED, "Expose= is shared for reading only");
+        refused(&f, "DELETE FROM album", ERROR_NOT_ALLOWED, "Expose= is shared for reading only");
+        refused(&f, "CREATE TABLE t(x)", ERROR_NOT_ALLOWED, "Expose= is shared for reading only");
+        refused(&f, "INSERT INTO log VALUES(1)", ERROR_SQL, "no such table: log");
+        tear_down(&f);
+}
+
+/* A statement writes to a listed table; triggers, foreign keys and views then write to any. */
+static void test_write_tables(void) {
+        static const Refusal refusals[] = {
+                { "INSERT INTO log VALUES(1)", "writing to log is not allowed: WriteTables= of this" },
+                { "INSERT INTO main.LOG VALUES(1)", "writing to log is not allowed" },
+                { "WITH album AS (SELECT 1) DELETE FROM log", "writing to log is not allowed" },
+                { "DELETE FROM track", "writing to track is not allowed" },
+                { "UPDATE track SET name = (SELECT count(*) FROM place)", "writing to track is not allowed" },
+                { "UPDATE log AS album SET what = 1", "writing to log is not allowed" },
+                { "REPLACE INTO track VALUES(1, 1, 1)", "writing to track is not allowed" },
+                { "INSERT INTO words VALUES('x')", "writing to words is not allowed" },
+        };
+        Bytes tables[] = { { "Album", 5 }, { "titles", 6 }, { "place", 5 } };
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.n_write_tables = G_N_ELEMENTS(tables);
+        setup.write_tables = tables;
+        all_refused(&setup, refusals, G_N_ELEMENTS(refusals));
+
+        set_up(&f, "wal", &setup);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO place SELECT 1, 2, 3"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO album(title) VALUES('x')"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO titles VALUES('y')"), ==, 0);
+        g_assert_cmpint(changes_of(&f, "DELETE FROM album WHERE id = 1"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "REPLACE INTO album VALUES(2, 'z')"), ==, 1);
+        commit(&f);
+        g_assert_cmpint(number(&f, "SELECT count(*) FROM log"), ==, 5);
+        g_assert_cmpint(number(&f, "SELECT count(*) FROM track"), ==, 0);
+        tear_down(&f);
+}
+
+static void expect_written(Fixture *f, const char *sql, unsigned n, const char *first) {
+        EngineTables read = {}, written = {};
+        EngineStatement *statement;
+
+        g_assert_true(sqlite_engine.compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error));
+        g_assert_true(sqlite_engine.tables(statement, &read, &written, &f->error));
+        g_assert_cmpuint(written.n, ==, n);
+        g_assert_cmpstr(written.names[0], ==, first);
+        engine_tables_done(&read);
+        engine_tables_done(&written);
+        sqlite_engine.release(statement);
+}
+
+static void test_written_tables(void) {
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        begin(&f);
+        expect_written(&f, "INSERT INTO log VALUES(1)", 1, "log");
+        expect_written(&f, "INSERT INTO album VALUES(9, 9)", 2, "album");
+        expect_written(&f, "DELETE FROM album", 2, "album");
+        commit(&f);
+        tear_down(&f);
+}
+
 /* ---- transactions ---- */
 
 static void test_undo(void) {
@@ -342,16 +603,261 @@ static void test_foreign_reader(void) {
         tear_down(&f);
 }
 
+/* ---- limits ---- */
+
+static int64_t size_of(const Fixture *f, const char *suffix) {
+        g_autofree char *name = g_strconcat(f->path, suffix, NULL);
+        struct stat st;
+
+        return stat(name, &st) < 0 ? -1 : st.st_size;
+}
+
+static void test_database_size_max(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Setup setup = to_write;
+                Fixture f;
+
+                setup.database_size_max = 200000;
+                set_up(&f, modes[i], &setup);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(zeroblob(60000))"), ==, 1);
+                g_assert_cmpint(execute(&f, "INSERT INTO log VALUES(zeroblob(150000))").error, ==, ERROR_LIMITS_EXCEEDED);
+                g_assert_nonnull(strstr(f.error.message, "200000 bytes of DatabaseSizeMax="));
+                end(&f);
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('small')"), ==, 1);
+                commit(&f);
+                tear_down(&f);
+        }
+}
+
+/* A small file system of its own. False, and the test is skipped, if this process may not mount one. */
+static bool mount_small(const char *folder) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("none", folder, "tmpfs", 0, "size=1m") < 0) {
+                g_test_skip("this process may not mount a file system");
+                return false;
+        }
+        return true;
+}
+
+static void test_disk_full(void) {
+        g_autofree char *disk = g_dir_make_tmp("sqlipc-disk-XXXXXX", NULL);
+        bool mounted = mount_small(disk);
+
+        for (size_t i = 0; mounted && i < G_N_ELEMENTS(modes); i++) {
+                Fixture f;
+
+                set_up_in(&f, g_mkdtemp(g_build_filename(disk, "XXXXXX", NULL)), modes[i], &to_write);
+                begin(&f);
+                (void) execute(&f, "INSERT INTO log VALUES(randomblob(3000000))");
+                if (f.error.error == ERROR_NONE) /* it still fitted into memory */
+                        g_assert_false(sqlite_engine.commit(f.writer, &f.error));
+                g_assert_cmpint(f.error.error, ==, ERROR_NO_SPACE);
+                g_assert_nonnull(strstr(f.error.message, "the disk of this database is full"));
+                end(&f);
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('small')"), ==, 1);
+                commit(&f);
+                tear_down(&f);
+        }
+        if (mounted)
+                g_assert_cmpint(umount(disk), ==, 0);
+        g_assert_cmpint(g_rmdir(disk), ==, 0);
+}
+
+/* While a reader stays, the log cannot be truncated; the first commit afterwards does it. */
+static void test_wal_size_max(void) {
+        sqlite3_stmt *stmt;
+        sqlite3 *other;
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        other = foreign_open(&f);
+        g_assert_cmpint(sqlite3_prepare_v2(other, "SELECT * FROM album", -1, &stmt, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        for (unsigned n = 0; n < 3; n++) {
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(zeroblob(500000))"), ==, 1);
+                commit(&f);
+        }
+        g_assert_cmpint(size_of(&f, "-wal"), >, 1 << 20);
+        g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
+        commit(&f);
+        g_assert_cmpint(size_of(&f, "-wal"), ==, 0);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
+/* ---- files ---- */
+
+/* The last connection leaves one file, and a reader leaves the log. */
+static void test_one_file(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Fixture f;
+
+                set_up(&f, modes[i], &to_write);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
+                g_assert_cmpint(size_of(&f, i == 0 ? "-journal" : "-wal"), >=, 0);
+                commit(&f);
+                g_assert_cmpint(size_of(&f, "-journal"), ==, -1);
+                g_assert_cmpuint(sqlite_engine.expire(f.pool, UINT64_MAX), ==, UINT64_MAX);
+                g_assert_cmpint(size_of(&f, "-wal"), ==, -1);
+                g_assert_cmpint(size_of(&f, "-shm"), ==, -1);
+                tear_down(&f);
+        }
+}
+
+/* A program that dies in the middle of a transaction, of which pages are in the file already. */
+static void leave_hot_journal(const Fixture *f) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                sqlite3 *db;
+
+                if (sqlite3_open(f->path, &db) == SQLITE_OK &&
+                    sqlite3_exec(db, "PRAGMA cache_size = 1; BEGIN; UPDATE album SET title = 'half ' || id;"
+                                     "INSERT INTO log VALUES(zeroblob(100000))", NULL, NULL, NULL) == SQLITE_OK)
+                        _exit(EXIT_SUCCESS);
+                _exit(EXIT_FAILURE);
+        }
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        g_assert_cmpint(status, ==, 0);
+        g_assert_cmpint(size_of(f, "-journal"), >, 0);
+}
+
+static uint64_t count_first(Fixture *f, EngineConnection *reader) {
+        static const char sql[] = "SELECT title FROM album WHERE title = 'first'";
+        EngineStatement *statement;
+        uint64_t n_rows;
+        EngineResult result;
+
+        g_assert_true(sqlite_engine.compile(reader, sql, strlen(sql), false, NULL, &statement, &f->error));
+        while ((result = step_all(f, statement, &n_rows)) == ENGINE_BUSY) {
+                sql_error_done(&f->error);
+                sqlite_engine.reset(statement);
+        }
+        g_assert_cmpstr(f->error.message, ==, NULL);
+        g_assert_cmpint(result, ==, ENGINE_DONE);
+        sqlite_engine.release(statement);
+        return n_rows;
+}
+
+/* It is rolled back when this worker opens the database, to read or to write, and while it has it open. */
+static void test_hot_journal(void) {
+        EngineConnection *reader;
+        Fixture f;
+
+        set_up(&f, "delete", &to_write);
+        leave_hot_journal(&f);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        g_assert_cmpint(size_of(&f, "-journal"), ==, -1);
+        g_assert_cmpuint(count_first(&f, reader), ==, 1);
+        leave_hot_journal(&f);
+        g_assert_cmpuint(count_first(&f, reader), ==, 1);
+        g_assert_cmpint(size_of(&f, "-journal"), ==, -1);
+        sqlite_engine.disconnect(f.pool, reader);
+        leave_hot_journal(&f);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "UPDATE album SET title = 'new' WHERE title = 'first'"), ==, 1);
+        commit(&f);
+        tear_down(&f);
+}
+
+/* A worker that may not write leaves it alone. */
+static void test_hot_journal_of_owner(void) {
+        EngineConnection *reader;
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.writes = false;
+        set_up(&f, "delete", &setup);
+        leave_hot_journal(&f);
+        g_assert_false(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_NEEDS_RECOVERY);
+        g_assert_cmpint(size_of(&f, "-journal"), >, 0);
+        tear_down(&f);
+}
+
+static void test_not_owned(void) {
+        Fixture f;
+
+        if (geteuid() != 0) {
+                g_test_skip("only root can give files to another user");
+                return;
+        }
+        set_up(&f, "wal", &to_write);
+        for (unsigned n = 0; n < 2; n++) {
+                const char *name = n == 0 ? f.path : f.folder;
+
+                g_assert_cmpint(chown(name, 65534, 65534), ==, 0);
+                g_assert_cmpint(begin_error(&f), ==, ERROR_READ_ONLY);
+                g_assert_nonnull(strstr(f.error.message, "if its user owns the file and the folder"));
+                g_assert_cmpint(chown(name, 0, 0), ==, 0);
+        }
+        g_assert_cmpint(size_of(&f, "-wal"), ==, -1);
+        sql_error_done(&f.error);
+        begin(&f);
+        commit(&f);
+        tear_down(&f);
+}
+
+/* Another file at the path: what the connection to the old one closes with must not touch the log of the new one. */
+static void test_replaced(void) {
+        g_autofree char *new_path = NULL;
+        sqlite3 *other;
+        Fixture f, next;
+
+        set_up(&f, "wal", &to_write);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('old')"), ==, 1);
+        commit(&f);
+        set_up(&next, "wal", &to_write);
+        g_assert_cmpint(rename(next.path, f.path), ==, 0);
+        new_path = g_strconcat(f.path, "-wal", NULL);
+        g_assert_cmpint(g_unlink(new_path), ==, 0);
+        other = foreign_open(&f);
+        g_assert_cmpint(sqlite3_exec(other, "INSERT INTO log VALUES('new')", NULL, NULL, NULL), ==, SQLITE_OK);
+        begin(&f);
+        g_assert_cmpint(size_of(&f, "-wal"), >, 0);
+        g_assert_cmpint(changes_of(&f, "UPDATE log SET what = 1 WHERE what = 'new'"), ==, 1);
+        commit(&f);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&next);
+        tear_down(&f);
+}
+
 int main(int argc, char **argv) {
         const Setup limits = { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 };
 
         g_test_init(&argc, &argv, NULL);
         g_assert_cmpint(sqlite_engine.init(&limits), ==, 0);
         g_test_add_func("/worker/writes/rows", test_rows);
+        g_test_add_func("/worker/writes/never-allowed", test_never_allowed);
+        g_test_add_func("/worker/writes/schema-not-allowed", test_schema_not_allowed);
+        g_test_add_func("/worker/writes/schema", test_schema);
+        g_test_add_func("/worker/writes/reads", test_reads);
+        g_test_add_func("/worker/writes/may-not-write", test_may_not_write);
+        g_test_add_func("/worker/writes/write-tables", test_write_tables);
+        g_test_add_func("/worker/writes/written-tables", test_written_tables);
         g_test_add_func("/worker/writes/undo", test_undo);
         g_test_add_func("/worker/writes/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/writes/commit-fails", test_commit_fails);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);
+        g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
+        g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);
+        g_test_add_func("/worker/writes/one-file", test_one_file);
+        g_test_add_func("/worker/writes/hot-journal", test_hot_journal);
+        g_test_add_func("/worker/writes/hot-journal-of-owner", test_hot_journal_of_owner);
+        g_test_add_func("/worker/writes/not-owned", test_not_owned);
+        g_test_add_func("/worker/writes/replaced", test_replaced);
+        g_test_add_func("/worker/writes/disk-full", test_disk_full);
         return g_test_run();
 }

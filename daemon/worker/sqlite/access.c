@@ -103,17 +103,19 @@ static int authorize_schema(Access *access) {
 }
 
 /* For a statement like CREATE, SQLite also asks to change the schema's table, often first. */
-static int authorize_rows(Access *access, int action, const char *table) {
+static int authorize_rows(Access *access, const char *table) {
         if (!access->target[0]) {
                 sqlite3_snprintf(sizeof access->target, access->target, "%s", table);
                 access->target_is_listed = is_listed(access->rights, table);
         }
         access->changes_system = access->changes_system || is_system_table(table);
-        return action == SQLITE_INSERT && sqlite3_stricmp(table, "sqlite_temp_master") == 0 ? refuse_temporary(access)
-                                                                                           : SQLITE_OK;
+        return SQLITE_OK;
 }
 
-static bool is_temporary(int action) {
+/* For CREATE TABLE temp.t SQLite asks as for other tables. ALTER TABLE of any table updates the schema of "temp". */
+static bool is_temporary(int action, const char *schema) {
+        if (action != SQLITE_UPDATE && schema && sqlite3_stricmp(schema, "temp") == 0)
+                return true;
         return action == SQLITE_CREATE_TEMP_INDEX || action == SQLITE_CREATE_TEMP_TABLE ||
                 action == SQLITE_CREATE_TEMP_TRIGGER || action == SQLITE_CREATE_TEMP_VIEW ||
                 action == SQLITE_DROP_TEMP_INDEX || action == SQLITE_DROP_TEMP_TABLE ||
@@ -140,21 +142,21 @@ static bool is_change(int action) {
         case SQLITE_ANALYZE:
                 return true;
         default:
-                return is_temporary(action);
+                return is_temporary(action, NULL);
         }
 }
 
 /* `within`: the trigger or view that does it. */
-static int authorize_change(Access *access, int action, const char *table, const char *within) {
+static int authorize_change(Access *access, int action, const char *table, const char *schema, const char *within) {
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
         if (!access->rights || access->ours || within)
                 return SQLITE_OK;
-        if (is_temporary(action))
+        if (is_temporary(action, schema))
                 return refuse_temporary(access);
         if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
-                return authorize_rows(access, action, table);
+                return authorize_rows(access, table);
         return authorize_schema(access);
 }
 
@@ -163,9 +165,7 @@ bool access_is_unsure(const Access *access) {
 }
 
 bool access_may_change(Access *access) {
-        if (!access->changes)
-                (void) refuse(access, "VACUUM", NULL, "it is for the owner of the file, while no other program uses it");
-        else if (!access->target[0] || access->changes_schema)
+        if (!access->target[0] || access->changes_schema)
                 return true;
         else if (is_system_table(access->target) && !access->rights->write_schema)
                 (void) refuse(access, "writing to", access->target, NEEDS_WRITE_SCHEMA);
@@ -192,12 +192,17 @@ static void note_table(AccessTables *tables, int action, const char *name) {
         tables->failed = tables->failed || r < 0;
 }
 
+static const char *savepoint_command(const char *operation) {
+        if (strcmp(operation, "BEGIN") == 0)
+                return "SAVEPOINT";
+        return strcmp(operation, "ROLLBACK") == 0 ? "ROLLBACK TO" : operation;
+}
+
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *within) {
         static const char transactions[] = "the service runs each statement in a transaction";
         static const char one_file[] = "a statement can only use this database";
         Access *access = userdata;
 
-        (void) schema;
         note_request(access, action, a, b);
         if (access->tables)
                 note_table(access->tables, action, a);
@@ -209,15 +214,16 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_DETACH:
                 return refuse(access, "DETACH", NULL, one_file);
         case SQLITE_TRANSACTION:
-        case SQLITE_SAVEPOINT:
                 return access->ours ? SQLITE_OK : refuse(access, a, NULL, transactions);
+        case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
+                return access->ours ? SQLITE_OK : refuse(access, savepoint_command(a), NULL, transactions);
         case SQLITE_FUNCTION:
                 /* both are off in any case, and are refused here in case another setting enables them */
                 if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
                         return refuse(access, "function", b, "it could run code of other programs");
                 return SQLITE_OK;
         default:
-                return authorize_change(access, action, a, within);
+                return authorize_change(access, action, a, schema, within);
         }
 }
 

@@ -52,8 +52,8 @@ bool access_only_reads(const Access *access, sqlite3_stmt *stmt);
  * table connects in the middle of a compile, it changes tables, too, even that of the schema. */
 bool access_is_unsure(const Access *access);
 
-/* For a statement that writes, after the authorizer has allowed all that SQLite asked: refuses VACUUM, about which SQLite
- * does not ask, and a target that may not be written. Sets access->refused and returns false. */
+/* True if the target of a statement that writes may be written; otherwise access->refused is set. For all else that a
+ * statement may not do, its compile has failed. */
 bool access_may_change(Access *access);
 
 /* access_narrow() sets the limits of `setup` while a client's statement is compiled; access_widen() restores SQLite's own.

@@ -27,6 +27,26 @@ static bool has_more(sqlite3 *db, const char *sql, const char *end) {
         return false;
 }
 
+static const char *skip_space_and_comments(const char *sql) {
+        for (;;) {
+                const char *end = NULL;
+
+                sql += strspn(sql, " \t\n\f\r");
+                if (strncmp(sql, "--", 2) == 0)
+                        end = strchr(sql, '\n');
+                else if (strncmp(sql, "/*", 2) == 0 && (end = strstr(sql + 2, "*/")))
+                        end++;
+                if (!end)
+                        return sql;
+                sql = end + 1;
+        }
+}
+
+/* SQLite asks nothing about VACUUM before it runs. */
+static bool is_vacuum(const char *sql) {
+        return sqlite3_strnicmp(skip_space_and_comments(sql), "VACUUM", strlen("VACUUM")) == 0;
+}
+
 static bool set_refused(const SqliteConnection *c, SqlError *error) {
         return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: %s", c->access.refused, c->access.reason);
 }
@@ -47,6 +67,9 @@ static bool check_rights(SqliteConnection *c, const char *sql, const char *end, 
 
         if (!c->access.rights)
                 return set_writes(c, error);
+        if (is_vacuum(sql))
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
         if (access_is_unsure(&c->access)) {
                 int rc;
 
