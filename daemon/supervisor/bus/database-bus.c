@@ -443,7 +443,9 @@ static int property_description(sd_bus *bus, const char *path, const char *inter
 
 static int property_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", "read-only");
+        const Database *d = userdata;
+
+        return sd_bus_message_append(reply, "s", d->config->mode);
 }
 
 static int property_limits(sd_bus *bus, const char *path, const char *interface, const char *property,

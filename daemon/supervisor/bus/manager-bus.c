@@ -62,7 +62,8 @@ static int add_database(Listing *l, const Database *d, PolicyVerdict view) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "description", "s", description, "mode", "s", "read-only");
+                r = sd_bus_message_append(m, "{sv}{sv}", "description", "s", description, "mode", "s",
+                                          d->config->mode);
         if (r >= 0 && view == POLICY_ASK)
                 r = sd_bus_message_append(m, "{sv}", "authorization", "s", "challenge");
         if (r >= 0)
