@@ -254,6 +254,8 @@ def values(shell):
     equal(shell.complete("sqlipcctl check a-fi")[0], "sqlipcctl check a-file ", "files")
     for option in ("--output=", "--output ", "-o ", "-f ", "--file="):
         equal(shell.complete(f"ipcq-cli {option}a-fi")[0], f"ipcq-cli {option}a-file ", f"files of {option}")
+    equal(shell.complete("sqlipcctl create --schema=a-fi")[0], "sqlipcctl create --schema=a-file ", "files of --schema")
+    equal(shell.complete("sqlipcctl add --mode=read-w")[0], "sqlipcctl add --mode=read-write ", "modes")
     equal(shell.complete("sqlipcctl add name a-fi")[0], "sqlipcctl add name a-file ", "files of add")
 
 

@@ -614,6 +614,43 @@ def check_as_the_service():
 
 
 @test
+def check_writers():
+    """check: writers that may not read, and files that the service's user does not own"""
+    me, reader, writer = (pwd.getpwuid(uid).pw_name for uid in (os.geteuid(), UID_A, UID_B))
+    path = service.data / "written.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
+    head = f"[Database]\nPath={path}\nMode=read-write\n"
+
+    folder = scratch("written", written=head)
+
+    def warns(lines, user=me, code=OK):
+        (folder / "databases.d/written.conf").write_text(head + lines)
+        return check(folder, f"--service-user={user}", code=code).splitlines()[:-1]
+
+    (warning,) = warns(f"AllowUsers={reader}\nWriteUsers={reader} {writer} root\n")
+    true(f"WriteUsers={writer}, but that user may not read" in warning, warning)
+    for rest in ("AllowUsers=*\n", "AllowGroups=daemon\n", "Polkit=yes\n"):  # they may let the user read
+        lines = [line for line in warns(f"{rest}WriteUsers={writer}\n") if "olkit" not in line]
+        equal(lines, [], f"warnings with {rest}")
+    true("WriteUsers=* may not read" in "".join(warns("WriteUsers=*\n")), "all write and none reads")
+    if os.geteuid() == 0:
+        lines = warns("AllowUsers=*\n", user=reader, code=FAILED)
+        true(any(f"{path} belongs to root: the service writes only to files" in line for line in lines), lines)
+
+
+@test
+def check_what_the_unit_protects():
+    """check --system: the unit lets the service write only below its own folder"""
+    folder = scratch("protected", far="[Database]\nPath=/srv/x.sqlite\nMode=read-write\nAllowUsers=*\n",
+                     near="[Database]\nPath=/var/lib/sqlipc/x.sqlite\nMode=read-write\nAllowUsers=*\n",
+                     reads="[Database]\nPath=/srv/x.sqlite\nAllowUsers=*\n")
+    lines = [line for line in check(folder, code=FAILED, bus="--system").splitlines() if "ProtectSystem=" in line]
+    equal([line.split(": ")[1] for line in lines], ["far"], "databases that the service cannot write to")
+
+
+@test
 def check_what_the_unit_hides():
     """check --system: paths that the unit's sandbox hides; --user: questions that polkit cannot be asked"""
     if not str(service.data).startswith("/tmp/"):
@@ -688,6 +725,136 @@ def add_of_a_relative_path():
         equal([p.stat().st_mode & 0o777 for p in (file.parent, file)], [0o755, 0o644], "modes")
 
 
+@test
+def add_writable():
+    """add --mode=read-write: names those who may write; refuses a file that is not the service's, and Expose="""
+    with Service({}) as fresh:
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        path = fresh.data / "mine.sqlite"
+        path.write_bytes(CHINOOK.read_bytes())
+        command_line = ("add", "mine", path, f"--service-user={me}", "--mode=read-write")
+        err = ask(*command_line, "--expose=Album", code=FAILED, on=fresh)[1]
+        true("Expose=" in err and "reading only" in err and "Nothing was written" in err, err)
+        err = ask(*command_line, "--allow-user=*", "--write-user=daemon", "--write-group=bin", on=fresh)[1]
+        true("rollback mode" in err, err)
+        text = (fresh.config_dir / "databases.d/mine.conf").read_text()
+        true("Mode=read-write\nAllowUsers=*\nWriteUsers=daemon\nWriteGroups=bin\n" in text, text)
+        if os.geteuid() == 0:
+            err = ask(*command_line, "--force", f"--service-user={pwd.getpwuid(UID_A).pw_name}", code=OK, on=fresh)[1]
+            true(f"{path} belongs to root" in err and f"the folder {fresh.data} belongs to root" in err, err)
+
+
+# ---- create ----
+
+SCHEMA = """PRAGMA page_size=8192;
+-- a comment; with a semicolon
+CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+INSERT INTO note(text) VALUES('one;'),('two');
+"""
+
+
+def create(fresh, *arguments, **keywords):
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    return ask("create", *arguments, f"--service-user={me}", on=fresh, **keywords)
+
+
+@test
+def create_publishes():
+    """create: a database in WAL mode with the schema, published for writing; neither file nor name is replaced"""
+    with Service({}) as fresh:
+        path, schema = fresh.data / "notes.sqlite", fresh.folder / "notes.sql"
+        file = fresh.config_dir / "databases.d/notes.conf"
+        schema.write_text(SCHEMA)
+        out, err = create(fresh, "notes", path, f"--schema={schema}", "--allow-user=*", "--write-group=bin", "--reload")
+        equal(out, f"Created {path}.\nWrote {file}.\nPublished: 1 database.\n", "what it printed")
+        equal(err, "", "what it said")
+        equal(path.stat().st_mode & 0o777, 0o600, "mode")
+        equal([p.name for p in fresh.data.iterdir()], ["notes.sqlite"], "files")
+        true("Mode=read-write\nAllowUsers=*\nWriteGroups=bin\n" in file.read_text(), file.read_text())
+        equal(ask_json("list", on=fresh)[0]["mode"], "read-write", "mode of the database")
+        told = ask_json("status", "notes", on=fresh)
+        equal((told["write-groups"], told["synchronous"], told["wal-size-max"]), (["bin"], "full", 64 << 20), "status")
+        equal(check(fresh.config_dir, f"--service-user={pwd.getpwuid(os.geteuid()).pw_name}", "--strict"),
+              "1 database, 0 errors, 0 warnings.\n", "check")
+        before = path.read_bytes(), file.read_bytes()
+        true("notes.conf is there already" in create(fresh, "notes", fresh.data / "x", code=FAILED)[1], "the same name")
+        err = create(fresh, "other", path, code=FAILED)[1]
+        true(f"{path} is there already" in err, err)
+        equal((path.read_bytes(), file.read_bytes()), before, "the files")
+        equal([p.name for p in file.parent.iterdir()], ["notes.conf"], "configuration")
+        equal([p.name for p in fresh.data.iterdir()], ["notes.sqlite"], "files after refusals")
+
+
+@test
+def create_all_or_nothing():
+    """create: an error in the schema or the configuration leaves no file, and is named with its line"""
+    with Service({}) as fresh:
+        path, schema = fresh.data / "a.sqlite", fresh.folder / "a.sql"
+        for text, words in {
+            SCHEMA + "\nCREATE TABEL x;\n": f"{schema}:6: near \"TABEL\": syntax error",
+            SCHEMA + "INSERT INTO note\nVALUES(1, 'again');\n": f"{schema}:5: UNIQUE constraint failed: note.id",
+            SCHEMA + "BEGIN;\n": "does not end it",
+            "CREATE TABLE t(x);\0": "NUL bytes",
+        }.items():
+            schema.write_text(text)
+            err = create(fresh, "a", path, f"--schema={schema}", code=FAILED)[1]
+            true(words in err, f"{words!r} in {err!r}")
+        schema.write_text(SCHEMA)
+        err = create(fresh, "a", path, f"--schema={schema}", "--write-user=", code=FAILED)[1]
+        true("Nothing was created" in err, err)
+        true("cannot be made" in create(fresh, "a", fresh.data / "absent/a.sqlite", code=FAILED)[1], "no folder")
+        true("cannot be read" in create(fresh, "a", path, "--schema=/nonexistent", code=FAILED)[1], "no schema")
+        (fresh.config_dir / "databases.d").rmdir()
+        (fresh.config_dir / "databases.d").write_text("a file")
+        true("Nothing was created" in create(fresh, "a", path, code=FAILED)[1], "no place for the configuration")
+        (fresh.config_dir / "databases.d").unlink()
+        (fresh.config_dir / "databases.d").mkdir()
+        equal(list(fresh.data.iterdir()) + list((fresh.config_dir / "databases.d").iterdir()), [], "files")
+        create(fresh, "../escape", code=USAGE)
+
+
+@test
+def create_as_the_service():
+    """create: the file is made by the service's user, so it is that user's, and a schema has no rights of root"""
+    need_root("can become the service's user")
+    with Service({}) as fresh:
+        user = pwd.getpwuid(UID_A)
+        folder, schema, forbidden = fresh.folder / "owned", fresh.folder / "b.sql", fresh.folder / "forbidden"
+        folder.mkdir()
+        os.chown(folder, UID_A, user.pw_gid)
+        schema.write_text(f"ATTACH '{forbidden}' AS f; CREATE TABLE f.t(x);")
+        schema.chmod(0o600)
+        arguments = ("create", "b", folder / "b.sqlite", f"--service-user={user.pw_name}", "--allow-user=*")
+        err = ask(*arguments, f"--schema={schema}", code=FAILED, on=fresh)[1]
+        true("b.sql:1: unable to open database" in err, err)
+        equal((forbidden.exists(), list(folder.iterdir())), (False, []), "files")
+        schema.write_text(SCHEMA)
+        ask(*arguments, f"--schema={schema}", on=fresh)
+        stat = (folder / "b.sqlite").stat()
+        equal((stat.st_uid, stat.st_gid, stat.st_mode & 0o777), (UID_A, user.pw_gid, 0o600), "owner and mode")
+        with sqlite3.connect(folder / "b.sqlite") as connection:
+            pragmas = [connection.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "page_size")]
+            equal(pragmas, ["wal", 8192], "mode and page size")
+            equal(connection.execute("SELECT * FROM note").fetchall(), [(1, "one;"), (2, "two")], "rows")
+        connection.close()
+        err = ask("create", "c", fresh.data / "c.sqlite", f"--service-user={user.pw_name}", code=FAILED, on=fresh)[1]
+        true("unable to open" in err, f"in a folder of root: {err}")
+        err = ask("create", "d", folder / "d.sqlite", "--service-user=root", code=FAILED, on=fresh, **as_uid(UID_A))[1]
+        true("Only root" in err, f"as another user: {err}")
+
+
+@test
+def create_for_a_user():
+    """create --user: by default the file is in the user's data folder"""
+    with Service({}) as fresh:
+        data = fresh.folder / "share"
+        words = ("--user", f"--config-dir={fresh.config_dir}", "create", "mine")
+        done = fresh.run("env", f"XDG_DATA_HOME={data}", CTL, *words)
+        equal(done.returncode, OK, f"exit code; it said {done.stderr!r}")
+        equal(sorted(str(p.relative_to(data)) for p in data.rglob("*")), ["sqlipc", "sqlipc/mine.sqlite"], "files")
+        equal((data / "sqlipc").stat().st_mode & 0o777, 0o700, "mode of the folder")
+
+
 # ---- security ----
 
 
@@ -716,6 +883,34 @@ def security():
             file.unlink()
         true("No database is published" in ask("security", on=fresh)[0], "output without a database")
         equal(ask("security", "--no-legend", on=fresh)[0], "", "the same for a program")
+
+
+@test
+def security_of_writing():
+    """security: users who may write, and the tables that they may change"""
+    group = next(g for g in grp.getgrall() if g.gr_gid == pwd.getpwuid(UID_A).pw_gid)
+    writers = {"Mode": "read-write", "AllowUsers": "*", "WriteUsers": f"root {UID_B}", "WriteGroups": group.gr_name}
+    keys = {
+        "some": {"Path": CHINOOK, **writers, "WriteTables": "Album Genre", "WriteSchema": "yes"},
+        "every": {"Path": CHINOOK, "Mode": "read-write", "AllowUsers": "*", "WriteUsers": "*"},
+        "none": {"Path": CHINOOK, "AllowUsers": "*"},
+    }
+    with Service(keys) as fresh:
+        every, none, some = ask_json("security", on=fresh)
+        equal((every["writable"], every["write-all"], every["write-tables"]), (True, True, []), "all users")
+        equal((none["writable"], "write-all" in none), (False, False), "read-only")
+        equal([user["uid"] for user in some["write-users"]], [0, UID_B], "users")
+        equal([(g["gid"], g["members"]) for g in some["write-groups"]], [(group.gr_gid, some["write-groups"][0]["members"])],
+              "groups")
+        true(pwd.getpwuid(UID_A).pw_name in some["write-groups"][0]["members"], f"members {some['write-groups']}")
+        equal((some["write-tables"], some["write-schema"]), (["Album", "Genre"], True), "tables")
+        shown = fields(ask("security", "some", on=fresh)[0])
+        equal(shown["Writer"], ["root", pwd.getpwuid(UID_B).pw_name], "users that are shown")
+        equal(shown["They write"], ["Album, Genre, and the schema"], "tables that are shown")
+        shown = fields(ask("security", "every", on=fresh)[0])
+        equal((shown["Writers"], shown["They write"]),
+              (["root, and the service's own user; all users who may read"], ["all tables"]), "all that is shown")
+        equal(fields(ask("security", "none", on=fresh)[0])["Writers"], ["none: the database is read-only"], "none")
 
 
 # ---- the service is not there ----

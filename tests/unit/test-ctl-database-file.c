@@ -48,6 +48,22 @@ static void test_everything(void) {
         check_list(d->expose, expose);
 }
 
+static void test_writers(void) {
+        static const char *const users[] = { "alice", "two words", NULL }, *const groups[] = { "staff", NULL };
+        const DatabaseFile file = {
+                .path = "/srv/a.sqlite",
+                .mode = "read-write",
+                .write_users = (char **) users,
+                .write_groups = (char **) groups,
+        };
+        g_autoptr(Config) config = read_back(&file);
+        const DatabaseConfig *d = g_hash_table_lookup(config->databases, "x");
+
+        CHECK(database_config_is_writable(d));
+        check_list(d->write_users, users);
+        check_list(d->write_groups, groups);
+}
+
 static void test_nothing_but_the_path(void) {
         const DatabaseFile file = { .path = "/srv/a.sqlite" };
         g_autofree char *text = database_file_text(&file);
@@ -74,7 +90,9 @@ static void test_odd_values(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_everything), TEST(test_nothing_but_the_path), TEST(test_odd_values) };
+        static const Test tests[] = {
+                TEST(test_everything), TEST(test_writers), TEST(test_nothing_but_the_path), TEST(test_odd_values),
+        };
 
         return test_main(tests, N_ELEMENTS(tests));
 }

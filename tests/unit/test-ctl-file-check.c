@@ -38,17 +38,17 @@ static void own(const char *name, uid_t uid, gid_t gid) {
         CHECK_INT(lchown(path, uid, gid), 0);
 }
 
-static GPtrArray *check_full(const char *name, bool immutable) {
+static GPtrArray *check_full(const char *name, FileUse use) {
         g_autofree char *path = path_of(name);
         GPtrArray *findings = findings_new();
 
-        file_check(path, immutable, &service, findings, "x");
+        file_check(path, use, &service, findings, "x");
         return findings;
 }
 
 /* One finding, of this severity, that says this; NULL: none. */
-static void check(const char *name, bool immutable, Severity severity, const char *text) {
-        g_autoptr(GPtrArray) findings = check_full(name, immutable);
+static void check(const char *name, FileUse use, Severity severity, const char *text) {
+        g_autoptr(GPtrArray) findings = check_full(name, use);
         const Finding *first = findings->len > 0 ? findings->pdata[0] : NULL;
 
         if (!text) {
@@ -63,21 +63,21 @@ static void check(const char *name, bool immutable, Severity severity, const cha
 
 static void test_readable(void) {
         make_database("plain", false, 0644);
-        check("plain", false, 0, NULL);
-        check("./../../nothing/../plain", false, FINDING_ERROR, "is not there");
-        check(".//plain", false, 0, NULL);
+        check("plain", FILE_READ, 0, NULL);
+        check("./../../nothing/../plain", FILE_READ, FINDING_ERROR, "is not there");
+        check(".//plain", FILE_READ, 0, NULL);
 }
 
 static void test_modes(void) {
         make_database("closed", false, 0640);
-        check("closed", false, FINDING_ERROR, "may not read");
+        check("closed", FILE_READ, FINDING_ERROR, "may not read");
         own("closed", 0, GROUP);
-        check("closed", false, 0, NULL);
+        check("closed", FILE_READ, 0, NULL);
         own("closed", SERVICE, 0);
-        check("closed", false, 0, NULL);
+        check("closed", FILE_READ, 0, NULL);
         make_database("own-but-closed", false, 0044); /* the owner's bits count for the owner */
         own("own-but-closed", SERVICE, 0);
-        check("own-but-closed", false, FINDING_ERROR, "may not read");
+        check("own-but-closed", FILE_READ, FINDING_ERROR, "may not read");
 }
 
 static void test_folders(void) {
@@ -85,11 +85,11 @@ static void test_folders(void) {
 
         CHECK_INT(g_mkdir(closed, 0700), 0);
         make_database("folder/a", false, 0644);
-        check("folder/a", false, FINDING_ERROR, "may not pass the folder");
+        check("folder/a", FILE_READ, FINDING_ERROR, "may not pass the folder");
         CHECK_INT(chmod(closed, 0711), 0);
-        check("folder/a", false, 0, NULL);
-        check("folder", false, FINDING_ERROR, "is a folder, no file");
-        check("plain/a", false, FINDING_ERROR, "is not there");
+        check("folder/a", FILE_READ, 0, NULL);
+        check("folder", FILE_READ, FINDING_ERROR, "is a folder, no file");
+        check("plain/a", FILE_READ, FINDING_ERROR, "is not there");
 }
 
 static void test_no_database(void) {
@@ -97,14 +97,14 @@ static void test_no_database(void) {
 
         make("text", "this is no database, and it has more than a hundred bytes, so that its length cannot be what tells "
                      "that it is none", 110, 0644);
-        check("text", false, FINDING_ERROR, "no SQLite database");
+        check("text", FILE_READ, FINDING_ERROR, "no SQLite database");
         make("short", "SQLite format 3", 16, 0644);
-        check("short", false, FINDING_ERROR, "no SQLite database");
+        check("short", FILE_READ, FINDING_ERROR, "no SQLite database");
         make("empty", "", 0, 0644);
-        check("empty", false, FINDING_WARNING, "is empty");
+        check("empty", FILE_READ, FINDING_WARNING, "is empty");
         CHECK_INT(mkfifo(fifo, 0644), 0);
-        check("fifo", false, FINDING_ERROR, "is a FIFO, no file");
-        check("absent", false, FINDING_ERROR, "is not there");
+        check("fifo", FILE_READ, FINDING_ERROR, "is a FIFO, no file");
+        check("absent", FILE_READ, FINDING_ERROR, "is not there");
 }
 
 static void make_link(const char *name, const char *target, uid_t uid) {
@@ -118,34 +118,34 @@ static void test_links(void) {
         g_autofree char *open_folder = path_of("open");
 
         make_link("link", "plain", 0);
-        check("link", false, 0, NULL);
+        check("link", FILE_READ, 0, NULL);
         make_link("link-of-service", "plain", SERVICE);
-        check("link-of-service", false, 0, NULL);
+        check("link-of-service", FILE_READ, 0, NULL);
         make_link("link-of-other", "plain", OTHER);
-        check("link-of-other", false, FINDING_ERROR, "symbolic link that others than root could point elsewhere");
+        check("link-of-other", FILE_READ, FINDING_ERROR, "symbolic link that others than root could point elsewhere");
         CHECK_INT(g_mkdir(open_folder, 0755), 0);
         CHECK_INT(chmod(open_folder, 0777), 0);
         make_link("open/link", "../plain", 0);
-        check("open/link", false, FINDING_ERROR, "symbolic link");
+        check("open/link", FILE_READ, FINDING_ERROR, "symbolic link");
         CHECK_INT(chmod(open_folder, 01777), 0);
-        check("open/link", false, 0, NULL);
+        check("open/link", FILE_READ, 0, NULL);
         make_link("loop", "loop", 0);
-        check("loop", false, FINDING_ERROR, "Too many levels");
+        check("loop", FILE_READ, FINDING_ERROR, "Too many levels");
         make_link("dangling", "absent", 0);
-        check("dangling", false, FINDING_ERROR, "is not there");
+        check("dangling", FILE_READ, FINDING_ERROR, "is not there");
 }
 
 static void test_wal(void) {
         make_database("wal", true, 0644);
-        check("wal", false, FINDING_WARNING, "its -wal is not there now");
-        check("wal", true, 0, NULL);
+        check("wal", FILE_READ, FINDING_WARNING, "its -wal is not there now");
+        check("wal", FILE_READ_IMMUTABLE, 0, NULL);
         make("wal-wal", "x", 1, 0644);
-        check("wal", false, FINDING_WARNING, "its -shm is not there now");
+        check("wal", FILE_READ, FINDING_WARNING, "its -shm is not there now");
         make("wal-shm", "x", 1, 0600);
-        check("wal", false, FINDING_WARNING, "its -shm cannot be read");
+        check("wal", FILE_READ, FINDING_WARNING, "its -shm cannot be read");
         make("wal-shm", "x", 1, 0644);
-        check("wal", false, 0, NULL);
-        check("wal", true, FINDING_WARNING, "Immutable=yes, but");
+        check("wal", FILE_READ, 0, NULL);
+        check("wal", FILE_READ_IMMUTABLE, FINDING_WARNING, "Immutable=yes, but");
 }
 
 /* The service itself makes the missing files of its own database, in a folder that it may write to. */
@@ -155,17 +155,53 @@ static void test_own_wal(void) {
         CHECK_INT(g_mkdir(own_folder, 0755), 0);
         make_database("state/wal", true, 0600);
         own("state/wal", SERVICE, SERVICE);
-        check("state/wal", false, FINDING_WARNING, "its -wal is not there now");
+        check("state/wal", FILE_READ, FINDING_WARNING, "its -wal is not there now");
         own("state", SERVICE, SERVICE);
-        check("state/wal", false, 0, NULL);
+        check("state/wal", FILE_READ, 0, NULL);
 }
 
 static void test_hot_journal(void) {
         make_database("hot", false, 0644);
         make("hot-journal", "", 0, 0644);
-        check("hot", false, 0, NULL);
+        check("hot", FILE_READ, 0, NULL);
         make("hot-journal", "x", 1, 0644);
-        check("hot", false, FINDING_WARNING, "hot-journal is there");
+        check("hot", FILE_READ, FINDING_WARNING, "hot-journal is there");
+}
+
+/* The service writes only to its own file in its own folder. */
+static void test_writable(void) {
+        g_autofree char *own_folder = path_of("writable");
+
+        CHECK_INT(g_mkdir(own_folder, 0755), 0);
+        own("writable", SERVICE, SERVICE);
+        make_database("writable/a", true, 0666);
+        check("writable/a", FILE_WRITE, FINDING_ERROR, "a belongs to root: the service writes only to files");
+        own("writable/a", SERVICE, SERVICE);
+        check("writable/a", FILE_WRITE, 0, NULL);
+        make_database("writable/a", true, 0444);
+        own("writable/a", SERVICE, SERVICE);
+        check("writable/a", FILE_WRITE, FINDING_ERROR, "may not write to");
+        make_database("writable/rollback", false, 0600);
+        own("writable/rollback", SERVICE, SERVICE);
+        check("writable/rollback", FILE_WRITE, FINDING_WARNING, "is in rollback mode");
+        make("writable/rollback-journal", "x", 1, 0600); /* of the service's own transaction, or recovered by it */
+        check("writable/rollback", FILE_WRITE, FINDING_WARNING, "is in rollback mode");
+        check("writable/rollback", FILE_READ, FINDING_WARNING, "journal is there");
+}
+
+/* Others could open neither database nor log if the folder were not the service's own. */
+static void test_folder_of_a_writable_one(void) {
+        g_autofree char *other_folder = path_of("others");
+
+        CHECK_INT(g_mkdir(other_folder, 0777), 0);
+        CHECK_INT(chmod(other_folder, 0777), 0);
+        make_database("others/a", true, 0600);
+        own("others/a", SERVICE, SERVICE);
+        check("others/a", FILE_WRITE, FINDING_ERROR, "others belongs to root (mode 0777)");
+        own("others", SERVICE, SERVICE);
+        check("others/a", FILE_WRITE, 0, NULL);
+        CHECK_INT(chmod(other_folder, 0555), 0);
+        check("others/a", FILE_WRITE, FINDING_ERROR, "(mode 0555): the user service must own it");
 }
 
 static int remove_all(void) {
@@ -177,7 +213,8 @@ static int remove_all(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_readable), TEST(test_modes), TEST(test_folders), TEST(test_no_database), TEST(test_links),
-                TEST(test_wal), TEST(test_own_wal), TEST(test_hot_journal),
+                TEST(test_wal), TEST(test_own_wal), TEST(test_hot_journal), TEST(test_writable),
+                TEST(test_folder_of_a_writable_one),
         };
         int r;
 

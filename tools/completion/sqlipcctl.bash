@@ -21,10 +21,12 @@ _sqlipcctl_verbs() {
 _sqlipcctl_value() {
     case $1 in
     --config-dir) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
-    --allow-user | --service-user) mapfile -t COMPREPLY < <(compgen -u -- "$2") ;;
+    --schema) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    --allow-user | --write-user | --service-user) mapfile -t COMPREPLY < <(compgen -u -- "$2") ;;
     --json) mapfile -t COMPREPLY < <(compgen -W 'pretty short off' -- "$2") ;;
+    --mode) mapfile -t COMPREPLY < <(compgen -W 'read-only read-write' -- "$2") ;;
     --host | -H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$2") ;;
-    --allow-group) mapfile -t COMPREPLY < <(compgen -g -- "$2") ;;
+    --allow-group | --write-group) mapfile -t COMPREPLY < <(compgen -g -- "$2") ;;
     --sort | -s)
         mapfile -t COMPREPLY < <(compgen -W 'bytes rows runs parked queued statements channels total' -- "$2")
         ;;
@@ -42,7 +44,7 @@ _sqlipcctl_word() {
     cancel,*)
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_ask "$@" runs --no-legend | cut -d' ' -f1)" -- "$begin")
         ;;
-    check,1 | add,2) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$begin") ;;
+    check,1 | add,2 | create,2) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$begin") ;;
     esac
 }
 

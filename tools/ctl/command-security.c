@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipcctl security: shows which users may read which data. The users come from the configuration files, even if the
- * service has not read these yet. The tables and columns come from the running service, as it shows them to the caller.
+ * sqlipcctl security: shows which users may read or write which data. The users come from the configuration files, even if
+ * the service has not read these yet. The tables and columns come from the running service, as it shows them to the caller.
  */
 #include <stdio.h>
 
@@ -19,6 +19,7 @@ static GVariant *document_of(Context *c, const DatabaseConfig *d, bool ask) {
         g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
         entry(&document, "database", g_variant_new_string(d->name));
         access_list(d, &document);
+        access_list_writers(d, &document);
         entry(&document, "restricted", g_variant_new_boolean(*d->expose != NULL));
         entry(&document, "objects", exposed_objects(c, d->name, d->expose, ask, &problem));
         if (problem)
@@ -41,6 +42,28 @@ static void print_names(GVariant *document, const char *key, const char *title) 
                 text = members && members[0] ? g_strjoinv(", ", (char **) members) : NULL;
                 field_print(title, "%s%s%s%s", lookup_text(one, "name", ""), text ? " (" : members ? " (no members)" : "",
                             text ?: "", text ? ")" : "");
+        }
+}
+
+/* Writing needs reading: each writer is one of the readers, too. */
+static void print_writers(GVariant *document) {
+        gboolean writable = false, all = false, schema = false;
+        g_autofree const char **tables = NULL;
+
+        (void) g_variant_lookup(document, "writable", "b", &writable);
+        (void) g_variant_lookup(document, "write-all", "b", &all);
+        (void) g_variant_lookup(document, "write-schema", "b", &schema);
+        if (!writable) {
+                field_print("Writers", "none: the database is read-only");
+                return;
+        }
+        field_print("Writers", "root, and the service's own user%s", all ? "; all users who may read" : "");
+        print_names(document, "write-users", "Writer");
+        print_names(document, "write-groups", "Write group");
+        if (g_variant_lookup(document, "write-tables", "^a&s", &tables)) {
+                g_autofree char *text = g_strjoinv(", ", (char **) tables);
+
+                field_print("They write", "%s%s", tables[0] ? text : "all tables", schema ? ", and the schema" : "");
         }
 }
 
@@ -77,6 +100,7 @@ static void print_database(GVariant *document) {
         print_names(document, "groups", "Group");
         if (polkit)
                 field_print("Polkit", "asked about all other users");
+        print_writers(document);
         field_print("What", restricted ? "what Expose= names, and nothing else" : "all that there is");
         print_objects(document);
         if (problem)
@@ -139,5 +163,6 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_security = {
-        "security", "[DATABASE]", "Show who may read what, by the configuration's files", 0, 1, true, NULL, NULL, run,
+        "security", "[DATABASE]", "Show who may read and write what, by the configuration's files", 0, 1, true, NULL, NULL,
+        run,
 };

@@ -105,6 +105,9 @@ static void print_database(GVariant *document) {
         print_list(document, "allow-groups", "Groups");
         if (polkit)
                 field_print("Polkit", "asked about all other users");
+        print_list(document, "write-users", "Writers");
+        print_list(document, "write-groups", "Write groups");
+        print_list(document, "write-tables", "Write tables");
         print_list(document, "expose", "Exposed");
         if (barrier)
                 field_print("Barrier", "searches stay above exposed views");

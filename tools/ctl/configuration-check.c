@@ -6,6 +6,7 @@
 
 #include "daemon/configuration/configuration-names.h"
 #include "tools/ctl/file-check.h"
+#include "tools/ctl/listing.h"
 
 #define POLKIT_SERVICE "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service"
 
@@ -26,7 +27,12 @@ GList *configuration_names(const Config *config) {
 /* The system's service runs in a sandbox, in which folders may differ from those that this program sees. */
 static void check_sandbox(const DatabaseConfig *d, const ServiceUnit *unit, GPtrArray *findings) {
         const char *setting = service_unit_hides(unit, d->path);
+        const char *protects = setting || !database_config_is_writable(d) ? NULL : service_unit_protects(unit, d->path);
 
+        if (protects)
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "Mode=read-write, but the service cannot write to %s because of %s of its unit; a drop-in with "
+                             "ReadWritePaths= and the folder lets it", d->path, protects);
         if (setting)
                 findings_add(findings, FINDING_WARNING, d->name,
                              "%s is hidden from the service by %s of its unit; a drop-in can show it: see sqlipcd(8)",
@@ -48,16 +54,49 @@ static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *f
                              "Polkit=yes gives no other user access: polkit is not installed on this machine");
 }
 
+static bool has_id(const uint32_t *ids, size_t n, uint32_t id) {
+        for (size_t i = 0; i < n; i++)
+                if (ids[i] == id)
+                        return true;
+        return false;
+}
+
+/* Writing needs reading. Groups and polkit may allow a user to read, so only the lists of users are compared, and only if
+ * there is nothing else. */
+static void check_writers(const DatabaseConfig *d, const ServiceUser *user, GPtrArray *findings) {
+        if (!database_config_is_writable(d) || d->allow_everybody || d->polkit || d->n_gids > 0)
+                return;
+        for (size_t i = 0; i < d->n_write_uids; i++) {
+                uid_t uid = d->write_uids[i];
+                g_autofree char *name = user_name(uid);
+
+                if (uid != 0 && uid != user->uid && !has_id(d->uids, d->n_uids, uid))
+                        findings_add(findings, FINDING_WARNING, d->name,
+                                     "WriteUsers=%s, but that user may not read the database, and so may not write to it: "
+                                     "add the user to AllowUsers=", name);
+        }
+        if (d->n_uids == 0 && (d->write_everybody || d->n_write_gids > 0))
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "the users of %s may not read the database, and so may not write to it: give AllowUsers= or "
+                             "AllowGroups=", d->write_everybody ? "WriteUsers=*" : "WriteGroups=");
+}
+
 static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, const ServiceUnit *unit,
                            GPtrArray *findings) {
         guint before = findings->len;
 
-        file_check(d->path, d->immutable, user, findings, d->name);
+        file_check(d->path,
+                   database_config_is_writable(d) ? FILE_WRITE
+                   : d->immutable                 ? FILE_READ_IMMUTABLE
+                                                  : FILE_READ,
+                   user, findings, d->name);
         if (unit)
                 check_sandbox(d, unit, findings);
         check_access(c, d, findings);
+        check_writers(d, user, findings);
         if (findings->len == before)
-                findings_add(findings, FINDING_OK, d->name, "%s, as the user %s reads it", d->path, user->name);
+                findings_add(findings, FINDING_OK, d->name, "%s, as the user %s %s it", d->path, user->name,
+                             database_config_is_writable(d) ? "reads and writes" : "reads");
 }
 
 void configuration_check(const Context *c, const Config *config, const ServiceUser *user, const ServiceUnit *unit,

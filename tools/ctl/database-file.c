@@ -54,12 +54,16 @@ char *database_file_text(const DatabaseFile *file) {
         append_value(text, "Path", file->path);
         if (file->description)
                 append_value(text, "Description", file->description);
+        if (file->mode)
+                append_value(text, "Mode", file->mode);
         if (file->immutable)
                 g_string_append(text, "Immutable=yes\n");
         append_list(text, "AllowUsers", file->allow_users);
         append_list(text, "AllowGroups", file->allow_groups);
         if (file->polkit)
                 g_string_append(text, "Polkit=yes\n");
+        append_list(text, "WriteUsers", file->write_users);
+        append_list(text, "WriteGroups", file->write_groups);
         append_list(text, "Expose", file->expose);
         return g_string_free(text, FALSE);
 }

@@ -8,7 +8,9 @@
 
 typedef struct DatabaseFile {
         const char *path, *description;              /* description: NULL for none */
+        const char *mode;                            /* NULL for the default */
         char **allow_users, **allow_groups, **expose; /* NULL for none */
+        char **write_users, **write_groups;
         bool immutable, polkit;
 } DatabaseFile;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks if the service could read a file, see file-check.h. */
+/* Checks if the service could use a file, see file-check.h. */
 #include "tools/ctl/file-check.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 enum {
         LINKS_MAX = 40,
         HEADER_SIZE = 100,      /* of an SQLite database */
-        HEADER_READ_VERSION = 19, /* 2: WAL mode */
+        HEADER_READ_VERSION = 19, /* 1: rollback mode; 2: WAL mode */
 };
 
 typedef struct Check {
@@ -192,21 +192,45 @@ static void check_wal(const Check *check, const char *path, const struct stat *s
         }
 }
 
-static void check_beside(const Check *check, const char *path, const struct stat *st, bool immutable, bool wal) {
+/* SQLite makes files beside a database that it writes to. Their owner is the service's user, so no other user's database may
+ * be there: its owner could not open them. */
+static void check_owners(const Check *check, const char *path, const struct stat *st) {
+        g_autofree char *folder = g_path_get_dirname(path), *owner = user_name(st->st_uid);
+        struct stat folder_st;
+
+        if (st->st_uid != check->user->uid)
+                found(check, FINDING_ERROR, "Mode=read-write, but %s belongs to %s: the service writes only to files that "
+                      "its user %s owns; 'sqlipcctl create' makes one", path, owner, check->user->name);
+        else if (!may(check, path, st, W_OK))
+                found(check, FINDING_ERROR, "Mode=read-write, but the user %s may not write to %s (mode %04o)",
+                      check->user->name, path, st->st_mode & 07777);
+        if (stat(folder, &folder_st) < 0)
+                found_errno(check, folder, errno);
+        else if (folder_st.st_uid != check->user->uid || !may(check, folder, &folder_st, W_OK)) {
+                g_autofree char *folder_owner = user_name(folder_st.st_uid);
+
+                found(check, FINDING_ERROR, "Mode=read-write, but the folder %s belongs to %s (mode %04o): the user %s must "
+                      "own it and must be able to write to it, since SQLite makes files beside the database",
+                      folder, folder_owner, folder_st.st_mode & 07777, check->user->name);
+        }
+}
+
+static void check_beside(const Check *check, const char *path, const struct stat *st, FileUse use, bool wal) {
+        bool immutable = use == FILE_READ_IMMUTABLE;
         g_autofree char *journal = NULL, *log = NULL;
         struct stat beside;
 
-        if (!immutable && wal)
+        if (use == FILE_READ && wal)
                 check_wal(check, path, st);
         if (immutable && is_beside(path, "-wal", &log, &beside) && beside.st_size > 0)
                 found(check, FINDING_WARNING, "Immutable=yes, but %s holds changes: a program writes to it", log);
-        if (is_beside(path, "-journal", &journal, &beside) && beside.st_size > 0)
+        if (use != FILE_WRITE && is_beside(path, "-journal", &journal, &beside) && beside.st_size > 0)
                 found(check, FINDING_WARNING,
                       "%s is there: a writer is at work, or died and left the database to be opened once by a program that "
                       "may write to it", journal);
 }
 
-static void check_contents(const Check *check, const char *path, const struct stat *st, bool immutable) {
+static void check_contents(const Check *check, const char *path, const struct stat *st, FileUse use) {
         uint8_t header[HEADER_SIZE];
         int r = read_header(path, header);
 
@@ -218,10 +242,28 @@ static void check_contents(const Check *check, const char *path, const struct st
                 found(check, FINDING_ERROR, "%s is no SQLite database", path);
         else if (r < 0)
                 found_errno(check, path, -r);
-        check_beside(check, path, st, immutable, r == 0 && header[HEADER_READ_VERSION] == 2);
+        else if (use == FILE_WRITE && header[HEADER_READ_VERSION] == 1)
+                found(check, FINDING_WARNING,
+                      "%s is in rollback mode, in which readers and writers wait for each other: "
+                      "\"PRAGMA journal_mode=WAL\" makes writing faster", path);
+        check_beside(check, path, st, use, r == 0 && header[HEADER_READ_VERSION] == 2);
 }
 
-void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrArray *findings, const char *subject) {
+static void check_file(const Check *check, const char *path, const struct stat *st, FileUse use) {
+        if (!may(check, path, st, R_OK)) {
+                g_autofree char *owner = user_name(st->st_uid);
+
+                found(check, FINDING_ERROR,
+                      "the user %s may not read %s, which belongs to %s (mode %04o): let him, or a group of the service, "
+                      "read it (sqlipcd(8) says how it gets a group)",
+                      check->user->name, path, owner, st->st_mode & 07777);
+        }
+        if (use == FILE_WRITE)
+                check_owners(check, path, st);
+        check_contents(check, path, st, use);
+}
+
+void file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArray *findings, const char *subject) {
         const Check check = { .user = user, .findings = findings, .subject = subject };
         g_autofree char *file = resolve(&check, path);
         struct stat st;
@@ -235,15 +277,6 @@ void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrA
                       S_ISDIR(st.st_mode)    ? "a folder"
                       : S_ISFIFO(st.st_mode) ? "a FIFO"
                                              : "a device or a socket");
-        else {
-                if (!may(&check, file, &st, R_OK)) {
-                        g_autofree char *owner = user_name(st.st_uid);
-
-                        found(&check, FINDING_ERROR,
-                              "the user %s may not read %s, which belongs to %s (mode %04o): let him, or a group of the "
-                              "service, read it (sqlipcd(8) says how it gets a group)",
-                              user->name, file, owner, st.st_mode & 07777);
-                }
-                check_contents(&check, file, &st, immutable);
-        }
+        else
+                check_file(&check, file, &st, use);
 }

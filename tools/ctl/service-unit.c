@@ -8,6 +8,7 @@
 #include <systemd/sd-bus.h>
 
 #define UNIT "sqlipcd.service"
+#define STATE_FOLDER "/var/lib"
 #define SYSTEMD "org.freedesktop.systemd1"
 #define SERVICE SYSTEMD ".Service"
 
@@ -70,15 +71,29 @@ static bool is_outdated(const Object *o) {
         return false;
 }
 
-static void read_bound(const Object *o, const char *property, ServiceUnit *unit) {
+static void read_bound(const Object *o, const char *property, GPtrArray *ret, GPtrArray *ret_too) {
         g_autoptr(sd_bus_message) reply = NULL;
         const char *folder;
 
         if (sd_bus_get_property(o->bus, SYSTEMD, o->path, SERVICE, property, NULL, &reply, "a(ssbt)") < 0 ||
             sd_bus_message_enter_container(reply, 'a', "(ssbt)") < 0)
                 return;
-        while (sd_bus_message_read(reply, "(ssbt)", NULL, &folder, NULL, NULL) > 0)
-                g_ptr_array_add(unit->bound, g_strdup(folder));
+        while (sd_bus_message_read(reply, "(ssbt)", NULL, &folder, NULL, NULL) > 0) {
+                g_ptr_array_add(ret, g_strdup(folder));
+                if (ret_too)
+                        g_ptr_array_add(ret_too, g_strdup(folder));
+        }
+}
+
+/* Replaces the folders of the installed unit. A path of ReadWritePaths= may begin with "-" and "+". */
+static void read_writable(const Object *o, ServiceUnit *unit) {
+        g_auto(GStrv) state = get_strings(o, SERVICE, "StateDirectory"), paths = get_strings(o, SERVICE, "ReadWritePaths");
+
+        g_ptr_array_set_size(unit->writable, 0);
+        for (char **name = state; name && *name; name++)
+                g_ptr_array_add(unit->writable, g_build_filename(STATE_FOLDER, *name, NULL));
+        for (char **path = paths; path && *path; path++)
+                g_ptr_array_add(unit->writable, g_strdup(*path + strspn(*path, "-+")));
 }
 
 /* Does not change `text` if there is no such property. */
@@ -99,11 +114,13 @@ static void read_settings(const Object *o, ServiceUnit *unit) {
                 return;
         read_string(o, "User", &unit->user);
         read_string(o, "ProtectHome", &unit->protect_home);
+        read_string(o, "ProtectSystem", &unit->protect_system);
         if (sd_bus_get_property_trivial(o->bus, SYSTEMD, o->path, SERVICE, "PrivateTmp", NULL, 'b', &private_tmp) >= 0)
                 unit->private_tmp = private_tmp;
         unit->groups = get_strings(o, SERVICE, "SupplementaryGroups");
-        read_bound(o, "BindPaths", unit);
-        read_bound(o, "BindReadOnlyPaths", unit);
+        read_writable(o, unit);
+        read_bound(o, "BindPaths", unit->bound, unit->writable);
+        read_bound(o, "BindReadOnlyPaths", unit->bound, NULL);
         unit->is_outdated = is_outdated(o);
 }
 
@@ -116,9 +133,12 @@ ServiceUnit *service_unit_new(void) {
         *unit = (ServiceUnit) {
                 .user = g_strdup(SERVICE_USER),
                 .protect_home = g_strdup("yes"),
+                .protect_system = g_strdup("strict"),
                 .private_tmp = true,
                 .bound = g_ptr_array_new_with_free_func(g_free),
+                .writable = g_ptr_array_new_with_free_func(g_free),
         };
+        g_ptr_array_add(unit->writable, g_strdup(SERVICE_STATE));
         if (sd_bus_open_system(&bus) >= 0 &&
             sd_bus_call_method(bus, SYSTEMD, "/org/freedesktop/systemd1", SYSTEMD ".Manager", "LoadUnit", NULL, &reply, "s",
                                UNIT) >= 0 &&
@@ -134,8 +154,10 @@ ServiceUnit *service_unit_free(ServiceUnit *unit) {
                 return NULL;
         g_free(unit->user);
         g_free(unit->protect_home);
+        g_free(unit->protect_system);
         g_strfreev(unit->groups);
         g_ptr_array_unref(unit->bound);
+        g_ptr_array_unref(unit->writable);
         g_free(unit);
         return NULL;
 }
@@ -148,9 +170,9 @@ static bool is_below(const char *path, const char *folder) {
         return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == 0);
 }
 
-static bool is_bound(const ServiceUnit *unit, const char *path) {
-        for (guint i = 0; i < unit->bound->len; i++)
-                if (is_below(path, unit->bound->pdata[i]))
+static bool is_below_one(const char *path, const GPtrArray *folders) {
+        for (guint i = 0; i < folders->len; i++)
+                if (is_below(path, folders->pdata[i]))
                         return true;
         return false;
 }
@@ -158,7 +180,7 @@ static bool is_bound(const ServiceUnit *unit, const char *path) {
 const char *service_unit_hides(const ServiceUnit *unit, const char *path) {
         static const char *const homes[] = { "/home", "/root", "/run/user" }, *const temporary[] = { "/tmp", "/var/tmp" };
 
-        if (is_bound(unit, path))
+        if (is_below_one(path, unit->bound))
                 return NULL;
         if (g_str_equal(unit->protect_home, "yes") || g_str_equal(unit->protect_home, "tmpfs"))
                 for (size_t i = 0; i < G_N_ELEMENTS(homes); i++)
@@ -169,4 +191,25 @@ const char *service_unit_hides(const ServiceUnit *unit, const char *path) {
                         if (is_below(path, temporary[i]))
                                 return "PrivateTmp=";
         return NULL;
+}
+
+const char *service_unit_protects(const ServiceUnit *unit, const char *path) {
+        static const char *const homes[] = { "/home", "/root", "/run/user" };
+        static const char *const system[] = { "/usr", "/boot", "/efi", "/etc" };
+        size_t n = g_str_equal(unit->protect_system, "full")  ? G_N_ELEMENTS(system)
+                   : g_str_equal(unit->protect_system, "yes") ? G_N_ELEMENTS(system) - 1
+                                                              : 0;
+
+        if (is_below_one(path, unit->writable))
+                return NULL;
+        if (g_str_equal(unit->protect_home, "read-only"))
+                for (size_t i = 0; i < G_N_ELEMENTS(homes); i++)
+                        if (is_below(path, homes[i]))
+                                return "ProtectHome=";
+        for (size_t i = 0; i < n; i++)
+                if (is_below(path, system[i]))
+                        return "ProtectSystem=";
+        if (g_str_equal(unit->protect_system, "strict"))
+                return "ProtectSystem=";
+        return is_below_one(path, unit->bound) ? "BindReadOnlyPaths=" : NULL;
 }

@@ -38,7 +38,7 @@ int service_user_find(const char *name, bool system, const ServiceUnit *unit, Se
                          "--service-user=.", name ?: "of yours");
                 return -ESRCH;
         }
-        *ret = (ServiceUser) { .name = g_strdup(entry->pw_name), .uid = entry->pw_uid };
+        *ret = (ServiceUser) { .name = g_strdup(entry->pw_name), .uid = entry->pw_uid, .gid = entry->pw_gid };
         find_groups(ret, entry, unit ? unit->groups : NULL);
         return 0;
 }

@@ -12,7 +12,8 @@
 typedef struct ServiceUser {
         char *name;
         uid_t uid;
-        gid_t *gids;
+        gid_t gid;             /* the primary group */
+        gid_t *gids;           /* all groups */
         size_t n_gids;
 } ServiceUser;
 

@@ -103,6 +103,20 @@ static GVariant *strings(char **words) {
         return g_variant_new_strv((const char *const *) words, -1);
 }
 
+static void add_writing(const DatabaseConfig *d, GVariantBuilder *document) {
+        if (!database_config_is_writable(d))
+                return;
+        entry(document, "write-users", strings(d->write_users));
+        entry(document, "write-groups", strings(d->write_groups));
+        entry(document, "write-tables", strings(d->write_tables));
+        entry(document, "write-schema", g_variant_new_boolean(d->write_schema));
+        entry(document, "synchronous", g_variant_new_string(d->sync_full ? "full" : "normal"));
+        entry(document, "foreign-keys", g_variant_new_boolean(d->foreign_keys));
+        if (d->database_size_max != UINT64_MAX)
+                entry(document, "database-size-max", g_variant_new_uint64(d->database_size_max));
+        entry(document, "wal-size-max", g_variant_new_uint64(d->wal_size_max));
+}
+
 static void add_configuration(Context *c, const char *name, GVariantBuilder *document) {
         g_auto(GStrv) directories = context_directories(c);
         g_autoptr(Config) config = config_load((const char *const *) directories);
@@ -117,6 +131,7 @@ static void add_configuration(Context *c, const char *name, GVariantBuilder *doc
         entry(document, "polkit", g_variant_new_boolean(d->polkit));
         entry(document, "expose", strings(d->expose));
         entry(document, "security-barrier", g_variant_new_boolean(d->security_barrier));
+        add_writing(d, document);
 }
 
 static int add_work(Context *c, Work work, const char *key, const char *name, GVariantBuilder *document) {

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Makes the file of a database, see create-file.h. */
+#include "tools/ctl/create-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/ctl/complain.h"
+
+/* ---- SQL ---------------------------------------------------------------------------------------------------------- */
+
+static unsigned line_at(const char *text, const char *at) {
+        unsigned line = 1;
+
+        for (; text < at; text++)
+                line += *text == '\n';
+        return line;
+}
+
+static int complain_of_schema(sqlite3 *db, const NewFile *file, const char *statement) {
+        int offset = sqlite3_error_offset(db);
+
+        statement += offset > 0 ? (size_t) offset : strspn(statement, " \t\r\n");
+        complain("%s:%u: %s", file->schema_name, line_at(file->schema, statement), sqlite3_errmsg(db));
+        return -1;
+}
+
+static int run_schema(sqlite3 *db, const NewFile *file) {
+        const char *rest = file->schema, *at;
+
+        while (rest && *rest) {
+                sqlite3_stmt *statement = NULL;
+                int r;
+
+                at = rest;
+                if (sqlite3_prepare_v2(db, at, -1, &statement, &rest) != SQLITE_OK)
+                        return complain_of_schema(db, file, at);
+                while (statement && (r = sqlite3_step(statement)) == SQLITE_ROW)
+                        continue;
+                if (sqlite3_finalize(statement) != SQLITE_OK)
+                        return complain_of_schema(db, file, at);
+        }
+        if (!sqlite3_get_autocommit(db)) {
+                complain("%s begins a transaction, and does not end it.", file->schema_name);
+                return -1;
+        }
+        return 0;
+}
+
+static int is_wal(void *ret, int n, char **values, char **names) {
+        *(bool *) ret = n == 1 && g_strcmp0(values[0], "wal") == 0;
+        return 0;
+}
+
+/* The mode comes last, because PRAGMA page_size and encoding of a schema have no effect after it. No other process uses the
+ * file yet, so neither a journal on the disk nor syncs are needed before the end. */
+static int fill(sqlite3 *db, const NewFile *file) {
+        bool wal = false;
+
+        if (sqlite3_exec(db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF", NULL, NULL, NULL) != SQLITE_OK)
+                complain("%s cannot be made: %s", file->path, sqlite3_errmsg(db));
+        else if (run_schema(db, file) < 0)
+                return -1;
+        else if (sqlite3_exec(db, "PRAGMA journal_mode=WAL", is_wal, &wal, NULL) != SQLITE_OK || !wal)
+                complain("%s cannot be put into WAL mode: %s", file->path, sqlite3_errmsg(db));
+        else
+                return 0;
+        return -1;
+}
+
+static int make_database(const char *temporary, const NewFile *file) {
+        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW, r = -1;
+        sqlite3 *db = NULL;
+
+        if (sqlite3_open_v2(temporary, &db, flags, NULL) == SQLITE_OK)
+                r = fill(db, file);
+        else
+                complain("%s cannot be made: %s", file->path, db ? sqlite3_errmsg(db) : g_strerror(ENOMEM));
+        if (sqlite3_close(db) != SQLITE_OK && r == 0) {
+                complain("%s cannot be closed: %s", file->path, sqlite3_errmsg(db));
+                r = -1;
+        }
+        return r;
+}
+
+/* ---- Files -------------------------------------------------------------------------------------------------------- */
+
+static void remove_all(const char *path) {
+        static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+                g_autofree char *one = g_strconcat(path, suffixes[i], NULL);
+
+                (void) unlink(one);
+        }
+}
+
+static int sync_path(const char *path, int flags) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | flags), r;
+
+        if (fd < 0)
+                return -errno;
+        r = fsync(fd) < 0 ? -errno : 0;
+        (void) close(fd);
+        return r;
+}
+
+/* Everything must be in the one file that is renamed: SQLite keeps its log if it could not write it back. */
+static int put_in_place(const char *temporary, const char *path) {
+        g_autofree char *folder = g_path_get_dirname(path), *log = g_strconcat(temporary, "-wal", NULL);
+        int r = access(log, F_OK) == 0 ? -EIO : sync_path(temporary, 0);
+
+        if (r >= 0 && renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
+                r = -errno;
+        return r < 0 ? r : sync_path(folder, O_DIRECTORY);
+}
+
+static int make(const NewFile *file) {
+        g_autofree char *temporary = g_strdup_printf("%s.%d.new", file->path, (int) getpid());
+        g_autofree char *folder = g_path_get_dirname(file->path);
+        int r;
+
+        if (file->make_folder && g_mkdir_with_parents(folder, 0700) < 0) {
+                complain("%s cannot be made: %s", folder, g_strerror(errno));
+                return -1;
+        }
+        if (access(file->path, F_OK) == 0) {
+                complain("%s is there already.", file->path);
+                return -1;
+        }
+        r = make_database(temporary, file);
+        if (r == 0) {
+                r = put_in_place(temporary, file->path);
+                if (r < 0)
+                        complain("%s cannot be made: %s", file->path, g_strerror(-r));
+        }
+        if (r < 0)
+                remove_all(temporary);
+        return r;
+}
+
+static int undo(const NewFile *file) {
+        remove_all(file->path);
+        return 0;
+}
+
+/* ---- The child ---------------------------------------------------------------------------------------------------- */
+
+static int become(const ServiceUser *user) {
+        if (user->uid == geteuid())
+                return 0;
+        if (setgroups(user->n_gids, user->gids) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
+            setresuid(user->uid, user->uid, user->uid) < 0) {
+                complain("Only root can make a file of the service's user %s: %s", user->name, g_strerror(errno));
+                return -1;
+        }
+        return 0;
+}
+
+static int run_as(const ServiceUser *user, int (*function)(const NewFile *file), const NewFile *file) {
+        pid_t child = fork();
+        int status = 0;
+
+        if (child == 0) {
+                (void) umask(0077);
+                _exit(become(user) == 0 && function(file) == 0 ? 0 : 1);
+        }
+        if (child < 0) {
+                complain("No process can be started: %s", g_strerror(errno));
+                return -1;
+        }
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+                continue;
+        if (WIFSIGNALED(status))
+                complain("%s was not made: SQLite ended by the signal %s.", file->path, strsignal(WTERMSIG(status)));
+        return status == 0 ? 0 : -1;
+}
+
+int create_file(const NewFile *file, const ServiceUser *user) {
+        return run_as(user, make, file);
+}
+
+void create_file_undo(const NewFile *file, const ServiceUser *user) {
+        (void) run_as(user, undo, file);
+}
