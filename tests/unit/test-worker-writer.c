@@ -3,6 +3,8 @@
  * daemon/worker/core/writer: the lease, batches with one commit, and every way in which a statement that writes can fail.
  * The engine is a fake one, and so is time (tests/rigs/writing-rig.h).
  */
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/rigs/writing-rig.h"
@@ -135,6 +137,31 @@ static void test_too_many_rows(void) {
         o = writing_read(fd, number);
         g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
         writing_expect_durable("c | ");
+        g_assert_cmpuint(writing.loop.context.spooled, ==, 0);
+        writing_end();
+}
+
+/* Rows that wait for slow readers have a limit together, and a batch ends after many of them. */
+static void test_spools(void) {
+        enum { N = 9, N_ROWS = 2700 };
+        uint64_t numbers[N];
+        unsigned n_refused = 0;
+        int fds[N];
+
+        begin_with_lease();
+        for (unsigned i = 0; i < N; i++)
+                numbers[i] = writing_run("a rows=2700", &fds[i]);
+        writing_settle();
+        g_assert_cmpuint(writing.n_commits, ==, 4); /* two for each; the last one is over the limit */
+        g_assert_cmpuint(writing.loop.context.spooled, <=, WRITE_BATCH_SPOOLS_MAX);
+        for (unsigned i = 0; i < N; i++) {
+                Outcome o = writing_read(fds[i], numbers[i]);
+
+                n_refused += o.error == ERROR_LIMITS_EXCEEDED;
+                g_assert_cmpuint(o.n_rows, ==, o.error == ERROR_NONE ? N_ROWS : 0);
+        }
+        g_assert_cmpuint(n_refused, ==, 1);
+        writing_settle();
         g_assert_cmpuint(writing.loop.context.spooled, ==, 0);
         writing_end();
 }
@@ -633,6 +660,9 @@ static void test_channel_statement(void) {
                 g_assert_cmpuint(answer.n_rows, ==, 1);
                 g_assert_cmpuint(writing.n_compiles, ==, 2 + i);
         }
+        number = client_add_fetch(&client, prepared, 1, &(int64_t) { 1 });
+        client_send(&client);
+        (void) expect(number, ERROR_PARAMETER_COUNT);
         writing_expect_durable("a | a | a | ");
         close_channel();
 }
@@ -658,6 +688,52 @@ static void test_channel_answers_first(void) {
         writing_say(MESSAGE_LEASE);
         (void) expect(a, ERROR_NONE);
         writing_expect_durable("b | ");
+        close_channel();
+}
+
+/* A client that has not read earlier answers: its statement does not begin before they are on their way. */
+static void test_channel_slow_client(void) {
+        Answer answer;
+        uint64_t r, a;
+
+        begin_with_lease();
+        client_init(&writing.rig, &client);
+        g_assert_cmpint(setsockopt(client.kept_fd, SOL_SOCKET, SO_SNDBUF, &(int) { 1 }, sizeof(int)), ==, 0);
+        client_open(&writing.rig, &client);
+        r = client_add_query(&client, "r read rows=5", 0, NULL);
+        a = client_add_query(&client, "a", 0, NULL);
+        client_send(&client);
+        writing_settle();
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        g_assert_cmpint(writing.n_connections, ==, 0);
+        for (unsigned n = 0; n < 10; n++) { /* the answer is larger than the buffer, but less than that often */
+                struct pollfd p = { .fd = client.fd, .events = POLLIN };
+
+                writing_settle();
+                if (poll(&p, 1, 0) > 0)
+                        g_assert_true(client_read(&client));
+        }
+        answer = client_expect(&client, r, ERROR_NONE);
+        g_assert_cmpuint(answer.n_rows, ==, 5);
+        (void) expect(a, ERROR_NONE);
+        writing_expect_durable("a | ");
+        close_channel();
+}
+
+/* A request waits for the lease for as long as it may take. */
+static void test_channel_deadline(void) {
+        uint64_t a;
+
+        begin_with_lease();
+        writing_say(MESSAGE_LEASE_ASKED);
+        client_init(&writing.rig, &client);
+        client.setup.run_timeout_usec = 50 * MSEC;
+        client_open(&writing.rig, &client);
+        writing_settle();
+        a = client_add_query(&client, "a", 0, NULL);
+        client_send(&client);
+        writing_pass(60 * MSEC);
+        (void) expect(a, ERROR_TIMED_OUT);
         close_channel();
 }
 
@@ -717,6 +793,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/many-rows", test_many_rows);
         g_test_add_func("/writer/big-row", test_big_row);
         g_test_add_func("/writer/too-many-rows", test_too_many_rows);
+        g_test_add_func("/writer/spools", test_spools);
         g_test_add_func("/writer/end-after-commit", test_end_after_commit);
         g_test_add_func("/writer/batch", test_batch);
         g_test_add_func("/writer/batch-limits", test_batch_limits);
@@ -744,6 +821,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/channel", test_channel);
         g_test_add_func("/writer/channel-statement", test_channel_statement);
         g_test_add_func("/writer/channel-answers-first", test_channel_answers_first);
+        g_test_add_func("/writer/channel-slow-client", test_channel_slow_client);
+        g_test_add_func("/writer/channel-deadline", test_channel_deadline);
         g_test_add_func("/writer/channel-client-leaves", test_channel_client_leaves);
         g_test_add_func("/writer/channels", test_channels);
         return g_test_run();
