@@ -23,6 +23,7 @@ COMMANDS = {
     "backup": [(".backup copy.sqlite", "copy.sqlite|"), (".shell sqlite3 copy.sqlite 'SELECT count(*) FROM Genre'", "^25$")],
     "bail": [(".bail on", ""), (".bail off", "")],
     "cd": [(".cd /", ""), (".shell pwd", "^/$"), (".cd", "")],
+    "changes": [(".changes on", ""), (GENRE + ";", "changes: 0   total_changes: 0"), (".changes off", "")],
     "chart": [(".chart bar SELECT 'one', 1 UNION SELECT 'two', 2", "two")],
     "color": [(".color off", ""), (".color on", "")],
     "connect": [(".connect --address={address}", ""), (GENRE + ";", "Rock")],
@@ -88,7 +89,7 @@ COMMANDS = {
 
 # These commands do not call the service, so they also work without one.
 NEEDS_NOBODY = set(
-    "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
+    "bail cd changes color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
     "progress queries quit reset save separator shell show stats syntax system timeout timer transport verbose vertical "
     "width".split()
 )

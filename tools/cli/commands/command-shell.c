@@ -303,6 +303,9 @@ const Command commands_shell[] = {
                 "It shows the time that the service needed, and the time until the last row was here."),
         SETTING("footer", NULL, "on|off", "Write a line below results on a terminal: rows, time", NULL),
         SETTING("stats", NULL, "on|off", "Write what is known of each run below its result", NULL),
+        SETTING("changes", NULL, "on|off", "Write how many rows each statement has changed",
+                "changes: those of the last statement that writes. total_changes: those of all since the shell began.\n"
+                "At the prompt, the line below a statement without a result has the number in any case."),
         SETTING("progress", NULL, "on|off", "Say on a terminal how far a long result is", NULL),
         SETTING("echo", NULL, "on|off", "Write each statement and command before it runs", NULL),
         SETTING("bail", NULL, "on|off", "Stop scripts at the first failure", "The prompt stays open in any case."),

@@ -15,11 +15,22 @@ static char *times(const QueryTotals *totals) {
                                        : g_strdup_printf("%s in all", transfer);
 }
 
+/* Returns "2 rows", "2 rows changed" if the statement has no result, or "2 rows, 2 changed" after RETURNING. */
+static char *counts(const QueryTotals *totals) {
+        g_autofree char *rows = human_rows(totals->n_rows), *changed = human_rows((uint64_t) totals->n_changes);
+
+        if (totals->n_columns == 0)
+                return g_strdup_printf("%s changed", changed);
+        if (totals->n_changes > 0)
+                return g_strdup_printf("%s, %" G_GINT64_FORMAT " changed", rows, totals->n_changes);
+        return g_strdup(rows);
+}
+
 static void append_line(GString *text, const Query *query, bool complete) {
         const Settings *settings = &query->shell->settings;
         /* A user at the prompt also wants the number of rows that went into a file. */
         bool rows_wanted = settings->footer && (query->on_terminal || query->shell->interactive);
-        g_autofree char *rows = human_rows(query->totals.n_rows), *time = times(&query->totals);
+        g_autofree char *rows = counts(&query->totals), *time = times(&query->totals);
 
         if (rows_wanted)
                 g_string_append_printf(text, "%s%s", rows, complete ? "" : " so far");
@@ -46,6 +57,11 @@ static void append_stats(GString *text, const QueryTotals *totals) {
                                "Server:      %s\n"
                                "In all:      %s\n",
                                rows, bytes, transport_name(totals->transport), first, server, total);
+}
+
+void footer_write_changes(const Session *session, FILE *file) {
+        fprintf(file, "changes: %" G_GINT64_FORMAT "   total_changes: %" G_GINT64_FORMAT "\n", session->n_changes,
+                session->n_total_changes);
 }
 
 void footer_write(const Query *query, bool complete, FILE *file) {

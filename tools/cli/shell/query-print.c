@@ -224,8 +224,10 @@ static int print_answer(Print *print, FILE *file, Explain explain) {
                 r = print_plan_before(print, file);
         if (r >= 0)
                 r = print_rows(print);
-        if (print->renderer && !query->from_output)
+        if (!query->from_output && (print->renderer || (r >= 0 && query->is_over)))
                 footer_write(query, r >= 0 && !print->limited, file);
+        if (!query->from_output && r >= 0 && query->shell->settings.changes)
+                footer_write_changes(&query->shell->session, file);
         return r;
 }
 

@@ -104,6 +104,7 @@ static void on_columns(Query *query) {
         Session *session = &query->shell->session;
 
         query->has_columns = true;
+        query->totals.n_columns = sqlipc_column_count(query->cursor);
         query->totals.first_usec = now_usec() - query->begin;
         if (query->on_terminal)
                 progress_erase(&query->progress);
@@ -196,6 +197,17 @@ static void note_totals(Query *query) {
         totals->total_usec = now_usec() - query->begin;
 }
 
+/* Sums up what the statements have changed. Those with a result and without changes only read. */
+static void note_changes(Query *query) {
+        Session *session = &query->shell->session;
+
+        query->totals.n_changes = sqlipc_cursor_changes(query->cursor);
+        if (query->totals.n_columns > 0 && query->totals.n_changes == 0)
+                return;
+        session->n_changes = query->totals.n_changes;
+        session->n_total_changes += query->totals.n_changes;
+}
+
 bool query_is_lost(sqlipc_connection *connection) {
         switch (sqlipc_error_code(connection)) {
         case SQLIPC_ERROR_DAEMON_LOST:
@@ -223,6 +235,8 @@ static int run(Query *query) {
         r = take_rows(query);
         progress_erase(&query->progress);
         note_totals(query);
+        if (r >= 0 && query->is_over)
+                note_changes(query);
         if (!query->is_over)
                 end_run(query);
         else

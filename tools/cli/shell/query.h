@@ -14,6 +14,8 @@
 
 typedef struct QueryTotals {
         uint64_t n_rows;
+        unsigned n_columns;
+        int64_t n_changes;     /* rows that it inserted, updated or deleted */
         uint64_t n_bytes;
         uint64_t server_usec;  /* from the arrival of the run to its end */
         uint64_t total_usec;   /* as measured by the client */

@@ -30,6 +30,8 @@ typedef struct Session {
         sqlipc_connection *connection; /* owned; NULL: not connected */
         sqlipc_transport transport;
         sqlipc_transport last_transport; /* of the last run; AUTO: there was none */
+        int64_t n_changes;             /* rows that the last statement has changed which may write */
+        int64_t n_total_changes;       /* the sum of all statements */
         bool interactive_authorization;
         bool unreachable;              /* the last session_connect() failed */
         bool lost;                     /* the service went away during a query, and no query has worked since */

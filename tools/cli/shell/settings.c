@@ -248,6 +248,7 @@ static const Setting table[] = {
         { "footer", &kind_bool, AT(footer) },
         { "timer", &kind_bool, AT(timer) },
         { "stats", &kind_bool, AT(stats) },
+        { "changes", &kind_bool, AT(changes) },
         { "progress", &kind_bool, AT(progress) },
         { "eqp", &kind_bool, AT(explain) },
         { "echo", &kind_bool, AT(echo) },

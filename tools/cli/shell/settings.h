@@ -33,6 +33,7 @@ typedef struct Settings {
         bool footer;                /* show rows, and times with `timer`, after each result; on a terminal, and at the
                                      * prompt */
         bool stats;
+        bool changes;               /* show the number of changed rows after each statement, as sqlite3 */
         bool echo, bail;
         Toggle verbose;             /* show the D-Bus names of errors; AUTO: in scripts */
         bool explain;               /* .eqp: show the plan before each result */
