@@ -8,6 +8,7 @@
 #include <linux/memfd.h>
 #include <sched.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -22,11 +23,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/row-sink.h"
 #include "daemon/worker/sandbox/sandbox.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/unit/test.h"
 
 /* Us, for the children: a filtered one cannot ask. */
 static pid_t parent;
+
+/* For the databases of the children. */
+static char folder[] = "/tmp/sqlipc-sandbox-XXXXXX";
 
 /* ---- What must not work: -1 and errno, as the call says it ---- */
 
@@ -156,6 +162,55 @@ static long use_signal_to_itself(void) {
         return syscall(SYS_tgkill, getpid(), getpid(), 0);
 }
 
+/* Writes to a database in one of the journal modes, as a worker does. */
+static bool write_database(const Setup *setup, const char *sql) {
+        SqlError error = SQL_ERROR_INIT;
+        EngineConnection *connection;
+        EngineStatement *statement;
+        EnginePool *pool;
+        RowSink sink = {};
+        bool ok = sqlite_engine.start(setup, NULL, NULL, &pool) == 0 && sqlite_engine.begin(pool, &connection, &error) &&
+                sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &error) &&
+                sqlite_engine.save(connection, &error) &&
+                sqlite_engine.step(statement, &sink, &error) == ENGINE_DONE;
+
+        if (!ok)
+                return false;
+        sqlite_engine.release(statement);
+        ok = sqlite_engine.keep(connection, &error) && sqlite_engine.commit(connection, &error);
+        sqlite_engine.disconnect(pool, connection);
+        sqlite_engine.stop(pool);
+        return ok;
+}
+
+static long use_database(const char *mode) {
+        char path[sizeof folder + 16], pragma[64];
+        const Setup setup = {
+                .path = path, .writes = true, .sync_full = true, .heap_size_max = 64 << 20, .temp_size_max = 64 << 20,
+                .sql_size_max = 1000, .expression_depth_max = 100, .compound_selects_max = 10, .vdbe_ops_max = 100000,
+                .variables_max = 10, .database_size_max = UINT64_MAX,
+        };
+        sqlite3 *db;
+
+        (void) snprintf(path, sizeof path, "%s/%s", folder, mode);
+        (void) snprintf(pragma, sizeof pragma, "PRAGMA journal_mode = %s; CREATE TABLE IF NOT EXISTS t(x)", mode);
+        if (sqlite_engine.init(&setup) < 0 || sqlite3_open(path, &db) != SQLITE_OK ||
+            sqlite3_exec(db, pragma, NULL, NULL, NULL) != SQLITE_OK || sqlite3_close(db) != SQLITE_OK ||
+            !write_database(&setup, "INSERT INTO t VALUES(zeroblob(10000000))")) {
+                errno = EIO;
+                return -1;
+        }
+        return unlink(path);
+}
+
+static long use_database_with_journal(void) {
+        return use_database("delete");
+}
+
+static long use_database_with_log(void) {
+        return use_database("wal");
+}
+
 typedef struct Attempt {
         const char *name;
         long (*attempt)(void);
@@ -172,6 +227,7 @@ static const Attempt attempts[] = {
 };
 static const Attempt uses[] = {
         ATTEMPT(use_file), ATTEMPT(use_lock), ATTEMPT(use_memory), ATTEMPT(use_sealed_memory), ATTEMPT(use_signal_to_itself),
+        ATTEMPT(use_database_with_journal), ATTEMPT(use_database_with_log),
 };
 
 /* 0, or the errno that the attempt met in a child with or without the filter. */
@@ -218,5 +274,9 @@ int main(void) {
         static const Test tests[] = { TEST(test_refused), TEST(test_needed) };
 
         parent = getpid();
-        return test_main(tests, N_ELEMENTS(tests));
+        if (!mkdtemp(folder))
+                return EXIT_FAILURE;
+        if (test_main(tests, N_ELEMENTS(tests)) != EXIT_SUCCESS)
+                return EXIT_FAILURE;
+        return rmdir(folder) == 0 ? EXIT_SUCCESS : EXIT_FAILURE; /* each child has left one file, and deleted it */
 }

@@ -376,6 +376,35 @@ static void test_schema(void) {
         }
 }
 
+/* A transaction larger than the cache, in which pages are freed, used again and read back from the file. */
+static void test_large(void) {
+        static const char *const statements[] = {
+                "INSERT INTO log WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+                " SELECT printf('%06d', i) || hex(zeroblob(1000)) FROM n",
+                "DELETE FROM log WHERE rowid % 3 = 0",
+                "INSERT INTO log SELECT what FROM log",
+                "UPDATE log SET what = what || '!'",
+                "DELETE FROM log WHERE rowid > 2000",
+        };
+        static const char fails[] = "INSERT INTO album SELECT NULL, what FROM log UNION ALL SELECT 1, 1";
+
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Fixture f;
+
+                set_up(&f, modes[i], &to_write);
+                begin(&f);
+                for (size_t j = 0; j < G_N_ELEMENTS(statements); j++) {
+                        g_assert_cmpint(changes_of(&f, statements[j]), >, 0);
+                        g_assert_cmpint(execute(&f, fails).error, ==, ERROR_SQL);
+                        g_assert_cmpuint(execute(&f, "SELECT * FROM log").n_rows, >, 1000);
+                }
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM log"), ==, 1334);
+                g_assert_cmpint(number(&f, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), ==, 1);
+                tear_down(&f);
+        }
+}
+
 /* A statement that only reads is not one that writes, EXPLAIN among them. */
 static void test_reads(void) {
         static const struct {
@@ -842,6 +871,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/never-allowed", test_never_allowed);
         g_test_add_func("/worker/writes/schema-not-allowed", test_schema_not_allowed);
         g_test_add_func("/worker/writes/schema", test_schema);
+        g_test_add_func("/worker/writes/large", test_large);
         g_test_add_func("/worker/writes/reads", test_reads);
         g_test_add_func("/worker/writes/may-not-write", test_may_not_write);
         g_test_add_func("/worker/writes/write-tables", test_write_tables);

@@ -12,8 +12,8 @@
  * and 512 MiB. -errno. */
 int sandbox_limit(const Setup *setup);
 
-/* From here on allows only the system calls of a reader: no socket, no exec, no fork, no executable memory, no signal to
- * other processes. All other calls fail with EPERM. -errno. */
+/* From here on allows only the system calls of a worker, which reads and may write: no socket, no exec, no fork, no
+ * executable memory, no signal to other processes. All other calls fail with EPERM. -errno. */
 int sandbox_filter(void);
 
 #endif

@@ -157,7 +157,8 @@ static int begin_database(const FilePlace *place, sqlite3_file *file) {
                 file->pMethods = NULL;
                 return SQLITE_CANTOPEN;
         }
-        read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
+        if (!place->writes) /* its pieces would not show what this file writes, and it takes a file that grows for damaged */
+                read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
         reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
         return SQLITE_OK;
 }
