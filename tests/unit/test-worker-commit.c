@@ -71,6 +71,7 @@ static int64_t count(const Rig *rig) {
         int64_t n;
 
         g_assert_cmpint(sqlite3_open(rig->database, &db), ==, SQLITE_OK);
+        (void) sqlite3_busy_timeout(db, 60000);
         g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT count(*) FROM w", -1, &stmt, NULL), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
         n = sqlite3_column_int64(stmt, 0);

@@ -112,7 +112,7 @@ typedef struct JobPayload {
 typedef struct JobWrite {
         bool writes;
         bool is_over;              /* it is committed, or has failed, so the answer can go */
-        bool alone;                /* must run in a transaction of its own */
+        bool ends_batch;           /* its batch ends after it */
         Job *next;                 /* in a list of the writer */
         uint64_t busy_until_usec;  /* until when other programs may keep it out; 0: none does */
         RowSpool spool;            /* rows that did not fit the page, and wait for the commit, then for their reader */

@@ -31,7 +31,7 @@ typedef struct WriteBatch {
         size_t spooled_before;        /* context->spooled at the beginning */
         unsigned n_run;               /* statements, failed ones included */
         bool announced;               /* COMMITTING was sent */
-        bool rolled_back;             /* by the failure of a statement: the jobs must run again, each alone */
+        bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
         bool left;                    /* a job of the batch has ended meanwhile: the others must run again */
 } WriteBatch;
 

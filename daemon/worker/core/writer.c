@@ -79,11 +79,12 @@ static void fail_all(JobList *list, const SqlError *error) {
                 fail(job, error);
 }
 
-/* The transaction is rolled back: its jobs go to the front of the queue. */
+/* The transaction is rolled back: its jobs go to the front of the queue. They will be a batch of their own, or each of them
+ * alone. */
 static void run_again(GroupWriter *w, bool alone) {
         for (Job *job = w->batch.jobs.first; job; job = job->write.next) {
                 job_rewind(job);
-                job->write.alone = alone;
+                job->write.ends_batch = alone || !job->write.next;
         }
         job_list_prepend_all(&w->queue, &w->batch.jobs);
 }
@@ -160,7 +161,7 @@ static void commit(GroupWriter *w) {
 /* Commits, unless the transaction was lost or is not needed. */
 static void finish_batch(GroupWriter *w) {
         if (w->batch.rolled_back || w->batch.left) {
-                run_again(w, w->batch.rolled_back);
+                run_again(w, false);
                 end_batch(w);
         } else if (!w->batch.jobs.first)
                 end_batch(w);
@@ -172,13 +173,12 @@ static void finish_batch(GroupWriter *w) {
 static bool takes_more(const GroupWriter *w, uint64_t until) {
         const WriteBatch *b = &w->batch;
 
-        return w->queue.first && !w->queue.first->write.alone && !b->rolled_back && !b->left &&
-               !write_batch_is_full(b) && now_usec() < until;
+        return w->queue.first && !b->rolled_back && !b->left && !write_batch_is_full(b) && now_usec() < until;
 }
 
 static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
-        bool alone;
+        bool ends;
 
         if (!write_batch_begin(&w->batch, &error)) {
                 if (error.error == ERROR_BUSY)
@@ -191,10 +191,10 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         do {
                 Job *job = job_list_take(&w->queue);
 
-                alone = job->write.alone;
+                ends = job->write.ends_batch;
                 job->write.busy_until_usec = 0;
                 write_batch_run(&w->batch, job);
-        } while (!alone && takes_more(w, now + WRITER_BATCH_USEC));
+        } while (!ends && takes_more(w, now + WRITER_BATCH_USEC));
         finish_batch(w);
 }
 

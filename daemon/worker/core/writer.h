@@ -10,8 +10,9 @@
  *
  * 1. A job that ends for any reason while it is QUEUED has written nothing. If its statement ran already and the commit
  *    waits for a lock, the transaction is rolled back, and the other jobs run again.
- * 2. If a statement rolls back the transaction, or the commit fails, the other jobs run again, each in a transaction of its
- *    own.
+ * 2. If a statement rolls back the transaction, those that ran before it run again, and are committed before others join
+ *    them. So no statement runs more often than twice because of others. If a commit fails, its jobs run again, each in a
+ *    transaction of its own.
  * 3. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any
  *    two turns except then.
  * 4. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
