@@ -21,7 +21,7 @@ with sqlite3.connect(database) as db:
     db.execute("CREATE TABLE package(name TEXT, version TEXT)")
     db.executemany("INSERT INTO package VALUES(?, ?)", PACKAGES)
 db.close()
-service.database("packages", Path=database)
+service.database("packages", Path=database, Mode="read-write")
 service.driver.manager("Reload")
 
 

@@ -44,6 +44,7 @@ static const struct {
         { SQLIPC_DATABASE_INTERFACE, "QueryRows", "sava{sv}a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "OpenRows", "sava{sv}a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "NextRows", "ta{sv}" },
+        { SQLIPC_DATABASE_INTERFACE, "Execute", "sava{sv}a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Cancel", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Finalize", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "OpenChannel", "a{sv}" },

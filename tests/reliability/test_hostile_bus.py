@@ -364,7 +364,7 @@ def calls_of(sql, parameters):
         for name, signature, values in (
             ("Prepare", "(sa{sv})", (sql, {})), statement, ("Query", "(sava{sv}a{sv})", query),
             ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
-            ("NextRows", "(ta{sv})", (1, {})),
+            ("NextRows", "(ta{sv})", (1, {})), ("Execute", "(sava{sv}a{sv})", query),
             ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
         )
     ] + [

@@ -231,7 +231,7 @@ static void keep_fd(int fd) {
 }
 
 /* The values that a client would take out of a reply. */
-static void look_into(sd_bus_message *reply) {
+static void look_into(sd_bus_message *reply, RigCall *call) {
         char type;
         const char *contents;
 
@@ -239,6 +239,8 @@ static void look_into(sd_bus_message *reply) {
                 uint64_t number;
                 int fd;
 
+                if (type == 'x' && sd_bus_message_read_basic(reply, 'x', &call->n_changes) > 0)
+                        continue;
                 if (type == 't' && sd_bus_message_read_basic(reply, 't', &number) > 0)
                         rig.numbers[rig.n_numbers++ % RIG_N_NUMBERS] = number;
                 else if (type == 'h' && sd_bus_message_read_basic(reply, 'h', &fd) > 0)
@@ -266,7 +268,7 @@ static void take_reply(sd_bus_message *reply) {
                         demand(rig.calls[i].wants_reply && ++rig.calls[i].n_replies == 1);
                         demand(strcmp(sd_bus_message_get_destination(reply), rig_peer_name(rig.calls[i].peer)) == 0);
                         keep_error(&rig.calls[i], reply);
-                        look_into(reply);
+                        look_into(reply, &rig.calls[i]);
                         return;
                 }
         demand(false); /* nobody asked */

@@ -39,6 +39,17 @@ typedef struct StubLease {
 } StubLease;
 StubLease stub_worker_lease(unsigned worker);
 
+/* The part of its SETUP about writing. Hears first. */
+typedef struct StubSetup {
+        bool writes, write_schema;
+        uint32_t n_write_tables;
+        uint64_t wal_size_max;
+} StubSetup;
+StubSetup stub_worker_setup(unsigned worker);
+
+/* How many CANCELs it has got. Hears first. */
+unsigned stub_worker_cancels(unsigned worker);
+
 /* It sends the message, whatever that is. */
 void stub_worker_say(unsigned worker, const Message *m);
 

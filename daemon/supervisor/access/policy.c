@@ -66,7 +66,7 @@ static PolicyVerdict verdict_by_last_answer(const Context *context, const Peer *
 
 /* An exposed table or view is no table of the file, so nothing can be written through Expose=. */
 static bool is_writable(const DatabaseConfig *c) {
-        return g_strcmp0(c->mode, "read-write") == 0 && !(c->expose && c->expose[0]);
+        return database_config_is_writable(c) && !(c->expose && c->expose[0]);
 }
 
 bool policy_may_write(const Context *context, const Peer *p, const Database *d) {

@@ -97,6 +97,24 @@ static int reply_fetch(Run *run, const Started *started) {
         return sd_bus_reply_method_return(run->call, "ta{sv}", run->number, 0);
 }
 
+/* `wrote` is false if the statement changes no table, for instance a PRAGMA. */
+static int reply_execute(Run *run, const Ended *ended) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(run->call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "x", ended->wrote ? ended->n_changes : INT64_C(0));
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "usec", "t", ended->usec);
+        if (r >= 0 && ended->wrote)
+                r = sd_bus_message_append(reply, "{sv}", "last-rowid", "x", ended->last_rowid);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
 /* ---- Methods ---- */
 
 static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -198,8 +216,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* The common part of Query, QueryRows and OpenRows: reads SQL and parameters, and makes a run with its own pipe. `allowed`:
- * OptionKeys in addition to those that all of them accept. */
+/* The common part of Query, QueryRows, OpenRows and Execute: reads SQL and parameters, and makes a run with its own pipe, of
+ * which Execute has none. `allowed`: OptionKeys in addition to those that all of them accept. */
 static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
                         Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
@@ -214,7 +232,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         /* The bus bounds the calls whose reply is outstanding. Calls without a reply are not bounded, so a flood of them
          * must not start queries. */
         if (sd_bus_message_get_expect_reply(m) <= 0)
-                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would read the rows.");
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the result.");
         Session *session = session_get(d->context, peer_of(d->context, m));
         r = sql_text_check(session->user, d, sql, &size, refusal);
         if (r < 0)
@@ -225,7 +243,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
         if (r < 0)
                 return r;
-        r = pipe_new(session->user, true, &pipe, refusal);
+        r = spec.kind == RUN_EXECUTE ? 0 : pipe_new(session->user, true, &pipe, refusal);
         if (r < 0)
                 return r;
         spec.database = d;
@@ -290,6 +308,20 @@ static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         r = add_reader(run, false);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_EXECUTE, .call = m, .on_ended = reply_execute };
+        Options options;
+        Run *run;
+
+        if (!policy_may_write(d->context, peer_of(d->context, m), d))
+                return policy_refuse_write(d, refusal);
+        int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
         if (r < 0)
                 return r;
         run_submit(run);
@@ -381,7 +413,7 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
-static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
+static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size, bool readonly) {
         g_autoptr(sd_bus_message) reply = NULL;
         int r = sd_bus_message_new_method_return(m, &reply);
 
@@ -392,7 +424,7 @@ static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
         if (r >= 0)
                 r = append_pages(reply, page_size);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", true);
+                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", readonly);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -406,10 +438,11 @@ static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
-        r = channel_new(session_get(d->context, peer_of(d->context, m)), d, options.page_size, &fd, refusal);
+        Session *session = session_get(d->context, peer_of(d->context, m));
+        r = channel_new(session, d, options.page_size, &fd, refusal);
         if (r < 0)
                 return r;
-        r = reply_channel(m, fd, options.page_size);
+        r = reply_channel(m, fd, options.page_size, !session_may_write(session, d));
         close(fd); /* the message has its own copy; if it has none, the channel notices that its client is gone */
         if (r == -EMFILE || r == -ENFILE)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
@@ -422,6 +455,7 @@ BUS_METHOD(fetch)
 BUS_METHOD(query)
 BUS_METHOD(query_rows)
 BUS_METHOD(open_rows)
+BUS_METHOD(execute)
 BUS_METHOD(next_rows)
 BUS_METHOD(cancel)
 BUS_METHOD(finalize)
@@ -476,6 +510,8 @@ static const sd_bus_vtable database_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("NextRows", SD_BUS_ARGS("t", run, "a{sv}", options),
                                 SD_BUS_RESULT("aav", rows, "b", more, "a{sv}", info),
                                 method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Execute", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("x", changes, "a{sv}", info), method_execute, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
                                 method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),

@@ -9,12 +9,16 @@
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/workers/worker.h"
 
+static MessageKind message_kind(const Run *run) {
+        return run->kind == RUN_PREPARE ? MESSAGE_PREPARE : run->kind == RUN_EXECUTE ? MESSAGE_EXECUTE : MESSAGE_RUN;
+}
+
 static Message job_message(const Run *run) {
         size_t size;
         const char *sql = g_bytes_get_data(run->sql, &size);
 
         return (Message) {
-                .kind = run->kind == RUN_PREPARE ? MESSAGE_PREPARE : MESSAGE_RUN,
+                .kind = message_kind(run),
                 .job = {
                         .number = run->number,
                         .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */

@@ -87,10 +87,17 @@ static void over(RowReader *r, RowReaderEnd end) {
         spec.events->over(spec.run, end);
 }
 
+/* Rows that cannot be put into a reply do not mean that nothing was written. */
 static void fail(RowReader *r, ErrorNumber error, const char *sentence, RowReaderEnd end) {
+        Failure failure = { .error = error, .sql_offset = -1, .message = sentence };
+
+        if (r->spec.events->writes(r->spec.run)) {
+                failure.error = ERROR_OUTCOME_UNKNOWN;
+                failure.message = "The rows that the statement returned could not be read: it is unknown whether the "
+                                  "statement took effect.";
+        }
         if (r->call)
-                (void) bus_error_reply(r->call, &(Failure) { .error = error, .sql_offset = -1, .message = sentence },
-                                       r->spec.error_details);
+                (void) bus_error_reply(r->call, &failure, r->spec.error_details);
         over(r, end);
 }
 
@@ -121,6 +128,16 @@ static int append_columns(RowReader *r) {
         return k;
 }
 
+/* For a run that wrote, and so is committed. Known once END was read. */
+static int append_changes(RowReader *r) {
+        const EndCounters *end = &r->decoder.end_counters;
+
+        if (!end->wrote)
+                return 0;
+        return sd_bus_message_append(r->reply.message, "{sv}{sv}", "changes", "x", end->n_changes, "last-rowid", "x",
+                                     end->last_rowid);
+}
+
 static int append_totals(RowReader *r) {
         const EndCounters *end = &r->decoder.end_counters;
         int k = sd_bus_message_append(r->reply.message, "{sv}", "rows", "t", end->n_rows);
@@ -129,10 +146,7 @@ static int append_totals(RowReader *r) {
                 k = sd_bus_message_append(r->reply.message, "{sv}", "bytes", "t", end->n_bytes);
         if (k >= 0)
                 k = sd_bus_message_append(r->reply.message, "{sv}", "usec", "t", end->usec);
-        if (k < 0 || !end->wrote)
-                return k;
-        return sd_bus_message_append(r->reply.message, "{sv}{sv}", "changes", "x", end->n_changes, "last-rowid", "x",
-                                     end->last_rowid);
+        return k < 0 ? k : append_changes(r);
 }
 
 /* Appends the fields of NextRows that follow the rows. */
@@ -148,11 +162,22 @@ static int append_more(RowReader *r, bool more) {
         return k < 0 ? k : sd_bus_message_close_container(r->reply.message);
 }
 
+/* Appends the field of QueryRows that follows the rows. */
+static int append_one_shot(RowReader *r, bool more) {
+        int k = sd_bus_message_open_container(r->reply.message, 'a', "{sv}");
+
+        if (k >= 0)
+                k = sd_bus_message_append(r->reply.message, "{sv}{sv}", "truncated", "b", more, "rows", "t", r->n_rows);
+        if (k >= 0)
+                k = append_changes(r);
+        return k < 0 ? k : sd_bus_message_close_container(r->reply.message);
+}
+
 static int finish_reply(RowReader *r, bool more) {
         int k = sd_bus_message_close_container(r->reply.message);
 
         if (k >= 0 && r->spec.one_shot)
-                k = sd_bus_message_append(r->reply.message, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
+                k = append_one_shot(r, more);
         else if (k >= 0)
                 k = append_more(r, more);
         pacing_charge(r->spec.user, r->reply.size);

@@ -34,6 +34,7 @@ typedef enum RowReaderEnd {
 typedef struct RowReaderEvents {
         void (*over)(void *run, RowReaderEnd end);   /* the reader was freed */
         const Refusal *(*error)(const void *run);    /* the error that the run was told to end with; borrowed */
+        bool (*writes)(const void *run);             /* its rows are sent after the commit */
 } RowReaderEvents;
 
 /* The properties of a new reader. */

@@ -8,6 +8,7 @@
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/calls/bus-error.h"
 #include "daemon/supervisor/runs/run-access.h"
+#include "daemon/supervisor/workers/group.h"
 
 int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
         Run *run = g_hash_table_lookup(context->runs, &number);
@@ -26,7 +27,8 @@ static bool may_still_start(const Run *run) {
         const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
 
         return !p || (now && database_config_shows_same(now->config, run->database->config) &&
-                      policy_verdict(context, p, now) == POLICY_YES);
+                      policy_verdict(context, p, now) == POLICY_YES &&
+                      (!run->group->writes || policy_may_write(context, p, now)));
 }
 
 static void revoke_run(Run *run) {

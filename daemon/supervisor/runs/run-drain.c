@@ -28,7 +28,7 @@ void run_drain_drop(Run *run, ErrorNumber error, const char *sentence) {
         Context *context = run->context;
 
         if (run->end.error == ERROR_NONE)
-                (void) refuse(&run->end, error, "%s", sentence);
+                (void) refuse(&run->end, run->writes ? ERROR_OUTCOME_UNKNOWN : error, "%s", sentence);
         run_drain_done(run);
         pipe_break(run->pipe);
         run_is_over(run);

@@ -16,6 +16,7 @@ typedef struct RunSpec {
         Parameters *parameters; /* taken if the run is made; NULL: none */
         sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
         RunStartedFunc on_started;
+        RunEndedFunc on_ended;
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint32_t page_size;
         bool error_details;

@@ -11,6 +11,7 @@
 #include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run-drain.h"
 #include "daemon/supervisor/runs/run-log.h"
+#include "daemon/supervisor/runs/run-outcome.h"
 #include "daemon/supervisor/runs/run-timer.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/worker-runs.h"
@@ -150,6 +151,27 @@ static const char *why_not_compiled(const Run *run) {
 static void cancel(Run *run, ErrorNumber error, const char *sentence);
 static void lose(Run *run);
 
+/* The worker has the same deadline, so it usually ends the run first. */
+static void on_deadline(Run *run) {
+        if (run->n_cancels_unsent > 0)
+                tell_cancel(run);
+        else if (run->end.error == ERROR_NONE)
+                cancel(run, ERROR_TIMED_OUT, "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
+        else
+                kill_worker(run, WORKER_END_KEEPS_RUN);
+}
+
+static void on_compile_timeout(Run *run) {
+        if (run->n_cancels_unsent > 0)
+                tell_cancel(run);
+        else if (run->end.error != ERROR_NONE)
+                kill_worker(run, WORKER_END_KEEPS_JOB);
+        else if (grace_goes_on(&run->grace, run->worker->pid))
+                arm(run, clock_usec() + GRACE_USEC);
+        else
+                cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
+}
+
 void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
@@ -163,25 +185,13 @@ void run_on_timeout(Run *run) {
                 return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:
-                if (run->n_cancels_unsent > 0)
-                        tell_cancel(run);
-                else if (run->end.error != ERROR_NONE)
-                        kill_worker(run, WORKER_END_KEEPS_JOB);
-                else if (grace_goes_on(&run->grace, run->worker->pid))
-                        arm(run, clock_usec() + GRACE_USEC);
+                if (run->kind == RUN_EXECUTE)
+                        on_deadline(run);
                 else
-                        cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
+                        on_compile_timeout(run);
                 return;
         case RUN_STARTED:
-        case RUN_PARKED:
-                if (run->n_cancels_unsent > 0)
-                        tell_cancel(run);
-                else if (run->end.error == ERROR_NONE) /* the worker has the same deadline */
-                        cancel(run, ERROR_TIMED_OUT,
-                                   "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
-                else
-                        kill_worker(run, WORKER_END_KEEPS_RUN);
-                return;
+        case RUN_PARKED: on_deadline(run); return;
         case RUN_ENDED: let_go(run); return;
         case RUN_DRAINING:
                 run_drain_drop(run, ERROR_READER_TOO_SLOW,
@@ -244,10 +254,28 @@ static void count_result(const Run *run) {
         s->total_bytes += run->n_bytes;
 }
 
-static void lose(Run *run) {
-        static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
+/* True if the statement writes, as far as that is known: it is not compiled before STARTED. */
+static bool may_write(const Run *run) {
+        return run->writes || (run->state < RUN_STARTED && run->kind != RUN_PREPARE && run->group->writes);
+}
 
-        (void) refuse(&run->end, ERROR_WORKER_LOST, "%s", sentence);
+static RunOutcome outcome_of(const Run *run) {
+        const Worker *w = run->worker;
+
+        return (RunOutcome) {
+                .writes = run->writes,
+                .may_write = may_write(run),
+                .committing = run->committing,
+                .ended = run->state >= RUN_ENDED,
+                .unheard = w && (w->distrusted || !worker_is_closed(w)),
+        };
+}
+
+static void lose(Run *run) {
+        const RunOutcome outcome = outcome_of(run);
+
+        run_outcome_lose(&outcome, &run->end);
+        run_outcome_tell_reader(&outcome, run->pipe ? run->pipe->write_fd : -1, run->number, &run->end);
         if (run_is_under_way(run))
                 count_result(run);
         if (run->statement && run->kind == RUN_FETCH)
@@ -312,6 +340,8 @@ int run_on_taken(Run *run, Worker *w) {
         worker_runs_add(w, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
+        else if (run->kind == RUN_EXECUTE) /* it is compiled and run, and nothing is reported in between */
+                arm(run, run->deadline_usec);
         else {
                 uint64_t until = compile_until(run);
 
@@ -322,15 +352,21 @@ int run_on_taken(Run *run, Worker *w) {
         return 0;
 }
 
-/* The run was told to end, but the worker started it before it read that. The method fails all the same, since the client
- * does not have the pipe. A Fetch is different: its client has the pipe, and reads the ERROR there. */
-static void refuse_late(Run *run) {
-        Failure failure = refusal_as_failure(&run->end);
-
-        answer_failure(run, &failure);
+static void refuse_started(Run *run, const Failure *failure) {
+        answer_failure(run, failure);
         drop_unprepared_statement(run);
         if (run->pipe)
                 pipe_close_read_fd(run->pipe);
+}
+
+/* The run was told to end, but the worker started it before it read that. The method fails all the same, since the client
+ * does not have the pipe. There are two exceptions. The client of a Fetch has the pipe, and reads the ERROR there. A run
+ * that writes may be committed all the same, so its client gets the pipe, and reads there how it ended. */
+static void refuse_late(Run *run) {
+        Failure failure = refusal_as_failure(&run->end);
+
+        if (run->kind != RUN_FETCH && !run->writes)
+                refuse_started(run, &failure);
 }
 
 /* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
@@ -359,17 +395,23 @@ static void refuse_without_reply(Run *run, int r) {
         }
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
         cancel(run, error, sentence);
-        refuse_late(run);
+        Failure failure = refusal_as_failure(&run->end);
+        if (run->writes) {
+                failure.error = ERROR_OUTCOME_UNKNOWN;
+                failure.message = "The service could not reply: it is unknown whether the statement took effect.";
+        }
+        refuse_started(run, &failure);
 }
 
 int run_on_started(Run *run, const Started *started) {
         if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
                 return 0;
-        if (run->state != RUN_TAKEN || (run->describe && !started->described))
+        if (run->state != RUN_TAKEN || run->kind == RUN_EXECUTE || (run->describe && !started->described))
                 return -EBADMSG;
         run_life_move(&run->state, RUN_STARTED);
+        run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
         drop_job(run);
-        if (run->end.error != ERROR_NONE && run->kind != RUN_FETCH)
+        if (run->end.error != ERROR_NONE)
                 refuse_late(run);
         if (run->call) {
                 int r = run->on_started(run, started);
@@ -451,12 +493,36 @@ static void log_end(const Run *run, const Ended *ended) {
         }, ended);
 }
 
+int run_on_committing(Run *run) {
+        if ((run->state != RUN_TAKEN && !run_is_under_way(run)) || run->kind == RUN_PREPARE)
+                return -EBADMSG;
+        run->committing = true;
+        return 0;
+}
+
+/* If the run was told to end, and its worker committed it before it read that, the answer is that it is committed. */
+static void on_executed(Run *run, const Ended *ended) {
+        count_result(run);
+        if (run->call) {
+                int r = run->on_ended(run, ended);
+                if (r < 0)
+                        log_warning_limited("A reply could not be sent: %s", strerror(-r));
+        }
+        run_free(run);
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
+        bool failed = ended->failure.error != ERROR_NONE;
+
         if (run->state != RUN_TAKEN && !run_is_under_way(run))
                 return -EBADMSG;
-        if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
+        if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
                 return -EBADMSG;
         log_end(run, ended);
+        if (run->kind == RUN_EXECUTE && !failed) {
+                on_executed(run, ended);
+                return 0;
+        }
         if (run->state == RUN_TAKEN) {
                 fail(run, &ended->failure);
                 return 0;
@@ -465,6 +531,8 @@ int run_on_ended(Run *run, const Ended *ended) {
         run->n_bytes = ended->n_bytes;
         count_result(run);
         arm_idle(run);
+        run->writes = run->writes && ended->wrote;
+        run->committing = false;
         run_life_move(&run->state, RUN_ENDED);
         if (ended->drained)
                 run_is_over(run);
@@ -472,7 +540,7 @@ int run_on_ended(Run *run, const Ended *ended) {
 }
 
 int run_on_progress(Run *run, const Progress *progress) {
-        if (!run_is_under_way(run))
+        if (!run_is_under_way(run) && !(run->kind == RUN_EXECUTE && run->state == RUN_TAKEN))
                 return -EBADMSG;
         run->n_rows = progress->n_rows;
         run->n_bytes = progress->n_bytes;
@@ -526,6 +594,22 @@ static void cancel_for_all(Run *run, ErrorNumber error, const char *sentence) {
         }
 }
 
+/* Answers a method although a worker that has taken the run may report later. If the worker may commit the run before it
+ * reads the CANCEL, the method waits for that report. But a RowReader without a session would not be told. */
+static void answer_early(Run *run, ErrorNumber error, const char *sentence) {
+        bool is_open = run->state >= RUN_SENT && may_write(run);
+
+        if (is_open && run->reader && !run->session)
+                answer_failure(run, &(Failure) {
+                        .error = ERROR_OUTCOME_UNKNOWN,
+                        .sql_offset = -1,
+                        .message = "The run was ended while it may have been writing: it is unknown whether the statement "
+                                   "took effect.",
+                });
+        else if (!is_open)
+                answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+}
+
 /* Removes the run from its session, and answers a waiting method. */
 static void abandon(Run *run, ErrorNumber error, const char *sentence) {
         Statement *s = run->statement;
@@ -533,7 +617,7 @@ static void abandon(Run *run, ErrorNumber error, const char *sentence) {
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
         run->session = NULL;
-        answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        answer_early(run, error, sentence);
         if (s) {
                 s->run = NULL;
                 run->statement = NULL;
@@ -565,8 +649,13 @@ static const Refusal *error_for_reader(const void *run) {
         return &((const Run *) run)->end;
 }
 
+static bool writes_for_reader(const void *run) {
+        return ((const Run *) run)->writes;
+}
+
 int run_add_reader(Run *run, bool one_shot) {
-        static const RowReaderEvents events = { .over = on_reader_over, .error = error_for_reader };
+        static const RowReaderEvents events = { .over = on_reader_over, .error = error_for_reader,
+                                                .writes = writes_for_reader };
 
         return row_reader_new(&(RowReaderSpec) {
                 .event = run->context->event,
@@ -579,9 +668,8 @@ int run_add_reader(Run *run, bool one_shot) {
         }, &run->reader);
 }
 
-/* Answers the client at once, although a worker that has taken the run may report later. */
 static void revoke_call(Run *run, ErrorNumber error, const char *sentence) {
-        answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        answer_early(run, error, sentence);
         cancel(run, error, sentence);
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One job for a worker: to compile a statement (PREPARE), or to run one (RUN). Its states are in run-life.h. Supervisor.
+ * One job for a worker: to compile a statement (PREPARE), or to run one (RUN, EXECUTE). Its states are in run-life.h.
+ * Supervisor.
  *
- * 1. The method that asked is answered exactly once: at STARTED, or with the reason why the run ended before.
+ * 1. The method that asked is answered exactly once: at STARTED (EXECUTE: at ENDED), or with the reason why the run ended
+ *    before.
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end a run whose job may still be in the job socket, the socket is emptied first (group_jobs_recall), so that no worker
  *    starts a run that was given up.
  * 3. DRAINING and OVER last for StatementIdleSec= at most, and for ParkTimeoutSec= after the client has left.
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
+ * 5. A run that may have written is not reported as failed before that is known (run-outcome.h).
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
@@ -30,10 +33,13 @@ typedef enum RunKind {
         RUN_FETCH,   /* runs run->statement */
         RUN_QUERY,   /* its pipe leads to the client */
         RUN_ROWS,    /* its pipe is read by run->reader */
+        RUN_EXECUTE, /* it has no rows and no pipe: ENDED is its answer */
 } RunKind;
 
 /* Answers run->call with the content of STARTED. Negative: no reply was sent. */
 typedef int (*RunStartedFunc)(Run *run, const Started *started);
+/* EXECUTE: the same with ENDED. */
+typedef int (*RunEndedFunc)(Run *run, const Ended *ended);
 
 struct Run {
         Context *context;       /* not owned */
@@ -43,7 +49,7 @@ struct Run {
         Group *group;           /* reference; NULL once DRAINING or OVER */
         Worker *worker;         /* the worker that took it, not owned */
         Database *database;     /* reference */
-        Pipe *pipe;             /* reference; NULL for PREPARE */
+        Pipe *pipe;             /* reference; NULL for PREPARE and EXECUTE */
         RowReader *reader;      /* owned */
         struct Unread *unread;  /* DRAINING: owned */
 
@@ -53,6 +59,7 @@ struct Run {
 
         sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
         RunStartedFunc on_started;
+        RunEndedFunc on_ended;
         bool error_details;     /* the caller wants SQLite's code and offset with an error */
 
         /* for the worker; dropped when the run has started */
@@ -62,6 +69,10 @@ struct Run {
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         size_t held_size;       /* bytes of this that count for the user */
+
+        /* Not states: they are about the statement and its transaction. */
+        bool writes;            /* EXECUTE, or STARTED said so, and it has not ended without writing */
+        bool committing;        /* its worker is about to commit it, or has */
 
         uint64_t asked_usec, sent_usec; /* when the method was called; when the job went into the job socket */
         uint64_t due_usec;      /* the deadline that matters in its state (run-timer.h); UINT64_MAX: none */
@@ -99,6 +110,7 @@ int run_on_taken(Run *run, Worker *w);
 int run_on_started(Run *run, const Started *started);
 int run_on_parked(Run *run, bool parked);
 int run_on_filling(Run *run);
+int run_on_committing(Run *run);
 int run_on_ended(Run *run, const Ended *ended);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);

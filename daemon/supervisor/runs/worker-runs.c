@@ -26,12 +26,20 @@ unsigned worker_runs_n_runnable(const Worker *w) {
         return n;
 }
 
+unsigned worker_runs_n_parallel(const Worker *w) {
+        unsigned n = 0;
+
+        for (GList *i = w->runs.head; i; i = i->next)
+                n += run_is_runnable(i->data) && !((const Run *) i->data)->writes;
+        return n;
+}
+
 void worker_runs_lose(Worker *w, bool was_told) {
         while (w->runs.head) {
                 Run *run = w->runs.head->data;
 
-                /* EXIT crossed the job on its way: the worker has not begun it. */
-                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
+                /* EXIT crossed the job on its way: the worker has not begun it, or (EXECUTE) has written nothing. */
+                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE && !run->committing)
                         run_put_back(run);
                 else
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);

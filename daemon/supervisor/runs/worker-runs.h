@@ -14,6 +14,9 @@ void worker_runs_remove(Worker *w, Run *run);
 /* The number of runs that want a CPU. */
 unsigned worker_runs_n_runnable(const Worker *w);
 
+/* The number of these that are not known to write. */
+unsigned worker_runs_n_parallel(const Worker *w);
+
 /* The worker is dead: ends the runs that it took and did not finish. `was_told`: it was told to end before. Then a job that
  * it has not begun goes back to the group. */
 void worker_runs_lose(Worker *w, bool was_told);

@@ -217,11 +217,12 @@ void group_spawn(Group *g) {
         }
 }
 
-static unsigned n_runs_runnable(const Group *g) {
+/* The runs that another worker could take part in. One worker commits statements together, and two would only take turns. */
+static unsigned n_runs_parallel(const Group *g) {
         unsigned n = 0;
 
         for (GList *i = g->workers.head; i; i = i->next)
-                n += worker_n_runnable(i->data);
+                n += g->context->work->n_parallel(i->data);
         return n;
 }
 
@@ -233,7 +234,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
         /* these jobs have been in the socket for so long that all existing workers must be occupied */
         if (g->context->work->n_overdue(g, now - SIBLING_USEC) > n_starting)
                 return true;
-        return n > 0 && n_starting == 0 && n_runs_runnable(g) > n && worker_n_busy(g->context) < g->context->n_cpus;
+        return n > 0 && n_starting == 0 && n_runs_parallel(g) > n && worker_n_busy(g->context) < g->context->n_cpus;
 }
 
 void group_staff(Group *g) {

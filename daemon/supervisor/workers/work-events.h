@@ -28,6 +28,7 @@ typedef struct WorkEvents {
         /* ---- Of a worker ---- */
         int (*dispatch)(Worker *w, const Message *m); /* -EBADMSG: it may not send this now */
         unsigned (*n_runnable)(const Worker *w);      /* runs that want a CPU, on channels too */
+        unsigned (*n_parallel)(const Worker *w);      /* the same without those that write: they take turns anyway */
         bool (*has_busy_channels)(const Worker *w);   /* see worker-channels.h */
         uint64_t (*used_usec)(const Worker *w);       /* when one of its channels was last used; 0: it has none */
         void (*end_channels)(Worker *w);              /* its settings no longer hold: they close after their runs */

@@ -429,6 +429,16 @@ static void close_worker(Worker *w) {
         group_on_worker_gone(w->group);
 }
 
+/* Reads the messages that a dead or dying worker has sent. If they are too many, the rest is unknown, as after an invalid
+ * message. */
+static void read_last_words(Worker *w) {
+        size_t budget = LAST_WORDS_SIZE_MAX;
+
+        while (!worker_is_closed(w) && !w->distrusted && receive(w, &budget) > 0)
+                if (budget == 0)
+                        w->distrusted = true;
+}
+
 /* A killed worker waits in the kernel, perhaps for hours: other users must not wait for it. Called once. */
 static void stop_waiting(Worker *w) {
         Context *context = w->context;
@@ -444,6 +454,7 @@ static void stop_waiting(Worker *w) {
                 context->n_undead++;
                 g->database->n_workers--;
         }
+        read_last_words(w);
         close_worker(w);
         set_state(w, WORKER_UNDEAD);
         lease_leave(w); /* others find the database locked, and report that, as long as the kernel keeps this worker */
@@ -485,9 +496,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         Context *context = w->context;
         g_autoptr(Group) g = group_ref(w->group);
 
-        size_t budget = LAST_WORDS_SIZE_MAX;
-        while (!worker_is_closed(w) && !w->distrusted && budget > 0 && receive(w, &budget) > 0)
-                ;
+        read_last_words(w);
         bool exited_well = si->si_code == CLD_EXITED && si->si_status == 0;
         bool expected = w->end != WORKER_END_NONE || exited_well;
         const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
