@@ -50,9 +50,11 @@ static const Setup to_write = {
         .wal_size_max = 1 << 20,
 };
 
-static int go_on(void *userdata) {
+static bool interrupts; /* at each call */
+
+static int on_progress(void *userdata) {
         (void) userdata;
-        return 0;
+        return interrupts;
 }
 
 /* ---- the database, as another program sees it ---- */
@@ -97,7 +99,7 @@ static void set_up_in(Fixture *f, char *folder, const char *journal_mode, const 
         foreign(f, pragma);
         foreign(f, schema);
         f->setup.path = f->path;
-        g_assert_cmpint(sqlite_engine.start(&f->setup, go_on, NULL, &f->pool), ==, 0);
+        g_assert_cmpint(sqlite_engine.start(&f->setup, on_progress, NULL, &f->pool), ==, 0);
 }
 
 static void set_up(Fixture *f, const char *journal_mode, const Setup *setup) {
@@ -586,6 +588,29 @@ static void test_commit_fails(void) {
         tear_down(&f);
 }
 
+/* A cancelled statement takes back the transaction. A commit is never cancelled. */
+static void test_interrupt(void) {
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
+        interrupts = true;
+        g_assert_cmpint(execute(&f, "INSERT INTO log SELECT 1 FROM album a, album b, album c, album d, album e, album f,"
+                                    " album g, album h, album i, album j, album k").error, ==, ERROR_CANCELLED);
+        g_assert_false(sqlite_engine.is_in_transaction(f.writer));
+        end(&f);
+        for (unsigned n = 0; n < 1000; n++) {
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_true(sqlite_engine.save(f.writer, &f.error));
+                g_assert_true(sqlite_engine.keep(f.writer, &f.error));
+                commit(&f);
+        }
+        interrupts = false;
+        tear_down(&f);
+}
+
 static void test_foreign_writer(void) {
         for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
                 sqlite3 *other;
@@ -879,6 +904,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/undo", test_undo);
         g_test_add_func("/worker/writes/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/writes/commit-fails", test_commit_fails);
+        g_test_add_func("/worker/writes/interrupt", test_interrupt);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);

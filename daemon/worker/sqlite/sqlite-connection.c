@@ -274,6 +274,12 @@ static bool check_not_replaced(const SqliteConnection *c, SqlError *error) {
         return file_identity_equal(&now, &c->identity) || !set_trouble(FILE_TROUBLE_REPLACED, error);
 }
 
+void sqlite_connection_set_progress(SqliteConnection *c, bool on) {
+        sqlite3_progress_handler(c->file, PROGRESS_OPCODES, on ? c->progress : NULL, c->userdata);
+        if (c->db != c->file)
+                sqlite3_progress_handler(c->db, PROGRESS_OPCODES, on ? c->progress : NULL, c->userdata);
+}
+
 /* Opens the file at c->place. False: with an error. */
 static bool open_place(SqliteConnection *c, const char *name, SqlError *error) {
         int rc;
@@ -298,7 +304,7 @@ static bool open_as(SqliteConnection *c, bool writes, const Setup *setup, Engine
         char name[FILE_NAME_SIZE];
         FoundFile found;
 
-        *c = (SqliteConnection) { .setup = setup, .writes = writes };
+        *c = (SqliteConnection) { .setup = setup, .progress = progress, .userdata = userdata, .writes = writes };
         if (!path_resolve(setup->path, &found, error))
                 return false;
         c->identity = identity_of(&found.st);
@@ -307,8 +313,7 @@ static bool open_as(SqliteConnection *c, bool writes, const Setup *setup, Engine
                 sqlite_connection_close(c);
                 return false;
         }
-        sqlite3_progress_handler(c->file, PROGRESS_OPCODES, progress, userdata);
-        sqlite3_progress_handler(c->db, PROGRESS_OPCODES, progress, userdata);
+        sqlite_connection_set_progress(c, true);
         (void) file_names_trouble(); /* if there was trouble, SQLite has recovered from it */
         return true;
 }

@@ -43,6 +43,8 @@ typedef enum WriteCommand {
 
 typedef struct SqliteConnection {
         const Setup *setup;  /* borrowed */
+        EngineProgress progress;
+        void *userdata;      /* of `progress` */
         bool writes;         /* it was opened to write */
         sqlite3 *db;         /* on which clients' SQL is compiled: `file`, or the connection in memory (exposed.h) */
         sqlite3 *file;       /* the connection to the file */
@@ -76,6 +78,9 @@ bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, En
 /* If `error` is that a writer died and left a hot journal, and this worker may write, opens the database once to write,
  * which rolls the journal back. True: it did, so another try succeeds. False: `error` is as it was, or Busy. */
 bool sqlite_connection_recover(const Setup *setup, SqlError *error);
+
+/* Switches the calls of `progress` on or off. They are on after the connection was opened. */
+void sqlite_connection_set_progress(SqliteConnection *c, bool on);
 
 /* Closes the connection; accepts one that failed to open. Its statements must be finalized. */
 void sqlite_connection_close(SqliteConnection *c);

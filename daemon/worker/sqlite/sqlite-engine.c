@@ -240,7 +240,7 @@ static void engine_give_up(SqlError *error) {
                                      "writer can repair. Open the database once with a program that may write to it.");
         else
                 (void) sql_error_set(error, ERROR_BUSY,
-                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
+                                     "other programs keep the database locked (BusyTimeoutSec= passed): try again later");
         error->extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
 }
 

@@ -17,7 +17,8 @@ static const char *const commands[WRITE_COMMAND_N] = {
         [WRITE_UNDO] = "ROLLBACK TO statement",
 };
 
-/* Executes a command, compiled once for each connection. Returns an SQLite result code. */
+/* Executes a command, compiled once for each connection. It is not interrupted: SQLite would call COMMIT interrupted after
+ * it has committed. Returns an SQLite result code. */
 static int execute(SqliteConnection *c, WriteCommand command) {
         sqlite3_stmt **stmt = &c->commands[command];
         int rc = SQLITE_OK;
@@ -27,14 +28,10 @@ static int execute(SqliteConnection *c, WriteCommand command) {
                 rc = sqlite3_prepare_v3(c->file, commands[command], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
         if (rc != SQLITE_OK)
                 return rc;
+        sqlite_connection_set_progress(c, false);
         (void) sqlite3_step(*stmt);
+        sqlite_connection_set_progress(c, true);
         return sqlite3_reset(*stmt);
-}
-
-static bool fail(SqliteConnection *c, int rc, SqlError *error) {
-        if (error->error == ERROR_NONE) /* otherwise the progress handler has set the reason */
-                (void) sqlite_connection_fail(c, rc, 0, error);
-        return false;
 }
 
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
@@ -42,7 +39,7 @@ bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
 
         (void) file_names_disk_was_full(); /* a checkpoint may have met a full disk, which was no error */
         rc = execute(c, WRITE_BEGIN);
-        return rc == SQLITE_OK || fail(c, rc, error);
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
 /* A reader that stays keeps SQLite from starting the log again from its beginning. If one is there now, a later commit tries
@@ -63,7 +60,7 @@ bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
                 bound_log(c);
                 return true;
         }
-        (void) fail(c, rc, error);
+        (void) sqlite_connection_fail(c, rc, 0, error);
         if ((rc & 0xff) != SQLITE_BUSY)
                 sqlite_write_rollback(c);
         return false;
@@ -82,7 +79,7 @@ bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
         int rc = execute(c, WRITE_SAVE);
 
         if (rc != SQLITE_OK)
-                return fail(c, rc, error);
+                return sqlite_connection_fail(c, rc, 0, error);
         sqlite3_set_last_insert_rowid(c->file, 0); /* otherwise a statement that inserts nothing reports that of another */
         return true;
 }
@@ -90,7 +87,7 @@ bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
 bool sqlite_write_keep(SqliteConnection *c, SqlError *error) {
         int rc = execute(c, WRITE_KEEP);
 
-        return rc == SQLITE_OK || fail(c, rc, error);
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
 /* If the savepoint cannot be taken back, the whole transaction must be. */
