@@ -167,17 +167,21 @@ static void add_result(Stream *s, uint64_t number, int first, int last) {
 }
 
 /* A statement without columns' types and with one nameless parameter. */
-static void add_statement(Stream *s, uint64_t number) {
+static void add_statement_with(Stream *s, uint64_t number, uint32_t flags) {
         Stream payload = STREAM_INIT;
 
         stream_add_le32(&payload, 1);
         stream_add_le32(&payload, 1);
-        stream_add_le32(&payload, STATEMENT_READ_ONLY);
+        stream_add_le32(&payload, flags);
         stream_add_le32(&payload, 0);
         for (int i = 0; i < 3; i++)
                 stream_add_le32(&payload, 2);
         stream_add(&payload, "c", 2);
         stream_take_frame(s, FRAME_STATEMENT, 0, number, &payload);
+}
+
+static void add_statement(Stream *s, uint64_t number) {
+        add_statement_with(s, number, STATEMENT_READ_ONLY);
 }
 
 static void check_end_of_result(sqlipc_cursor *c, int first, int last) {
@@ -365,6 +369,109 @@ static void test_outcome_unknown(void) {
         CHECK_INT(n_open, 1);
         CHECK_INT(f.n_query, 0);
         stop();
+}
+
+/* Prepares a statement on a channel that may write. */
+static sqlipc_statement *prepare(bool writes) {
+        sqlipc_statement *statement;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?", &statement), 0);
+        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        CHECK_INT(request_of(statement, &number), REQUEST_PREPARE);
+        add_statement_with(&s, number, writes ? 0 : STATEMENT_READ_ONLY);
+        answer(&s);
+        while (sqlipc_statement_is_ready(statement) == 0)
+                turn();
+        CHECK_INT(sqlipc_statement_is_readonly(statement), !writes);
+        return statement;
+}
+
+/* The description of a statement decides, if the channel may write. */
+static void check_lost_statement(bool writes) {
+        sqlipc_statement *statement;
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number, prepared;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        statement = prepare(writes);
+        CHECK_INT(sqlipc_execute(statement, &c), 0);
+        CHECK_INT(request(&number), REQUEST_FETCH);
+        stream_add_error(&s, number, ERROR_UNKNOWN_STATEMENT, "It was dropped."); /* so it never began */
+        answer(&s);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&prepared), REQUEST_PREPARE);
+        CHECK_INT(request(&number), REQUEST_FETCH);
+        close(channels[1]);
+        channels[1] = -1;
+        if (writes) {
+                CHECK_INT(next(c), -ECONNABORTED);
+                CHECK_INT(sqlipc_cursor_error_code(c), SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        } else {
+                CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+                CHECK_INT(request(&prepared), REQUEST_PREPARE);
+                CHECK_INT(request(&number), REQUEST_FETCH);
+                add_statement(&s, prepared);
+                add_result(&s, number, 3, 4);
+                answer(&s);
+                check_end_of_result(c, 3, 4);
+        }
+        CHECK_INT(n_open, writes ? 1 : 2);
+        CHECK_INT(f.n_prepare + f.n_fetch + f.n_query, 0);
+        close_cursor(c);
+        sqlipc_finalize(statement);
+        stop();
+}
+
+static void test_lost_statement(void) {
+        check_lost_statement(true);
+        check_lost_statement(false);
+}
+
+/* A cancelled request that may write is not given up before its answer, or the loss of the channel. */
+static void check_cancelled_write(char ending) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number, cancelled;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&cancelled), REQUEST_CANCEL);
+        CHECK_INT(cancelled, number);
+        switch (ending) {
+        case 'c':
+                stream_add_error(&s, number, ERROR_CANCELLED, "The run was cancelled.");
+                answer(&s);
+                CHECK_INT(next(c), -ECANCELED);
+                break;
+        case 'w': /* it was too late */
+                stream_add_columns(&s, number, 0, SQLIPC_PAGE_SIZE_MIN);
+                stream_add_end_wrote(&s, number, 0, 2, 5, FRAME_END_WROTE_SIZE);
+                answer(&s);
+                CHECK_INT(next(c), 0);
+                CHECK_INT(sqlipc_cursor_changes(c), 2);
+                break;
+        default:
+                close(channels[1]);
+                channels[1] = -1;
+                CHECK_INT(next(c), -ECONNABORTED);
+                CHECK_INT(sqlipc_cursor_error_code(c), SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        }
+        CHECK_INT(n_open, 1);
+        stop();
+}
+
+static void test_cancelled_write(void) {
+        check_cancelled_write('c');
+        check_cancelled_write('w');
+        check_cancelled_write('l');
 }
 
 static void test_never_began(void) {
@@ -717,6 +824,8 @@ int main(void) {
                 TEST(test_crowded),
                 TEST(test_end_of_file),
                 TEST(test_outcome_unknown),
+                TEST(test_lost_statement),
+                TEST(test_cancelled_write),
                 TEST(test_never_began),
                 TEST(test_back_to_the_bus),
                 TEST(test_nonsense),

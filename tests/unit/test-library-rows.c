@@ -443,6 +443,33 @@ static void test_outcome_unknown(void) {
         stop(&f);
 }
 
+/* A run that was cancelled, and that the service has forgotten, may have written before. */
+static void check_forgotten(bool writes, int r, sqlipc_error code) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "rh");
+        f.writes = writes;
+        c = query(&f);
+        check_rows(c, 1, 3);
+        fake_wait_for(&script.n_next, 2);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        fake_wait_for(&f.n_cancel, 1);
+        CHECK(sd_bus_reply_method_errorf(script.held, "org.sqlipc1.Error.UnknownRun", "There is no such run.") >= 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_cursor_next(c), r);
+        CHECK_INT(sqlipc_cursor_error_code(c), code);
+        sqlipc_cursor_close(c);
+        stop(&f);
+}
+
+static void test_forgotten(void) {
+        check_forgotten(false, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        check_forgotten(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
 static void test_bus_lent(void) {
         FakeService f;
 
@@ -495,6 +522,7 @@ int main(void) {
                 TEST(test_no_descriptors),
                 TEST(test_no_descriptors_for_transport),
                 TEST(test_outcome_unknown),
+                TEST(test_forgotten),
                 TEST(test_bus_lent),
                 TEST(test_loop),
         };

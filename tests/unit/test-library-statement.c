@@ -333,6 +333,29 @@ static void check_outcome(bool writes, int r, sqlipc_error code) {
         fake_done(&f);
 }
 
+/* The worker was killed, because it did not obey a cancellation. */
+static void check_killed(bool writes, int r, sqlipc_error code) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.writes = writes;
+        f.close_pipe = true;
+        fake_set_unfinished(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 1);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        check_rows(c, 2, 2);
+        check_failure(&f, c, r, code);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void test_killed(void) {
+        check_killed(false, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        check_killed(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
 static void test_outcome_unknown(void) {
         check_outcome(false, -ECONNRESET, SQLIPC_ERROR_DAEMON_LOST);
         check_outcome(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
@@ -607,6 +630,7 @@ int main(void) {
                 TEST(test_query_arguments),
                 TEST(test_repeated),
                 TEST(test_outcome_unknown),
+                TEST(test_killed),
                 TEST(test_run_timeout),
                 TEST(test_errors_of_objects),
                 TEST(test_error_of_execution),
