@@ -164,7 +164,7 @@ typedef struct sqlipc_database sqlipc_database;
 
 /**
  * Return the name of the database, as sqlipc_query() takes it; the administrator's description, "" if there is none; and how
- * it may be used, today always "read-only". Never NULL, unless `database` is NULL. Valid until the visitor
+ * it is published, "read-only" or "read-write". Never NULL, unless `database` is NULL. Valid until the visitor
  * returns. Since: 0.1
  */
 const char *sqlipc_database_name(const sqlipc_database *database);

@@ -10,7 +10,8 @@
  *                              columns: of the statement, each a row of name and declared type
  *      remote system|user HOST     totals: "totals ROWS BYTES USEC"      bus: "bus NAME" of sqlipc_get_bus()
  *      names: of the cursor's columns, as columns                        lend ADDRESS: open with a bus of our own
- *      run-timeout USEC
+ *      run-timeout USEC        exec DATABASE SQL: "changes N"      changes: "changes N ROWID", of the cursor
+ *      readonly: "readonly 0|1", of the statement
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -191,6 +192,16 @@ static void totals(void) {
         printf("totals %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n_rows, bytes, usec);
 }
 
+static void exec(const char *database, const char *sql) {
+        int64_t n_changes;
+        int r = sqlipc_exec(connection, database, sql, &n_changes);
+
+        if (r < 0)
+                answer(r);
+        else
+                printf("changes %" PRId64 "\n", n_changes);
+}
+
 static int open_remote(const char *which, const char *host) {
         if (!strcmp(which, "user"))
                 return sqlipc_open_user_remote(host, &connection);
@@ -259,6 +270,12 @@ static void obey(char *line) {
                 bus();
         } else if (!strcmp(verb, "totals")) {
                 totals();
+        } else if (!strcmp(verb, "exec")) {
+                exec(word, line);
+        } else if (!strcmp(verb, "changes")) {
+                printf("changes %" PRId64 " %" PRId64 "\n", sqlipc_cursor_changes(cursor), sqlipc_cursor_last_rowid(cursor));
+        } else if (!strcmp(verb, "readonly")) {
+                printf("readonly %d\n", sqlipc_statement_is_readonly(statement));
         } else if (!strcmp(verb, "names")) {
                 names();
         } else if (!strcmp(verb, "timeout")) {

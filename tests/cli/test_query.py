@@ -147,6 +147,31 @@ def footers():
 
 
 @test
+def changes():
+    """.changes writes what sqlite3 writes; at a prompt, the line below a statement without a result has the number"""
+    statements = (
+        "INSERT INTO note VALUES (1), (2);", "UPDATE note SET x = 3;", "SELECT count(*) FROM note;",
+        "INSERT INTO note VALUES (5) RETURNING x;", "DELETE FROM note WHERE x = 99;", "DELETE FROM note;",
+    )
+    script = "\n".join((".changes on", *statements))  # one on a line: sqlite3 reports once for each line
+    with Service({"chinook": CHINOOK}) as writing:
+        path = writing.data / "notes.sqlite"
+        made = "PRAGMA journal_mode = WAL; CREATE TABLE note (x);"
+        subprocess.run(["sqlite3", path, made], capture_output=True, check=True)
+        writing.database("notes", Path=path, Mode="read-write")
+        writing.driver.manager("Reload")
+        expected = subprocess.run(["sqlite3", ":memory:"], input="CREATE TABLE note (x);\n" + script, text=True,
+                                  capture_output=True, check=True).stdout
+        equal(ask("--mode=list", "--headers=off", "notes", script, on=writing)[0], expected, "output")
+        equal(ask("notes", "INSERT INTO note VALUES (1)", on=writing), ("", ""), "nothing by default")
+        with shell_of("notes", on=writing) as shell:
+            shell.run(".timer off")
+            equal(shell.run("INSERT INTO note VALUES (1), (2);")[-1], "2 rows changed", "INSERT")
+            equal(shell.run("DELETE FROM note WHERE x = 99;")[-1], "0 rows changed", "DELETE")
+            equal(shell.run("INSERT INTO note VALUES (6) RETURNING x;")[-1], "1 row, 1 changed", "RETURNING")
+
+
+@test
 def times():
     """The shown server time is the time that the server took"""
     slow = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) SELECT count(*) FROM n"
