@@ -19,7 +19,7 @@ import termios
 import time
 
 from channel import Channel
-from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, UID_B, Service, expect, main, wait_for
+from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
 from relay import BRIDGE, need_bridge
 from tap import Skip, equal, test, true
 
@@ -841,6 +841,46 @@ def create_as_the_service():
         true("unable to open" in err, f"in a folder of root: {err}")
         err = ask("create", "d", folder / "d.sqlite", "--service-user=root", code=FAILED, on=fresh, **as_uid(UID_A))[1]
         true("Only root" in err, f"as another user: {err}")
+
+
+@test
+def create_for_writers():
+    """create: named users write to it, others read; a reload changes who may write, and which tables"""
+    need_root("acts as several users")
+    writer, reader = (pwd.getpwuid(uid).pw_name for uid in (UID_A, UID_B))
+    with Service({}, uid=UID_DAEMON) as fresh:
+        folder, schema = fresh.folder / "owned", fresh.folder / "c.sql"
+        folder.mkdir()
+        os.chown(folder, UID_DAEMON, UID_DAEMON)
+        schema.write_text(SCHEMA)
+        user = f"--service-user={pwd.getpwuid(UID_DAEMON).pw_name}"
+        ask("create", "c", folder / "c.sqlite", user, f"--schema={schema}", f"--allow-user={writer}",
+            f"--allow-user={reader}", f"--write-user={writer}", "--reload", on=fresh)
+        a, b = fresh.client(UID_A), fresh.client(UID_B)
+
+        def insert(client):
+            return client.query_rows("c", "INSERT INTO note(text) VALUES('new') RETURNING id")[1]
+
+        equal(insert(a), [[3]], "row of the writer")
+        expect("ReadOnly", insert, b)
+        equal(b.query_rows("c", "SELECT count(*) FROM note")[1], [[3]], "rows for the reader")
+        expect("NotAllowed", a.query_rows, "c", "CREATE TABLE more(x)")
+        for lines, a_may, b_may in (
+            (f"WriteUsers=\nWriteUsers={reader}\n", "ReadOnly", None),
+            ("WriteUsers=*\n", None, None),
+            ("WriteUsers=*\nWriteTables=other\n", "NotAllowed", "NotAllowed"),
+            ("WriteUsers=*\nMode=read-only\n", "ReadOnly", "ReadOnly"),
+        ):
+            drop_in = fresh.config_dir / "databases.d/c.conf.d/x.conf"
+            drop_in.parent.mkdir(exist_ok=True)
+            drop_in.write_text(f"[Database]\n{lines}")
+            ask("reload", on=fresh)
+            for client, error in ((a, a_may), (b, b_may)):
+                if error:
+                    expect(error, insert, client)
+                else:
+                    insert(client)
+        equal(a.query_rows("c", "SELECT count(*) FROM note")[1], [[6]], "rows in the end")
 
 
 @test
