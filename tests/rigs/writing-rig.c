@@ -143,12 +143,11 @@ static bool fake_bind(EngineStatement *s, const JobSpec *spec, SqlError *error) 
 }
 
 /* Steps until the core interrupts; it has set its error then. */
-static EngineResult hang(SqlError *error) {
+static void hang(void) {
         for (unsigned i = 0; writing.progress(writing.userdata) == 0; i++) {
                 g_assert_cmpuint(i, <, 100000);
                 writing.clock_usec += 1000;
         }
-        return ENGINE_FAILED;
 }
 
 static void write_name(const EngineStatement *s) {
@@ -170,13 +169,14 @@ static EngineResult fake_step(EngineStatement *s, RowSink *sink, SqlError *error
         if (option(s, " hook"))
                 writing.hook();
         if (option(s, " hang"))
-                return hang(error);
+                hang();
         if (option(s, " rollback")) {
                 writing.in_transaction = writing.is_saved = false;
                 g_string_truncate(writing.pending, 0);
         }
-        if (option(s, " fail") || option(s, " rollback")) {
-                (void) sql_error_set(error, ERROR_SQL, "failed");
+        if (option(s, " fail") || option(s, " rollback") || option(s, " hang")) {
+                if (!option(s, " hang"))
+                        (void) sql_error_set(error, ERROR_SQL, "failed");
                 return ENGINE_FAILED;
         }
         s->row_size = option(s, " big") ? BIG_SIZE : WRITING_ROW_SIZE;

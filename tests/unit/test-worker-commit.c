@@ -149,6 +149,30 @@ static void test_rollback(const void *journal) {
         rig_done(&rig);
 }
 
+/* A statement that takes long is interrupted for the one before it, and runs again. */
+static void test_long_statement(const void *journal) {
+        ReceivedMessage m;
+        uint64_t before;
+        Rig rig;
+        Ended e;
+
+        begin(&rig, journal);
+        before = send_execute(&rig, "INSERT INTO w VALUES('before')");
+        m = wait_for_report(&rig, MESSAGE_LEASE_WANTED);
+        received_message_done(&m);
+        (void) send_execute(&rig, "INSERT INTO w WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
+                                  "LIMIT 200000) SELECT x FROM c");
+        g_assert_cmpint(message_send(rig.control_fd, &(Message) { .kind = MESSAGE_LEASE }, -1), ==, 0);
+        e = next_ended(&rig);
+        g_assert_cmpuint(e.number, ==, before);
+        g_assert_true(e.wrote);
+        e = next_ended(&rig);
+        g_assert_true(e.wrote);
+        g_assert_cmpint(e.n_changes, ==, 200000);
+        g_assert_cmpint(count(&rig), ==, 200001);
+        rig_done(&rig);
+}
+
 /* A reader of the same worker that is parked keeps the commit out, and gives way. The system does not tell of its lock. */
 static void test_own_reader(void) {
         uint64_t number;
@@ -202,6 +226,8 @@ int main(int argc, char **argv) {
         g_test_add_data_func("/commit/channel/rollback-mode", "delete", test_channel);
         g_test_add_data_func("/commit/rollback/wal", "wal", test_rollback);
         g_test_add_data_func("/commit/rollback/rollback-mode", "delete", test_rollback);
+        g_test_add_data_func("/commit/long-statement/wal", "wal", test_long_statement);
+        g_test_add_data_func("/commit/long-statement/rollback-mode", "delete", test_long_statement);
         g_test_add_func("/commit/own-reader", test_own_reader);
         g_test_add_data_func("/commit/foreign-writer/wal", "wal", test_foreign_writer);
         g_test_add_data_func("/commit/foreign-writer/rollback-mode", "delete", test_foreign_writer);

@@ -450,6 +450,24 @@ static void test_interrupt(void) {
         writing_end();
 }
 
+/* A long statement does not delay the commit of those that ran before it. With SQLite its interrupt rolls back the
+ * transaction. */
+static void test_long_statement(void) {
+        begin_with_lease();
+        (void) writing_execute("c");
+        (void) writing_execute_until("b hang", 100 * MSEC);
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("committing 4; ended 4 wrote 3 77; ended 3 error 28; committing 2; ended 2 wrote 3 77; ");
+        (void) writing_execute("f");
+        (void) writing_execute_until("e hang rollback", 100 * MSEC);
+        (void) writing_execute("d");
+        writing_settle();
+        writing_expect("committing 7; ended 7 wrote 3 77; ended 6 error 28; committing 5; ended 5 wrote 3 77; ");
+        writing_expect_durable("a | c | d | f | ");
+        writing_end();
+}
+
 static uint64_t mate;
 
 static void no_hook(void) {
@@ -458,7 +476,7 @@ static void no_hook(void) {
 static void cancel_mate(void) {
         writing.hook = no_hook;
         writing_cancel(mate);
-        writing.clock_usec += 20 * MSEC;
+        writing.clock_usec += 6 * MSEC;
         g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
 }
 
@@ -824,6 +842,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/own-reader", test_own_reader);
         g_test_add_func("/writer/end-while-queued", test_end_while_queued);
         g_test_add_func("/writer/interrupt", test_interrupt);
+        g_test_add_func("/writer/long-statement", test_long_statement);
         g_test_add_func("/writer/cancel-mates", test_cancel_mates);
         g_test_add_func("/writer/lease-stays", test_lease_stays);
         g_test_add_func("/writer/lease-asked", test_lease_asked);

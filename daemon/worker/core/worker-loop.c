@@ -233,6 +233,7 @@ static int on_progress(void *userdata) {
         check_leaving(w, now);
         if (is_gone(w))
                 interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+        write_batch_on_progress(&w->writer.batch, now);
         return job_on_progress(w->tasks.current->job, now, look);
 }
 

@@ -8,6 +8,7 @@
 
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/job-fill.h"
+#include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 
 /* ---- the rows of a statement ---- */
@@ -102,29 +103,43 @@ static bool run_saved(WriteBatch *b, Job *job) {
         return false;
 }
 
-void write_batch_run(WriteBatch *b, Job *job) {
+bool write_batch_run(WriteBatch *b, Job *job) {
         bool ok;
 
         b->n_run++;
         if (job->owner->reader_left(job)) {
                 (void) sql_error_set(&job->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
                 write_batch_release(job);
-                return;
+                return true;
         }
+        b->running = job;
         *b->current = job->task;
         ok = run_saved(b, job);
         *b->current = NULL;
+        b->running = NULL;
         if (ok) {
                 job_list_append(&b->jobs, job);
-                return;
+                return true;
         }
         job_rewind(job);
-        write_batch_release(job);
         b->rolled_back = !b->context->engine->is_in_transaction(b->connection);
+        if (b->yields)
+                sql_error_done(&job->error);
+        else
+                write_batch_release(job);
+        return !b->yields;
+}
+
+void write_batch_on_progress(WriteBatch *b, uint64_t now) {
+        if (!b->running || !b->jobs.first || now < b->until_usec || b->running->error.error != ERROR_NONE)
+                return;
+        b->yields = true;
+        (void) sql_error_set(&b->running->error, ERROR_BUSY, "others wait for the commit");
 }
 
 bool write_batch_is_full(const WriteBatch *b) {
-        return b->n_run >= WRITE_BATCH_N_MAX || b->context->spooled >= b->spooled_before + WRITE_BATCH_SPOOL_MAX;
+        return b->n_run >= WRITE_BATCH_N_MAX || b->context->spooled >= b->spooled_before + WRITE_BATCH_SPOOL_MAX ||
+               now_usec() >= b->until_usec;
 }
 
 void write_batch_release(Job *job) {
@@ -137,7 +152,8 @@ void write_batch_release(Job *job) {
 bool write_batch_begin(WriteBatch *b, SqlError *error) {
         b->n_run = 0;
         b->spooled_before = b->context->spooled;
-        b->announced = b->rolled_back = b->left = false;
+        b->until_usec = now_usec() + WRITE_BATCH_USEC;
+        b->announced = b->rolled_back = b->left = b->yields = false;
         return b->context->engine->begin(b->context->pool, &b->connection, error);
 }
 

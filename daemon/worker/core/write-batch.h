@@ -14,6 +14,7 @@
 #include "daemon/worker/core/job.h"
 
 #define WRITE_BATCH_N_MAX 256u                              /* statements, failed ones included */
+#define WRITE_BATCH_USEC 10000u                             /* after which no statement begins or goes on beside others */
 #define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows of one statement */
 #define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows of all statements of the worker, also after the commit */
 
@@ -30,6 +31,9 @@ typedef struct WriteBatch {
         JobList jobs;                 /* their statements ran */
         size_t spooled_before;        /* context->spooled at the beginning */
         unsigned n_run;               /* statements, failed ones included */
+        uint64_t until_usec;          /* WRITE_BATCH_USEC after the beginning */
+        Job *running;                 /* its statement steps, or NULL */
+        bool yields;                  /* it was interrupted, because others wait for the commit */
         bool announced;               /* COMMITTING was sent */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
         bool left;                    /* a job of the batch has ended meanwhile: the others must run again */
@@ -38,11 +42,15 @@ typedef struct WriteBatch {
 /* Begins a transaction. False: ERROR_BUSY, another program writes; or another error. */
 bool write_batch_begin(WriteBatch *b, SqlError *error);
 
-/* True if the batch has as many statements or rows as it may. */
+/* True if no other statement may run in the batch: it has as many of them, rows or microseconds as it may. */
 bool write_batch_is_full(const WriteBatch *b);
 
-/* Runs the statement of a job that is QUEUED and in no list. */
-void write_batch_run(WriteBatch *b, Job *job);
+/* Runs the statement of a job that is QUEUED and in no list. False: it takes so long that the others must be committed
+ * before. It was taken back, and must run again, as the last one of a batch. */
+bool write_batch_run(WriteBatch *b, Job *job);
+
+/* Called by the progress handler: interrupts a statement that takes too long beside others. */
+void write_batch_on_progress(WriteBatch *b, uint64_t now_usec);
 
 /* Commits; the first call sends COMMITTING. The jobs are READY then, and have written. False: ERROR_BUSY, which means that
  * the batch goes on and this may be called again; any other error: everything was rolled back. */

@@ -170,10 +170,19 @@ static void finish_batch(GroupWriter *w) {
 }
 
 /* True if the next job belongs to the batch. */
-static bool takes_more(const GroupWriter *w, uint64_t until) {
+static bool takes_more(const GroupWriter *w) {
         const WriteBatch *b = &w->batch;
 
-        return w->queue.first && !b->rolled_back && !b->left && !write_batch_is_full(b) && now_usec() < until;
+        return w->queue.first && !b->rolled_back && !b->left && !write_batch_is_full(b);
+}
+
+/* A job that the batch did not keep runs next, as the last one of a batch. */
+static void put_back(GroupWriter *w, Job *job) {
+        JobList one = {};
+
+        job->write.ends_batch = true;
+        job_list_append(&one, job);
+        job_list_prepend_all(&w->queue, &one);
 }
 
 static void run_batch(GroupWriter *w, uint64_t now) {
@@ -193,8 +202,11 @@ static void run_batch(GroupWriter *w, uint64_t now) {
 
                 ends = job->write.ends_batch;
                 job->write.busy_until_usec = 0;
-                write_batch_run(&w->batch, job);
-        } while (!ends && takes_more(w, now + WRITER_BATCH_USEC));
+                if (!write_batch_run(&w->batch, job)) {
+                        put_back(w, job);
+                        ends = true;
+                }
+        } while (!ends && takes_more(w));
         finish_batch(w);
 }
 

@@ -13,9 +13,11 @@
  * 2. If a statement rolls back the transaction, those that ran before it run again, and are committed before others join
  *    them. So no statement runs more often than twice because of others. If a commit fails, its jobs run again, each in a
  *    transaction of its own.
- * 3. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any
+ * 3. A statement that takes long does not delay the commit of those that ran before it in a batch: it is interrupted, and
+ *    runs again after them, alone.
+ * 4. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any
  *    two turns except then.
- * 4. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
+ * 5. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
  *    deadline.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
@@ -24,7 +26,6 @@
 #include "daemon/worker/core/task-queue.h"
 #include "daemon/worker/core/write-batch.h"
 
-#define WRITER_BATCH_USEC 10000u /* a batch ends after so long */
 #define WRITER_GATHER_USEC 1000u /* the writer waits for its turn at most so long while other tasks can go on */
 
 typedef enum WriterLease {
