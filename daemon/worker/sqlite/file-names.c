@@ -140,15 +140,8 @@ static int fstat_file(int fd, struct stat *ret) {
         return real_fstat(fd, ret);
 }
 
-static bool is_replaced(const FilePlace *place) {
-        struct stat st;
-
-        return fstatat(place->found.folder_fd, place->found.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                st.st_dev != place->found.st.st_dev || st.st_ino != place->found.st.st_ino;
-}
-
 /* Deletes the "-journal", "-wal" or "-shm" of a database that this connection writes. If another file was put in the place
- * of the database, a log is that of the other file. But a journal is ours, and would be rolled back into the other file. */
+ * of the database, SQLite itself leaves the log of the other file alone. */
 static int unlink_file(const char *name) {
         char file[NAME_MAX + SUFFIX_SIZE_MAX];
         const FilePlace *place;
@@ -160,8 +153,8 @@ static int unlink_file(const char *name) {
         if (!place)
                 return -1;
         suffix = file + strlen(place->found.name);
-        if (place->writes && (strcmp(suffix, "-journal") == 0 ||
-                              ((strcmp(suffix, "-wal") == 0 || strcmp(suffix, "-shm") == 0) && !is_replaced(place))))
+        if (place->writes &&
+            (strcmp(suffix, "-journal") == 0 || strcmp(suffix, "-wal") == 0 || strcmp(suffix, "-shm") == 0))
                 return unlinkat(place->found.folder_fd, file, 0);
         errno = EPERM;
         return -1;

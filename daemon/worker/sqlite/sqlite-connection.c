@@ -219,7 +219,8 @@ static int set_up_to_write(SqliteConnection *c) {
         int rc = run_silently(c->file, CACHE_SETTINGS_TO_WRITE);
 
         if (rc == SQLITE_OK)
-                rc = run_silently(c->file, c->setup->sync_full ? "PRAGMA synchronous = FULL"
+                /* with FULL a deleted journal can come back after a power failure, and take the transaction back */
+                rc = run_silently(c->file, c->setup->sync_full ? "PRAGMA synchronous = EXTRA"
                                                                : "PRAGMA synchronous = NORMAL");
         if (rc == SQLITE_OK)
                 rc = limit_size(c);
