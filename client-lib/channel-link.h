@@ -29,6 +29,9 @@
 /* How many bytes may wait for one reader while another is served. */
 #define CHANNEL_UNREAD_SIZE_MAX ((size_t) 1024 * 1024)
 
+/* The same if neither of the two may be sent again over the bus, because they may write. */
+#define CHANNEL_UNREAD_MORE_SIZE_MAX ((size_t) 64 * 1024 * 1024)
+
 /* If its channel closes without an answer, a request that needs a channel is repeated on another one, at most so often. */
 #define CHANNEL_RETRIES_MAX 2u
 
@@ -41,7 +44,8 @@
 typedef struct ChannelReader {
         Source source;
         Buffer backlog;
-        bool lost; /* the channel closed before the answers were complete */
+        bool lost;       /* the channel closed before the answers were complete */
+        bool keeps_more; /* up to CHANNEL_UNREAD_MORE_SIZE_MAX in the backlog */
 } ChannelReader;
 
 /* A request whose answer is not complete. */

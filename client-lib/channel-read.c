@@ -147,6 +147,10 @@ static int put_aside(ChannelReader *reader, const uint8_t *bytes, size_t size) {
         return 0;
 }
 
+static size_t unread_max(const ChannelReader *reader) {
+        return reader->keeps_more ? CHANNEL_UNREAD_MORE_SIZE_MAX : CHANNEL_UNREAD_SIZE_MAX;
+}
+
 /* Passes on the bytes in `in`, those for `reader` to `room`. Returns the number of bytes in `room`, or an error. */
 static ssize_t distribute(ChannelLink *ch, ChannelReader *reader, uint8_t *room, size_t size) {
         size_t n = 0;
@@ -172,7 +176,7 @@ static ssize_t distribute(ChannelLink *ch, ChannelReader *reader, uint8_t *room,
                         memcpy(room + n, ch->in.bytes + ch->in.start, some);
                         n += some;
                 } else if (target) {
-                        if (buffer_size(&target->backlog) + some > CHANNEL_UNREAD_SIZE_MAX)
+                        if (buffer_size(&target->backlog) + some > unread_max(target))
                                 return n > 0 ? (ssize_t) n : -ENOBUFS;
                         r = put_aside(target, ch->in.bytes + ch->in.start, some);
                         if (r < 0)

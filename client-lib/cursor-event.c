@@ -182,7 +182,8 @@ static bool may_restart(const sqlipc_cursor *c) {
 }
 
 /* In front of the answer to this run is one that the program does not read, and that is too large to be kept. One of the
- * two runs moves to a pipe. */
+ * two runs moves to a pipe. If both may write, the library keeps more of the answer: most of these runs only read, but it
+ * cannot know that, and must not fail them lightly. */
 static void on_crowded(sqlipc_cursor *c) {
         Source *source = c->fetch->source, *ahead = source->operations->ahead(source);
         sqlipc_cursor *other = ahead ? ahead->fetch->cursor : NULL;
@@ -192,7 +193,7 @@ static void on_crowded(sqlipc_cursor *c) {
                 cursor_restart(other, true);
         else if (may_restart(c))
                 cursor_restart(c, true);
-        else {
+        else if (!source->operations->keep_more(source)) {
                 (void) error_set_errno(&e, -ENOBUFS,
                                        "The answer comes after one that the program has not read, and is too large to be "
                                        "kept.");

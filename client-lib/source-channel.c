@@ -45,7 +45,7 @@ static void leave(Source *source) {
 
         channel_link_forget(channel->link, &channel->reader);
         buffer_drop(&channel->reader.backlog, buffer_size(&channel->reader.backlog));
-        channel->reader.lost = false;
+        channel->reader.lost = channel->reader.keeps_more = false;
 }
 
 static void distrust(Source *source) {
@@ -61,6 +61,15 @@ static Source *ahead(const Source *source) {
         return first ? &first->source : NULL;
 }
 
+static bool keep_more(Source *source) {
+        ChannelReader *first = channel_link_first_reader(((SourceChannel *) source)->link);
+
+        if (!first || first->keeps_more)
+                return false;
+        first->keeps_more = true;
+        return true;
+}
+
 static const void *descriptor_owner(const Source *source) {
         return ((const SourceChannel *) source)->link;
 }
@@ -74,6 +83,7 @@ const SourceOperations source_channel_operations = {
         .close = leave,
         .distrust = distrust,
         .ahead = ahead,
+        .keep_more = keep_more,
         .descriptor_owner = descriptor_owner,
         .shared = true,
 };

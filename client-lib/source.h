@@ -40,13 +40,16 @@ typedef struct SourceOperations {
         /* Closes the source, and drops what still comes. `call` is freed already. */
         void (*close)(Source *source);
 
-        /* The next three may be NULL. */
+        /* The next four may be NULL. */
 
         /* The bytes were invalid, so nothing else that comes from there can be trusted. */
         void (*distrust)(Source *source);
 
         /* After -ENOBUFS: the source whose unread answer is in front of this one; NULL: none. */
         Source *(*ahead)(const Source *source);
+
+        /* After -ENOBUFS, if neither run may be sent again: keeps more of the unread answer. False: that was done before. */
+        bool (*keep_more)(Source *source);
 
         /* The object to which the descriptor belongs, if other sources wait for it, too. NULL: the source's own. */
         const void *(*descriptor_owner)(const Source *source);

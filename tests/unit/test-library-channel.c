@@ -323,6 +323,38 @@ static void test_crowded(void) {
         check_crowded(true);
 }
 
+/* On a channel that may write, neither of the two may be sent again: more of the unread result is kept. */
+static void test_crowded_writer(void) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+        int r;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        a = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
+        for (int i = 0; i < 1500; i++)
+                fake_add_rows(&s, number, 1, 100);
+        CHECK(s.size > 1024 * 1024);
+        stream_add_end(&s, number, 150000);
+        b = query();
+        add_result(&s, number + 1, 7, 8);
+        do {
+                answer(&s);
+                r = sqlipc_cursor_next(b);
+        } while (s.size > 0 && r == -EAGAIN);
+        CHECK_INT(r == -EAGAIN ? next(b) : r, 1);
+        CHECK_INT(sqlipc_column_int64(b, 0), 7);
+        check_end_of_result(b, 8, 8);
+        for (int i = 0; i < 150000; i++)
+                CHECK_INT(next(a), 1);
+        CHECK_INT(next(a), 0);
+        CHECK(sqlipc_cursor_get_transport(a) == SQLIPC_TRANSPORT_CHANNEL && f.n_query == 0);
+        stop();
+}
+
 /* A query without a row is sent again; one with rows has lost its worker. */
 static void test_end_of_file(void) {
         sqlipc_cursor *a, *b;
@@ -822,6 +854,7 @@ int main(void) {
                 TEST(test_changes),
                 TEST(test_row_stays),
                 TEST(test_crowded),
+                TEST(test_crowded_writer),
                 TEST(test_end_of_file),
                 TEST(test_outcome_unknown),
                 TEST(test_lost_statement),
