@@ -4,7 +4,8 @@ import pathlib
 import shutil
 
 from machine import (
-    DROP_IN, HOME, command, copy_of_chinook, done, dropped, equal, published, query, refused, stop, test, true, written,
+    DROP_IN, HOME, STATE, command, copy_of_chinook, done, dropped, equal, published, query, refused, stop, test, true,
+    written,
 )
 
 HOME_DROP_IN = HOME / "docs/examples/home.conf"
@@ -95,6 +96,50 @@ def check_of_another_user():
         with dropped("[Service]\nUser=sqlipc-other\n"):
             equal(found("private"), (0, []), "with the owner of the file")
     path.unlink()
+
+
+INSERT = "INSERT INTO note VALUES('new')"
+
+
+@test
+def create_in_the_state_directory():
+    """create: makes a database that the unit can write to, in its own folder; the users that are named write, others read"""
+    schema = pathlib.Path("/root/note.sql")
+    schema.write_text("CREATE TABLE note(text);")
+    path = STATE / "databases/notes.sqlite"
+    words = (f"--schema={schema}", "--allow-user=*", "--write-user=sqlipc-reader", "--reload")
+    out = done("sqlipcctl", "create", "notes", *words)
+    true(out.startswith(f"Created {path}.\n"), out)
+    equal([(p.owner(), p.group(), oct(p.stat().st_mode & 0o777)) for p in (path.parent, path)],
+          [("sqlipc", "sqlipc", "0o700"), ("sqlipc", "sqlipc", "0o600")], "owners and modes")
+    equal(found("notes"), (0, []), "findings")
+    query(INSERT, "notes")
+    true("may only read" in query(INSERT, "notes", user="sqlipc-other", run=refused), "a user that is not named")
+    equal(query("SELECT count(*) FROM note", "notes", user="sqlipc-other"), "1\n", "rows")
+    stop()
+    done("sqlipcctl", "remove", "notes")
+    shutil.rmtree(path.parent)
+    schema.unlink()
+
+
+@test
+def check_knows_where_the_unit_writes():
+    """check: a database that is elsewhere cannot be written to until a drop-in lets the service write there"""
+    folder, schema = pathlib.Path("/srv/notes"), pathlib.Path("/root/note.sql")
+    folder.mkdir()
+    shutil.chown(folder, "sqlipc", "sqlipc")
+    schema.write_text("CREATE TABLE note(text);")
+    words = (f"--schema={schema}", "--allow-user=*", "--write-user=sqlipc-reader", "--reload")
+    done("sqlipcctl", "create", "notes", folder / "notes.sqlite", *words)
+    code, lines = found("notes")
+    true(code == 0 and "ProtectSystem=" in lines[0] and "ReadWritePaths=" in lines[0], f"findings {lines}")
+    true("NeedsOwner" in query(INSERT, "notes", run=refused), "a file in a folder that the sandbox closes")
+    with dropped(f"[Service]\nReadWritePaths={folder}\n"):
+        equal(found("notes"), (0, []), "findings with the drop-in")
+        query(INSERT, "notes")
+    done("sqlipcctl", "remove", "notes")
+    shutil.rmtree(folder)
+    schema.unlink()
 
 
 @test
