@@ -229,6 +229,7 @@ static int on_progress(void *userdata) {
         if (look) {
                 w->looked_usec = now;
                 look_around(w);
+                writer_on_progress(&w->writer, now);
         }
         check_leaving(w, now);
         if (is_gone(w))

@@ -222,6 +222,10 @@ uint64_t writer_next_usec(const GroupWriter *w) {
         return w->lease == WRITER_LEASE_ASKED ? earlier(next, return_usec(w)) : next;
 }
 
+void writer_on_progress(GroupWriter *w, uint64_t now) {
+        return_lease(w, now);
+}
+
 void writer_turn(GroupWriter *w) {
         uint64_t now = now_usec();
 

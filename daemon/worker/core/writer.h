@@ -60,6 +60,10 @@ void writer_on_lease_asked(GroupWriter *w);
 /* When the writer needs a turn, if nothing else happens; UINT64_MAX: never. */
 uint64_t writer_next_usec(const GroupWriter *w);
 
+/* Called from inside the step of any job: returns the lease if it is time and no transaction is under way. Otherwise a query
+ * that computes for long would keep all other workers from writing. */
+void writer_on_progress(GroupWriter *w, uint64_t now_usec);
+
 /* A turn: a batch, another attempt to commit, or nothing. Returns the lease if it is time. */
 void writer_turn(GroupWriter *w);
 
