@@ -304,6 +304,13 @@ class Client:
         )
         return values[0].unpack(), rows_from_variant(values[1]), values[2].unpack()
 
+    def execute(self, database, sql, positional=(), named=None, options=None):
+        """Returns the number of changes, and the reply's other values."""
+        values, _ = self.database(
+            database, "Execute", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)
+        )
+        return values[0].get_int64(), values[1].unpack()
+
     def open_rows(self, database, sql, positional=(), named=None, options=None):
         values, _ = self.database(
             database, "OpenRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)
