@@ -7,7 +7,7 @@
 #   build_release                sets `build` and `bench`, the program
 #   make_bench_folder            sets `folder`; all users may read files in it
 #   publish_datasets             publishes those in $folder/data; study also as `exposed`, with Expose=, and as
-#                                `exposed-barrier`, with SecurityBarrier= too
+#                                `exposed-barrier`, with SecurityBarrier= too; those of `write` for writing
 #   start_daemon                 on a private bus, as another user if you are root
 #   start_postgres               sets `postgres`, the address for sqlipc-bench; Debian's package must be installed
 #   start_mariadb                sets `mariadb`, the same; does nothing if MariaDB is not installed
@@ -45,7 +45,10 @@ publish_datasets() {
     for file in "$folder"/data/*.sqlite; do
         name=$(basename "$file" .sqlite)
         publish_database "$folder" "$name" "$file" "dataset $name of sqlipc-bench"
+        case $name in write_*) echo "Mode=read-write" >>"$folder/config/databases.d/$name.conf" ;; esac
     done
+    # The daemon must own what it writes, and the folder.
+    [ "$(id -u)" != 0 ] || chown nobody: "$folder/data" "$folder"/data/write_*.sqlite
     for name in exposed exposed-barrier; do
         publish_database "$folder" "$name" "$folder/data/study.sqlite" "study by Expose="
         echo "Expose=study study_shown" >>"$folder/config/databases.d/$name.conf"

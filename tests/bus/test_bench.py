@@ -99,7 +99,7 @@ def publish():
     if not sets.exists():
         bench("dataset", "--all", sets, "--size=tiny")
     for path in sets.glob("*.sqlite"):
-        service.database(path.stem, Path=path)
+        service.database(path.stem, Path=path, **({"Mode": "read-write"} if path.stem.startswith("write_") else {}))
     exposed = {"Path": sets / "study.sqlite", "Expose": "study study_shown"}
     service.database("exposed", **exposed)
     service.database("exposed-barrier", **exposed, SecurityBarrier="yes")
@@ -160,6 +160,21 @@ def workloads():
         report = json.loads(bench(verb, "--json", *arguments_for(options)))
         equal(report["workload"], verb, "workload")
         check_report(report)
+
+
+@test
+def write():
+    """write: libsqlipc is measured beside the processes that open the file, and the rows of the last run are in the file"""
+    report = json.loads(bench("write", "--json", *arguments_for(verbs()["write"])))
+    equal(len(report["tables"]), 6, "numbers of writers and kinds of journals")
+    for table in report["tables"]:
+        equal([row["name"] for row in table["rows"]], ["libsqlipc", "each opens the file"], f"ways of {table['id']}")
+        failed = [column["name"] for column in table["columns"]].index("failed")
+        equal([row["cells"][failed]["median"] for row in table["rows"]], [0, 0], f"writes that failed of {table['id']}")
+    for name in ("write_wal", "write_rollback"):
+        n_rows, n_different = ask(sets / f"{name}.sqlite", f"SELECT count(*), count(DISTINCT n) FROM {name}")[0]
+        true(n_rows == n_different > 32, f"rows of {name}: {n_rows}, different: {n_different}")
+    equal(list(sets.glob("direct-*")), [], "files that were left")
 
 
 @test

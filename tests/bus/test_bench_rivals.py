@@ -44,7 +44,7 @@ def publish():
         for name in ("point", "relay"):
             service.database(name, Path=sets / f"{name}.sqlite")
         for name in ("write_rollback", "write_wal"):
-            service.database(name, Path=sets / f"{name}.sqlite")
+            service.database(name, Path=sets / f"{name}.sqlite", Mode="read-write")
         service.driver.manager("Reload")
     return [f"--address={service.address}", f"--folder={sets}", "--size=tiny"]
 
