@@ -459,13 +459,14 @@ static void write_configuration(void) {
                    "[Limits]\nStatementsMax=6\nRunsMax=5\nChannelsMax=3\nWorkersMax=2\nWorkersTotalMax=4\nPipePagesMax=64\n"
                    "SQLSizeMax=1000\n");
         write_file(databases, "open.conf", "[Database]\nPath=/open.db\nAllowUsers=*\nDescription=for all\n");
-        write_file(databases, "closed.conf", "[Database]\nPath=/closed.db\n");
+        write_file(databases, "closed.conf", "[Database]\nPath=/closed.db\nMode=read-write\n");
         write_file(databases, "small.conf",
                    "[Database]\nPath=/small.db\nAllowUsers=*\nExpose=t u\n[Limits]\nStatementsMax=2\nRunsMax=1\n"
                    "ChannelsMax=1\nWorkersMax=1\nRunTimeoutSec=2\n");
         for (unsigned i = 0; i < 3; i++)
-                write_file(databases, more[i], "[Database]\nPath=/more.db\nAllowUsers=*\n");
-        write_file(databases, "ask.conf", "[Database]\nPath=/ask.db\nPolkit=yes\n");
+                write_file(databases, more[i],
+                           "[Database]\nPath=/more.db\nAllowUsers=*\nMode=read-write\nWriteUsers=*\n");
+        write_file(databases, "ask.conf", "[Database]\nPath=/ask.db\nPolkit=yes\nMode=read-write\nWriteUsers=*\n");
         write_file(databases, "broken.conf", "[Database]\nPath=relative\n");
 }
 

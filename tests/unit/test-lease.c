@@ -29,7 +29,6 @@ static void begin(void) {
         for (unsigned i = 0; i < RIG_N_PEERS; i++)
                 rig.peers[i] = (RigPeer) { .uid = 1000 + i };
         rig_set_mode("open", "read-write");
-        rig_set_mode("second", "read-write");
 }
 
 static void end(void) {
@@ -195,7 +194,6 @@ static void test_shares_of_three(void) {
 /* Each file has a lease of its own, and two databases of one file share it. */
 static void test_several_databases(void) {
         begin();
-        rig_set_mode("third", "read-write");
         (void) start(A, "open");
         (void) start(A, "second");
         (void) start(B, "third"); /* the same path as "second" */

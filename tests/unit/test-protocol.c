@@ -23,6 +23,7 @@ static const uint8_t row[] = {
 static Bytes columns[] = { { "one", 3 }, { "INTEGER", 7 }, { "t\0o", 3 }, { NULL, 0 } };
 static Bytes parameters[] = { { ":a", 2 }, { NULL, 0 } };
 static Bytes exposed[] = { { "Album", 5 }, { "a view", 6 } };
+static Bytes tables[] = { { "Track", 5 }, { "Genre", 5 }, { "a", 1 } };
 
 static const Message messages[] = {
         { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
@@ -65,6 +66,20 @@ static const Message messages[] = {
         { .kind = MESSAGE_RETIRE },
         { .kind = MESSAGE_GIVE_WAY },
         { .kind = MESSAGE_STAY },
+        { .kind = MESSAGE_SETUP,
+          .setup = { .path = "/a", .n_exposed = 2, .exposed = exposed, .writes = true, .write_schema = true,
+                     .sync_full = true, .foreign_keys = true, .database_size_max = 29, .wal_size_max = 30,
+                     .n_write_tables = 3, .write_tables = tables } },
+        { .kind = MESSAGE_EXECUTE,
+          .job = { .number = 31, .sql = "DELETE", .sql_size = 6, .deadline_usec = 32, .n_positional = 1, .n_named = 1,
+                   .parameters = row, .parameters_size = sizeof row } },
+        { .kind = MESSAGE_ENDED,
+          .ended = { .number = 33, .drained = true, .wrote = true, .n_changes = 34, .last_rowid = INT64_MIN } },
+        { .kind = MESSAGE_LEASE_WANTED },
+        { .kind = MESSAGE_LEASE },
+        { .kind = MESSAGE_LEASE_ASKED },
+        { .kind = MESSAGE_LEASE_RETURNED },
+        { .kind = MESSAGE_COMMITTING, .committing = { { "12345678abcdefgh", 16 } } },
 };
 
 /* Two messages say the same: their encodings do. */
@@ -119,6 +134,16 @@ static void test_fields(void) {
         g_assert_cmpint(m.message.ended.failure.sql_offset, ==, -1);
         g_assert_true(m.message.ended.drained);
         received_message_done(&m);
+        for (size_t i = 0; i < G_N_ELEMENTS(messages); i++) {
+                if (messages[i].kind != MESSAGE_ENDED || !messages[i].ended.wrote)
+                        continue;
+                g_assert_cmpint(message_encode(&messages[i], &bytes, &size), ==, 0);
+                g_assert_cmpint(message_decode(bytes, size, &m), ==, 0);
+                g_assert_true(m.message.ended.wrote);
+                g_assert_cmpint(m.message.ended.n_changes, ==, 34);
+                g_assert_cmpint(m.message.ended.last_rowid, ==, INT64_MIN);
+                received_message_done(&m);
+        }
 }
 
 /* At the size of a datagram, and one byte over: then by memfd, with and without a pipe beside it. */
@@ -254,6 +279,32 @@ static void test_size_limits(void) {
         g_assert_cmpint(decode_size(&ended), ==, 0);
 }
 
+/* COMMITTING names at least one run, and whole numbers. */
+static void test_committing_limits(void) {
+        g_autofree char *numbers = g_strnfill(COMMITTING_SIZE_MAX + sizeof(uint64_t), 'x');
+        Message m = { .kind = MESSAGE_COMMITTING, .committing.numbers = { numbers, COMMITTING_SIZE_MAX } };
+
+        g_assert_cmpint(decode_size(&m), ==, 0);
+        m.committing.numbers.size += sizeof(uint64_t);
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        m.committing.numbers.size = sizeof(uint64_t) + 1;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        m.committing.numbers.size = 0;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+}
+
+/* The names of tables in SETUP are C strings. */
+static void test_write_tables(void) {
+        Bytes names[] = { { "Track", 5 }, { "a\0b", 3 } };
+        Message m = { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .n_write_tables = 1, .write_tables = names } };
+
+        g_assert_cmpint(decode_size(&m), ==, 0);
+        m.setup.n_write_tables = 2;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        names[1] = (Bytes) { NULL, 0 };
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+}
+
 static void send_raw(int fd, const void *bytes, size_t size, const int *fds, size_t n_fds) {
         union {
                 struct cmsghdr header;
@@ -387,6 +438,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/protocol/hostile-bytes", test_hostile_bytes);
         g_test_add_func("/protocol/started-limits", test_started_limits);
         g_test_add_func("/protocol/size-limits", test_size_limits);
+        g_test_add_func("/protocol/committing-limits", test_committing_limits);
+        g_test_add_func("/protocol/write-tables", test_write_tables);
         g_test_add_func("/protocol/hostile-fds", test_hostile_fds);
         g_test_add_func("/protocol/last-message", test_last_message);
         g_test_add_func("/protocol/full-socket", test_full_socket);
