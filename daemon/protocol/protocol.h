@@ -37,7 +37,8 @@
  *                                            requests follow each other, after `number` usec of its life; 0: at once
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way takes long
  *
- *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer
+ *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer,
+ *                                            there is no STARTED
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
