@@ -197,7 +197,7 @@ int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_
         for (unsigned i = 0; i < rig.n_peers; i++)
                 if (strcmp(name, rig_peer_name(i)) == 0)
                         p = &rig.peers[i];
-        if (!p || p->credentials == CREDENTIALS_NO_OWNER) {
+        if (!p || p->left || p->credentials == CREDENTIALS_NO_OWNER) {
                 demand(sd_bus_message_new_method_errorf(call, &reply, SD_BUS_ERROR_NAME_HAS_NO_OWNER, "no owner") >= 0);
                 demand(sd_bus_message_set_sender(reply, DRIVER) >= 0);
         } else {
