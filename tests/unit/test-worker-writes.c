@@ -340,6 +340,33 @@ static void test_schema_not_allowed(void) {
         all_refused(&to_write, refusals, G_N_ELEMENTS(refusals));
 }
 
+/* SQLite itself compiles a statement again if the schema has changed. That must not give more rights. */
+static void test_schema_changes_later(void) {
+        static const struct {
+                const char *drop, *create;
+        } statements[] = {
+                { "DROP TABLE IF EXISTS later", "CREATE TABLE later(x)" },
+                { "DROP VIEW IF EXISTS later", "CREATE VIEW later AS SELECT 1" },
+                { "DROP INDEX IF EXISTS later", "CREATE INDEX later ON log(what)" },
+                { "DROP TRIGGER IF EXISTS later", "CREATE TRIGGER later AFTER INSERT ON log BEGIN SELECT 1; END" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++) {
+                Fixture f;
+
+                set_up(&f, "wal", &to_write);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, statements[i].drop), ==, 0);
+                commit(&f);
+                foreign(&f, statements[i].create);
+                begin(&f);
+                g_assert_cmpint(execute(&f, statements[i].drop).error, ==, ERROR_NOT_ALLOWED);
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM sqlite_schema WHERE name = 'later'"), ==, 1);
+                tear_down(&f);
+        }
+}
+
 static void test_schema(void) {
         static const char *const statements[] = {
                 "CREATE TABLE t(x, y NOT NULL DEFAULT 1 CHECK(y > 0))", "CREATE TABLE IF NOT EXISTS t(x)",
@@ -895,6 +922,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/rows", test_rows);
         g_test_add_func("/worker/writes/never-allowed", test_never_allowed);
         g_test_add_func("/worker/writes/schema-not-allowed", test_schema_not_allowed);
+        g_test_add_func("/worker/writes/schema-changes-later", test_schema_changes_later);
         g_test_add_func("/worker/writes/schema", test_schema);
         g_test_add_func("/worker/writes/large", test_large);
         g_test_add_func("/worker/writes/reads", test_reads);

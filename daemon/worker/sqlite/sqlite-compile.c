@@ -98,6 +98,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
         compiled->changes_rows = compiled->writes && c->access.target[0] && !c->access.changes_schema;
+        /* once the table exists, SQLite itself would compile the DROP again, and that as SQL of the worker */
+        compiled->once = compiled->writes && !c->access.changes;
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");

@@ -42,12 +42,12 @@ void statement_cache_refresh(StatementCache *cache) {
                 statement_cache_clear(cache);
 }
 
-/* Keeps a statement, in place of the one that was unused for the longest time. If it is too long to be kept, or there is no
- * memory for a copy of the SQL, it is not kept after its run. */
+/* Keeps a statement, in place of the one that was unused for the longest time. If it is too long or not allowed to be kept,
+ * or there is no memory for a copy of the SQL, it is not kept after its run. */
 static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_size,
                              const CompiledStatement *compiled) {
         static uint64_t id;
-        char *copy = sql_size <= SQL_SIZE_MAX ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
+        char *copy = sql_size <= SQL_SIZE_MAX && !compiled->once ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
         SqliteStatement *slot = copy ? &cache->slots[0] : &cache->single;
 
         for (size_t i = 1; copy && i < STATEMENT_CACHE_N; i++)

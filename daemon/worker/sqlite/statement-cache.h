@@ -12,7 +12,7 @@
 typedef struct StatementCache {
         SqliteConnection *connection; /* borrowed */
         SqliteStatement slots[STATEMENT_CACHE_N];
-        SqliteStatement single; /* too long to be kept; a connection runs one statement at a time */
+        SqliteStatement single; /* not to be kept; a connection runs one statement at a time */
 } StatementCache;
 
 void statement_cache_init(StatementCache *cache, SqliteConnection *connection);
