@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/workers/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
@@ -291,6 +292,29 @@ static void test_execute_at_a_worker_that_ends(void) {
         CHECK(worker_end(worker(0), WORKER_END_STOPPING));
         stub_worker_die(0, CLD_EXITED, 0);
         rig_pump();
+        check_error(c, ERROR("OutcomeUnknown"));
+        end();
+
+        (void) begin_execute(&c); /* it lied, so COMMITTING may be among what was not read */
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        stub_worker_say(0, &(Message) { .kind = MESSAGE_LEASE_RETURNED });
+        stub_worker_die(0, CLD_EXITED, 0);
+        rig_pump();
+        check_error(c, ERROR("OutcomeUnknown"));
+        end();
+}
+
+/* The job was taken out of the socket, and TAKEN comes too late: the worker may carry it out all the same. */
+static void test_execute_that_is_missing(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+        begin();
+        const RigCall *c = execute(A);
+        CHECK_INT(message_receive(worker(0)->group->workers_fd, &m), 1);
+        received_message_done(&m);
+        group_jobs_recall(worker(0)->group);
+        CHECK_INT(only_run()->state, RUN_MISSING);
+        rig_pass_time(6 * SECOND);
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 }
@@ -576,7 +600,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_who_may), TEST(test_no_reply_wanted), TEST(test_groups_by_right), TEST(test_execute),
                 TEST(test_execute_fails), TEST(test_execute_is_lost), TEST(test_execute_at_a_worker_that_lies),
-                TEST(test_execute_at_a_worker_that_ends), TEST(test_execute_is_cancelled), TEST(test_execute_takes_long),
+                TEST(test_execute_at_a_worker_that_ends), TEST(test_execute_that_is_missing),
+                TEST(test_execute_is_cancelled), TEST(test_execute_takes_long),
                 TEST(test_execute_while_the_client_leaves), TEST(test_rights_change), TEST(test_messages_out_of_turn),
                 TEST(test_committing_others), TEST(test_query_is_lost), TEST(test_query_that_started_late),
                 TEST(test_rows_are_lost), TEST(test_rows_are_cancelled),

@@ -25,7 +25,7 @@ typedef struct RunOutcome {
         bool may_write;    /* the same, or it is not known yet what its statement does */
         bool committing;   /* its worker was about to commit it */
         bool ended;        /* its worker has reported the end */
-        bool unheard;      /* its worker is not dead, or not all of its messages were read */
+        bool unheard;      /* its worker is not known or not dead, or not all of its messages were read */
 } RunOutcome;
 
 /* Sets `end` to the error for a run whose worker is lost. If the run was told to end before, and was not committed, that

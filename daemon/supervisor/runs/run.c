@@ -267,7 +267,7 @@ static RunOutcome outcome_of(const Run *run) {
                 .may_write = may_write(run),
                 .committing = run->committing,
                 .ended = run->state >= RUN_ENDED,
-                .unheard = w && (w->distrusted || !worker_is_closed(w)),
+                .unheard = run->state == RUN_MISSING || (w && (w->distrusted || !worker_is_closed(w))),
         };
 }
 

@@ -39,7 +39,8 @@ void worker_runs_lose(Worker *w, bool was_told) {
                 Run *run = w->runs.head->data;
 
                 /* EXIT crossed the job on its way: the worker has not begun it, or (EXECUTE) has written nothing. */
-                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE && !run->committing)
+                if (was_told && !w->distrusted && run->state == RUN_TAKEN && run->end.error == ERROR_NONE &&
+                    !run->committing)
                         run_put_back(run);
                 else
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
