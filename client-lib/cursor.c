@@ -9,7 +9,6 @@
 #include "client-lib/fetch.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
-#include "client-lib/repeat.h"
 #include "client-lib/transport.h"
 
 static const MemberOperations member_operations;
