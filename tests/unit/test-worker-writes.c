@@ -684,6 +684,67 @@ static void test_foreign_reader(void) {
         tear_down(&f);
 }
 
+/* ---- transactions that read ---- */
+
+static int64_t rows_of(Fixture *f, EngineConnection *c, const char *sql) {
+        EngineStatement *statement;
+        uint64_t n_rows;
+
+        g_assert_true(sqlite_engine.compile(c, sql, strlen(sql), false, NULL, &statement, &f->error));
+        g_assert_cmpint(step_all(f, statement, &n_rows), ==, ENGINE_DONE);
+        sqlite_engine.release(statement);
+        return (int64_t) n_rows;
+}
+
+/* All statements read what was there when the transaction began, although each is compiled in it. */
+static void test_snapshot(void) {
+        EngineConnection *c;
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &c, &f.error));
+        g_assert_true(sqlite_engine.snapshot(c, &f.error));
+        g_assert_true(sqlite_engine.is_in_transaction(c));
+        foreign(&f, "INSERT INTO album(title) VALUES('third')");
+        g_assert_cmpint(rows_of(&f, c, "SELECT * FROM album"), ==, 2);
+        foreign(&f, "CREATE TABLE later(x)");
+        g_assert_cmpint(rows_of(&f, c, "SELECT id FROM album"), ==, 2);
+        g_assert_cmpint(rows_of(&f, c, "SELECT * FROM sqlite_schema WHERE name = 'later'"), ==, 0);
+        sqlite_engine.disconnect(f.pool, c);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &c, &f.error));
+        g_assert_false(sqlite_engine.is_in_transaction(c));
+        g_assert_cmpint(rows_of(&f, c, "SELECT * FROM album"), ==, 3);
+        sqlite_engine.disconnect(f.pool, c);
+        tear_down(&f);
+}
+
+/* In rollback mode a snapshot keeps writers out. */
+static void test_snapshot_locks(void) {
+        EngineConnection *c;
+        sqlite3 *other;
+        Fixture f;
+
+        set_up(&f, "delete", &to_write);
+        other = foreign_open(&f);
+        g_assert_cmpint(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &c, &f.error));
+        g_assert_false(sqlite_engine.keeps_writers_out(c));
+        g_assert_cmpint(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_false(sqlite_engine.snapshot(c, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_BUSY);
+        g_assert_false(sqlite_engine.is_in_transaction(c));
+        sql_error_done(&f.error);
+        g_assert_cmpint(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_true(sqlite_engine.snapshot(c, &f.error));
+        g_assert_true(sqlite_engine.keeps_writers_out(c));
+        g_assert_cmpint(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_BUSY);
+        sqlite_engine.disconnect(f.pool, c);
+        g_assert_cmpint(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
 /* ---- limits ---- */
 
 static int64_t size_of(const Fixture *f, const char *suffix) {
@@ -935,6 +996,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/interrupt", test_interrupt);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);
+        g_test_add_func("/worker/writes/snapshot", test_snapshot);
+        g_test_add_func("/worker/writes/snapshot-locks", test_snapshot_locks);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
         g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);
         g_test_add_func("/worker/writes/one-file", test_one_file);

@@ -115,6 +115,10 @@ typedef struct Engine {
         void (*hold)(EngineConnection *connection);
         void (*let_go)(EngineConnection *connection);
 
+        /* Begins one read transaction for all statements until disconnect(), whatever is compiled meanwhile.
+         * is_in_transaction() tells if it still is there. ERROR_BUSY: worth another try in a moment. */
+        bool (*snapshot)(EngineConnection *connection, SqlError *error);
+
         /* True if this connection now keeps writers of other programs out. writer_waits() also asks the system if one of
          * them waits, which costs more. */
         bool (*keeps_writers_out)(const EngineConnection *connection);

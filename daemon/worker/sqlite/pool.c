@@ -166,6 +166,8 @@ void pool_give(Pool *pool, PooledConnection *c) {
                 rest_writer(pool);
                 return;
         }
+        if (!c->sqlite.exposed)
+                sqlite_write_rollback(&c->sqlite); /* a snapshot */
         sqlite_connection_end(&c->sqlite);
         if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful) {
                 (void) connection_free(c);

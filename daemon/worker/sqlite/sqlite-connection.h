@@ -30,8 +30,9 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
         return a->device == b->device && a->inode == b->inode;
 }
 
-/* The worker's own statements on the connection that writes (sqlite-write.h). */
+/* The worker's own statements for transactions (sqlite-write.h). */
 typedef enum WriteCommand {
+        WRITE_SNAPSHOT,
         WRITE_BEGIN,
         WRITE_COMMIT,
         WRITE_ROLLBACK,

@@ -104,6 +104,10 @@ static void engine_let_go(EngineConnection *connection) {
         sqlite_connection_let_go(&connection_of(connection)->sqlite);
 }
 
+static bool engine_snapshot(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_snapshot(&connection_of(connection)->sqlite, error);
+}
+
 static bool engine_keeps_writers_out(const EngineConnection *connection) {
         return sqlite_connection_keeps_writers_out(readable_of(connection));
 }
@@ -253,6 +257,7 @@ const Engine sqlite_engine = {
         .disconnect = engine_disconnect,
         .hold = engine_hold,
         .let_go = engine_let_go,
+        .snapshot = engine_snapshot,
         .keeps_writers_out = engine_keeps_writers_out,
         .writer_waits = engine_writer_waits,
         .trim = engine_trim,

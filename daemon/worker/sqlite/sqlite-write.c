@@ -9,6 +9,7 @@
 #include "daemon/worker/sqlite/file-names.h"
 
 static const char *const commands[WRITE_COMMAND_N] = {
+        [WRITE_SNAPSHOT] = "BEGIN",
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
@@ -16,6 +17,17 @@ static const char *const commands[WRITE_COMMAND_N] = {
         [WRITE_KEEP] = "RELEASE statement",
         [WRITE_UNDO] = "ROLLBACK TO statement",
 };
+
+/* A client's SQL must not contain any of the commands, so the authorizer must know whose SQL this is. */
+static int compile(SqliteConnection *c, WriteCommand command) {
+        bool ours = c->access.ours;
+        int rc;
+
+        c->access.ours = true;
+        rc = sqlite3_prepare_v3(c->file, commands[command], -1, SQLITE_PREPARE_PERSISTENT, &c->commands[command], NULL);
+        c->access.ours = ours;
+        return rc;
+}
 
 /* Executes a command, compiled once for each connection. It is not interrupted: SQLite would call COMMIT interrupted after
  * it has committed. Returns an SQLite result code. */
@@ -25,13 +37,30 @@ static int execute(SqliteConnection *c, WriteCommand command) {
 
         sqlite_connection_let_go(c); /* the look at the schema before a compile */
         if (!*stmt)
-                rc = sqlite3_prepare_v3(c->file, commands[command], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+                rc = compile(c, command);
         if (rc != SQLITE_OK)
                 return rc;
         sqlite_connection_set_progress(c, false);
         (void) sqlite3_step(*stmt);
         sqlite_connection_set_progress(c, true);
         return sqlite3_reset(*stmt);
+}
+
+/* BEGIN alone reads nothing, so the snapshot would be that of the first statement. */
+bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error) {
+        int rc;
+
+        if (c->exposed)
+                return true;
+        rc = execute(c, WRITE_SNAPSHOT);
+        if (rc != SQLITE_OK)
+                return sqlite_connection_fail(c, rc, 0, error);
+        sqlite_connection_hold(c);
+        if (c->held)
+                return true;
+        (void) sqlite_connection_fail(c, sqlite3_extended_errcode(c->file), 0, error);
+        sqlite_write_rollback(c);
+        return false;
 }
 
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {

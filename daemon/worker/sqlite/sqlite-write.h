@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Transactions of the connection that writes: one transaction for many statements, each in a savepoint, and
- * the log that they leave in WAL mode.
+ * Side: worker. Transactions of many statements: those of the connection that writes, in which each statement has a
+ * savepoint, with the log that they leave in WAL mode; and those of other connections, which read one snapshot.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_WRITE_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_WRITE_H
 
 #include "daemon/worker/sqlite/sqlite-connection.h"
+
+/* Begins a transaction that reads, on a connection that does not write. A connection to exposed tables has one already.
+ * ERROR_BUSY: worth another try in a moment. */
+bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error);
 
 /* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment. */
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error);
