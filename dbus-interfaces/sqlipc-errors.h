@@ -60,7 +60,9 @@
         /* The bus connection passes no descriptors, and the operation needs one. */                                  \
         X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* made by the library only */                               \
         /* The operation may or may not have been done. */                                                            \
-        X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)
+        X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)                                                          \
+        /* The transaction that is named was rolled back, or has ended. */                                            \
+        X(40, TRANSACTION_ENDED, TransactionEnded, ENOTCONN)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

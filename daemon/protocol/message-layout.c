@@ -58,6 +58,7 @@ static const Field setup[] = {
 static const Field job[] = {
         FIELD(job.number),
         FIELD_SPAN(job.sql, job.sql_size, .required = true),
+        FIELD(job.transaction),
         FIELD(job.describe),
         FIELD(job.page_size),
         FIELD(job.deadline_usec),
@@ -67,6 +68,15 @@ static const Field job[] = {
         FIELD(job.n_positional, .max = SQLIPC_N_COLUMNS_MAX),
         FIELD(job.n_named, .max = SQLIPC_N_COLUMNS_MAX),
         FIELD_SPAN(job.parameters, job.parameters_size),
+        {},
+};
+
+/* The number has the same place as that of a job. */
+static const Field begin[] = {
+        FIELD(begin.number),
+        FIELD(begin.writes),
+        FIELD(begin.deadline_usec),
+        FIELD(begin.idle_usec),
         {},
 };
 
@@ -217,6 +227,8 @@ static const Layout layouts[] = {
         [MESSAGE_LEASE_ASKED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMITTING] = { committing, MESSAGE_SIZE_MAX, committing_is_valid },
+        [MESSAGE_BEGIN] = { begin, MESSAGE_SIZE_MAX },
+        [MESSAGE_COMMIT] = { number, MESSAGE_SIZE_MAX },
 };
 
 const Layout *message_layout(uint32_t kind) {

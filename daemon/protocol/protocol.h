@@ -7,8 +7,8 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, PING, RETIRE, GIVE_WAY,
  *     EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each message, and
  *     end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE, RUN and EXECUTE, taken by any worker that is free. If a
- *     worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends
+ *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, BEGIN, taken by any worker that is free. If
+ *     a worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends
  *     no TAKEN.
  *
  *   supervisor                               worker
@@ -39,6 +39,12 @@
  *
  *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer,
  *                                            there is no STARTED
+ *      BEGIN        ----(job socket)---->    a transaction
+ *                   <---(control)--------    TAKEN
+ *                   <--------------------    STARTED: it is open          or ENDED with an error
+ *      RUN, EXECUTE ---(control)-------->    with `transaction`: one of its statements
+ *      COMMIT       --------------------->   ends it after these. CANCEL takes it back
+ *                   <--------------------    ENDED: `wrote`, or an error: nothing was written
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
@@ -104,6 +110,8 @@ typedef enum MessageKind {
         MESSAGE_LEASE_ASKED,
         MESSAGE_LEASE_RETURNED,
         MESSAGE_COMMITTING,
+        MESSAGE_BEGIN,
+        MESSAGE_COMMIT,
 } MessageKind;
 
 /* How long a worker may keep the lease after LEASE while another one waits for it. */
@@ -153,6 +161,7 @@ typedef struct JobSpec {
         size_t sql_size;
 
         /* RUN and EXECUTE */
+        uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
@@ -165,6 +174,14 @@ typedef struct JobSpec {
         const uint8_t *parameters;
         size_t parameters_size;
 } JobSpec;
+
+/* A transaction. Its number is from the same series as those of runs. */
+typedef struct Begin {
+        uint64_t number;
+        bool writes;                 /* it has the lease until it ends; false: it reads one snapshot */
+        uint64_t deadline_usec;      /* CLOCK_MONOTONIC; also for its beginning */
+        uint64_t idle_usec;          /* it ends after so long without a statement while others wait to write */
+} Begin;
 
 typedef struct Cancel {
         uint64_t number;
@@ -197,7 +214,7 @@ typedef struct Ended {
         Failure failure;
         uint64_t n_rows, n_bytes, usec;
         bool drained;
-        bool wrote;                  /* it was committed; n_changes and last_rowid are valid */
+        bool wrote;                  /* it was committed, or is a part of an open transaction; the next two are valid */
         int64_t n_changes;           /* sqlite3_changes64() */
         int64_t last_rowid;          /* sqlite3_last_insert_rowid() */
 } Ended;
@@ -276,6 +293,7 @@ typedef struct Message {
         union {
                 Setup setup;
                 JobSpec job;     /* PREPARE, RUN, EXECUTE */
+                Begin begin;
                 Cancel cancel;
                 Started started;
                 Parked parked;
@@ -287,7 +305,7 @@ typedef struct Message {
                 ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
                 Committing committing;
-                uint64_t number; /* TAKEN, FILLING; PING, PONG: of the PING; GIVE_WAY: usec */
+                uint64_t number; /* TAKEN, FILLING, COMMIT; PING, PONG: of the PING; GIVE_WAY: usec */
         };
 } Message;
 
@@ -330,8 +348,8 @@ int message_send(int fd, const Message *m, int pipe_fd);
  * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
 
-/* Removes a PREPARE, RUN or EXECUTE from the socket without decoding it, and closes its descriptors. This uses none of our
- * descriptors. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
+/* Removes a PREPARE, RUN, EXECUTE or BEGIN from the socket without decoding it, and closes its descriptors. This uses no
+ * descriptor of ours. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
 int message_withdraw_job(int fd, uint64_t *ret_number);
 
 /* Frees what is owned, and closes a descriptor that was not taken (set pipe_fd to -1 to take it). Accepts

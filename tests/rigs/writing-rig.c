@@ -72,7 +72,7 @@ struct EngineStatement {
 };
 
 struct EngineConnection {
-        bool writes;
+        bool writes, reads, locks; /* it writes; it has a snapshot, which keeps writers out */
         unsigned n_held;
 };
 
@@ -256,6 +256,8 @@ static bool fake_connect(EnginePool *pool, const char *sql, size_t sql_size, con
 
 static void fake_disconnect(EnginePool *pool, EngineConnection *c) {
         g_assert_false(c->writes && writing.in_transaction);
+        writing.n_locks -= c->locks;
+        writing.n_snapshots -= c->reads;
         g_free(c);
         writing.n_connections--;
 }
@@ -264,12 +266,22 @@ static void fake_hold(EngineConnection *c) {
         g_assert_false(c->writes);
 }
 
+static bool fake_snapshot(EngineConnection *c, SqlError *error) {
+        if (writing.n_begin_busy > 0) {
+                writing.n_begin_busy--;
+                return sql_error_set(error, ERROR_BUSY, "locked");
+        }
+        writing.n_snapshots += c->reads = true;
+        writing.n_locks += c->locks = writing.reader_locks;
+        return true;
+}
+
 static bool fake_keeps_writers_out(const EngineConnection *c) {
         return writing.n_locks > 0;
 }
 
-static bool fake_false(const EngineConnection *c) {
-        return false;
+static bool fake_writer_waits(const EngineConnection *c) {
+        return writing.foreign_writer;
 }
 
 static void fake_trim(EngineConnection *c) {
@@ -316,7 +328,7 @@ static bool fake_commit(EngineConnection *c, SqlError *error) {
 }
 
 static bool fake_is_in_transaction(const EngineConnection *c) {
-        return writing.in_transaction;
+        return c->writes ? writing.in_transaction : c->reads && !writing.loses_snapshots;
 }
 
 static bool fake_save(EngineConnection *c, SqlError *error) {
@@ -345,8 +357,8 @@ static void fake_give_up(SqlError *error) {
 
 static const Engine fake_engine = {
         .start = fake_start, .stop = fake_stop, .expire = fake_expire, .connect = fake_connect,
-        .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold,
-        .keeps_writers_out = fake_keeps_writers_out, .writer_waits = fake_false, .trim = fake_trim,
+        .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold, .snapshot = fake_snapshot,
+        .keeps_writers_out = fake_keeps_writers_out, .writer_waits = fake_writer_waits, .trim = fake_trim,
         .compile = fake_compile, .release = fake_release, .describe = fake_describe, .columns = fake_columns,
         .bind = fake_bind, .step = fake_step, .fill = fake_fill, .measure = fake_measure, .value = fake_value,
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
@@ -467,7 +479,8 @@ static Message job_message(MessageKind kind, const char *sql, uint64_t deadline_
         return (Message) {
                 .kind = kind,
                 .job = {
-                        .number = ++writing.rig.next_number, .sql = sql, .sql_size = strlen(sql), .page_size = PAGE_SIZE,
+                        .number = ++writing.rig.next_number, .transaction = writing.transaction,
+                        .sql = sql, .sql_size = strlen(sql), .page_size = PAGE_SIZE,
                         .deadline_usec = deadline_usec, .row_size_max = SQLIPC_ROW_SIZE_MAX, .result_rows_max = UINT64_MAX,
                         .result_size_max = writing.rig.result_size_max,
                 },
@@ -495,6 +508,21 @@ uint64_t writing_run(const char *sql, int *ret_fd) {
         close(fds[1]);
         *ret_fd = fds[0];
         return m.job.number;
+}
+
+uint64_t writing_open(bool writes, uint64_t usec) {
+        Message m = {
+                .kind = MESSAGE_BEGIN,
+                .begin = { .number = ++writing.rig.next_number, .writes = writes, .deadline_usec = writing.clock_usec + usec,
+                           .idle_usec = WRITING_IDLE_USEC },
+        };
+
+        post(&m, -1);
+        return m.begin.number;
+}
+
+void writing_commit(uint64_t transaction) {
+        post(&(Message) { .kind = MESSAGE_COMMIT, .number = transaction }, -1);
 }
 
 Outcome writing_read(int fd, uint64_t number) {

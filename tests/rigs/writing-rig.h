@@ -16,24 +16,28 @@
 #include "tests/rigs/channel-rig.h"
 
 #define WRITING_ROW_SIZE 3000
+#define WRITING_IDLE_USEC UINT64_C(5000000)
 
 typedef struct Writing {
         WorkerLoop loop;
         Rig rig;                /* only its sockets, numbers and limits: for clients of channels */
         Setup *setup;           /* that of the worker, which a test may change */
         uint64_t clock_usec, until_usec;
+        uint64_t transaction;   /* of the jobs that the test sends; 0: none */
 
         /* what the engine does */
         unsigned n_begin_busy;  /* so many begin() fail */
         ErrorNumber begin_error;
         ErrorNumber commits[8]; /* results of the next commits; ERROR_NONE: it is committed */
         void (*hook)(void);
-        bool reader_locks;      /* "read" keeps writers out while it is stepped, and a commit is busy then */
+        bool reader_locks;      /* snapshots, and "read" while it is stepped, keep writers out, and a commit is busy */
+        bool foreign_writer;    /* another program waits for these locks */
+        bool loses_snapshots;   /* a statement that reads ends its transaction */
 
         /* what was called */
         GString *durable;       /* names, with a bar after each commit */
         unsigned n_commits, n_rollbacks, n_compiles, n_begins;
-        int n_connections, n_statements;
+        int n_connections, n_statements, n_snapshots;
 
         /* the engine's own */
         GString *pending;
@@ -68,6 +72,11 @@ void writing_say(MessageKind kind);
 void writing_cancel(uint64_t number);
 uint64_t writing_execute(const char *sql);
 uint64_t writing_run(const char *sql, int *ret_fd);
+
+/* A transaction that begins within `usec`, and ends then at the latest. The next jobs belong to it if the test sets
+ * writing.transaction. */
+uint64_t writing_open(bool writes, uint64_t usec);
+void writing_commit(uint64_t transaction);
 
 /* EXECUTE with a deadline, so long from now. */
 uint64_t writing_execute_until(const char *sql, uint64_t usec);

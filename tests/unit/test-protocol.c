@@ -71,7 +71,8 @@ static const Message messages[] = {
                      .sync_full = true, .foreign_keys = true, .database_size_max = 29, .wal_size_max = 30,
                      .n_write_tables = 3, .write_tables = tables } },
         { .kind = MESSAGE_EXECUTE,
-          .job = { .number = 31, .sql = "DELETE", .sql_size = 6, .deadline_usec = 32, .n_positional = 1, .n_named = 1,
+          .job = { .number = 31, .sql = "DELETE", .sql_size = 6, .transaction = 39, .deadline_usec = 32,
+                   .n_positional = 1, .n_named = 1,
                    .parameters = row, .parameters_size = sizeof row } },
         { .kind = MESSAGE_ENDED,
           .ended = { .number = 33, .drained = true, .wrote = true, .n_changes = 34, .last_rowid = INT64_MIN } },
@@ -80,6 +81,8 @@ static const Message messages[] = {
         { .kind = MESSAGE_LEASE_ASKED },
         { .kind = MESSAGE_LEASE_RETURNED },
         { .kind = MESSAGE_COMMITTING, .committing = { { "12345678abcdefgh", 16 } } },
+        { .kind = MESSAGE_BEGIN, .begin = { 35, true, 36, 37 } },
+        { .kind = MESSAGE_COMMIT, .number = 38 },
 };
 
 /* Two messages say the same: their encodings do. */

@@ -121,11 +121,11 @@ JobState job_finish(Job *job) {
         }
 }
 
-/* The job is committed, so an error must not say that nothing was written. Without rows to send, the end is in order. */
+/* The statement took effect, so an error must not say that it did not. Without rows to send, the end is in order. */
 static void end_committed(Job *job, const char *message) {
         if (job->write.spool.left > 0)
                 (void) sql_error_set(&job->error, ERROR_OUTCOME_UNKNOWN,
-                                     "the changes are committed, but not all rows that the statement returned were sent: %s",
+                                     "the statement took effect, but not all rows that it returned were sent: %s",
                                      message);
 }
 
@@ -133,7 +133,7 @@ JobState job_end(Job *job, ErrorNumber reason, const char *message) {
         bool ends = !job_is_ending(job);
 
         if (job->state == JOB_QUEUED)
-                job->context->writer->forget(job->context->writer, job);
+                job->write.queue->forget(job->write.queue, job);
         if (ends && job->counters.wrote && reason != ERROR_NONE && reason != ERROR_PIPE_CLOSED)
                 end_committed(job, message);
         else if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE))

@@ -82,6 +82,9 @@ static bool tell_start(Job *job) {
 
         if (job->hint)
                 job->hint->writes = writes;
+        if (writes && job->lender)
+                return sql_error_set(&job->error, ERROR_READ_ONLY,
+                                     "this transaction only reads: begin one with the mode \"write\"");
         if (!job->page && !job->is_prepare && !writes)
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
         if (!job->owner->started(job))
@@ -164,7 +167,7 @@ static JobState write_slice(Job *job) {
                 return flush(job);
         if (job->write.is_over)
                 return job_end(job, ERROR_NONE, NULL);
-        job->context->writer->add(job->context->writer, job);
+        job->write.queue->add(job->write.queue, job);
         return job_set_state(job, JOB_QUEUED);
 }
 
@@ -176,7 +179,9 @@ JobState job_slice(Job *job) {
                 return job->state;
         if (job->state == JOB_ENDING)
                 return job_finish(job);
-        if (!job->started) {
+        if (job->error.error != ERROR_NONE && !job->write.writes) /* its transaction has ended */
+                return job_end(job, ERROR_NONE, NULL);
+        if (!job->started && !job->write.is_over) {
                 if (!start(job))
                         return job->error.error == ERROR_BUSY ? retry(job) : job_end(job, ERROR_NONE, NULL);
                 if (!job->page && job->is_prepare) { /* the answer was given */

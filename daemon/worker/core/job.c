@@ -68,11 +68,14 @@ void job_give_back(Job *job) {
         if (job->statement)
                 job_engine(job)->release(job->statement);
         job->statement = NULL;
-        if (job->keeps && job->error.error == ERROR_NONE) /* after some errors the engine has ended the transaction */
+        if (job->lender)
+                job->lender->take_back(job->lender, job);
+        else if (job->keeps && job->error.error == ERROR_NONE) /* after some errors the engine has ended the transaction */
                 job->kept = job->connection;
         else
                 job_engine(job)->disconnect(job->context->pool, job->connection);
         job->connection = NULL;
+        job->lender = NULL;
 }
 
 void job_let_go(Job *job) {
@@ -99,7 +102,7 @@ void job_done(Job *job) {
         if (!job->context)
                 return;
         if (job->state == JOB_QUEUED)
-                job->context->writer->forget(job->context->writer, job);
+                job->write.queue->forget(job->write.queue, job);
         job_release(job);
         job_let_go(job);
         page_free(job->context, job->page, job->encoder.page_size);
@@ -190,7 +193,7 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
         job->wait = (JobWait) {};
-        job->write = (JobWrite) {};
+        job->write = (JobWrite) { .queue = job->context->writer };
         job->has_own_limit = false;
         job->writer_usec = 0;
         job->taken_usec = now_usec();

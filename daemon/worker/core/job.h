@@ -30,6 +30,8 @@
  * 4. A job that is QUEUED has no connection, and begins with an empty page. Its statement runs in a transaction of the
  *    writer (writer.h). If it ends before that is committed, it has written nothing. After that it ends without an error,
  *    or with OutcomeUnknown if its rows cannot be sent.
+ * 5. A job of a client's transaction (transaction.h) is QUEUED there at first. One that writes runs the statement, as the
+ *    writer does, whatever the statement is. One that reads lends the job its connection, and the job is READY.
  *
  * The job's owner (job-owner.h) writes its pages and reports its events.
  */
@@ -63,12 +65,13 @@ typedef enum JobTold {
         JOB_TOLD_DRAINED,
 } JobTold;
 
-/* Runs the statements of jobs that write (writer.h). */
+/* Runs the statements of jobs that write (writer.h), or those of a transaction (transaction.h). */
 typedef struct JobWriter JobWriter;
 struct JobWriter {
-        void (*add)(JobWriter *w, Job *job);    /* the job is about to be QUEUED */
+        void (*add)(JobWriter *w, Job *job);    /* the job is about to be QUEUED; NULL: it was before its first turn */
         void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
                                                  * another job */
+        void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
 };
 
 /* State that all jobs of a worker share. Outlives them. */
@@ -111,7 +114,9 @@ typedef struct JobPayload {
 /* The part of a job whose statement writes. */
 typedef struct JobWrite {
         bool writes;
-        bool is_over;              /* it is committed, or has failed, so the answer can go */
+        JobWriter *queue;          /* borrowed: the place of the job while it is QUEUED */
+        bool is_over;              /* it is committed or kept in its transaction, or has failed, so the answer can go */
+        bool reads;                /* its statement, in a transaction that writes, does not */
         bool ends_batch;           /* its batch ends after it */
         Job *next;                 /* in a list of the writer */
         uint64_t busy_until_usec;  /* until when other programs may keep it out; 0: none does */
@@ -131,7 +136,8 @@ struct Job {
         uint64_t taken_usec, deadline_usec; /* when it began, and when it must have ended; CLOCK_MONOTONIC */
         bool has_own_limit;       /* the deadline is the client's, and the supervisor does not know it */
 
-        EngineConnection *connection; /* owned while the job uses it */
+        EngineConnection *connection; /* owned while the job uses it, unless it is lent */
+        JobWriter *lender;        /* borrowed: whose connection that is; NULL: the job's */
         EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
         bool keeps;               /* the next request will use the same connection */
         EngineStatement *statement; /* owned while the job uses it; NULL: none */

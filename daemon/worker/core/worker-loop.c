@@ -45,6 +45,8 @@ static int cancel(WorkerLoop *w, const Cancel *c) {
                 interrupt(w, c->error, c->message);
                 return 0;
         }
+        if (transaction_cancel(&w->transactions, c))
+                return 0;
         link = find(w, c->number);
         if (!link) /* it has just ended */
                 return 0;
@@ -54,20 +56,20 @@ static int cancel(WorkerLoop *w, const Cancel *c) {
         return t->type->settle(&w->tasks, t);
 }
 
-/* Without memory only the job itself fails; other jobs continue. */
-static int refuse_job(WorkerLoop *w, uint64_t number) {
+static int refuse_job(WorkerLoop *w, uint64_t number, ErrorNumber error, const char *message) {
         return report_send(w->control_fd, &(Message) {
                 .kind = MESSAGE_ENDED,
                 .ended = {
                         .number = number,
-                        .failure = {
-                                .error = ERROR_OUT_OF_MEMORY,
-                                .sql_offset = -1,
-                                .message = "the worker is out of memory",
-                        },
+                        .failure = { .error = error, .sql_offset = -1, .message = message },
                         .drained = true,
                 },
         });
+}
+
+/* Without memory only the job itself fails; other jobs continue. */
+static int refuse_without_memory(WorkerLoop *w, uint64_t number) {
+        return refuse_job(w, number, ERROR_OUT_OF_MEMORY, "the worker is out of memory");
 }
 
 /* Begins a job, which is ours now; the job takes over what it needs of `m`. */
@@ -76,9 +78,19 @@ static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
         SupervisorJob *j;
 
         if (supervisor_job_new(&w->context, m, &j) < 0)
-                return refuse_job(w, number);
+                return refuse_without_memory(w, number);
+        if (j->job.spec->transaction > 0 && !transaction_add(&w->transactions, &j->job)) {
+                (void) supervisor_job_free(j);
+                return refuse_job(w, number, ERROR_TRANSACTION_ENDED, "the transaction has ended");
+        }
         task_queue_prepend(&w->tasks, &j->task);
         return 0;
+}
+
+static int begin_transaction(WorkerLoop *w, const Begin *begin) {
+        int r = transaction_begin(&w->transactions, begin);
+
+        return r == -ENOMEM ? refuse_without_memory(w, begin->number) : r;
 }
 
 static int add(WorkerLoop *w, int fd, uint32_t events, const void *what) {
@@ -93,6 +105,11 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_RUN:
         case MESSAGE_EXECUTE:
                 return begin_job(w, m);
+        case MESSAGE_BEGIN:
+                return begin_transaction(w, &m->message.begin);
+        case MESSAGE_COMMIT:
+                transaction_commit(&w->transactions, m->message.number);
+                return 0;
         case MESSAGE_CANCEL:
                 return cancel(w, &m->message.cancel);
         case MESSAGE_CHANNEL:
@@ -136,6 +153,14 @@ static int read_control(WorkerLoop *w) {
         }
 }
 
+static bool is_job(MessageKind kind) {
+        return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_BEGIN;
+}
+
+static uint64_t number_of(const Message *m) {
+        return m->kind == MESSAGE_BEGIN ? m->begin.number : m->job.number;
+}
+
 /* Takes one job, unless another worker of the group was faster. */
 static int take_job(WorkerLoop *w) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -147,14 +172,14 @@ static int take_job(WorkerLoop *w) {
                 leaving_go_now(&w->leaving);
         if (r <= 0)
                 return r;
-        if (m.message.kind != MESSAGE_PREPARE && m.message.kind != MESSAGE_RUN && m.message.kind != MESSAGE_EXECUTE) {
+        if (!is_job(m.message.kind)) {
                 received_message_done(&m);
                 return -EBADMSG;
         }
         /* first of all: whatever happens to this process now, the supervisor knows whose job was lost */
-        r = report_send(w->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
+        r = report_send(w->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = number_of(&m.message) });
         if (r == 0)
-                r = begin_job(w, &m);
+                r = m.message.kind == MESSAGE_BEGIN ? begin_transaction(w, &m.message.begin) : begin_job(w, &m);
         received_message_done(&m); /* without what the job took over */
         return r;
 }
@@ -408,6 +433,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         *setup = RECEIVED_MESSAGE_INIT;
         w->context = (JobContext) { .setup = &w->setup.message.setup, .engine = engine, .control_fd = control_fd };
         writer_init(&w->writer, &w->context, &w->tasks);
+        w->transactions = (TransactionSet) { .context = &w->context, .writer = &w->writer, .tasks = &w->tasks };
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
         if (r == 0)
@@ -421,12 +447,14 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
 
 void worker_loop_done(WorkerLoop *w) {
         channel_set_free(&w->channels);
-        while (w->tasks.first) { /* only jobs from the supervisor are left */
+        while (w->tasks.first) { /* only jobs from the supervisor and transactions are left */
                 Task *t = w->tasks.first;
 
                 task_queue_unlink(&w->tasks, &w->tasks.first);
-                (void) supervisor_job_free(supervisor_job_of(t));
+                if (!transaction_has_task(t))
+                        (void) supervisor_job_free(supervisor_job_of(t));
         }
+        transaction_set_done(&w->transactions);
         writer_done(&w->writer);
         w->context.engine->stop(w->context.pool);
         job_context_trim(&w->context);

@@ -21,6 +21,7 @@
 #include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/looking.h"
 #include "daemon/worker/core/task-queue.h"
+#include "daemon/worker/core/transaction.h"
 #include "daemon/worker/core/writer.h"
 
 typedef struct WorkerLoop {
@@ -30,6 +31,7 @@ typedef struct WorkerLoop {
         TaskQueue tasks;       /* jobs from the supervisor, and channels that are not idle */
         ChannelSet channels;   /* all channels */
         GroupWriter writer;
+        TransactionSet transactions;
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         Looking looking;
         Leaving leaving;

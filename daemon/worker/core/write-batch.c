@@ -23,7 +23,8 @@ static bool spool_page(Job *job) {
                 return false;
         if (before + size > WRITE_BATCH_SPOOL_MAX)
                 return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
-                                     "a statement that writes returns at most 8 MiB: ask for less, or write less at a time");
+                                     "a statement that writes, or is in a transaction that does, returns at most 8 MiB: ask "
+                                     "for less, or write less at a time");
         if (job->context->spooled + size > WRITE_BATCH_SPOOLS_MAX)
                 return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
                                      "too many rows of other statements that wrote still wait for their readers: read them");
@@ -56,19 +57,27 @@ static bool collect_rows(Job *job) {
 
 /* ---- a statement ---- */
 
+/* A job of a transaction has not started before: what it reads may have been made in the transaction. */
+static bool tell_start(Job *job) {
+        job->started = job->started || job->owner->started(job);
+        return job->started;
+}
+
 static bool run_statement(Job *job, EngineConnection *connection) {
         const Engine *engine = job_engine(job);
         const JobSpec *spec = job->spec;
         bool ok;
 
-        if (!engine->compile(connection, spec->sql, spec->sql_size, false, job->hint, &job->statement, &job->error)) {
+        if (!engine->compile(connection, spec->sql, spec->sql_size, spec->describe && !job->started, job->hint,
+                             &job->statement, &job->error)) {
                 if (job->error.error == ERROR_BUSY)
                         engine->give_up(&job->error);
                 return false;
         }
         if (job->hint)
                 job->hint->writes = true;
-        ok = engine->bind(job->statement, spec, &job->error) && collect_rows(job);
+        job->write.reads = !job_statement_writes(job);
+        ok = engine->bind(job->statement, spec, &job->error) && tell_start(job) && collect_rows(job);
         if (ok) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
                 engine->counters(job->statement, &job->counters);

@@ -32,17 +32,22 @@ static void want_lease(GroupWriter *w) {
         report(w, MESSAGE_LEASE_WANTED);
 }
 
+/* True if something waits for the lease. */
+static bool waits(const GroupWriter *w) {
+        return w->queue.first || w->claims;
+}
+
 /* When a lease that was asked for goes back. */
 static uint64_t return_usec(const GroupWriter *w) {
-        return w->queue.first ? w->leased_usec + LEASE_TURN_USEC : 0;
+        return waits(w) ? w->leased_usec + LEASE_TURN_USEC : 0;
 }
 
 static void return_lease(GroupWriter *w, uint64_t now) {
-        if (w->lease != WRITER_LEASE_ASKED || w->batch.connection || now < return_usec(w))
+        if (w->lease != WRITER_LEASE_ASKED || w->batch.connection || w->claimed || now < return_usec(w))
                 return;
         w->lease = WRITER_LEASE_NONE;
         report(w, MESSAGE_LEASE_RETURNED);
-        if (w->queue.first)
+        if (waits(w))
                 want_lease(w);
 }
 
@@ -189,6 +194,7 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
         bool ends;
 
+        w->batch_is_next = false;
         if (!write_batch_begin(&w->batch, &error)) {
                 if (error.error == ERROR_BUSY)
                         on_busy(w, &error, now);
@@ -217,7 +223,7 @@ uint64_t writer_next_usec(const GroupWriter *w) {
 
         if (w->batch.connection)
                 return w->batch.left ? 0 : w->retry_usec;
-        if (w->lease < WRITER_LEASE_HELD)
+        if (w->lease < WRITER_LEASE_HELD || w->claimed)
                 return UINT64_MAX;
         return w->lease == WRITER_LEASE_ASKED ? earlier(next, return_usec(w)) : next;
 }
@@ -231,10 +237,57 @@ void writer_turn(GroupWriter *w) {
 
         if (w->batch.connection && (w->batch.left || w->retry_usec <= now))
                 finish_batch(w);
-        else if (!w->batch.connection && w->lease >= WRITER_LEASE_HELD && w->queue.first && w->retry_usec <= now)
+        else if (!w->batch.connection && !w->claimed && w->lease >= WRITER_LEASE_HELD && w->queue.first &&
+                 w->retry_usec <= now)
                 run_batch(w, now);
         w->since_usec = now_usec();
         return_lease(w, w->since_usec);
+}
+
+/* ---- transactions ---- */
+
+static bool take_claim(GroupWriter *w, WriterClaim *claim) {
+        WriterClaim **link = &w->claims;
+
+        while (*link && *link != claim)
+                link = &(*link)->next;
+        if (!*link)
+                return false;
+        *link = claim->next;
+        return true;
+}
+
+void writer_claim(GroupWriter *w, WriterClaim *claim) {
+        WriterClaim **link = &w->claims;
+
+        while (*link)
+                link = &(*link)->next;
+        claim->next = NULL;
+        *link = claim;
+        if (w->lease == WRITER_LEASE_NONE)
+                want_lease(w);
+}
+
+void writer_unclaim(GroupWriter *w, WriterClaim *claim) {
+        if (take_claim(w, claim) || w->claimed != claim)
+                return;
+        w->claimed = NULL;
+        w->batch_is_next = true;
+        w->since_usec = now_usec();
+}
+
+bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim) {
+        return w->lease >= WRITER_LEASE_HELD && w->claims == claim && !w->claimed && !w->batch.connection &&
+               !(w->batch_is_next && w->queue.first);
+}
+
+void writer_grant(GroupWriter *w, WriterClaim *claim) {
+        (void) take_claim(w, claim);
+        w->claimed = claim;
+}
+
+bool writer_others_wait(const GroupWriter *w) {
+        return w->lease == WRITER_LEASE_ASKED || waits(w);
 }
 
 /* ---- the queue ---- */

@@ -17,7 +17,9 @@
  *    runs again after them, alone.
  * 4. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any
  *    two turns except then.
- * 5. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
+ * 5. A transaction of a client (transaction.h) claims the writer. Claims and batches take turns. While a transaction has its
+ *    claim, all jobs wait in the queue, and the lease is kept.
+ * 6. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
  *    deadline.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
@@ -35,10 +37,19 @@ typedef enum WriterLease {
         WRITER_LEASE_ASKED, /* held, and another worker waits */
 } WriterLease;
 
+/* A place in the queue of the transactions that wait for the writer. */
+typedef struct WriterClaim WriterClaim;
+struct WriterClaim {
+        WriterClaim *next;
+};
+
 typedef struct GroupWriter {
         JobWriter jobs;             /* what jobs see of it */
         WriteBatch batch;
         JobList queue;
+        WriterClaim *claims;        /* of transactions that wait, in order */
+        const WriterClaim *claimed; /* by a transaction that is open; NULL: none is */
+        bool batch_is_next;         /* a transaction has ended, so the queue goes before the next one */
         WriterLease lease;
         uint64_t leased_usec;       /* when LEASE came */
         uint64_t since_usec;        /* since when the writer waits for its turn, if it can go on */
@@ -56,6 +67,17 @@ void writer_done(GroupWriter *w);
 /* Handle the messages of those names. -EBADMSG: the lease was not wanted. */
 int writer_on_lease(GroupWriter *w);
 void writer_on_lease_asked(GroupWriter *w);
+
+/* Puts a claim into the queue, which borrows it; takes it out, or ends it. */
+void writer_claim(GroupWriter *w, WriterClaim *claim);
+void writer_unclaim(GroupWriter *w, WriterClaim *claim);
+
+/* True if the transaction that waits with this claim may begin now. writer_grant(): it has begun. */
+bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim);
+void writer_grant(GroupWriter *w, WriterClaim *claim);
+
+/* True if others wait to write: another worker, or another client of this one. */
+bool writer_others_wait(const GroupWriter *w);
 
 /* When the writer needs a turn, if nothing else happens; UINT64_MAX: never. */
 uint64_t writer_next_usec(const GroupWriter *w);

@@ -107,7 +107,7 @@ static Started any_started(uint64_t number, Bytes *strings) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMITTING) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMIT) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -134,6 +134,8 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
         case MESSAGE_DRAINED: m.drained = (Drained) { .number = number, .unread = any_bytes() }; break;
+        case MESSAGE_BEGIN: m.begin = (Begin) { .number = number, .writes = one_in(2) }; break;
+        case MESSAGE_COMMIT:
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_PING:

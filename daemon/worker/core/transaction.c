@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, the commit, the task, messages.
+ */
+#include "daemon/worker/core/transaction.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
+
+#define RETRY_USEC (10 * USEC_PER_MSEC) /* after a lock was met */
+#define ASK_USEC (50 * USEC_PER_MSEC)   /* between two checks for writers of other programs */
+
+typedef enum TransactionState {
+        TRANSACTION_WAITS,
+        TRANSACTION_OPEN,
+        TRANSACTION_COMMITS,
+        TRANSACTION_ENDS,
+        TRANSACTION_OVER,
+} TransactionState;
+
+struct Transaction {
+        Task task;
+        JobWriter jobs;             /* what jobs see of it */
+        TransactionSet *set;        /* borrowed */
+        Transaction *next;          /* in the set */
+        Begin begin;
+        TransactionState state;
+        WriterClaim claim;          /* if it writes */
+        WriteBatch batch;           /* if it writes: the transaction, and the statement that runs */
+        EngineConnection *snapshot; /* if it reads */
+        Job *borrower;              /* borrowed: has the connection of the snapshot; NULL: none has */
+        JobList queue;              /* jobs that wait */
+        uint64_t begun_usec, used_usec; /* when it was asked for; when a statement last ended */
+        uint64_t retry_usec;        /* it met a lock: the next attempt; 0: now */
+        uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
+        uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
+        SqlError error;             /* why it ends */
+        bool wrote;                 /* it is committed */
+};
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static JobContext *context_of(const Transaction *t) {
+        return t->set->context;
+}
+
+static const Engine *engine_of(const Transaction *t) {
+        return context_of(t)->engine;
+}
+
+static void report(Transaction *t, const Message *m) {
+        int r = report_send(context_of(t)->control_fd, m);
+
+        if (r < 0)
+                context_of(t)->report_error = r;
+}
+
+/* ---- the end ---- */
+
+/* The jobs go on, and end with an error of their own that says why. */
+static void fail_job(Transaction *t, Job *job) {
+        if (job->error.error == ERROR_NONE)
+                (void) sql_error_set(&job->error, ERROR_TRANSACTION_ENDED, "the transaction has ended: %s",
+                                     sql_error_as_failure(&t->error).message);
+}
+
+static void fail_jobs(Transaction *t) {
+        Job *job;
+
+        while ((job = job_list_take(&t->queue))) {
+                fail_job(t, job);
+                write_batch_release(job);
+        }
+        if (!t->borrower)
+                return;
+        fail_job(t, t->borrower);
+        job_wake(t->borrower);
+        if (t->borrower->state == JOB_RETRY)
+                (void) job_set_state(t->borrower, JOB_READY);
+}
+
+static void give_back(Transaction *t) {
+        write_batch_end(&t->batch);
+        writer_unclaim(t->set->writer, &t->claim);
+        if (t->snapshot)
+                engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
+        t->snapshot = NULL;
+        if (t->commit_until_usec > 0)
+                context_of(t)->commit_waits = false;
+}
+
+/* Not from inside a step of one of its jobs. */
+static void end(Transaction *t) {
+        t->state = TRANSACTION_ENDS;
+        fail_jobs(t);
+        if (t->borrower)
+                return;
+        give_back(t);
+        report(t, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = t->begin.number,
+                        .failure = sql_error_as_failure(&t->error),
+                        .usec = now_usec() - t->begun_usec,
+                        .drained = true,
+                        .wrote = t->wrote,
+                },
+        });
+        t->state = TRANSACTION_OVER;
+}
+
+static void break_off(Transaction *t, const char *why) {
+        if (t->error.error == ERROR_NONE)
+                (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
+}
+
+/* ---- the beginning ---- */
+
+static bool try_to_begin(Transaction *t) {
+        if (t->begin.writes)
+                return write_batch_begin(&t->batch, &t->error);
+        if (!engine_of(t)->connect(context_of(t)->pool, "", 0, NULL, &t->snapshot, &t->error))
+                return false;
+        if (engine_of(t)->snapshot(t->snapshot, &t->error))
+                return true;
+        engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
+        t->snapshot = NULL;
+        return false;
+}
+
+static void open_it(Transaction *t) {
+        uint64_t now = now_usec();
+
+        if (!try_to_begin(t)) {
+                if (t->error.error != ERROR_BUSY) {
+                        end(t);
+                } else if (now >= t->begun_usec + context_of(t)->setup->busy_usec) {
+                        engine_of(t)->give_up(&t->error);
+                        end(t);
+                } else {
+                        sql_error_done(&t->error);
+                        t->retry_usec = now + RETRY_USEC;
+                }
+                return;
+        }
+        if (t->begin.writes)
+                writer_grant(t->set->writer, &t->claim);
+        t->state = TRANSACTION_OPEN;
+        t->used_usec = now;
+        t->retry_usec = 0;
+        report(t, &(Message) {
+                .kind = MESSAGE_STARTED,
+                .started = { .number = t->begin.number, .read_only = !t->begin.writes },
+        });
+}
+
+/* ---- statements ---- */
+
+static void lend(Transaction *t, Job *job) {
+        t->borrower = job;
+        job->connection = t->snapshot;
+        job->lender = &t->jobs;
+        job->write.writes = false;
+        (void) job_set_state(job, JOB_READY);
+}
+
+static void run_next(Transaction *t) {
+        Job *job = job_list_take(&t->queue);
+
+        if (!t->begin.writes) {
+                lend(t, job);
+                return;
+        }
+        (void) write_batch_run(&t->batch, job);
+        t->used_usec = now_usec();
+        if (job_list_remove(&t->batch.jobs, job)) {
+                job->counters.wrote = !job->write.reads;
+                write_batch_release(job);
+        }
+        if (t->batch.rolled_back)
+                break_off(t, "a statement failed or was interrupted, which has rolled back the transaction");
+}
+
+/* ---- the commit ---- */
+
+static bool announce(Transaction *t) {
+        uint8_t number[sizeof(uint64_t)];
+
+        if (t->batch.announced)
+                return true;
+        store_le64(number, t->begin.number);
+        report(t, &(Message) {
+                .kind = MESSAGE_COMMITTING,
+                .committing = { .numbers = { .data = (const char *) number, .size = sizeof number } },
+        });
+        if (context_of(t)->report_error < 0)
+                return sql_error_set(&t->error, ERROR_SHUTTING_DOWN, "the service is stopping: nothing was written");
+        return t->batch.announced = true;
+}
+
+/* Readers are in the way. True: the commit is tried again. */
+static bool commit_later(Transaction *t) {
+        uint64_t now = now_usec();
+
+        if (t->commit_until_usec == 0)
+                t->commit_until_usec = now + context_of(t)->setup->busy_usec;
+        if (now >= t->commit_until_usec)
+                return false;
+        context_of(t)->commit_waits = true;
+        t->retry_usec = now + RETRY_USEC;
+        sql_error_done(&t->error);
+        return true;
+}
+
+static void commit(Transaction *t) {
+        if (t->begin.writes && announce(t)) {
+                t->wrote = engine_of(t)->commit(t->batch.connection, &t->error);
+                if (t->error.error == ERROR_BUSY && commit_later(t))
+                        return;
+                if (t->error.error == ERROR_BUSY)
+                        engine_of(t)->give_up(&t->error);
+        }
+        end(t);
+}
+
+/* ---- the task ---- */
+
+static Transaction *transaction_of(const Task *task) {
+        return (Transaction *) (void *) ((char *) task - offsetof(Transaction, task));
+}
+
+/* When a transaction that others wait for has been idle for too long. UINT64_MAX: none waits. */
+static uint64_t idle_until(const Transaction *t) {
+        bool is_idle = t->begin.writes && !t->queue.first && writer_others_wait(t->set->writer);
+
+        return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;
+}
+
+/* When a snapshot must check if writers wait for it. UINT64_MAX: it is in no writer's way, or its job checks. */
+static uint64_t ask_usec(const Transaction *t) {
+        bool asks = t->snapshot && !t->borrower && engine_of(t)->keeps_writers_out(t->snapshot);
+
+        return asks ? t->asked_usec + ASK_USEC : UINT64_MAX;
+}
+
+static bool can_go_on(const Transaction *t) {
+        switch (t->state) {
+        case TRANSACTION_WAITS:
+                return t->retry_usec == 0 && (!t->begin.writes || writer_may_begin(t->set->writer, &t->claim));
+        case TRANSACTION_OPEN:
+                return t->queue.first && !t->borrower;
+        case TRANSACTION_COMMITS:
+                return !t->borrower && t->retry_usec == 0;
+        case TRANSACTION_ENDS:
+                return !t->borrower;
+        case TRANSACTION_OVER:
+                return false;
+        }
+        return false;
+}
+
+static uint64_t next_usec(const Task *task) {
+        const Transaction *t = transaction_of(task);
+        uint64_t next = t->begin.deadline_usec;
+
+        if (can_go_on(t) || (t->error.error != ERROR_NONE && t->state < TRANSACTION_ENDS))
+                return 0;
+        if (t->state >= TRANSACTION_ENDS)
+                return UINT64_MAX;
+        if (t->retry_usec > 0)
+                next = earlier(next, t->retry_usec);
+        return t->state == TRANSACTION_OPEN ? earlier(next, earlier(idle_until(t), ask_usec(t))) : next;
+}
+
+static void turn(Task *task) {
+        Transaction *t = transaction_of(task);
+
+        t->set->tasks->current = NULL; /* no job computes now; a statement becomes the current task while it runs */
+        if (t->error.error != ERROR_NONE || t->state == TRANSACTION_ENDS)
+                end(t);
+        else if (t->state == TRANSACTION_WAITS)
+                open_it(t);
+        else if (t->queue.first)
+                run_next(t);
+        else if (t->state == TRANSACTION_COMMITS)
+                commit(t);
+}
+
+/* The system does not tell of locks of the same process. */
+static void ask_for_writers(Transaction *t, uint64_t now) {
+        const JobContext *context = context_of(t);
+        uint64_t patience = context->setup->park_rollback_usec;
+
+        t->asked_usec = now;
+        if (!context->commit_waits && !engine_of(t)->writer_waits(t->snapshot)) {
+                t->writer_usec = 0;
+                return;
+        }
+        if (t->writer_usec == 0)
+                t->writer_usec = now;
+        if (context->commit_waits) /* a commit of this worker must not give up before */
+                patience = earlier(patience, context->setup->busy_usec / 2);
+        if (now - t->writer_usec >= patience)
+                break_off(t, "a writer has waited for it for ParkTimeoutRollbackSec=");
+}
+
+static bool on_time(Task *task, uint64_t now) {
+        Transaction *t = transaction_of(task);
+
+        if (t->state >= TRANSACTION_ENDS)
+                return false;
+        if (t->retry_usec <= now)
+                t->retry_usec = 0;
+        if (t->begin.deadline_usec <= now)
+                break_off(t, "it took longer than TransactionTimeoutSec= allows");
+        else if (t->state == TRANSACTION_OPEN && idle_until(t) <= now)
+                break_off(t, "it had no statement for TransactionIdleSec=, and others wait to write");
+        else if (t->state == TRANSACTION_OPEN && ask_usec(t) <= now)
+                ask_for_writers(t, now);
+        return false;
+}
+
+static Transaction *transaction_free(Transaction *t) {
+        Transaction **link = &t->set->first;
+
+        while (*link != t)
+                link = &(*link)->next;
+        *link = t->next;
+        sql_error_done(&t->error);
+        free(t);
+        return NULL;
+}
+
+static int settle(TaskQueue *q, Task *task) {
+        Transaction *t = transaction_of(task);
+
+        if (t->state == TRANSACTION_OVER)
+                (void) transaction_free(t);
+        else
+                task_queue_append(q, task);
+        return 0;
+}
+
+static const TaskType task_type = { .next_usec = next_usec, .turn = turn, .on_time = on_time, .settle = settle };
+
+bool transaction_has_task(const Task *task) {
+        return task->type == &task_type;
+}
+
+/* ---- jobs ---- */
+
+static Transaction *of_jobs(JobWriter *jobs) {
+        return (Transaction *) (void *) ((char *) jobs - offsetof(Transaction, jobs));
+}
+
+static void forget(JobWriter *jobs, Job *job) {
+        (void) job_list_remove(&of_jobs(jobs)->queue, job);
+}
+
+/* The statement is released. After some errors the engine has ended the transaction. */
+static void take_back(JobWriter *jobs, Job *job) {
+        Transaction *t = of_jobs(jobs);
+
+        t->borrower = NULL;
+        t->used_usec = now_usec();
+        if (!engine_of(t)->is_in_transaction(t->snapshot))
+                break_off(t, "a statement failed, and the snapshot is lost");
+}
+
+/* ---- messages ---- */
+
+static Transaction *find(const TransactionSet *set, uint64_t number) {
+        Transaction *t = set->first;
+
+        while (t && t->begin.number != number)
+                t = t->next;
+        return t;
+}
+
+int transaction_begin(TransactionSet *set, const Begin *begin) {
+        Transaction *t;
+
+        if (begin->writes && !set->context->setup->writes)
+                return -EBADMSG;
+        t = malloc(sizeof *t);
+        if (!t)
+                return -ENOMEM;
+        *t = (Transaction) {
+                .task = { .type = &task_type, .number = begin->number },
+                .jobs = { .forget = forget, .take_back = take_back },
+                .set = set,
+                .next = set->first,
+                .begin = *begin,
+                .batch = { .context = set->context, .current = &set->tasks->current },
+                .begun_usec = now_usec(),
+                .error = SQL_ERROR_INIT,
+        };
+        set->first = t;
+        task_queue_append(set->tasks, &t->task);
+        if (begin->writes)
+                writer_claim(set->writer, &t->claim);
+        return 0;
+}
+
+bool transaction_add(TransactionSet *set, Job *job) {
+        Transaction *t = find(set, job->spec->transaction);
+
+        if (!t || t->state != TRANSACTION_OPEN || t->error.error != ERROR_NONE)
+                return false;
+        job->write.writes = true;
+        job->write.queue = &t->jobs;
+        (void) job_set_state(job, JOB_QUEUED);
+        job_list_append(&t->queue, job);
+        return true;
+}
+
+void transaction_commit(TransactionSet *set, uint64_t number) {
+        Transaction *t = find(set, number);
+
+        if (t && t->state == TRANSACTION_OPEN)
+                t->state = TRANSACTION_COMMITS;
+}
+
+bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
+        Transaction *t = find(set, cancel->number);
+
+        if (!t)
+                return false;
+        if (t->error.error == ERROR_NONE && t->state < TRANSACTION_ENDS)
+                (void) sql_error_set(&t->error, (ErrorNumber) cancel->error, "%s", cancel->message);
+        if (t->batch.running)
+                fail_job(t, t->batch.running);
+        return true;
+}
+
+void transaction_set_done(TransactionSet *set) {
+        while (set->first) {
+                Transaction *t = set->first;
+
+                give_back(t);
+                (void) transaction_free(t);
+        }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. A transaction of a client, with the statements that it runs in it: jobs of the supervisor that name it.
+ *
+ *      WAITS --it has begun--> OPEN --COMMIT--> COMMITS --it is committed--> OVER
+ *        |                      |                 |
+ *        +---CANCEL, deadline---+---idle too long, rolled back, commit failed---> ENDS --its statement has ended--> OVER
+ *
+ * 1. A transaction that writes waits for its turn to write (writer.h), and keeps the lease until it ends. It runs each
+ *    statement in a savepoint (write-batch.h) to its end, and the rows are kept in memory until then: a worker never parks
+ *    while it holds the lease. No change is durable before the transaction is committed.
+ * 2. A transaction that reads has a connection with one snapshot, which it lends to one job at a time. Rows go out as from
+ *    any other job, so the next job waits until they are sent.
+ * 3. COMMIT is carried out after the statements that came before it. The end is reported by ENDED. Any failure of the
+ *    transaction is TransactionEnded for its jobs.
+ * 4. If others wait to write, a transaction ends when it has been without a statement for Begin.idle_usec. In rollback mode
+ *    a snapshot is in the way of writers of other programs, too. It ends after they have waited for ParkTimeoutRollbackSec=.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
+#define SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
+
+#include "daemon/worker/core/writer.h"
+
+typedef struct Transaction Transaction;
+
+/* All transactions of the worker. */
+typedef struct TransactionSet {
+        JobContext *context;
+        GroupWriter *writer;
+        TaskQueue *tasks;
+        Transaction *first;
+} TransactionSet;
+
+/* Begins a transaction. -EBADMSG: it may not write; -ENOMEM. */
+int transaction_begin(TransactionSet *set, const Begin *begin);
+
+/* Puts a job that has just begun into its transaction. False: the transaction has ended. */
+bool transaction_add(TransactionSet *set, Job *job);
+
+/* COMMIT; the transaction may have ended already. */
+void transaction_commit(TransactionSet *set, uint64_t number);
+
+/* CANCEL. It ends with this error, soon. False: no transaction has the number. */
+bool transaction_cancel(TransactionSet *set, const Cancel *cancel);
+
+/* True if it is the task of a transaction. */
+bool transaction_has_task(const Task *task);
+
+/* Rolls all back and frees them. They must have no jobs. */
+void transaction_set_done(TransactionSet *set);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * daemon/worker/core/transaction: transactions of clients, their statements, and every way in which they end. The engine is
+ * a fake one, and so is time (tests/rigs/writing-rig.h).
+ */
+#include <unistd.h>
+
+#include "tests/rigs/writing-rig.h"
+
+#define MSEC UINT64_C(1000)
+#define SEC (1000 * MSEC)
+#define LONG (60 * SEC)
+
+/* A worker with a transaction that writes: its number is 1. */
+static void begin_to_write(void) {
+        writing_begin();
+        writing.transaction = writing_open(true, LONG);
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("started 1 to write; ");
+}
+
+/* A worker with a transaction that reads: its number is 1. */
+static void begin_to_read(void) {
+        writing_begin();
+        writing.transaction = writing_open(false, LONG);
+        writing_settle();
+        writing_expect("started 1; ");
+}
+
+static void commit(const char *expected) {
+        writing_commit(writing.transaction);
+        writing_settle();
+        writing_expect(expected);
+}
+
+/* ---- statements that write ---- */
+
+static void test_commit(void) {
+        begin_to_write();
+        (void) writing_execute("a");
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; ended 3 wrote 3 77; ");
+        writing_expect_durable("");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a b | ");
+        g_assert_cmpuint(writing.n_begins, ==, 1);
+        writing_end();
+}
+
+/* COMMIT follows the statements without waiting for their answers. */
+static void test_commit_at_once(void) {
+        begin_to_write();
+        (void) writing_execute("a");
+        (void) writing_execute("b");
+        commit("ended 2 wrote 3 77; ended 3 wrote 3 77; committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a b | ");
+        (void) writing_execute("late");
+        writing_settle();
+        writing_expect("ended 4 error 40; ");
+        writing_end();
+}
+
+static void test_rollback(void) {
+        begin_to_write();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; ");
+        writing_cancel(1);
+        writing_settle();
+        writing_expect("ended 1 error 30; ");
+        writing_expect_durable("");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+}
+
+/* A statement that fails takes back only what it did itself. */
+static void test_statement_fails(void) {
+        begin_to_write();
+        (void) writing_execute("a");
+        (void) writing_execute("b fail");
+        (void) writing_execute("nonsense");
+        (void) writing_execute("c");
+        commit("ended 2 wrote 3 77; ended 3 error 11; ended 4 error 11; ended 5 wrote 3 77; committing 1; "
+               "ended 1 wrote 0 0; ");
+        writing_expect_durable("a c | ");
+        writing_end();
+}
+
+static void test_statement_rolls_back(void) {
+        begin_to_write();
+        (void) writing_execute("a");
+        (void) writing_execute("b rollback");
+        (void) writing_execute("c");
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; ended 3 error 11; ended 1 error 40; ended 4 error 40; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
+/* All rows wait in memory, so that the transaction can go on without their reader. */
+static void test_rows(void) {
+        int fds[2];
+        Outcome o;
+
+        begin_to_write();
+        (void) writing_run("a read rows=100", &fds[0]);
+        (void) writing_run("b rows=100", &fds[1]);
+        commit("started 2; started 3 to write; committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("b | ");
+        o = writing_read(fds[0], 2);
+        g_assert_cmpuint(o.n_rows, ==, 100);
+        o = writing_read(fds[1], 3);
+        g_assert_cmpuint(o.n_rows, ==, 100);
+        writing_expect("ended 2; drained 2; ended 3 wrote 3 77; drained 3; ");
+        g_assert_cmpuint(writing.loop.context.spooled, ==, 0);
+        writing_end();
+}
+
+static void test_too_many_rows(void) {
+        Outcome o;
+        int fd;
+
+        begin_to_write();
+        (void) writing_run("a read rows=3000", &fd);
+        o = writing_read(fd, 2);
+        g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        writing_expect("started 2; ended 2 error 23; ");
+        (void) writing_execute("b read");
+        commit("ended 3; committing 1; ended 1 wrote 0 0; ");
+        writing_end();
+}
+
+static void cancel_it(void) {
+        writing_cancel(1);
+}
+
+/* ROLLBACK inside of a step: the statement is interrupted. */
+static void test_rollback_of_running(void) {
+        begin_to_write();
+        writing.hook = cancel_it;
+        (void) writing_execute("a hook hang");
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("ended 2 error 40; ended 1 error 30; ended 3 error 40; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
+/* ---- the end ---- */
+
+static void test_commit_fails(void) {
+        begin_to_write();
+        writing.commits[0] = ERROR_NO_SPACE;
+        (void) writing_execute("a");
+        commit("ended 2 wrote 3 77; committing 1; ended 1 error 26; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
+static void test_commit_busy(void) {
+        begin_to_write();
+        writing.commits[0] = ERROR_BUSY;
+        (void) writing_execute("a");
+        commit("ended 2 wrote 3 77; committing 1; ");
+        g_assert_true(writing.loop.context.commit_waits);
+        writing_pass(20 * MSEC);
+        writing_expect("ended 1 wrote 0 0; ");
+        writing_expect_durable("a | ");
+        g_assert_false(writing.loop.context.commit_waits);
+        writing_end();
+}
+
+static void test_commit_busy_for_long(void) {
+        begin_to_write();
+        for (size_t i = 0; i < G_N_ELEMENTS(writing.commits); i++)
+                writing.commits[i] = ERROR_BUSY;
+        commit("committing 1; ");
+        writing_pass(writing.setup->busy_usec - 5 * MSEC);
+        writing_expect("");
+        writing_pass(20 * MSEC);
+        writing_expect("ended 1 error 27; ");
+        g_assert_false(writing.loop.context.commit_waits);
+        writing_end();
+}
+
+static void test_timeout(void) {
+        begin_to_write();
+        writing_pass(LONG - MSEC);
+        writing_expect("");
+        writing_pass(2 * MSEC);
+        writing_expect("ended 1 error 40; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+}
+
+/* If no other one waits, a transaction may be idle. */
+static void test_idle(void) {
+        begin_to_write();
+        writing_pass(WRITING_IDLE_USEC + MSEC);
+        writing_expect("");
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; ");
+        writing_pass(WRITING_IDLE_USEC - MSEC);
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("");
+        writing_pass(2 * MSEC);
+        writing_expect("ended 1 error 40; returned; ");
+        writing_end();
+}
+
+/* The lease is not returned while a transaction is open. */
+static void test_lease(void) {
+        begin_to_write();
+        writing_say(MESSAGE_LEASE_ASKED);
+        (void) writing_execute("a");
+        writing_pass(SEC);
+        writing_expect("ended 2 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; returned; ");
+        writing_end();
+}
+
+static void test_cancel_while_waiting(void) {
+        writing_begin();
+        (void) writing_open(true, LONG);
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_cancel(1);
+        writing_settle();
+        writing_expect("ended 1 error 30; ");
+        writing_say(MESSAGE_LEASE);
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        writing_expect("returned; ");
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        writing_end();
+}
+
+/* ---- others that write ---- */
+
+/* Jobs and other transactions of the worker wait, and take turns. */
+static void test_turns(void) {
+        begin_to_write();
+        writing.transaction = 0;
+        (void) writing_execute("a");
+        (void) writing_open(true, LONG);
+        (void) writing_execute("b");
+        writing_settle();
+        writing_expect("");
+        writing_commit(1);
+        writing_settle();
+        writing_expect("committing 1; ended 1 wrote 0 0; committing 4 2; started 3 to write; ended 4 wrote 3 77; "
+                       "ended 2 wrote 3 77; ");
+        writing_commit(3);
+        writing_settle();
+        writing_expect("committing 3; ended 3 wrote 0 0; ");
+        writing_end();
+}
+
+/* Another job of the same worker that waits ends an idle transaction, too. */
+static void test_idle_for_job(void) {
+        begin_to_write();
+        writing.transaction = 0;
+        (void) writing_execute("a");
+        writing_pass(WRITING_IDLE_USEC + 10 * MSEC);
+        writing_expect("ended 1 error 40; committing 2; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
+static void test_foreign_writer(void) {
+        writing_begin();
+        writing.n_begin_busy = 3;
+        (void) writing_open(true, LONG);
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("wanted; ");
+        writing_pass(50 * MSEC);
+        writing_expect("started 1 to write; ");
+        writing.n_begin_busy = 1000;
+        writing_cancel(1);
+        (void) writing_open(true, LONG);
+        writing_pass(writing.setup->busy_usec + 20 * MSEC);
+        writing_expect("ended 1 error 30; ended 2 error 27; ");
+        writing_end();
+}
+
+/* ---- transactions that read ---- */
+
+static void test_snapshot(void) {
+        Outcome o;
+        int fds[2];
+
+        begin_to_read();
+        g_assert_cmpint(writing.n_connections, ==, 1);
+        (void) writing_run("a read rows=100", &fds[0]);
+        (void) writing_run("b read rows=1", &fds[1]);
+        writing_settle();
+        writing_expect("started 2; "); /* 3 waits until the rows of 2 are sent */
+        o = writing_read(fds[0], 2);
+        g_assert_cmpuint(o.n_rows, ==, 100);
+        o = writing_read(fds[1], 3);
+        g_assert_cmpuint(o.n_rows, ==, 1);
+        writing_expect("ended 2; started 3; ended 3; drained 2; ");
+        g_assert_cmpint(writing.n_connections, ==, 1);
+        g_assert_cmpint(writing.n_snapshots, ==, 1);
+        commit("ended 1; ");
+        g_assert_cmpint(writing.n_connections, ==, 0);
+        writing_end();
+}
+
+static void test_snapshot_writes(void) {
+        begin_to_read();
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect("ended 2 error 15; ");
+        commit("ended 1; ");
+        writing_end();
+}
+
+static void test_snapshot_cancelled(void) {
+        Outcome o;
+        int fds[2];
+
+        begin_to_read();
+        (void) writing_run("a read rows=100", &fds[0]);
+        (void) writing_run("b read rows=1", &fds[1]);
+        writing_settle();
+        writing_expect("started 2; ");
+        writing_cancel(1);
+        writing_settle();
+        writing_expect("ended 3 error 40; ended 2 error 40; ended 1 error 30; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 0);
+        o = writing_read(fds[0], 2);
+        g_assert_cmpuint(o.error, ==, ERROR_TRANSACTION_ENDED);
+        close(fds[1]);
+        writing_end();
+}
+
+static void test_snapshot_lost(void) {
+        begin_to_read();
+        writing.loses_snapshots = true;
+        (void) writing_execute("a read");
+        writing_settle();
+        writing_expect("ended 2 error 16; ended 1 error 40; ");
+        writing_end();
+}
+
+static void test_snapshot_busy(void) {
+        writing_begin();
+        writing.n_begin_busy = 2;
+        (void) writing_open(false, LONG);
+        writing_pass(30 * MSEC);
+        writing_expect("started 1; ");
+        writing_end();
+}
+
+static void test_snapshot_in_the_way(void) {
+        writing_begin();
+        writing.reader_locks = true;
+        (void) writing_open(false, LONG);
+        writing_pass(SEC);
+        writing.foreign_writer = true;
+        writing_pass(writing.setup->park_rollback_usec - 100 * MSEC);
+        writing_expect("started 1; ");
+        writing_pass(200 * MSEC);
+        writing_expect("ended 1 error 40; ");
+        writing_end();
+}
+
+/* Only a worker for writers may begin to write. */
+static void test_may_not(void) {
+        writing_begin();
+        writing.setup->writes = false;
+        (void) writing_open(true, LONG);
+        g_assert_cmpint(worker_loop_run(&writing.loop), ==, -EBADMSG);
+        writing_end();
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/worker/transaction/commit", test_commit);
+        g_test_add_func("/worker/transaction/commit-at-once", test_commit_at_once);
+        g_test_add_func("/worker/transaction/rollback", test_rollback);
+        g_test_add_func("/worker/transaction/statement-fails", test_statement_fails);
+        g_test_add_func("/worker/transaction/statement-rolls-back", test_statement_rolls_back);
+        g_test_add_func("/worker/transaction/rows", test_rows);
+        g_test_add_func("/worker/transaction/too-many-rows", test_too_many_rows);
+        g_test_add_func("/worker/transaction/rollback-of-running", test_rollback_of_running);
+        g_test_add_func("/worker/transaction/commit-fails", test_commit_fails);
+        g_test_add_func("/worker/transaction/commit-busy", test_commit_busy);
+        g_test_add_func("/worker/transaction/commit-busy-for-long", test_commit_busy_for_long);
+        g_test_add_func("/worker/transaction/timeout", test_timeout);
+        g_test_add_func("/worker/transaction/idle", test_idle);
+        g_test_add_func("/worker/transaction/lease", test_lease);
+        g_test_add_func("/worker/transaction/cancel-while-waiting", test_cancel_while_waiting);
+        g_test_add_func("/worker/transaction/turns", test_turns);
+        g_test_add_func("/worker/transaction/idle-for-job", test_idle_for_job);
+        g_test_add_func("/worker/transaction/foreign-writer", test_foreign_writer);
+        g_test_add_func("/worker/transaction/snapshot", test_snapshot);
+        g_test_add_func("/worker/transaction/snapshot-writes", test_snapshot_writes);
+        g_test_add_func("/worker/transaction/snapshot-cancelled", test_snapshot_cancelled);
+        g_test_add_func("/worker/transaction/snapshot-lost", test_snapshot_lost);
+        g_test_add_func("/worker/transaction/snapshot-busy", test_snapshot_busy);
+        g_test_add_func("/worker/transaction/snapshot-in-the-way", test_snapshot_in_the_way);
+        g_test_add_func("/worker/transaction/may-not", test_may_not);
+        return g_test_run();
+}
