@@ -381,7 +381,7 @@ def calls_of(sql, parameters):
 # One parameter too many, a number that is none, an owner that is not root: what the call brings without descriptors, too.
 ANSWERS = {
     "", *(SERVICE_ERROR + name for name in ("UnknownStatement", "UnknownRun", "ParameterType", "ParameterCount")),
-    SERVICE_ERROR + "AccessDenied", BUS_ERROR + "AccessDenied", BUS_ERROR + "InvalidArgs",
+    SERVICE_ERROR + "AccessDenied", SERVICE_ERROR + "ReadOnly", BUS_ERROR + "AccessDenied", BUS_ERROR + "InvalidArgs",
 }  # fmt: skip
 
 
