@@ -4,9 +4,9 @@
  * one sendmsg/recvmsg on a SOCK_SEQPACKET socket and never block.
  *
  * Two sockets lead to a worker:
- *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, PING, RETIRE, GIVE_WAY,
- *     EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each message, and
- *     end-of-file there means that this worker has ended.
+ *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
+ *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
+ *     message, and end-of-file there means that this worker has ended.
  *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, BEGIN, taken by any worker that is free. If
  *     a worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends
  *     no TAKEN.

@@ -98,8 +98,9 @@ void run_on_timeout(Run *run);
  * are called with ERROR_NONE. May free it.
  *
  * CANCELLED, BY_ADMINISTRATOR: a worker that has the run is told, and the run stays until the worker has obeyed or is dead.
- * CLIENT_GONE, REVOKED: the same, but a waiting method is answered at once. If its client is gone, the run leaves its
- * session. The others free the run, but a RowReader between two calls keeps a run whose worker is lost, to report that. */
+ * CLIENT_GONE, REVOKED: the same, but a waiting method is answered at once, unless the worker may commit the run all the
+ * same. If its client is gone, the run leaves its session. The others free the run, but a RowReader between two calls keeps
+ * a run whose worker is lost, to report that. */
 void run_end(Run *run, RunEndReason reason, ErrorNumber error, const char *sentence);
 
 /* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */

@@ -18,7 +18,7 @@ unsigned worker_runs_n_runnable(const Worker *w);
 unsigned worker_runs_n_parallel(const Worker *w);
 
 /* The worker is dead: ends the runs that it took and did not finish. `was_told`: it was told to end before. Then a job that
- * it has not begun goes back to the group. */
+ * it has not begun, and of which it has written nothing, goes back to the group. */
 void worker_runs_lose(Worker *w, bool was_told);
 
 /* The worker is dead. `ended_well`: it was told to end, exited with status 0, and sent no invalid message.

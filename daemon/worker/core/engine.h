@@ -131,8 +131,8 @@ typedef struct Engine {
 
         /* Compiles `sql`, which must have a NUL after its sql_size bytes, or finds it compiled. `hint` (NULL: none) is
          * updated. With `describe` the columns are those of the database as it is now. Accepts exactly one statement, which
-         * must only read: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and the engine's own errors. ERROR_BUSY:
-         * worth another try in a moment. */
+         * must only read unless setup->writes: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and the engine's own
+         * errors. ERROR_BUSY: worth another try in a moment. */
         bool (*compile)(EngineConnection *connection, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
                         EngineStatement **ret, SqlError *error);
 
