@@ -13,9 +13,6 @@
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/statement-frames.h"
 
-#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* after a lock was met; doubles up to RETRY_MAX_USEC */
-#define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
-
 /* ---- the limit of the result ---- */
 
 /* The page is not sent yet, and is dropped. */
@@ -40,10 +37,8 @@ static JobState retry(Job *job) {
                 return job_end(job, ERROR_NONE, NULL);
         }
         sql_error_done(&job->error);
-        job->wait.retry_delay_usec = job->wait.retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * job->wait.retry_delay_usec;
-        if (job->wait.retry_delay_usec > RETRY_MAX_USEC)
-                job->wait.retry_delay_usec = RETRY_MAX_USEC;
-        job->wait.retry_usec = now + job->wait.retry_delay_usec < until ? now + job->wait.retry_delay_usec : until;
+        job->wait.retry_pause_usec = retry_pause(job->wait.retry_pause_usec);
+        job->wait.retry_usec = earlier(now + job->wait.retry_pause_usec, until);
         if (job->statement)
                 job_engine(job)->reset(job->statement);
         if (job->connection)

@@ -43,10 +43,6 @@ static void settle(Job *job) {
         job_set_parked(job, true);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
 /* A commit of this worker must not give up before the readers do for which it waits. */
 static uint64_t patience(const JobContext *context) {
         const Setup *setup = context->setup;

@@ -93,7 +93,7 @@ void job_context_trim(JobContext *context);
 
 /* The times at which a job that waits goes on. */
 typedef struct JobWait {
-        uint64_t retry_usec, retry_delay_usec; /* RETRY: when, and how long after the last attempt */
+        uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt */
         uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
         uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
@@ -141,7 +141,8 @@ struct Job {
         EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
         bool keeps;               /* the next request will use the same connection */
         EngineStatement *statement; /* owned while the job uses it; NULL: none */
-        bool started;             /* owner->started() was called. A job may meet a lock before that, and after */
+        bool started;             /* owner->started() was called, or is not needed because the statement is known to write. A
+                                   * job may meet a lock before that, and after */
 
         uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE and EXECUTE of the supervisor) */
         PageEncoder encoder;

@@ -42,10 +42,6 @@ struct Transaction {
         bool wrote;                 /* it is committed */
 };
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
 static JobContext *context_of(const Transaction *t) {
         return t->set->context;
 }

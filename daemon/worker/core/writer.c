@@ -11,13 +11,6 @@
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 
-#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC) /* after a lock was met; doubles up to RETRY_MAX_USEC */
-#define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
 /* ---- the lease ---- */
 
 static void report(GroupWriter *w, MessageKind kind) {
@@ -96,10 +89,8 @@ static void run_again(GroupWriter *w, bool alone) {
 
 /* Sets the time of the next attempt, at the latest `until`. */
 static void retry(GroupWriter *w, uint64_t now, uint64_t until) {
-        uint64_t delay = w->retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * w->retry_delay_usec;
-
-        w->retry_delay_usec = earlier(delay, RETRY_MAX_USEC);
-        w->retry_usec = earlier(now + w->retry_delay_usec, until);
+        w->retry_pause_usec = retry_pause(w->retry_pause_usec);
+        w->retry_usec = earlier(now + w->retry_pause_usec, until);
 }
 
 /* Another program writes. Jobs that have waited for it for too long end. */
@@ -126,7 +117,7 @@ static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
 static void end_batch(GroupWriter *w) {
         write_batch_end(&w->batch);
         w->batch.context->commit_waits = false;
-        w->retry_usec = w->retry_delay_usec = w->commit_until_usec = 0;
+        w->retry_usec = w->retry_pause_usec = w->commit_until_usec = 0;
 }
 
 /* The commit met a lock. True: it is tried again. */
@@ -135,7 +126,7 @@ static bool commit_later(GroupWriter *w) {
 
         if (w->commit_until_usec == 0) {
                 w->commit_until_usec = now + w->batch.context->setup->busy_usec;
-                w->retry_delay_usec = 0;
+                w->retry_pause_usec = 0;
         }
         if (now >= w->commit_until_usec)
                 return false;

@@ -54,7 +54,7 @@ typedef struct GroupWriter {
         uint64_t leased_usec;       /* when LEASE came */
         uint64_t since_usec;        /* since when the writer waits for its turn, if it can go on */
         uint64_t retry_usec;        /* begin or commit met a lock: the next attempt; 0: none did */
-        uint64_t retry_delay_usec;
+        uint64_t retry_pause_usec;
         uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
 } GroupWriter;
 
