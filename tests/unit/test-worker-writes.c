@@ -515,7 +515,9 @@ static void test_write_tables(void) {
         all_refused(&setup, refusals, G_N_ELEMENTS(refusals));
 
         set_up(&f, "wal", &setup);
+        foreign(&f, "CREATE TABLE \"\"(x)"); /* SQLite allows this name */
         begin(&f);
+        refused(&f, "INSERT INTO \"\" VALUES(1)", ERROR_NOT_ALLOWED, "WriteTables=");
         g_assert_cmpint(changes_of(&f, "INSERT INTO place SELECT 1, 2, 3"), ==, 1);
         g_assert_cmpint(changes_of(&f, "INSERT INTO album(title) VALUES('x')"), ==, 1);
         g_assert_cmpint(changes_of(&f, "INSERT INTO titles VALUES('y')"), ==, 0);

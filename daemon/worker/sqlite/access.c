@@ -104,7 +104,8 @@ static int authorize_schema(Access *access) {
 
 /* For a statement like CREATE, SQLite also asks to change the schema's table, often first. */
 static int authorize_rows(Access *access, const char *table) {
-        if (!access->target[0]) {
+        if (!access->has_target) {
+                access->has_target = true;
                 sqlite3_snprintf(sizeof access->target, access->target, "%s", table);
                 access->target_is_listed = is_listed(access->rights, table);
         }
@@ -161,11 +162,11 @@ static int authorize_change(Access *access, int action, const char *table, const
 }
 
 bool access_is_unsure(const Access *access) {
-        return access->target[0] && (access->rights->n_write_tables > 0 || access->changes_system);
+        return access->has_target && (access->rights->n_write_tables > 0 || access->changes_system);
 }
 
 bool access_may_change(Access *access) {
-        if (!access->target[0] || access->changes_schema)
+        if (!access->has_target || access->changes_schema)
                 return true;
         else if (is_system_table(access->target) && !access->rights->write_schema)
                 (void) refuse(access, "writing to", access->target, NEEDS_WRITE_SCHEMA);
@@ -229,7 +230,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
 
 void access_forget(Access *access) {
         access->refused[0] = access->target[0] = 0;
-        access->asked = access->reads_journal_mode = access->changes = false;
+        access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = false;
 }
 

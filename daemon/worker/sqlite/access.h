@@ -28,7 +28,8 @@ typedef struct Access {
         bool changes;            /* SQLite asked to change rows, the schema or a setting */
         bool changes_schema;     /* SQLite asked for CREATE, ALTER, DROP and the like */
         bool changes_system;     /* SQLite asked to change rows of a table of its own, sqlite_schema or sqlite_sequence */
-        char target[128];        /* the first table of which rows are changed, cut off if the name is longer; empty: none */
+        bool has_target;         /* SQLite asked to change rows of a table */
+        char target[128];        /* the name of the first such table, which may be empty, and is cut off if it is longer */
         bool target_is_listed;   /* setup->write_tables has it, or is empty */
         bool ours;               /* SQL of the worker or of a virtual table is compiled, not a client's; set by the caller */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */

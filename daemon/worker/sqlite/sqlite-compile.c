@@ -97,7 +97,7 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         /* DROP TABLE IF EXISTS without a table, for example, only reads and returns no rows; it is run like other DROPs */
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
-        compiled->changes_rows = compiled->writes && c->access.target[0] && !c->access.changes_schema;
+        compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
         /* once the table exists, SQLite itself would compile the DROP again, and that as SQL of the worker */
         compiled->once = compiled->writes && !c->access.changes;
         if (has_more(c->db, tail, end))
