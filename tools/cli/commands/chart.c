@@ -10,7 +10,6 @@
 
 #include "tools/cli/commands/chart-plot.h"
 #include "tools/cli/output/files.h"
-#include "tools/cli/output/target-file.h"
 #include "tools/cli/render/chart-draw.h"
 #include "tools/cli/render/chart-text.h"
 #include "tools/cli/shell/answer.h"
@@ -18,6 +17,7 @@
 #include "tools/cli/shell/cursor-values.h"
 #include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
+#include "tools/terminal/target-file.h"
 
 /* Maximum widths of labels, in columns. In text, and side by side below x, they must leave room for others. */
 enum { LABEL_WIDTH_TEXT = 30, LABEL_WIDTH_PICTURE = 60, X_LABELS_MAX = 128, WIDTH_TEXT = 80, HEIGHT_TEXT = 20 };

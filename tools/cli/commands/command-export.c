@@ -7,11 +7,11 @@
 #include "tools/cli/dump/backup.h"
 #include "tools/cli/dump/checksum.h"
 #include "tools/cli/dump/dump-text.h"
-#include "tools/cli/output/target-file.h"
 #include "tools/cli/render/human.h"
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-print.h"
+#include "tools/terminal/target-file.h"
 
 /* ---- .dump -------------------------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/output/output.h"
+#include "tools/cli/render/human.h"
 
 /* The shell waits at most this long for the end of a cancelled run, so that the next query finds the service idle. */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)
@@ -62,6 +63,15 @@ static uint64_t pause_due(const Query *query) {
         return query->dirty && query->pause ? MIN(pause, hold) : UINT64_MAX;
 }
 
+static void show_progress(Query *query, uint64_t now) {
+        g_autofree char *line = NULL;
+
+        if (!progress_is_due(&query->progress, now))
+                return;
+        line = human_progress(query->totals.n_rows, query->n_bytes, now - query->progress.begin, progress_width());
+        progress_draw(&query->progress, line);
+}
+
 /* Handles signals, the time limit and the progress line. */
 static int look_around(Query *query) {
         uint64_t now = now_usec();
@@ -76,7 +86,7 @@ static int look_around(Query *query) {
                 return -ETIMEDOUT;
         }
         if (!query->on_terminal || !query->has_columns)
-                progress_update(&query->progress, now, query->totals.n_rows, query->n_bytes);
+                show_progress(query, now);
         return 0;
 }
 

@@ -9,8 +9,8 @@
 #ifndef SQLIPC_TOOLS_CLI_SHELL_QUERY_H
 #define SQLIPC_TOOLS_CLI_SHELL_QUERY_H
 
-#include "tools/cli/shell/progress.h"
 #include "tools/cli/shell/shell.h"
+#include "tools/terminal/progress.h"
 
 typedef struct QueryTotals {
         uint64_t n_rows;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A progress line on stderr during a long fetch: "12,345 rows, 3.4 MB, 12.1 MB/s, 0:03". Only on a terminal. */
-#ifndef SQLIPC_TOOLS_CLI_SHELL_PROGRESS_H
-#define SQLIPC_TOOLS_CLI_SHELL_PROGRESS_H
+/* A progress line on stderr during long work. Only on a terminal. */
+#ifndef SQLIPC_TOOLS_TERMINAL_PROGRESS_H
+#define SQLIPC_TOOLS_TERMINAL_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct Progress {
@@ -15,8 +16,12 @@ typedef struct Progress {
 
 /** `wanted`: the settings enable the line. It is never drawn if stderr is not a terminal. */
 void progress_begin(Progress *progress, bool wanted, uint64_t now);
-/** Draws the line if it is due. */
-void progress_update(Progress *progress, uint64_t now, uint64_t n_rows, uint64_t n_bytes);
+/** True if the line is due. The caller then calls progress_draw(). */
+bool progress_is_due(Progress *progress, uint64_t now);
+/** The columns that the line may have. */
+size_t progress_width(void);
+/** Draws the line, which is safe to show. */
+void progress_draw(Progress *progress, const char *line);
 /** Must be called before anything else is written to the terminal. */
 void progress_erase(Progress *progress);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Draws the progress line (progress.h). */
-#include "tools/cli/shell/progress.h"
+#include "tools/terminal/progress.h"
 
 #include <glib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
-
-#include "tools/cli/render/human.h"
 
 #define FIRST_USEC ((uint64_t) 500 * 1000)
 #define NEXT_USEC ((uint64_t) 200 * 1000)
@@ -20,12 +19,6 @@ static bool terminal_is_ours(void) {
         return tcgetattr(STDERR_FILENO, &terminal) >= 0 && terminal.c_lflag & ICANON;
 }
 
-static size_t terminal_width(void) {
-        struct winsize size;
-
-        return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) >= 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 void progress_begin(Progress *progress, bool wanted, uint64_t now) {
         const char *term = g_getenv("TERM");
 
@@ -33,19 +26,26 @@ void progress_begin(Progress *progress, bool wanted, uint64_t now) {
         *progress = (Progress) { .wanted = wanted, .begin = now, .due = wanted ? now + FIRST_USEC : UINT64_MAX };
 }
 
-void progress_update(Progress *progress, uint64_t now, uint64_t n_rows, uint64_t n_bytes) {
-        g_autofree char *line = NULL;
-        g_autofree char *text = NULL;
-
+bool progress_is_due(Progress *progress, uint64_t now) {
         if (!progress->wanted || now < progress->due)
-                return;
+                return false;
         progress->due = now + NEXT_USEC;
         if (!terminal_is_ours()) {
                 progress->shown = false;
-                return;
+                return false;
         }
-        line = human_progress(n_rows, n_bytes, now - progress->begin, terminal_width() - 1);
-        text = g_strdup_printf("\r%s\033[K", line);
+        return true;
+}
+
+size_t progress_width(void) {
+        struct winsize size;
+
+        return (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) >= 0 && size.ws_col > 0 ? size.ws_col : 80) - 1;
+}
+
+void progress_draw(Progress *progress, const char *line) {
+        g_autofree char *text = g_strdup_printf("\r%s\033[K", line);
+
         (void) !write(STDERR_FILENO, text, strlen(text));
         progress->shown = true;
 }
