@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/ctl/complain.h"
+#include "tools/ctl/service-child.h"
 
 /* ---- SQL ---------------------------------------------------------------------------------------------------------- */
 
@@ -121,18 +120,19 @@ static int put_in_place(const char *temporary, const char *path) {
         return r < 0 ? r : sync_path(folder, O_DIRECTORY);
 }
 
-static int make(const NewFile *file) {
+static int make(void *userdata) {
+        const NewFile *file = userdata;
         g_autofree char *temporary = g_strdup_printf("%s.%d.new", file->path, (int) getpid());
         g_autofree char *folder = g_path_get_dirname(file->path);
         int r;
 
         if (file->make_folder && g_mkdir_with_parents(folder, 0700) < 0) {
                 complain("%s cannot be made: %s", folder, g_strerror(errno));
-                return -1;
+                return 1;
         }
         if (access(file->path, F_OK) == 0) {
                 complain("%s is there already.", file->path);
-                return -1;
+                return 1;
         }
         r = make_database(temporary, file);
         if (r == 0) {
@@ -142,50 +142,20 @@ static int make(const NewFile *file) {
         }
         if (r < 0)
                 remove_all(temporary);
-        return r;
+        return r < 0 ? 1 : 0;
 }
 
-static int undo(const NewFile *file) {
+static int undo(void *userdata) {
+        const NewFile *file = userdata;
+
         remove_all(file->path);
         return 0;
 }
 
-/* ---- The child ---------------------------------------------------------------------------------------------------- */
-
-static int become(const ServiceUser *user) {
-        if (user->uid == geteuid())
-                return 0;
-        if (setgroups(user->n_gids, user->gids) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
-            setresuid(user->uid, user->uid, user->uid) < 0) {
-                complain("Only root can make a file of the service's user %s: %s", user->name, g_strerror(errno));
-                return -1;
-        }
-        return 0;
-}
-
-static int run_as(const ServiceUser *user, int (*function)(const NewFile *file), const NewFile *file) {
-        pid_t child = fork();
-        int status = 0;
-
-        if (child == 0) {
-                (void) umask(0077);
-                _exit(become(user) == 0 && function(file) == 0 ? 0 : 1);
-        }
-        if (child < 0) {
-                complain("No process can be started: %s", g_strerror(errno));
-                return -1;
-        }
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-                continue;
-        if (WIFSIGNALED(status))
-                complain("%s was not made: SQLite ended by the signal %s.", file->path, strsignal(WTERMSIG(status)));
-        return status == 0 ? 0 : -1;
-}
-
 int create_file(const NewFile *file, const ServiceUser *user) {
-        return run_as(user, make, file);
+        return service_child_run(user, make, (void *) file) == 0 ? 0 : -1;
 }
 
 void create_file_undo(const NewFile *file, const ServiceUser *user) {
-        (void) run_as(user, undo, file);
+        (void) service_child_run(user, undo, (void *) file);
 }
