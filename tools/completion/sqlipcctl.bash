@@ -38,13 +38,13 @@ _sqlipcctl_word() {
     local verb=$1 number=$2 begin=$3
     shift 3
     case $verb,$number in
-    status,1 | security,1 | cat,1 | edit,1 | remove,1)
+    status,1 | security,1 | cat,1 | edit,1 | remove,1 | backup,1 | vacuum,1 | integrity,1)
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_ask "$@" list --no-legend | cut -d' ' -f1)" -- "$begin")
         ;;
     cancel,*)
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_ask "$@" runs --no-legend | cut -d' ' -f1)" -- "$begin")
         ;;
-    check,1 | add,2 | create,2) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$begin") ;;
+    check,1 | add,2 | create,2 | backup,2) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$begin") ;;
     esac
 }
 

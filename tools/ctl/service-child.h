@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A child that works on a database with the rights of the service's user, so that neither a link in a folder of this user nor
- * the SQL in a database can use root's rights.
+ * A child that works on a database with the rights of the service's user, so that neither a link in a folder of this user
+ * nor the SQL in a database can use root's rights.
  */
 #ifndef SQLIPC_TOOLS_CTL_SERVICE_CHILD_H
 #define SQLIPC_TOOLS_CTL_SERVICE_CHILD_H

@@ -21,7 +21,7 @@ typedef struct TargetFile {
  * false; -EINVAL if `path` is something else, like a directory or a device; else the error of creating it. */
 int target_file_begin(TargetFile *target, const char *path, bool replace);
 
-/** The same, for a file that only its owner may read, and that may be in another user's folder: a link at `path` is -EINVAL. */
+/** The same, for a file that only its owner may read, and that may be in another user's folder: a link is -EINVAL. */
 int target_file_begin_private(TargetFile *target, const char *path, bool replace);
 
 /** Syncs, closes and renames it. Returns the error; the temporary file is then removed. -EEXIST: the file was created
