@@ -839,13 +839,16 @@ static void test_wal_size_max(void) {
 
 /* ---- files ---- */
 
-/* The last connection leaves one file, and a reader leaves the log. */
+/* The last connection leaves one file. An idle one that reads is closed before it, because it would leave the log. */
 static void test_one_file(void) {
         for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                EngineConnection *reader;
                 Fixture f;
 
                 set_up(&f, modes[i], &to_write);
                 begin(&f);
+                g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+                sqlite_engine.disconnect(f.pool, reader);
                 g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
                 g_assert_cmpint(size_of(&f, i == 0 ? "-journal" : "-wal"), >=, 0);
                 commit(&f);

@@ -191,8 +191,9 @@ static uint64_t expire_writer(Pool *pool, uint64_t now) {
         return UINT64_MAX;
 }
 
+/* The connection that writes is closed last: only then does SQLite delete the log. */
 uint64_t pool_expire(Pool *pool, uint64_t now) {
-        uint64_t next = expire_writer(pool, now);
+        uint64_t next = UINT64_MAX, next_of_writer;
 
         for (PooledConnection **link = &pool->idle; *link;) {
                 if ((*link)->idle_usec + IDLE_USEC <= now) {
@@ -203,16 +204,17 @@ uint64_t pool_expire(Pool *pool, uint64_t now) {
                         next = (*link)->idle_usec + IDLE_USEC;
                 link = &(*link)->next;
         }
-        return next;
+        next_of_writer = expire_writer(pool, now);
+        return next_of_writer < next ? next_of_writer : next;
 }
 
 Pool *pool_free(Pool *pool) {
         if (!pool)
                 return NULL;
         assert(!pool->writing);
-        pool->writer = connection_free(pool->writer);
         while (pool->idle)
                 (void) connection_free(unlink_idle(pool, &pool->idle));
+        pool->writer = connection_free(pool->writer);
         free(pool);
         return NULL;
 }
