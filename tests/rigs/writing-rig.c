@@ -373,6 +373,13 @@ static void socket_pair(int fds[2]) {
 }
 
 void writing_begin(void) {
+        Setup setup = wide;
+
+        setup.writes = true;
+        writing_begin_on(&fake_engine, &setup);
+}
+
+void writing_begin_on(const Engine *engine, const Setup *limits) {
         ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
         uint64_t clock_usec = writing.clock_usec;
         int control[2];
@@ -380,15 +387,14 @@ void writing_begin(void) {
         if (clock_usec == 0) /* the kernel's timers of the loop never fire */
                 clock_usec = (uint64_t) g_get_monotonic_time() + LATER;
         writing = (Writing) { .clock_usec = clock_usec, .durable = g_string_new(NULL), .pending = g_string_new(NULL) };
-        setup.message = (Message) { .kind = MESSAGE_SETUP, .setup = wide };
-        setup.message.setup.writes = true;
+        setup.message = (Message) { .kind = MESSAGE_SETUP, .setup = *limits };
         socket_pair(writing.extra_fds);
         socket_pair(control);
         writing.rig = (Rig) {
                 .control_fd = control[0], .job_fd = writing.extra_fds[0], .row_size_max = SQLIPC_ROW_SIZE_MAX,
                 .result_rows_max = UINT64_MAX, .result_size_max = UINT64_C(1) << 30,
         };
-        g_assert_cmpint(worker_loop_init(&writing.loop, &fake_engine, writing.extra_fds[1], control[1], &setup), ==, 0);
+        g_assert_cmpint(worker_loop_init(&writing.loop, engine, writing.extra_fds[1], control[1], &setup), ==, 0);
         writing.setup = &writing.loop.setup.message.setup;
 }
 

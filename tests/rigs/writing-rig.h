@@ -54,6 +54,10 @@ extern Writing writing;
 void writing_begin(void);
 void writing_end(void);
 
+/* The same with another engine, which was initialized, and a setup whose strings are borrowed until writing_end(). The
+ * memory of the fake engine stays empty. */
+void writing_begin_on(const Engine *engine, const Setup *limits);
+
 /* Lets the worker work until it waits; or for so long, in its time. */
 void writing_settle(void);
 void writing_pass(uint64_t usec);
