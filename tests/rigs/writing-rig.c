@@ -34,11 +34,22 @@ int __wrap_sched_yield(void) {
         return 0;
 }
 
+static void call_later(void) {
+        void (*later)(void) = writing.later;
+
+        if (!later || writing.clock_usec < writing.later_usec)
+                return;
+        writing.later = NULL;
+        later();
+}
+
 /* If the worker would wait for longer than it may, its loop returns to the test with an error of its own. */
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int msec) {
-        int r = __real_epoll_wait(fd, events, n, 0);
         uint64_t woken;
+        int r;
 
+        call_later();
+        r = __real_epoll_wait(fd, events, n, 0);
         if (r != 0 || msec == 0) {
                 writing.clock_usec += r == 0 ? LOOK_USEC : 0;
                 return r;
@@ -319,6 +330,7 @@ static bool fake_commit(EngineConnection *c, SqlError *error) {
         if (result == ERROR_BUSY)
                 return sql_error_set(error, ERROR_BUSY, "a reader");
         writing.in_transaction = false;
+        writing.clock_usec += writing.commit_usec;
         if (result != ERROR_NONE)
                 return sql_error_set(error, result, "cannot commit");
         writing.n_commits++;

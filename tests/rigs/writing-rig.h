@@ -24,12 +24,15 @@ typedef struct Writing {
         Setup *setup;           /* that of the worker, which a test may change */
         uint64_t clock_usec, until_usec;
         uint64_t transaction;   /* of the jobs that the test sends; 0: none */
+        void (*later)(void);    /* called once, at this time, when the worker waits or polls */
+        uint64_t later_usec;
 
         /* what the engine does */
         unsigned n_begin_busy;  /* so many begin() fail */
         ErrorNumber begin_error;
         ErrorNumber commits[8]; /* results of the next commits; ERROR_NONE: it is committed */
         void (*hook)(void);
+        uint64_t commit_usec;   /* how long a commit takes */
         bool reader_locks;      /* snapshots, and "read" while it is stepped, keep writers out, and a commit is busy */
         bool foreign_writer;    /* another program waits for these locks */
         bool loses_snapshots;   /* a statement that reads ends its transaction */

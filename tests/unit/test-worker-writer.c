@@ -282,6 +282,119 @@ static void test_commit_failure(void) {
         writing_end();
 }
 
+/* ---- gathering ---- */
+
+/* A worker that has committed two statements together, which took 400 us. Returns the time. */
+static uint64_t begin_after_two(void) {
+        begin_with_lease();
+        writing.commit_usec = 400;
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_settle();
+        writing_expect_durable("a b | ");
+        return writing.clock_usec;
+}
+
+static void write_later(void) {
+        (void) writing_execute("d");
+}
+
+/* After a batch of two, the first job waits for the second one. */
+static void test_gather(void) {
+        uint64_t began = begin_after_two();
+
+        (void) writing_execute("c");
+        writing.later = write_later;
+        writing.later_usec = began + 150;
+        writing_settle();
+        writing_expect_durable("a b | c d | ");
+        g_assert_cmpuint(writing.clock_usec - began, <, 150 + 400 + 50);
+        writing_end();
+}
+
+/* It does not wait for longer than half of the time of a commit; the next batch is not expected to have two jobs. */
+static void test_gather_in_vain(void) {
+        uint64_t began = begin_after_two();
+
+        (void) writing_execute("c");
+        writing.later = write_later;
+        writing.later_usec = began + 300;
+        writing_settle();
+        writing_expect_durable("a b | c | d | ");
+        began = writing.clock_usec;
+        (void) writing_execute("e");
+        writing_settle();
+        g_assert_cmpuint(writing.clock_usec - began, <, 400 + 50);
+        writing_end();
+}
+
+/* A commit that took long does not make the next batch wait for long. */
+static void test_gather_limit(void) {
+        uint64_t began;
+
+        begin_with_lease();
+        writing.commit_usec = 100 * MSEC;
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_settle();
+        began = writing.clock_usec;
+        (void) writing_execute("c");
+        writing_settle();
+        g_assert_cmpuint(writing.clock_usec - began, >=, 100 * MSEC + GATHERING_USEC_MAX);
+        g_assert_cmpuint(writing.clock_usec - began, <, 100 * MSEC + GATHERING_USEC_MAX + 50);
+        writing_end();
+}
+
+/* No wait if another worker waits for the lease, and none for a writer that is alone. */
+static void test_no_gathering(void) {
+        uint64_t began = begin_after_two();
+
+        (void) writing_execute("c");
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_settle();
+        g_assert_cmpuint(writing.clock_usec - began, <, 400 + 50);
+        g_free(writing_reports());
+        writing_end();
+        begin_with_lease();
+        writing.commit_usec = 400;
+        for (unsigned i = 0; i < 3; i++) {
+                began = writing.clock_usec;
+                (void) writing_execute("a");
+                writing_settle();
+                g_assert_cmpuint(writing.clock_usec - began, <, 400 + 50);
+        }
+        writing_end();
+}
+
+/* Waits that bring nothing become rare; one that brings a job makes them usual again. */
+static void test_gather_less(void) {
+        Gathering g = {};
+        unsigned n_waits = 0;
+
+        for (unsigned i = 0; i < 640; i++) {
+                uint64_t now = 1000 * (i + 1);
+
+                gathering_on_commit(&g, 2, 256, 100);
+                if (gathering_waits(&g, 1, now)) {
+                        n_waits++;
+                        g_assert_true(gathering_waits(&g, 1, now + 49));
+                        g_assert_false(gathering_waits(&g, 1, now + 50));
+                }
+                gathering_end(&g, 1);
+        }
+        g_assert_cmpuint(n_waits, >=, 10);
+        g_assert_cmpuint(n_waits, <=, 20);
+        while (!gathering_waits(&g, 1, 1))
+                gathering_end(&g, 1);
+        gathering_end(&g, 2);
+        for (unsigned i = 0; i < 5; i++) {
+                gathering_on_commit(&g, 2, 256, 100);
+                g_assert_true(gathering_waits(&g, 1, 1));
+                g_assert_false(gathering_waits(&g, 2, 2));
+                gathering_end(&g, 2);
+        }
+}
+
 /* ---- locks ---- */
 
 static void test_begin_busy(void) {
@@ -833,6 +946,11 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/rollback-in-batch", test_rollback_in_batch);
         g_test_add_func("/writer/many-rollbacks", test_many_rollbacks);
         g_test_add_func("/writer/commit-failure", test_commit_failure);
+        g_test_add_func("/writer/gather", test_gather);
+        g_test_add_func("/writer/gather-in-vain", test_gather_in_vain);
+        g_test_add_func("/writer/gather-limit", test_gather_limit);
+        g_test_add_func("/writer/gather-less", test_gather_less);
+        g_test_add_func("/writer/no-gathering", test_no_gathering);
         g_test_add_func("/writer/begin-busy", test_begin_busy);
         g_test_add_func("/writer/begin-stays-busy", test_begin_stays_busy);
         g_test_add_func("/writer/begin-fails", test_begin_fails);

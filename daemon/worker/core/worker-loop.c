@@ -348,7 +348,7 @@ static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
 }
 
 /* Gives a turn to the first task that can continue. The writer has its turn when none can, so that jobs gather in it, or
- * when it has waited for a moment. */
+ * when it has waited for a moment. If it expects more jobs, the loop polls for them first. */
 static int run_one(WorkerLoop *w, uint64_t now) {
         bool writes = writer_next_usec(&w->writer) <= now;
         Task **link = &w->tasks.first;
@@ -360,6 +360,10 @@ static int run_one(WorkerLoop *w, uint64_t now) {
         w->looked_usec = now;
         if (*link && (!writes || now < w->writer.since_usec + WRITER_GATHER_USEC))
                 return run_task(w, link, now);
+        if (!*link && writer_gathers(&w->writer, now)) {
+                (void) sched_yield();
+                return 0;
+        }
         writer_turn(&w->writer);
         arm_for_connections(w, now);
         return 0;

@@ -137,6 +137,7 @@ static bool commit_later(GroupWriter *w) {
 
 static void commit(GroupWriter *w) {
         SqlError error = SQL_ERROR_INIT;
+        uint64_t began = now_usec();
 
         if (!write_batch_commit(&w->batch, &error)) {
                 bool busy = error.error == ERROR_BUSY, later = busy && commit_later(w);
@@ -150,7 +151,8 @@ static void commit(GroupWriter *w) {
                 sql_error_done(&error);
                 if (later)
                         return;
-        }
+        } else
+                gathering_on_commit(&w->gathering, w->batch.n_run + w->queue.n, WRITE_BATCH_N_MAX, now_usec() - began);
         end_batch(w);
 }
 
@@ -186,6 +188,7 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         bool ends;
 
         w->batch_is_next = false;
+        gathering_end(&w->gathering, w->queue.n);
         if (!write_batch_begin(&w->batch, &error)) {
                 if (error.error == ERROR_BUSY)
                         on_busy(w, &error, now);
@@ -221,6 +224,14 @@ uint64_t writer_next_usec(const GroupWriter *w) {
 
 void writer_on_progress(GroupWriter *w, uint64_t now) {
         return_lease(w, now);
+}
+
+/* If another worker or a transaction waits, its clients would wait, too. A job that was taken back and runs again waits for
+ * no others, because none may join it. */
+bool writer_gathers(GroupWriter *w, uint64_t now) {
+        return !w->batch.connection && w->lease == WRITER_LEASE_HELD && !w->claims && w->retry_usec == 0 &&
+               !w->batch.context->leaving && !(w->queue.first && w->queue.first->write.ends_batch) &&
+               gathering_waits(&w->gathering, w->queue.n, now);
 }
 
 void writer_turn(GroupWriter *w) {

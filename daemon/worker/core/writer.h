@@ -25,6 +25,7 @@
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
 #define SQLIPC_DAEMON_WORKER_CORE_WRITER_H
 
+#include "daemon/worker/core/gathering.h"
 #include "daemon/worker/core/task-queue.h"
 #include "daemon/worker/core/write-batch.h"
 
@@ -50,6 +51,7 @@ typedef struct GroupWriter {
         WriterClaim *claims;        /* of transactions that wait, in order */
         const WriterClaim *claimed; /* by a transaction that is open; NULL: none is */
         bool batch_is_next;         /* a transaction has ended, so the queue goes before the next one */
+        Gathering gathering;
         WriterLease lease;
         uint64_t leased_usec;       /* when LEASE came */
         uint64_t since_usec;        /* since when the writer waits for its turn, if it can go on */
@@ -85,6 +87,9 @@ uint64_t writer_next_usec(const GroupWriter *w);
 /* Called from inside the step of any job: returns the lease if it is time and no transaction is under way. Otherwise a query
  * that computes for long would keep all other workers from writing. */
 void writer_on_progress(GroupWriter *w, uint64_t now_usec);
+
+/* Nothing but the writer's turn is left to do. True: jobs are expected in a moment, and the turn should wait for them. */
+bool writer_gathers(GroupWriter *w, uint64_t now_usec);
 
 /* A turn: a batch, another attempt to commit, or nothing. Returns the lease if it is time. */
 void writer_turn(GroupWriter *w);
