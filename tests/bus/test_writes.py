@@ -272,6 +272,24 @@ def many(journal):
             expect("Cancelled", stalled.counted)
 
 
+@test
+def one_commit():
+    """Channels that are opened after a write share its worker, because only one worker at a time can commit"""
+    found = []  # again, since a worker that gets no CPU for 100 ms is taken for one that is stuck
+    while 1 not in found and len(found) < 5:
+        with writable() as service:
+            client = service.client()
+            held = []
+            for n in range(6):
+                held.append(Channel(client, DB))
+                held[-1].ask("INSERT INTO single VALUES (?)", n)
+            found.append(len({more["worker-pid"] for *_, more in client.manager("ListChannels")[0] if "worker-pid" in more}))
+            equal(ask(service, "SELECT count(*) FROM single"), [[6]], "rows")
+            for channel in held:
+                channel.close()
+    equal(found[-1], 1, "workers")
+
+
 @needs_root
 def many_writers():
     """32 writers of three users, a reader that stopped, and a program that opens the file: no error, each row once"""

@@ -2,12 +2,16 @@
 /* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
 
+#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/placement.h"
 #include "daemon/supervisor/runs/worker-channels.h"
+#include "daemon/supervisor/runs/worker-runs.h"
 #include "daemon/supervisor/workers/worker.h"
+
+#define WRITES_USEC UINT64_C(1000000) /* a worker that wrote within this time is expected to write again */
 
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
@@ -31,6 +35,21 @@ static Worker *pick(const Group *g) {
         return found;
 }
 
+/* Returns the worker that writes, unless a query occupies it, too. Its other channels are no obstacle: they wait for the
+ * same commit. NULL: there is none. */
+static Worker *find_writer(const Group *g) {
+        uint64_t now = clock_usec();
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (w->lease && now < w->wrote_usec + WRITES_USEC && w->settings == WORKER_CURRENT && worker_stays(w) &&
+                    !worker_is_stuck(w) && worker_runs_n_parallel(w) == 0)
+                        return w;
+        }
+        return NULL;
+}
+
 static bool wants_sibling(const Group *g, const Worker *best) {
         return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
                (best->channels.length > 0 && group_n_workers(g) < g->context->n_cpus);
@@ -38,9 +57,9 @@ static bool wants_sibling(const Group *g, const Worker *best) {
 
 /* Returns the worker for one more channel; NULL: there is none yet. */
 static Worker *find(Group *g) {
-        Worker *best = pick(g);
+        Worker *writer = find_writer(g), *best = writer ?: pick(g);
 
-        if (!wants_sibling(g, best))
+        if (writer || !wants_sibling(g, best))
                 return best;
         WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g));
         /* no worker of another group is ended for a sibling that this group can do without */

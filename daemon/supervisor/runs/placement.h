@@ -7,6 +7,9 @@
  * moment ago. Therefore, if all workers have a channel and there are CPUs for more, a sibling is started. If all workers are
  * occupied, it is started even without a free CPU, because a request must not wait for another's run. If a bound forbids a
  * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
+ *
+ * If a worker of the group wrote a moment ago, it is chosen: channels that write share commits in one worker, and in two
+ * workers they would only take turns.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H

@@ -2,6 +2,7 @@
 /* The functions of runs and channels for groups and workers. Supervisor. */
 #include <errno.h>
 
+#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/group-jobs.h"
@@ -40,11 +41,12 @@ static int on_committing_one(const Worker *w, uint64_t number) {
 
 /* Only the holder of the lease writes. The client of a channel does not need to be told: to it, each request that may write
  * and was not answered has an unknown outcome. */
-static int on_committing(const Worker *w, const Committing *committing) {
+static int on_committing(Worker *w, const Committing *committing) {
         const char *numbers = committing->numbers.data;
 
         if (!lease_is_held_by(w))
                 return -EBADMSG;
+        w->wrote_usec = clock_usec();
         for (size_t at = 0; at < committing->numbers.size; at += sizeof(uint64_t)) {
                 int r = on_committing_one(w, load_le64(numbers + at));
 

@@ -53,6 +53,7 @@ struct Worker {
         WorkerPriority priority;
         struct Lease *lease;      /* that it has or waits for (lease.h); not owned; NULL: neither */
         GList lease_link;
+        uint64_t wrote_usec;      /* when it last began to commit */
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, context_link;
 };
