@@ -150,6 +150,31 @@ static void test_rollback_of_running(void) {
         writing_end();
 }
 
+static void end_it_and_look(void) {
+        writing_cancel(1);
+        for (unsigned i = 0; i < 10; i++) {
+                writing.clock_usec += 1000;
+                g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+        }
+        writing_expect("started 2; ended 1 error 30; ");
+        g_assert_false(writing.in_transaction);
+}
+
+/* A query beside the transaction that computes for long does not delay its end. */
+static void test_rollback_beside_query(void) {
+        Outcome o;
+        int fd;
+
+        begin_to_write();
+        writing.transaction = 0;
+        writing.hook = end_it_and_look;
+        (void) writing_run("a read hook rows=1", &fd);
+        o = writing_read(fd, 2);
+        g_assert_cmpuint(o.n_rows, ==, 1);
+        writing_expect("ended 2; ");
+        writing_end();
+}
+
 /* ---- the end ---- */
 
 static void test_commit_fails(void) {
@@ -392,6 +417,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/rows", test_rows);
         g_test_add_func("/worker/transaction/too-many-rows", test_too_many_rows);
         g_test_add_func("/worker/transaction/rollback-of-running", test_rollback_of_running);
+        g_test_add_func("/worker/transaction/rollback-beside-query", test_rollback_beside_query);
         g_test_add_func("/worker/transaction/commit-fails", test_commit_fails);
         g_test_add_func("/worker/transaction/commit-busy", test_commit_busy);
         g_test_add_func("/worker/transaction/commit-busy-for-long", test_commit_busy_for_long);

@@ -91,7 +91,7 @@ static void give_back(Transaction *t) {
                 context_of(t)->commit_waits = false;
 }
 
-/* Not from inside a step of one of its jobs. */
+/* Not while its batch runs a statement. A job that has its connection is interrupted, and ends first. */
 static void end(Transaction *t) {
         t->state = TRANSACTION_ENDS;
         fail_jobs(t);
@@ -379,6 +379,13 @@ static Transaction *find(const TransactionSet *set, uint64_t number) {
         return t;
 }
 
+/* Also from inside the step of a job, which is another one, or is interrupted: it must not delay the end. */
+static void end_now(Transaction *t) {
+        task_queue_take_out(t->set->tasks, &t->task);
+        end(t);
+        (void) settle(t->set->tasks, &t->task);
+}
+
 int transaction_begin(TransactionSet *set, const Begin *begin) {
         Transaction *t;
 
@@ -432,6 +439,8 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
                 (void) sql_error_set(&t->error, (ErrorNumber) cancel->error, "%s", cancel->message);
         if (t->batch.running)
                 fail_job(t, t->batch.running);
+        else
+                end_now(t);
         return true;
 }
 
