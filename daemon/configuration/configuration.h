@@ -50,6 +50,9 @@ typedef struct Limits {
         uint64_t queue_timeout_usec;
         uint64_t park_timeout_usec;
         uint64_t park_timeout_rollback_usec;
+        uint64_t transactions_max;
+        uint64_t transaction_timeout_usec;
+        uint64_t transaction_idle_usec;
         uint64_t busy_timeout_usec;
         uint64_t statement_idle_usec;  /* a statement that has not run for so long is finalized */
         uint64_t temp_size_max;        /* each worker gets an equal share: this / workers_max */

@@ -365,6 +365,7 @@ def calls_of(sql, parameters):
             ("Prepare", "(sa{sv})", (sql, {})), statement, ("Query", "(sava{sv}a{sv})", query),
             ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
             ("NextRows", "(ta{sv})", (1, {})), ("Execute", "(sava{sv}a{sv})", query),
+            ("Begin", "(a{sv})", ({},)), ("Commit", "(ta{sv})", (1, {})), ("Rollback", "(ta{sv})", (1, {})),
             ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
         )
     ] + [
@@ -382,6 +383,7 @@ def calls_of(sql, parameters):
 ANSWERS = {
     "", *(SERVICE_ERROR + name for name in ("UnknownStatement", "UnknownRun", "ParameterType", "ParameterCount")),
     SERVICE_ERROR + "AccessDenied", SERVICE_ERROR + "ReadOnly", BUS_ERROR + "AccessDenied", BUS_ERROR + "InvalidArgs",
+    SERVICE_ERROR + "InvalidOption", SERVICE_ERROR + "TransactionEnded",
 }  # fmt: skip
 
 

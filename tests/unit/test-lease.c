@@ -345,6 +345,7 @@ static void test_holder_keeps_the_lease(void) {
         begin();
         l->prepare_timeout_usec = 60 * SECOND;
         l->run_timeout_usec = 10 * SECOND;
+        l->transaction_timeout_usec = 10 * SECOND;
         (void) start(A, "open");
         (void) start(B, "open");
         want(0);

@@ -16,12 +16,13 @@ static bool is_exempt(const User *u) {
 /* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
  * WorkerIdleSec= are not changed: they do not bound any resource, but say when to stop waiting. */
 static void lift(Limits *l) {
-        l->statements_max = l->runs_max = l->channels_max = UINT64_MAX;
+        l->statements_max = l->runs_max = l->channels_max = l->transactions_max = UINT64_MAX;
         l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
         l->row_size_max = SQLIPC_ROW_SIZE_MAX;
         l->run_timeout_usec = l->prepare_timeout_usec = NEVER_USEC;
         l->park_timeout_usec = l->park_timeout_rollback_usec = NEVER_USEC;
+        l->transaction_timeout_usec = l->transaction_idle_usec = NEVER_USEC;
         l->temp_size_max = 1024 * TIB;
         l->heap_max = TIB;
         l->sql_size_max = SQL_SIZE_MAX;
@@ -91,6 +92,13 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
         if (d->n_runs >= d->config->limits.runs_max)
                 return refuse_shared(u, d, "RunsMax=", "runs under way", refusal);
         return 0;
+}
+
+int quota_check_transaction(const User *u, Refusal *refusal) {
+        if (is_exempt(u) || u->n_transactions < u->context->config->limits.transactions_max)
+                return 0;
+        return user_refuse(u, "TransactionsMax=", refusal,
+                           "You have %" PRIu64 " transactions open, which is all you may have: end one.", u->n_transactions);
 }
 
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {

@@ -33,6 +33,7 @@ uint64_t quota_pipe_pages(const User *u);
  * database's. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
+int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
 /* The bound that keeps the user from having another worker on `d`: a worker within this bound must end first. To reach it is

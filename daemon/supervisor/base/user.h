@@ -47,7 +47,7 @@ typedef struct User {
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
-        uint64_t n_statements, n_runs, n_channels, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_workers;
         size_t held_size, joined_size, unread_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;

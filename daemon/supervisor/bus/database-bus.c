@@ -115,6 +115,15 @@ static int reply_execute(Run *run, const Ended *ended) {
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+static int reply_begin(Run *run, const Started *started) {
+        return sd_bus_reply_method_return(run->call, "ta{sv}", run->number, 0);
+}
+
+/* Commit and Rollback. */
+static int reply_transaction_ended(Run *run, const Ended *ended) {
+        return sd_bus_reply_method_return(run->call, "a{sv}", 1, "usec", "t", ended->usec);
+}
+
 /* ---- Methods ---- */
 
 static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -150,6 +159,14 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
+/* Finds the transaction that the options name; NULL: none. */
+static int find_transaction(sd_bus_message *m, Database *d, const Options *options, Run **ret, Refusal *refusal) {
+        *ret = NULL;
+        if (options->transaction == 0)
+                return 0;
+        return run_access_find_transaction(d->context, peer_of(d->context, m), d, options->transaction, ret, refusal);
+}
+
 /* Finds the statement, if its next run can start now. */
 static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
         const Peer *peer = peer_of(d->context, m);
@@ -181,7 +198,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         Statement *statement;
         uint64_t number;
         Options options;
-        Run *run;
+        Run *run, *transaction;
         int r = sd_bus_message_read_basic(m, 't', &number);
 
         if (r < 0)
@@ -192,11 +209,15 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options, refusal);
+        r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options, refusal);
+        if (r < 0)
+                return r;
+        r = find_transaction(m, d, &options, &transaction, refusal);
         if (r < 0)
                 return r;
         r = run_spec_make(statement->session, (RunSpec) {
                 .kind = RUN_FETCH,
+                .transaction = transaction,
                 .statement = statement,
                 .database = d,
                 .sql = statement->sql,
@@ -223,6 +244,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         g_auto(Parameters) parameters = PARAMETERS_INIT;
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
+        Run *transaction;
         const char *sql;
         size_t size;
         int r = sd_bus_message_read_basic(m, 's', &sql);
@@ -240,9 +262,13 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
+        r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, ret_options, refusal);
         if (r < 0)
                 return r;
+        r = find_transaction(m, d, ret_options, &transaction, refusal);
+        if (r < 0)
+                return r;
+        spec.transaction = transaction;
         r = spec.kind == RUN_EXECUTE ? 0 : pipe_new(session->user, true, &pipe, refusal);
         if (r < 0)
                 return r;
@@ -326,6 +352,68 @@ static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         run_submit(run);
         return 1;
+}
+
+static int read_mode(sd_bus_message *m, const Database *d, const Options *options, bool *ret_writes, Refusal *refusal) {
+        *ret_writes = g_strcmp0(options->mode, "write") == 0;
+        if (!*ret_writes && g_strcmp0(options->mode, "read") != 0)
+                return refuse(refusal, ERROR_INVALID_OPTION, "Give the option \"mode\": \"read\" or \"write\".");
+        return *ret_writes && !policy_may_write(d->context, peer_of(d->context, m), d) ? policy_refuse_write(d, refusal) : 0;
+}
+
+static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Options options;
+        bool writes;
+        Run *run;
+        int r = options_read(m, OPTION_MODE, &options, refusal);
+
+        if (r < 0)
+                return r;
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the transaction.");
+        r = read_mode(m, d, &options, &writes, refusal);
+        if (r < 0)
+                return r;
+        r = run_spec_make(session_get(d->context, peer_of(d->context, m)), (RunSpec) {
+                .kind = RUN_TRANSACTION,
+                .database = d,
+                .call = m,
+                .on_started = reply_begin,
+                .timeout_usec = UINT64_MAX,
+                .writes = writes,
+        }, &run, refusal);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+/* Commit and Rollback. */
+static int end_transaction(sd_bus_message *m, Database *d, bool commits, Refusal *refusal) {
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_access_find_transaction(d->context, peer_of(d->context, m), d, number, &run, refusal);
+        if (r < 0)
+                return r;
+        r = commits ? run_commit(run, m, reply_transaction_ended, refusal)
+                    : run_rollback(run, m, reply_transaction_ended, refusal);
+        return r < 0 ? r : 1;
+}
+
+static int commit(sd_bus_message *m, Database *d, Refusal *refusal) {
+        return end_transaction(m, d, true, refusal);
+}
+
+static int rollback(sd_bus_message *m, Database *d, Refusal *refusal) {
+        return end_transaction(m, d, false, refusal);
 }
 
 static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -456,6 +544,9 @@ BUS_METHOD(query)
 BUS_METHOD(query_rows)
 BUS_METHOD(open_rows)
 BUS_METHOD(execute)
+BUS_METHOD(begin)
+BUS_METHOD(commit)
+BUS_METHOD(rollback)
 BUS_METHOD(next_rows)
 BUS_METHOD(cancel)
 BUS_METHOD(finalize)
@@ -512,6 +603,12 @@ static const sd_bus_vtable database_vtable[] = {
                                 method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Execute", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
                                 SD_BUS_RESULT("x", changes, "a{sv}", info), method_execute, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Begin", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("t", transaction, "a{sv}", info),
+                                method_begin, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Commit", SD_BUS_ARGS("t", transaction, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_commit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Rollback", SD_BUS_ARGS("t", transaction, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_rollback, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
                                 method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),

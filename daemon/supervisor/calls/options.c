@@ -20,10 +20,12 @@ static const OptionRow option_table[] = {
         { "page-version", OPTION_PAGE_VERSION, 'u', 1, UINT32_MAX, G_STRUCT_OFFSET(Options, page_version) },
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
         { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
+        { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
+        { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
 
-static int read_number(sd_bus_message *m, const OptionRow *row, Refusal *refusal, uint64_t *ret) {
+static int check_type(sd_bus_message *m, const OptionRow *row, Refusal *refusal) {
         const char *contents;
         int r = sd_bus_message_peek_type(m, NULL, &contents);
 
@@ -32,6 +34,12 @@ static int read_number(sd_bus_message *m, const OptionRow *row, Refusal *refusal
         if (contents[0] != row->type || contents[1] != 0)
                 return refuse(refusal, ERROR_INVALID_OPTION, "Option \"%s\" has type \"%s\": give \"%c\".", row->name,
                               contents, row->type);
+        return 0;
+}
+
+static int read_number(sd_bus_message *m, const OptionRow *row, uint64_t *ret) {
+        int r;
+
         if (row->type == 't')
                 return sd_bus_message_read(m, "v", "t", ret);
         uint32_t u; /* sd-bus reads a `b` into an int of the same size */
@@ -44,8 +52,12 @@ static int read_number(sd_bus_message *m, const OptionRow *row, Refusal *refusal
 
 static int read_option(sd_bus_message *m, const OptionRow *row, Options *options, Refusal *refusal) {
         uint64_t value = 0;
-        int r = read_number(m, row, refusal, &value);
+        int r = check_type(m, row, refusal);
 
+        if (r >= 0 && row->type == 's')
+                return sd_bus_message_read(m, "v", "s", (const char **) G_STRUCT_MEMBER_P(options, row->offset));
+        if (r >= 0)
+                r = read_number(m, row, &value);
         if (r < 0)
                 return r;
         if (value < row->min || value > row->max)

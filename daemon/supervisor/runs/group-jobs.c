@@ -13,6 +13,18 @@ static MessageKind message_kind(const Run *run) {
         return run->kind == RUN_PREPARE ? MESSAGE_PREPARE : run->kind == RUN_EXECUTE ? MESSAGE_EXECUTE : MESSAGE_RUN;
 }
 
+static Message begin_message(const Run *run) {
+        return (Message) {
+                .kind = MESSAGE_BEGIN,
+                .begin = {
+                        .number = run->number,
+                        .writes = run->writes,
+                        .deadline_usec = run->deadline_usec,
+                        .idle_usec = run->idle_usec,
+                },
+        };
+}
+
 static Message job_message(const Run *run) {
         size_t size;
         const char *sql = g_bytes_get_data(run->sql, &size);
@@ -23,6 +35,7 @@ static Message job_message(const Run *run) {
                         .number = run->number,
                         .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */
                         .sql_size = size,
+                        .transaction = run->transaction,
                         .describe = run->describe,
                         .page_size = run->page_size,
                         .deadline_usec = run->deadline_usec,
@@ -43,8 +56,24 @@ static void move_to_sent(Group *g, Run *run) {
         run_on_sent(run);
 }
 
-static int send_job(Group *g, Run *run) {
+/* A statement of a transaction goes to the worker that has it, and does not wait for room in its socket: it would delay the
+ * jobs after it. */
+static int send_to_transaction(Run *run) {
+        const Run *t = g_hash_table_lookup(run->context->runs, &run->transaction);
+
+        if (!t || t->state != RUN_STARTED || t->end.error != ERROR_NONE)
+                return -ENOTCONN;
         Message m = job_message(run);
+        int r = message_send(t->worker->control_fd, &m, run->pipe ? run->pipe->write_fd : -1);
+        if (r >= 0)
+                return run_on_taken(run, t->worker);
+        return r == -EAGAIN ? -EBUSY : r;
+}
+
+static int send_job(Group *g, Run *run) {
+        if (run->transaction > 0)
+                return send_to_transaction(run);
+        Message m = run->kind == RUN_TRANSACTION ? begin_message(run) : job_message(run);
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
         Worker *w = group_find_idle_worker(g);
 
@@ -59,6 +88,8 @@ static int send_job(Group *g, Run *run) {
 /* A large job needs descriptors and memory of its own. */
 static ErrorNumber error_of_send(int r) {
         return r == -ENOMEM                                  ? ERROR_OUT_OF_MEMORY
+               : r == -ENOTCONN                              ? ERROR_TRANSACTION_ENDED
+               : r == -EBUSY                                 ? ERROR_BUSY
                : r == -E2BIG || r == -EMFILE || r == -ENFILE ? ERROR_LIMITS_EXCEEDED
                                                              : ERROR_INTERNAL;
 }
@@ -97,7 +128,10 @@ unsigned group_jobs_n_overdue(const Group *g, uint64_t sent_usec) {
 }
 
 void group_jobs_submit(Group *g, Run *run) {
-        g_queue_push_tail_link(&g->waiting, &run->group_link);
+        if (run->transaction > 0) /* it is for one worker, and does not wait for room in the job socket */
+                g_queue_push_head_link(&g->waiting, &run->group_link);
+        else
+                g_queue_push_tail_link(&g->waiting, &run->group_link);
         run_on_queued(run);
         group_jobs_send(g);
 }

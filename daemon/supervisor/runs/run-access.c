@@ -13,10 +13,24 @@
 int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
         Run *run = g_hash_table_lookup(context->runs, &number);
 
-        if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
+        if (!run || run->kind == RUN_PREPARE || run->kind == RUN_TRANSACTION || !run->session ||
+            strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
                 return refuse(refusal, ERROR_UNKNOWN_RUN,
                               "You have no run %" PRIu64 " on this database; it may have ended.", number);
+        *ret = run;
+        return 0;
+}
+
+int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
+                                Refusal *refusal) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
+
+        if (!run || run->kind != RUN_TRANSACTION || run->state != RUN_STARTED || !run->session ||
+            strcmp(run->session->name, p->name) != 0 ||
+            strcmp(database_name(run->database), database_name(d)) != 0)
+                return refuse(refusal, ERROR_TRANSACTION_ENDED,
+                              "You have no transaction %" PRIu64 " on this database; it may have ended.", number);
         *ret = run;
         return 0;
 }

@@ -10,6 +10,10 @@
 /* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
 int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 
+/* The same for a transaction that is open. TRANSACTION_ENDED. */
+int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
+                                Refusal *refusal);
+
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
  * run that has started is not affected, because its transaction is older than the change. */
 void run_access_on_rights_changed(Context *context);

@@ -17,7 +17,11 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
 static void set_limits(Run *run, const RunSpec *spec) {
         const Limits l = quota_limits(run->user, run->database);
 
-        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
+        const Run *t = spec->transaction;
+        uint64_t max = spec->kind == RUN_TRANSACTION ? l.transaction_timeout_usec : l.run_timeout_usec;
+
+        run->deadline_usec = smaller(run->asked_usec + smaller(spec->timeout_usec, max), t ? t->deadline_usec : UINT64_MAX);
+        run->idle_usec = l.transaction_idle_usec;
         run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
         run->result_rows_max = l.result_rows_max;
         run->result_size_max = l.result_size_max;
@@ -25,7 +29,7 @@ static void set_limits(Run *run, const RunSpec *spec) {
 
 /* The size of the data that is sent to a worker. */
 static size_t job_size(const RunSpec *spec) {
-        return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
+        return (spec->sql ? g_bytes_get_size(spec->sql) : 0) + (spec->parameters ? spec->parameters->row_size : 0);
 }
 
 static size_t size_to_hold(const RunSpec *spec) {
@@ -50,11 +54,12 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .call = call,
                 .on_started = spec->on_started,
                 .on_ended = spec->on_ended,
-                .writes = spec->kind == RUN_EXECUTE,
-                .sql = g_bytes_ref(spec->sql),
-                .excerpt = sql_text_excerpt(spec->sql),
+                .writes = spec->kind == RUN_EXECUTE || spec->writes,
+                .transaction = spec->transaction ? spec->transaction->number : 0,
+                .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
+                .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(spec->writes ? "BEGIN IMMEDIATE" : "BEGIN"),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
-                .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE,
+                .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION,
                 .page_size = spec->page_size,
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),
@@ -73,11 +78,21 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         return run;
 }
 
+/* A transaction is in one worker. */
+static int get_group(const Session *s, const RunSpec *spec, Group **ret) {
+        if (!spec->transaction)
+                return group_get(s->user, spec->database, session_may_write(s, spec->database), ret);
+        *ret = group_ref(spec->transaction->group);
+        return 0;
+}
+
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
         int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
 
+        if (r >= 0 && spec.kind == RUN_TRANSACTION)
+                r = quota_check_transaction(s->user, refusal);
         pacing_charge(s->user, job_size(&spec));
         if (r < 0)
                 return r;
@@ -86,7 +101,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                 if (r < 0)
                         return r;
         }
-        r = group_get(s->user, spec.database, session_may_write(s, spec.database), &group);
+        r = get_group(s, &spec, &group);
         if (r < 0)
                 return r;
         r = user_hold(s->user, size_to_hold(&spec), refusal);
@@ -95,6 +110,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, 1);
+        run->user->n_transactions += run->kind == RUN_TRANSACTION;
         g_queue_push_tail_link(&s->runs, &run->session_link);
         g_hash_table_insert(s->context->runs, &run->number, run);
         if (run->statement)

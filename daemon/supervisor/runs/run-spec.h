@@ -11,7 +11,7 @@ typedef struct RunSpec {
         RunKind kind;
         Statement *statement;   /* PREPARE, FETCH: borrowed */
         Database *database;     /* borrowed */
-        GBytes *sql;            /* borrowed */
+        GBytes *sql;            /* borrowed; NULL: TRANSACTION */
         Pipe *pipe;             /* borrowed */
         Parameters *parameters; /* taken if the run is made; NULL: none */
         sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
@@ -19,6 +19,8 @@ typedef struct RunSpec {
         RunEndedFunc on_ended;
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint32_t page_size;
+        const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
+        bool writes;            /* TRANSACTION: it may write */
         bool error_details;
 } RunSpec;
 

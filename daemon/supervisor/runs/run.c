@@ -8,6 +8,7 @@
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/calls/waiting-call.h"
 #include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run-drain.h"
 #include "daemon/supervisor/runs/run-log.h"
@@ -58,6 +59,7 @@ void run_free(Run *run) {
         g_hash_table_remove(run->context->runs, &run->number);
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, -1);
+        run->user->n_transactions -= run->kind == RUN_TRANSACTION;
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);
         g_free(run->excerpt);
@@ -185,7 +187,7 @@ void run_on_timeout(Run *run) {
                 return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:
-                if (run->kind == RUN_EXECUTE)
+                if (run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION)
                         on_deadline(run);
                 else
                         on_compile_timeout(run);
@@ -292,8 +294,11 @@ static void lose(Run *run) {
 
 static void log_job(const Run *run) {
         size_t size;
-        const char *sql = g_bytes_get_data(run->sql, &size);
+        const char *sql;
 
+        if (!run->sql)
+                return;
+        sql = g_bytes_get_data(run->sql, &size);
         log_full(LOG_DEBUG, database_name(run->database), run->session->name, "%s %" PRIu64 ": %.*s",
                  run->kind == RUN_PREPARE ? "Statement" : "Run", run->number, (int) (size < 1000 ? size : 1000), sql ?: "");
 }
@@ -340,7 +345,7 @@ int run_on_taken(Run *run, Worker *w) {
         worker_runs_add(w, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
-        else if (run->kind == RUN_EXECUTE) /* it is compiled and run, and nothing is reported in between */
+        else if (run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION) /* nothing is reported meanwhile */
                 arm(run, run->deadline_usec);
         else {
                 uint64_t until = compile_until(run);
@@ -409,7 +414,8 @@ int run_on_started(Run *run, const Started *started) {
         if (run->state != RUN_TAKEN || run->kind == RUN_EXECUTE || (run->describe && !started->described))
                 return -EBADMSG;
         run_life_move(&run->state, RUN_STARTED);
-        run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
+        if (run->kind != RUN_TRANSACTION)
+                run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
         drop_job(run);
         if (run->end.error != ERROR_NONE)
                 refuse_late(run);
@@ -511,6 +517,14 @@ static void on_executed(Run *run, const Ended *ended) {
         run_free(run);
 }
 
+/* The end of a transaction answers Commit or Rollback. Without these, its client learns it from the next call. */
+static void on_transaction_ended(Run *run, const Ended *ended) {
+        if (ended->failure.error == (run->rolls_back ? ERROR_CANCELLED : ERROR_NONE))
+                on_executed(run, ended);
+        else
+                fail(run, &ended->failure);
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
         bool failed = ended->failure.error != ERROR_NONE;
 
@@ -519,6 +533,10 @@ int run_on_ended(Run *run, const Ended *ended) {
         if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
                 return -EBADMSG;
         log_end(run, ended);
+        if (run->kind == RUN_TRANSACTION) {
+                on_transaction_ended(run, ended);
+                return 0;
+        }
         if (run->kind == RUN_EXECUTE && !failed) {
                 on_executed(run, ended);
                 return 0;
@@ -581,6 +599,38 @@ static void cancel(Run *run, ErrorNumber error, const char *sentence) {
         case RUN_OVER:
         case RUN_STATE_MAX: return;
         }
+}
+
+static int take_call(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
+        int r = run->call || run->end.error != ERROR_NONE
+                        ? refuse(refusal, ERROR_BUSY, "Another call is ending this transaction: wait for its answer.")
+                        : waiting_call_new(call, &run->call);
+
+        if (r >= 0)
+                run->on_ended = on_ended;
+        return r;
+}
+
+int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
+        int r = take_call(run, call, on_ended, refusal);
+
+        if (r < 0)
+                return r;
+        r = message_send(run->worker->control_fd, &(Message) { .kind = MESSAGE_COMMIT, .number = run->number }, -1);
+        if (r >= 0 || r == -EPIPE || r == -ECONNRESET) /* a worker that is gone is dealt with soon */
+                return 0;
+        run->call = sd_bus_message_unref(run->call);
+        return r == -EAGAIN ? refuse(refusal, ERROR_BUSY, "The worker has too many messages waiting: try again.") : r;
+}
+
+int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
+        int r = take_call(run, call, on_ended, refusal);
+
+        if (r < 0)
+                return r;
+        run->rolls_back = true;
+        cancel(run, ERROR_CANCELLED, "The transaction is rolled back.");
+        return 0;
 }
 
 static void cancel_for_all(Run *run, ErrorNumber error, const char *sentence) {

@@ -34,6 +34,7 @@ typedef enum RunKind {
         RUN_QUERY,   /* its pipe leads to the client */
         RUN_ROWS,    /* its pipe is read by run->reader */
         RUN_EXECUTE, /* it has no rows and no pipe: ENDED is its answer */
+        RUN_TRANSACTION, /* several statements: STARTED answers Begin, and ENDED answers Commit or Rollback */
 } RunKind;
 
 /* Answers run->call with the content of STARTED. Negative: no reply was sent. */
@@ -49,7 +50,7 @@ struct Run {
         Group *group;           /* reference; NULL once DRAINING or OVER */
         Worker *worker;         /* the worker that took it, not owned */
         Database *database;     /* reference */
-        Pipe *pipe;             /* reference; NULL for PREPARE and EXECUTE */
+        Pipe *pipe;             /* reference; NULL for PREPARE, EXECUTE and TRANSACTION */
         RowReader *reader;      /* owned */
         struct Unread *unread;  /* DRAINING: owned */
 
@@ -68,10 +69,13 @@ struct Run {
         bool describe;
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
+        uint64_t transaction;   /* the number of the transaction that it belongs to; 0: none */
+        uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
+        bool rolls_back;        /* TRANSACTION: Rollback ends it. Not a state: it is about the answer */
         size_t held_size;       /* bytes of this that count for the user */
 
         /* Not states: they are about the statement and its transaction. */
-        bool writes;            /* EXECUTE, or STARTED said so, and it has not ended without writing */
+        bool writes;            /* EXECUTE, a TRANSACTION that may, or STARTED said so; and it has not ended without it */
         bool committing;        /* its worker is about to commit it, or has */
 
         uint64_t asked_usec, sent_usec; /* when the method was called; when the job went into the job socket */
@@ -116,6 +120,11 @@ int run_on_ended(Run *run, const Ended *ended);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
 
+/* Sends COMMIT for a transaction that is open, whose end answers the call (on_ended). Otherwise Busy: it has another one.
+ * run_rollback() cancels it in the same way. */
+int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+
 /* The run waits in the group's queue. */
 void run_on_queued(Run *run);
 /* An ending worker took the job and returned it: the run waits again. */
@@ -131,7 +140,7 @@ int run_add_reader(Run *run, bool one_shot);
 
 /* True if the run wants a CPU. */
 static inline bool run_is_runnable(const Run *run) {
-        return run->state == RUN_TAKEN || run->state == RUN_STARTED;
+        return run->state == RUN_TAKEN || (run->state == RUN_STARTED && run->kind != RUN_TRANSACTION);
 }
 
 /* True if it is in one of the group's queues, by group_link. */

@@ -98,7 +98,7 @@ static void check_run(Check *c, const Run *run) {
 
         check_owner(c, run->session, run->user, run->number);
         check_place(run);
-        HOLD(!run->call || run->state < RUN_STARTED, run->number);
+        HOLD(!run->call || run->state < RUN_STARTED || run->kind == RUN_TRANSACTION, run->number);
         HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX, run->number);
         HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
         HOLD(!run->group || run->group->database == run->database, run->number);

@@ -100,11 +100,12 @@ static bool tell(Lease *l, MessageKind kind) {
         return false;
 }
 
-/* How long a holder may keep the lease although it was asked for it: a statement of its user that has begun goes on. */
+/* How long a holder may keep the lease although it was asked for it: a statement or transaction of its user that has begun
+ * goes on. */
 static uint64_t keeps_usec(const Worker *w) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
-        return LEASE_TURN_USEC + MAX(l.run_timeout_usec, l.busy_timeout_usec) + GRACE_USEC;
+        return LEASE_TURN_USEC + MAX(MAX(l.run_timeout_usec, l.transaction_timeout_usec), l.busy_timeout_usec) + GRACE_USEC;
 }
 
 static void ask(Lease *l) {

@@ -9,7 +9,7 @@
  * 1. Of the uids that wait, the one whose last turn was longest ago is next. So more workers do not get a uid more turns.
  *    The workers of one uid take its turns in the order in which they asked.
  * 2. A worker keeps the lease while no other one waits. Then it is asked for it, once. If it does not return it within the
- *    time that a run of its user may take, it is killed.
+ *    time that a run or transaction of its user may take, it is killed.
  * 3. The lease of a worker that ends is passed on when its process is reaped: until then the process may hold SQLite's lock.
  *    An undead worker may hold that for hours. The lease is passed on before, so that the others learn that the database is
  *    locked instead of waiting.

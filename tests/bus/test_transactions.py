@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Transactions of clients: what is committed, what other connections see meanwhile, and every way in which one ends."""
+import contextlib
+import os
+import sqlite3
+import time
+
+from client import Failure
+from gi.repository import GLib
+from harness import Service, expect, main, wait_for
+from tap import equal, test, true
+from writers import DB, make_written
+
+INSERT = "INSERT INTO written(number) VALUES (?)"
+COUNT = "SELECT count(*) FROM written"
+
+
+@contextlib.contextmanager
+def writable(journal="wal", limits=None):
+    with Service(limits=limits or {}) as service:
+        service.written = make_written(service.data / "written.sqlite", journal)
+        service.database(DB, Path=service.written, Mode="read-write")
+        service.driver.manager("Reload")
+        yield service
+
+
+def numbers(service):
+    with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
+        return [number for (number,) in db.execute("SELECT number FROM written ORDER BY number")]
+
+
+def begin(client, mode):
+    values, _ = client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+    return values[0].get_uint64()
+
+
+def end(client, method, transaction):
+    client.database(DB, method, "(ta{sv})", transaction, {})
+
+
+def inside(transaction):
+    return {"transaction": GLib.Variant("t", transaction)}
+
+
+@test
+def commit():
+    """Commit: all statements are in the file when the reply arrives, and none before"""
+    for journal in ("wal", "delete"):
+        with writable(journal) as service:
+            client = service.client()
+            t = begin(client, "write")
+            for n in range(3):
+                equal(client.execute(DB, INSERT, [n], options=inside(t))[0], 1, "changes")
+            equal(client.query(DB, COUNT, options=inside(t)).read().rows, [[3]], "rows in the transaction")
+            equal(client.query_rows(DB, COUNT, options=inside(t))[1], [[3]], "rows in the transaction, as values")
+            equal(client.query(DB, COUNT).read().rows, [[0]], "rows beside it")
+            end(client, "Commit", t)
+            equal(numbers(service), [0, 1, 2], "rows in the file")
+            expect("TransactionEnded", client.execute, DB, INSERT, [4], options=inside(t))
+            expect("TransactionEnded", end, client, "Commit", t)
+
+
+@test
+def rollback():
+    """Rollback, and a statement that fails in between"""
+    with writable() as service:
+        client = service.client()
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        expect("Sql", client.execute, DB, "INSERT INTO none VALUES (1)", options=inside(t))
+        equal(client.execute(DB, INSERT, [2], options=inside(t))[0], 1, "changes after an error")
+        end(client, "Rollback", t)
+        equal(numbers(service), [], "rows in the file")
+        equal(client.execute(DB, INSERT, [3])[0], 1, "changes of a statement of its own")
+
+
+@test
+def rolled_back_by_statement():
+    """ON CONFLICT ROLLBACK ends the transaction: later uses say so"""
+    with writable() as service:
+        client = service.client()
+        t = begin(client, "write")
+        client.execute(DB, "INSERT INTO written(id, number) VALUES (7, 1)", options=inside(t))
+        expect("Sql", client.execute, DB, "INSERT OR ROLLBACK INTO written(id, number) VALUES (7, 2)", options=inside(t))
+        expect("TransactionEnded", client.execute, DB, INSERT, [3], options=inside(t))
+        equal(numbers(service), [], "rows in the file")
+
+
+@test
+def snapshot():
+    """A transaction that reads sees one state, and cannot write"""
+    with writable() as service:
+        writer, reader = service.client(), service.client()
+        t = begin(reader, "read")
+        writer.execute(DB, INSERT, [1])
+        equal(reader.query(DB, COUNT, options=inside(t)).read().rows, [[0]], "rows of the snapshot")
+        statement = reader.prepare(DB, "SELECT number FROM written")
+        statement_rows = reader.query(DB, "SELECT number FROM written", options=inside(t)).read().rows
+        equal(statement_rows, [], "rows of another statement")
+        statement.close()
+        expect("ReadOnly", reader.execute, DB, INSERT, [2], options=inside(t))
+        end(reader, "Commit", t)
+        equal(reader.query(DB, COUNT).read().rows, [[1]], "rows afterwards")
+
+
+@test
+def client_leaves():
+    """A client that disappears: the transaction is rolled back at once, and the next writer goes on"""
+    with writable() as service:
+        client, other = service.client(), service.client()
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        start = time.monotonic()
+        client.close()
+        equal(other.execute(DB, INSERT, [2])[0], 1, "changes of the other client")
+        true(time.monotonic() - start < 2, "the other client waited for the idle transaction")
+        equal(numbers(service), [2], "rows in the file")
+
+
+@test
+def idle():
+    """TransactionIdleSec=: an idle transaction ends when another client wants to write, and TransactionTimeoutSec="""
+    with writable(limits={"TransactionIdleSec": "0.5"}) as service:
+        client, other = service.client(), service.client()
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        equal(other.execute(DB, INSERT, [2])[0], 1, "changes of the other client")
+        expect("TransactionEnded", end, client, "Commit", t)
+        equal(numbers(service), [2], "rows in the file")
+    with writable(limits={"TransactionTimeoutSec": "0.3"}) as service:
+        client = service.client()
+        t = begin(client, "write")
+        wait_for(lambda: "TransactionEnded" in str(attempt(client, t)), "the end of the transaction")
+
+
+def attempt(client, t):
+    try:
+        return client.query(DB, COUNT, options=inside(t)).read().rows
+    except Failure as failure:
+        return failure.name
+
+
+@test
+def bounds():
+    """TransactionsMax=, wrong options, and transactions of others"""
+    with writable(limits={"TransactionsMax": 2}) as service:
+        client, other = service.client(), service.client()
+        first, _ = begin(client, "read"), begin(client, "read")
+        expect("LimitsExceeded", begin, client, "read")
+        end(client, "Rollback", first)
+        t = begin(client, "read")
+        expect("TransactionEnded", other.query, DB, COUNT, options=inside(t))
+        expect("TransactionEnded", end, other, "Rollback", t)
+        expect("InvalidOption", begin, client, "exclusive")
+        expect("InvalidOption", client.database, DB, "Begin", "(a{sv})", {})
+
+
+@test
+def worker_dies():
+    """A worker that dies takes its transaction with it: nothing is written"""
+    with writable() as service:
+        client = service.client()
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        (pid,) = service.workers()
+        os.kill(pid, 9)
+        wait_for(lambda: "TransactionEnded" in str(attempt(client, t)), "the end of the transaction")
+        equal(client.execute(DB, INSERT, [2])[0], 1, "changes of a statement of its own")
+        equal(numbers(service), [2], "rows in the file")
+
+
+main()
