@@ -164,7 +164,7 @@ static void hang(void) {
 static void write_name(const EngineStatement *s) {
         const char *end = strchr(s->sql, ' ');
 
-        g_assert_true(writing.in_transaction && writing.is_saved);
+        g_assert_true(writing.in_transaction && writing.is_saved == !option(s, " savepoint"));
         g_string_append_len(writing.pending, s->sql, end ? end - s->sql : (gssize) strlen(s->sql));
         g_string_append_c(writing.pending, ' ');
 }
@@ -300,6 +300,7 @@ static void fake_trim(EngineConnection *c) {
 
 static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
         g_assert_false(writing.in_transaction);
+        writing.savepoints = false;
         writing.n_begins++;
         if (writing.n_begin_busy > 0) {
                 writing.n_begin_busy--;
@@ -343,6 +344,14 @@ static bool fake_is_in_transaction(const EngineConnection *c) {
         return c->writes ? writing.in_transaction : c->reads && !writing.loses_snapshots;
 }
 
+static void fake_allow_savepoints(EngineConnection *c) {
+        writing.savepoints = true;
+}
+
+static bool fake_is_savepoint(const EngineStatement *s) {
+        return option(s, " savepoint") != NULL;
+}
+
 static bool fake_save(EngineConnection *c, SqlError *error) {
         g_assert_true(writing.in_transaction && !writing.is_saved);
         writing.is_saved = true;
@@ -375,6 +384,7 @@ static const Engine fake_engine = {
         .bind = fake_bind, .step = fake_step, .fill = fake_fill, .measure = fake_measure, .value = fake_value,
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
         .is_in_transaction = fake_is_in_transaction, .save = fake_save, .keep = fake_keep, .undo = fake_undo,
+        .allow_savepoints = fake_allow_savepoints, .is_savepoint = fake_is_savepoint,
         .changes = fake_changes, .counters = fake_counters, .reset = fake_reset, .give_up = fake_give_up,
 };
 

@@ -45,7 +45,7 @@ typedef struct Writing {
         /* the engine's own */
         GString *pending;
         gsize saved;
-        bool in_transaction, is_saved;
+        bool in_transaction, is_saved, savepoints;
         unsigned n_commit_results, n_locks;
         EngineProgress progress;
         void *userdata;

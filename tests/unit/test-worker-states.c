@@ -124,6 +124,10 @@ static void fake_counters(EngineStatement *statement, EndCounters *counters) {
 static void fake_give_up(SqlError *error) {
 }
 
+static bool fake_is_savepoint(const EngineStatement *statement) {
+        return false;
+}
+
 static bool fake_writes(const EngineStatement *statement) {
         return fake.writes;
 }
@@ -172,6 +176,7 @@ static const Engine fake_engine = {
         .save = fake_save,
         .keep = fake_save,
         .undo = fake_hold,
+        .is_savepoint = fake_is_savepoint,
         .changes = fake_changes,
 };
 

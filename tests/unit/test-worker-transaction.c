@@ -77,6 +77,21 @@ static void test_rollback(void) {
         writing_end();
 }
 
+/* The client's own savepoints are not within that of the statement, which would end them. */
+static void test_savepoints(void) {
+        begin_to_write();
+        g_assert_true(writing.savepoints);
+        (void) writing_execute("a savepoint");
+        (void) writing_execute("b");
+        (void) writing_execute("c savepoint fail");
+        (void) writing_execute("d");
+        writing_settle();
+        writing_expect("ended 2 wrote 3 77; ended 3 wrote 3 77; ended 4 error 11; ended 5 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a b c d | ");
+        writing_end();
+}
+
 /* A statement that fails takes back only what it did itself. */
 static void test_statement_fails(void) {
         begin_to_write();
@@ -412,6 +427,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/commit", test_commit);
         g_test_add_func("/worker/transaction/commit-at-once", test_commit_at_once);
         g_test_add_func("/worker/transaction/rollback", test_rollback);
+        g_test_add_func("/worker/transaction/savepoints", test_savepoints);
         g_test_add_func("/worker/transaction/statement-fails", test_statement_fails);
         g_test_add_func("/worker/transaction/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/transaction/rows", test_rows);

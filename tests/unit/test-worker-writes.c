@@ -171,23 +171,26 @@ static EngineResult step_all(Fixture *f, EngineStatement *statement, uint64_t *r
         return result;
 }
 
-/* Runs one statement in a savepoint, as the core does. */
+/* Runs one statement as the core does: in a savepoint, unless it is about one. */
 static Result execute(Fixture *f, const char *sql) {
         EngineStatement *statement;
         Result result = {};
+        bool saved;
 
         sql_error_done(&f->error);
         if (!sqlite_engine.compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
                 return (Result) { .error = f->error.error };
         result.writes = sqlite_engine.writes(statement);
-        g_assert_true(sqlite_engine.save(f->writer, &f->error));
+        saved = !sqlite_engine.is_savepoint(statement);
+        if (saved)
+                g_assert_true(sqlite_engine.save(f->writer, &f->error));
         if (step_all(f, statement, &result.n_rows) == ENGINE_DONE)
                 sqlite_engine.changes(statement, &result.n_changes, &result.last_rowid);
         result.error = f->error.error;
         sqlite_engine.reset(statement);
-        if (result.error == ERROR_NONE)
+        if (saved && result.error == ERROR_NONE)
                 g_assert_true(sqlite_engine.keep(f->writer, &f->error));
-        else
+        else if (saved)
                 sqlite_engine.undo(f->writer);
         sqlite_engine.release(statement);
         return result;
@@ -581,6 +584,38 @@ static void test_undo(void) {
                 g_assert_cmpint(number(&f, "SELECT count(*) FROM album"), ==, 4);
                 tear_down(&f);
         }
+}
+
+/* A client's savepoints, in a transaction of its own. Their names may be any, also that of the worker's. */
+static void test_savepoints(void) {
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.write_schema = true;
+        set_up(&f, "wal", &setup);
+        begin(&f);
+        sqlite_engine.allow_savepoints(f.writer);
+        g_assert_cmpint(changes_of(&f, "DELETE FROM album WHERE id = 1"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "SAVEPOINT statement"), ==, 0);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO album(title) VALUES('third')"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "SAVEPOINT inner"), ==, 0);
+        g_assert_cmpint(changes_of(&f, "CREATE TABLE later(x)"), ==, 0);
+        g_assert_cmpint(changes_of(&f, "ROLLBACK TO inner"), ==, 0);
+        g_assert_cmpint(execute(&f, "INSERT INTO later VALUES(1)").error, ==, ERROR_SQL);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO album(title) VALUES('fourth')"), ==, 1);
+        g_assert_cmpint(changes_of(&f, "RELEASE statement"), ==, 0);
+        g_assert_cmpint(execute(&f, "ROLLBACK TO inner").error, ==, ERROR_SQL);
+        g_assert_cmpstr(f.error.message, ==, "no such savepoint: inner");
+        g_assert_cmpint(execute(&f, "EXPLAIN SAVEPOINT inner").error, ==, ERROR_NONE);
+        g_assert_cmpint(execute(&f, "COMMIT").error, ==, ERROR_NOT_ALLOWED);
+        g_assert_cmpint(execute(&f, "ROLLBACK").error, ==, ERROR_NOT_ALLOWED);
+        commit(&f);
+        g_assert_cmpint(number(&f, "SELECT count(*) FROM album"), ==, 3);
+        begin(&f); /* a statement that was allowed is not kept for others */
+        g_assert_cmpint(execute(&f, "SAVEPOINT inner").error, ==, ERROR_NOT_ALLOWED);
+        g_assert_cmpstr(f.error.message, ==, "SAVEPOINT is not allowed: savepoints need a transaction that writes");
+        end(&f);
+        tear_down(&f);
 }
 
 /* The failure of one statement takes back the transaction of all. */
@@ -996,6 +1031,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/write-tables", test_write_tables);
         g_test_add_func("/worker/writes/written-tables", test_written_tables);
         g_test_add_func("/worker/writes/undo", test_undo);
+        g_test_add_func("/worker/writes/savepoints", test_savepoints);
         g_test_add_func("/worker/writes/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/writes/commit-fails", test_commit_fails);
         g_test_add_func("/worker/writes/interrupt", test_interrupt);

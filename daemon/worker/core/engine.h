@@ -187,6 +187,13 @@ typedef struct Engine {
         /* Takes back everything since begin(). */
         void (*rollback)(EngineConnection *connection);
 
+        /* From now to disconnect() all statements are those of one client, so it may use savepoints of its own. */
+        void (*allow_savepoints)(EngineConnection *connection);
+
+        /* True if the statement makes, releases or goes back to a savepoint of the client. It must not be stepped between
+         * save() and keep(), which would release that savepoint, too. */
+        bool (*is_savepoint)(const EngineStatement *statement);
+
         /* False: a statement's failure has rolled back the transaction, with all that was kept. */
         bool (*is_in_transaction)(const EngineConnection *connection);
 

@@ -119,8 +119,12 @@ static void break_off(Transaction *t, const char *why) {
 /* ---- the beginning ---- */
 
 static bool try_to_begin(Transaction *t) {
-        if (t->begin.writes)
-                return write_batch_begin(&t->batch, &t->error);
+        if (t->begin.writes) {
+                if (!write_batch_begin(&t->batch, &t->error))
+                        return false;
+                engine_of(t)->allow_savepoints(t->batch.connection);
+                return true;
+        }
         if (!engine_of(t)->connect(context_of(t)->pool, "", 0, NULL, &t->snapshot, &t->error))
                 return false;
         if (engine_of(t)->snapshot(t->snapshot, &t->error))

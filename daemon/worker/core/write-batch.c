@@ -63,12 +63,26 @@ static bool tell_start(Job *job) {
         return job->started;
 }
 
-static bool run_statement(Job *job, EngineConnection *connection) {
-        const Engine *engine = job_engine(job);
+/* Ends the savepoint of the statement, which has done nothing yet. */
+static bool leave_savepoint(WriteBatch *b, SqlError *error) {
+        b->is_saved = !b->context->engine->keep(b->connection, error);
+        return !b->is_saved;
+}
+
+static bool run_compiled(WriteBatch *b, Job *job) {
+        const Engine *engine = b->context->engine;
+
+        if (engine->is_savepoint(job->statement) && !leave_savepoint(b, &job->error))
+                return false;
+        return engine->bind(job->statement, job->spec, &job->error) && tell_start(job) && collect_rows(job);
+}
+
+static bool run_statement(WriteBatch *b, Job *job) {
+        const Engine *engine = b->context->engine;
         const JobSpec *spec = job->spec;
         bool ok;
 
-        if (!engine->compile(connection, spec->sql, spec->sql_size, spec->describe && !job->started, job->hint,
+        if (!engine->compile(b->connection, spec->sql, spec->sql_size, spec->describe && !job->started, job->hint,
                              &job->statement, &job->error)) {
                 if (job->error.error == ERROR_BUSY)
                         engine->give_up(&job->error);
@@ -77,7 +91,7 @@ static bool run_statement(Job *job, EngineConnection *connection) {
         if (job->hint)
                 job->hint->writes = true;
         job->write.reads = !job_statement_writes(job);
-        ok = engine->bind(job->statement, spec, &job->error) && tell_start(job) && collect_rows(job);
+        ok = run_compiled(b, job);
         if (ok) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
                 engine->counters(job->statement, &job->counters);
@@ -88,26 +102,27 @@ static bool run_statement(Job *job, EngineConnection *connection) {
 }
 
 /* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
-static bool run_within_limit(Job *job, EngineConnection *connection) {
+static bool run_within_limit(WriteBatch *b, Job *job) {
         bool ok;
 
         if (job->has_own_limit)
                 compile_limit_run_begin(job->deadline_usec);
-        ok = run_statement(job, connection);
+        ok = run_statement(b, job);
         if (job->has_own_limit)
                 compile_limit_run_end();
         return ok;
 }
 
-/* Runs the statement in a savepoint. False with job->error. */
+/* Runs the statement in a savepoint, unless it is about a savepoint of the client. False with job->error. */
 static bool run_saved(WriteBatch *b, Job *job) {
         const Engine *engine = b->context->engine;
 
         if (!engine->save(b->connection, &job->error))
                 return false;
-        if (run_within_limit(job, b->connection) && engine->keep(b->connection, &job->error))
+        b->is_saved = true;
+        if (run_within_limit(b, job) && (!b->is_saved || engine->keep(b->connection, &job->error)))
                 return true;
-        if (engine->is_in_transaction(b->connection))
+        if (b->is_saved && engine->is_in_transaction(b->connection))
                 engine->undo(b->connection);
         return false;
 }

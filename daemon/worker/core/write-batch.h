@@ -33,6 +33,7 @@ typedef struct WriteBatch {
         unsigned n_run;               /* statements, failed ones included */
         uint64_t until_usec;          /* WRITE_BATCH_USEC after the beginning */
         Job *running;                 /* its statement steps, or NULL */
+        bool is_saved;                /* the statement that runs has a savepoint */
         bool yields;                  /* it was interrupted, because others wait for the commit */
         bool announced;               /* COMMITTING was sent */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */

@@ -199,6 +199,13 @@ static const char *savepoint_command(const char *operation) {
         return strcmp(operation, "ROLLBACK") == 0 ? "ROLLBACK TO" : operation;
 }
 
+static int authorize_savepoint(Access *access, const char *operation) {
+        access->asks_savepoint = true;
+        return access->savepoints ? SQLITE_OK
+                                  : refuse(access, savepoint_command(operation), NULL,
+                                           "savepoints need a transaction that writes");
+}
+
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *within) {
         static const char transactions[] = "the service runs each statement in a transaction";
         static const char one_file[] = "a statement can only use this database";
@@ -217,7 +224,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_TRANSACTION:
                 return access->ours ? SQLITE_OK : refuse(access, a, NULL, transactions);
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
-                return access->ours ? SQLITE_OK : refuse(access, savepoint_command(a), NULL, transactions);
+                return access->ours ? SQLITE_OK : authorize_savepoint(access, a);
         case SQLITE_FUNCTION:
                 /* both are off in any case, and are refused here in case another setting enables them */
                 if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
@@ -231,7 +238,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
 void access_forget(Access *access) {
         access->refused[0] = access->target[0] = 0;
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
-        access->changes_schema = access->changes_system = false;
+        access->changes_schema = access->changes_system = access->asks_savepoint = false;
 }
 
 bool access_only_reads(const Access *access, sqlite3_stmt *stmt) {

@@ -99,6 +99,7 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
         compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
         /* once the table exists, SQLite itself would compile the DROP again, and that as SQL of the worker */
+        compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
         compiled->once = compiled->writes && !c->access.changes;
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,

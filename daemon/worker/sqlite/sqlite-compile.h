@@ -11,6 +11,7 @@ typedef struct CompiledStatement {
         sqlite3_stmt *stmt;
         bool writes;       /* it needs the connection that writes, and a transaction */
         bool changes_rows; /* it is an INSERT, UPDATE or DELETE, which SQLite counts */
+        bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
         bool once;         /* must not be kept for another run: with another schema it needs rights that were not checked */
 } CompiledStatement;
 

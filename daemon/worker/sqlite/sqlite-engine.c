@@ -198,6 +198,7 @@ static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *err
 
         if (!pool_begin(pool_of(pool), &c, error))
                 return false;
+        c->sqlite.access.savepoints = false;
         *ret = (EngineConnection *) (void *) c;
         return true;
 }
@@ -208,6 +209,14 @@ static bool engine_commit(EngineConnection *connection, SqlError *error) {
 
 static void engine_rollback(EngineConnection *connection) {
         sqlite_write_rollback(&connection_of(connection)->sqlite);
+}
+
+static void engine_allow_savepoints(EngineConnection *connection) {
+        connection_of(connection)->sqlite.access.savepoints = true;
+}
+
+static bool engine_is_savepoint(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->is_savepoint;
 }
 
 static bool engine_is_in_transaction(const EngineConnection *connection) {
@@ -275,6 +284,8 @@ const Engine sqlite_engine = {
         .begin = engine_begin,
         .commit = engine_commit,
         .rollback = engine_rollback,
+        .allow_savepoints = engine_allow_savepoints,
+        .is_savepoint = engine_is_savepoint,
         .is_in_transaction = engine_is_in_transaction,
         .save = engine_save,
         .keep = engine_keep,

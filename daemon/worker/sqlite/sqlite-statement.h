@@ -18,6 +18,7 @@ typedef struct SqliteStatement {
         uint8_t *columns;     /* owned: the COLUMNS payload of the last compile; NULL: not made yet */
         size_t columns_size;
         bool writes;          /* see CompiledStatement */
+        bool is_savepoint;
         bool changes_rows;
 } SqliteStatement;
 

@@ -57,6 +57,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->stmt = compiled->stmt;
         slot->writes = compiled->writes;
         slot->changes_rows = compiled->changes_rows;
+        slot->is_savepoint = compiled->is_savepoint;
         if (!copy)
                 return slot;
         memcpy(copy, sql, sql_size);
