@@ -25,8 +25,10 @@
 #define PID_FIRST 2000000000 /* no process has it */
 
 typedef struct StubJob {
-        ReceivedMessage received; /* PREPARE, RUN, EXECUTE, CHANNEL */
+        ReceivedMessage received; /* PREPARE, RUN, EXECUTE, BEGIN, CHANNEL */
         bool started, ended;
+        bool commits;             /* BEGIN: COMMIT came */
+        uint32_t cancelled;       /* BEGIN: the error of CANCEL; ERROR_NONE: none came */
 } StubJob;
 
 typedef struct StubWorker {
@@ -40,7 +42,7 @@ typedef struct StubWorker {
         size_t n_jobs;
         StubLease lease;
         StubSetup setup;
-        unsigned n_cancels;
+        unsigned n_cancels, n_commits;
         bool lease_asked;         /* and not returned since */
 } StubWorker;
 
@@ -193,7 +195,7 @@ static void say_number(const StubWorker *w, MessageKind kind, uint64_t number) {
 static uint64_t number_of(const StubJob *j) {
         const Message *m = &j->received.message;
 
-        return m->kind == MESSAGE_CHANNEL ? m->channel.number : m->job.number;
+        return m->kind == MESSAGE_CHANNEL ? m->channel.number : m->kind == MESSAGE_BEGIN ? m->begin.number : m->job.number;
 }
 
 static void say_started(const StubWorker *w, StubJob *j, unsigned n_columns, unsigned n_parameters) {
@@ -291,6 +293,29 @@ static StubJob *keep_job(StubWorker *w, ReceivedMessage *m) {
         return &w->jobs[w->n_jobs++];
 }
 
+static StubJob *find_transaction(StubWorker *w, uint64_t number) {
+        for (size_t i = 0; i < w->n_jobs; i++)
+                if (w->jobs[i].received.message.kind == MESSAGE_BEGIN && number_of(&w->jobs[i]) == number)
+                        return &w->jobs[i];
+        return NULL;
+}
+
+static void hear_cancel(StubWorker *w, const Cancel *c) {
+        StubJob *j = find_transaction(w, c->number);
+
+        w->n_cancels++;
+        if (j)
+                j->cancelled = c->error;
+}
+
+static void hear_commit(StubWorker *w, uint64_t number) {
+        StubJob *j = find_transaction(w, number);
+
+        w->n_commits++;
+        if (j)
+                j->commits = true;
+}
+
 /* One message of the supervisor, which must be one that it may send. 0: none is there. */
 static int hear_control(StubWorker *w) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -303,6 +328,7 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
         case MESSAGE_EXECUTE:
+        case MESSAGE_BEGIN:
         case MESSAGE_CHANNEL:
                 (void) keep_job(w, &m);
                 break;
@@ -338,7 +364,10 @@ static int hear_control(StubWorker *w) {
                 };
                 break;
         case MESSAGE_CANCEL:
-                w->n_cancels++;
+                hear_cancel(w, &m.message.cancel);
+                break;
+        case MESSAGE_COMMIT:
+                hear_commit(w, m.message.number);
                 break;
         case MESSAGE_RETIRE:
                 break;
@@ -356,18 +385,35 @@ static int take_job(StubWorker *w) {
         if (r == -EAGAIN || r == 0)
                 return 0;
         demand(r == 1 && (m.message.kind == MESSAGE_PREPARE || m.message.kind == MESSAGE_RUN ||
-                          m.message.kind == MESSAGE_EXECUTE));
-        say_number(w, MESSAGE_TAKEN, m.message.job.number);
+                          m.message.kind == MESSAGE_EXECUTE || m.message.kind == MESSAGE_BEGIN));
+        say_number(w, MESSAGE_TAKEN, m.message.kind == MESSAGE_BEGIN ? m.message.begin.number : m.message.job.number);
         (void) keep_job(w, &m);
         return 1;
 }
 
 /* ---- in order ---- */
 
-static void finish_job(StubWorker *w, size_t i) {
+/* It begins, and stays open until it is committed or cancelled. False: there is nothing to do. */
+static bool go_on_with_transaction(StubWorker *w, size_t i) {
+        StubJob *j = &w->jobs[i];
+        bool begins = !j->started;
+
+        if (begins)
+                say_started(w, j, 0, 0);
+        if (!j->commits && j->cancelled == ERROR_NONE)
+                return begins;
+        if (!j->ended)
+                say_ended(w, j, j->commits ? ERROR_NONE : j->cancelled, true);
+        drop_job(w, i);
+        return true;
+}
+
+static bool finish_job(StubWorker *w, size_t i) {
         StubJob *j = &w->jobs[i];
         bool prepare = j->received.message.kind == MESSAGE_PREPARE;
 
+        if (j->received.message.kind == MESSAGE_BEGIN)
+                return go_on_with_transaction(w, i);
         if (!j->started && j->received.message.kind != MESSAGE_EXECUTE)
                 say_started(w, j, N_COLUMNS, 1);
         if (!prepare && !j->ended) {
@@ -375,6 +421,7 @@ static void finish_job(StubWorker *w, size_t i) {
                 write_stream(j, ERROR_NONE, 3);
         }
         drop_job(w, i);
+        return true;
 }
 
 static bool be_honest(StubWorker *w) {
@@ -385,10 +432,8 @@ static bool be_honest(StubWorker *w) {
         while (!w->told_to_end && take_job(w) > 0)
                 any = true;
         for (size_t i = w->n_jobs; i-- > 0;)
-                if (w->jobs[i].received.message.kind != MESSAGE_CHANNEL) {
-                        finish_job(w, i);
-                        any = true;
-                }
+                if (w->jobs[i].received.message.kind != MESSAGE_CHANNEL)
+                        any |= finish_job(w, i);
         if (w->lease_asked) {
                 say_number(w, MESSAGE_LEASE_RETURNED, 0);
                 w->lease_asked = false;
@@ -508,7 +553,7 @@ static void act_on_job(StubWorker *w, Input *in) {
         i %= w->n_jobs;
         j = &w->jobs[i];
         switch (how % 6) {
-        case 0: finish_job(w, i); break;
+        case 0: (void) finish_job(w, i); break;
         case 1: say_started(w, j, value % 8, value / 8 % 8); break;
         case 2: say_ended(w, j, value % 40, value & 128); break;
         case 3: write_stream(j, value & 1 ? value / 8 % 40 : ERROR_NONE, value % 32); break;
@@ -573,6 +618,11 @@ StubSetup stub_worker_setup(unsigned worker) {
 unsigned stub_worker_cancels(unsigned worker) {
         stub_worker_hear(worker);
         return nth(worker)->n_cancels;
+}
+
+unsigned stub_worker_commits(unsigned worker) {
+        stub_worker_hear(worker);
+        return nth(worker)->n_commits;
 }
 
 StubLease stub_worker_lease(unsigned worker) {

@@ -50,6 +50,9 @@ StubSetup stub_worker_setup(unsigned worker);
 /* How many CANCELs it has got. Hears first. */
 unsigned stub_worker_cancels(unsigned worker);
 
+/* How many COMMITs it has got. Hears first. */
+unsigned stub_worker_commits(unsigned worker);
+
 /* It sends the message, whatever that is. */
 void stub_worker_say(unsigned worker, const Message *m);
 

@@ -45,11 +45,19 @@ static bool may_still_start(const Run *run) {
                       (!run->group->writes || policy_may_write(context, p, now)));
 }
 
+static bool is_concerned(const Run *run) {
+        return (run->state < RUN_STARTED || run->kind == RUN_TRANSACTION) && run->end.error == ERROR_NONE;
+}
+
 static void revoke_run(Run *run) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         const Database *now = database_find(run->context, database_name(run->database));
         const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
 
+        if (run->state >= RUN_STARTED) {
+                run_end(run, RUN_END_CANCELLED, ERROR_TRANSACTION_ENDED, "The rights to the database changed.");
+                return;
+        }
         if (now && policy_is_visible(run->context, p, now))
                 (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
         else
@@ -66,7 +74,7 @@ void run_access_on_rights_changed(Context *context) {
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
-                if (run->state < RUN_STARTED && run->end.error == ERROR_NONE && !may_still_start(run))
+                if (is_concerned(run) && !may_still_start(run))
                         g_ptr_array_add(found, value);
         }
         for (guint k = 0; k < found->len; k++)

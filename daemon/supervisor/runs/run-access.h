@@ -15,7 +15,8 @@ int run_access_find_transaction(Context *context, const Peer *p, const Database 
                                 Refusal *refusal);
 
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
- * run that has started is not affected, because its transaction is older than the change. */
+ * run that has started is not affected, because its transaction is older than the change. But a client's own transaction
+ * ends, because later statements would be in it. */
 void run_access_on_rights_changed(Context *context);
 
 /* The client grew this pipe: ends the run that uses it, and frees the statement that has it. */

@@ -12,7 +12,7 @@
  *      from      to        when
  *      NEW       WAITING   it was submitted
  *      WAITING   SENT      the job socket has room
- *      WAITING   TAKEN     a worker is idle, so the job went to its own socket
+ *      WAITING   TAKEN     a worker is idle, or has the run's transaction, so the job went to its own socket
  *      SENT      WAITING   its job was taken back out of the socket, to be sent again
  *      SENT      TAKEN     TAKEN
  *      SENT      MISSING   the socket was emptied, and its job was not there: a worker is taking it, or took it and died

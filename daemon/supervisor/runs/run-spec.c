@@ -89,8 +89,11 @@ static int get_group(const Session *s, const RunSpec *spec, Group **ret) {
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
-        int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
+        int r;
 
+        if (spec.transaction) /* a reload has made a new object for the same database */
+                spec.database = spec.transaction->database;
+        r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
         if (r >= 0 && spec.kind == RUN_TRANSACTION)
                 r = quota_check_transaction(s->user, refusal);
         pacing_charge(s->user, job_size(&spec));

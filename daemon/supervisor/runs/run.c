@@ -157,6 +157,8 @@ static void lose(Run *run);
 static void on_deadline(Run *run) {
         if (run->n_cancels_unsent > 0)
                 tell_cancel(run);
+        else if (run->end.error == ERROR_NONE && run->kind == RUN_TRANSACTION)
+                cancel(run, ERROR_TRANSACTION_ENDED, "The transaction took longer than TransactionTimeoutSec= allows.");
         else if (run->end.error == ERROR_NONE)
                 cancel(run, ERROR_TIMED_OUT, "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
         else
@@ -256,8 +258,11 @@ static void count_result(const Run *run) {
         s->total_bytes += run->n_bytes;
 }
 
-/* True if the statement writes, as far as that is known: it is not compiled before STARTED. */
+/* True if the statement writes, as far as that is known: it is not compiled before STARTED. Nothing of a transaction is
+ * written before its client commits it. */
 static bool may_write(const Run *run) {
+        if (run->kind == RUN_TRANSACTION)
+                return run->writes && run->commits;
         return run->writes || (run->state < RUN_STARTED && run->kind != RUN_PREPARE && run->group->writes);
 }
 
@@ -370,9 +375,11 @@ static void refuse_started(Run *run, const Failure *failure) {
 static void refuse_late(Run *run) {
         Failure failure = refusal_as_failure(&run->end);
 
-        if (run->kind != RUN_FETCH && !run->writes)
+        if (run->kind != RUN_FETCH && !may_write(run))
                 refuse_started(run, &failure);
 }
+
+static const char cannot_reply[] = "The service could not reply: it is unknown whether the statement took effect.";
 
 /* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
  * does not wait for a reader that has no pipe. The client of a Fetch has it, and learns the reason even without a bus. */
@@ -401,9 +408,9 @@ static void refuse_without_reply(Run *run, int r) {
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
         cancel(run, error, sentence);
         Failure failure = refusal_as_failure(&run->end);
-        if (run->writes) {
+        if (may_write(run)) {
                 failure.error = ERROR_OUTCOME_UNKNOWN;
-                failure.message = "The service could not reply: it is unknown whether the statement took effect.";
+                failure.message = cannot_reply;
         }
         refuse_started(run, &failure);
 }
@@ -437,7 +444,7 @@ int run_on_started(Run *run, const Started *started) {
 }
 
 int run_on_parked(Run *run, bool parked) {
-        if (!run_is_under_way(run) && run->state != RUN_ENDED)
+        if ((!run_is_under_way(run) && run->state != RUN_ENDED) || !run->pipe)
                 return -EBADMSG;
         if (run->state == (parked ? RUN_STARTED : RUN_PARKED)) { /* an ended run may wait for its reader, too */
                 uint64_t now = clock_usec();
@@ -454,7 +461,7 @@ int run_on_parked(Run *run, bool parked) {
 }
 
 int run_on_filling(Run *run) {
-        if (!run_is_under_way(run))
+        if (!run_is_under_way(run) || !run->pipe)
                 return run->state == RUN_ENDED ? 0 : -EBADMSG;
         if (run->kind != RUN_ROWS) /* pages of rows for D-Bus are small */
                 pipe_grow_for_filling(run->pipe);
@@ -495,15 +502,28 @@ static void log_end(const Run *run, const Ended *ended) {
                 },
                 .is_prepare = run->kind == RUN_PREPARE,
                 .waited_usec = run->parked_usec + parks_usec,
-                .slow_usec = run->context->config->service.slow_query_usec,
+                /* a transaction waits for its client */
+                .slow_usec = run->kind == RUN_TRANSACTION ? UINT64_MAX : run->context->config->service.slow_query_usec,
         }, ended);
 }
 
 int run_on_committing(Run *run) {
         if ((run->state != RUN_TAKEN && !run_is_under_way(run)) || run->kind == RUN_PREPARE)
                 return -EBADMSG;
+        if (run->kind == RUN_TRANSACTION && !may_write(run))
+                return -EBADMSG;
         run->committing = true;
         return 0;
+}
+
+/* The reply cannot be sent: answers with an error, so that the client does not wait. */
+static void answer_without_reply(Run *run, bool wrote, int r) {
+        log_warning_limited("A reply could not be sent: %s", strerror(-r));
+        answer_failure(run, &(Failure) {
+                .error = wrote ? ERROR_OUTCOME_UNKNOWN : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL,
+                .sql_offset = -1,
+                .message = wrote ? cannot_reply : "The service could not reply; nothing was written.",
+        });
 }
 
 /* If the run was told to end, and its worker committed it before it read that, the answer is that it is committed. */
@@ -512,17 +532,20 @@ static void on_executed(Run *run, const Ended *ended) {
         if (run->call) {
                 int r = run->on_ended(run, ended);
                 if (r < 0)
-                        log_warning_limited("A reply could not be sent: %s", strerror(-r));
+                        answer_without_reply(run, ended->wrote, r);
         }
         run_free(run);
 }
 
 /* The end of a transaction answers Commit or Rollback. Without these, its client learns it from the next call. */
-static void on_transaction_ended(Run *run, const Ended *ended) {
+static int on_transaction_ended(Run *run, const Ended *ended) {
+        if (ended->failure.error == ERROR_NONE && !run->commits)
+                return -EBADMSG;
         if (ended->failure.error == (run->rolls_back ? ERROR_CANCELLED : ERROR_NONE))
                 on_executed(run, ended);
         else
                 fail(run, &ended->failure);
+        return 0;
 }
 
 int run_on_ended(Run *run, const Ended *ended) {
@@ -533,10 +556,8 @@ int run_on_ended(Run *run, const Ended *ended) {
         if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
                 return -EBADMSG;
         log_end(run, ended);
-        if (run->kind == RUN_TRANSACTION) {
-                on_transaction_ended(run, ended);
-                return 0;
-        }
+        if (run->kind == RUN_TRANSACTION)
+                return on_transaction_ended(run, ended);
         if (run->kind == RUN_EXECUTE && !failed) {
                 on_executed(run, ended);
                 return 0;
@@ -617,6 +638,7 @@ int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *r
         if (r < 0)
                 return r;
         r = message_send(run->worker->control_fd, &(Message) { .kind = MESSAGE_COMMIT, .number = run->number }, -1);
+        run->commits = r >= 0;
         if (r >= 0 || r == -EPIPE || r == -ECONNRESET) /* a worker that is gone is dealt with soon */
                 return 0;
         run->call = sd_bus_message_unref(run->call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One job for a worker: to compile a statement (PREPARE), or to run one (RUN, EXECUTE). Its states are in run-life.h.
- * Supervisor.
+ * One job for a worker: to compile a statement (PREPARE), to run one (RUN, EXECUTE), or to have a transaction open (BEGIN).
+ * Its states are in run-life.h. Supervisor.
  *
  * 1. The method that asked is answered exactly once: at STARTED (EXECUTE: at ENDED), or with the reason why the run ended
  *    before.
@@ -12,6 +12,8 @@
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
  * 5. A run that may have written is not reported as failed before that is known (run-outcome.h).
+ * 6. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
+ *    gets directly. It may have written only after COMMIT was sent. It also ends if its client loses its rights.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
@@ -71,7 +73,8 @@ struct Run {
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         uint64_t transaction;   /* the number of the transaction that it belongs to; 0: none */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
-        bool rolls_back;        /* TRANSACTION: Rollback ends it. Not a state: it is about the answer */
+        bool commits, rolls_back; /* TRANSACTION: its worker was told COMMIT; Rollback ends it. Not states: they are about
+                                   * the answer */
         size_t held_size;       /* bytes of this that count for the user */
 
         /* Not states: they are about the statement and its transaction. */

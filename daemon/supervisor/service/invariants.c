@@ -26,7 +26,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
-        uint64_t n_statements, n_runs, n_channels, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_workers;
         size_t held_size, unread_size;
 } Sums;
 
@@ -99,6 +99,8 @@ static void check_run(Check *c, const Run *run) {
         check_owner(c, run->session, run->user, run->number);
         check_place(run);
         HOLD(!run->call || run->state < RUN_STARTED || run->kind == RUN_TRANSACTION, run->number);
+        HOLD(run->kind != RUN_TRANSACTION || run->state <= RUN_STARTED, run->number);
+        HOLD(!run->commits || run->kind == RUN_TRANSACTION, run->number);
         HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX, run->number);
         HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
         HOLD(!run->group || run->group->database == run->database, run->number);
@@ -108,6 +110,7 @@ static void check_run(Check *c, const Run *run) {
         if (run->kind == RUN_PREPARE)
                 return;
         of_user->n_runs++;
+        of_user->n_transactions += run->kind == RUN_TRANSACTION;
         sums_of(c->of_databases, run->database)->n_runs++;
 }
 
@@ -183,6 +186,7 @@ static void check_user(Check *c, const User *u) {
 
         HOLD(u->n_statements == s->n_statements, u->uid);
         HOLD(u->n_runs == s->n_runs, u->uid);
+        HOLD(u->n_transactions == s->n_transactions, u->uid);
         HOLD(u->n_channels == s->n_channels, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
         /* waiting calls (held-call.h, pacing.h) count as held, too */
