@@ -62,6 +62,7 @@ static const Field job[] = {
         FIELD(job.describe),
         FIELD(job.page_size),
         FIELD(job.deadline_usec),
+        FIELD(job.idle_usec),
         FIELD(job.row_size_max),
         FIELD(job.result_rows_max),
         FIELD(job.result_size_max),
@@ -229,6 +230,7 @@ static const Layout layouts[] = {
         [MESSAGE_COMMITTING] = { committing, MESSAGE_SIZE_MAX, committing_is_valid },
         [MESSAGE_BEGIN] = { begin, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMIT] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_LOAD] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
 };
 
 const Layout *message_layout(uint32_t kind) {

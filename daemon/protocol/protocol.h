@@ -7,9 +7,9 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
  *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
  *     message, and end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, BEGIN, taken by any worker that is free. If
- *     a worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then, and sends
- *     no TAKEN.
+ *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, LOAD, BEGIN, taken by any worker that is
+ *     free. If a worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then,
+ *     and sends no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->
@@ -39,10 +39,13 @@
  *
  *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer,
  *                                            there is no STARTED
+ *      LOAD job + pipe ----------------->   runs a statement once for each row that the client writes into the pipe
+ *                   <--------------------    STARTED: it can be written to; FILLING, PROGRESS
+ *                   <--------------------    ENDED: all rows are committed, or none
  *      BEGIN        ----(job socket)---->    a transaction
  *                   <---(control)--------    TAKEN
  *                   <--------------------    STARTED: it is open          or ENDED with an error
- *      RUN, EXECUTE ---(control)-------->    with `transaction`: one of its statements
+ *      RUN, EXECUTE, LOAD --(control)--->    with `transaction`: one of its statements
  *      COMMIT       --------------------->   ends it after these. CANCEL takes it back
  *                   <--------------------    ENDED: `wrote`, or an error: nothing was written
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
@@ -112,6 +115,7 @@ typedef enum MessageKind {
         MESSAGE_COMMITTING,
         MESSAGE_BEGIN,
         MESSAGE_COMMIT,
+        MESSAGE_LOAD,
 } MessageKind;
 
 /* How long a worker may keep the lease after LEASE while another one waits for it. */
@@ -154,17 +158,19 @@ typedef struct Setup {
         Bytes *write_tables;         /* their names, never NULL, without NULs */
 } Setup;
 
-/* PREPARE, RUN or EXECUTE. */
+/* PREPARE, RUN, EXECUTE or LOAD. */
 typedef struct JobSpec {
         uint64_t number;             /* never used before by this daemon */
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
         size_t sql_size;
 
-        /* RUN and EXECUTE */
+        /* RUN, EXECUTE and LOAD */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
+        uint64_t idle_usec;          /* LOAD without a transaction: it ends after so long without rows while others wait to
+                                      * write */
         uint64_t row_size_max;
         uint64_t result_rows_max;
         uint64_t result_size_max;    /* bytes written to the pipe */
@@ -313,7 +319,7 @@ typedef struct Message {
 typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
-        int pipe_fd;             /* RUN: write end, CHANNEL: socket; owned; -1 otherwise */
+        int pipe_fd;             /* RUN: write end, LOAD: read end, CHANNEL: socket; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
 } ReceivedMessage;
@@ -322,7 +328,7 @@ typedef struct ReceivedMessage {
 
 /* True if the message comes with a descriptor. */
 static inline bool message_has_fd(MessageKind kind) {
-        return kind == MESSAGE_RUN || kind == MESSAGE_CHANNEL;
+        return kind == MESSAGE_RUN || kind == MESSAGE_LOAD || kind == MESSAGE_CHANNEL;
 }
 
 /* True if the parameters are one row with the announced number of values, and the names are TEXT. Requests of a channel are
@@ -340,16 +346,16 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
  * -ENOMEM. */
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 
-/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN and CHANNEL. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET
- * when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN, LOAD and CHANNEL. -EAGAIN when the socket is full,
+ * -EPIPE/-ECONNRESET when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 
 /* Receives one message. 1: `ret` has it, and must be freed with received_message_done(); 0: end of file; -EAGAIN: no
  * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
 
-/* Removes a PREPARE, RUN, EXECUTE or BEGIN from the socket without decoding it, and closes its descriptors. This uses no
- * descriptor of ours. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
+/* Removes a PREPARE, RUN, EXECUTE, LOAD or BEGIN from the socket without decoding it, and closes its descriptors. This uses
+ * no descriptor of ours. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
 int message_withdraw_job(int fd, uint64_t *ret_number);
 
 /* Frees what is owned, and closes a descriptor that was not taken (set pipe_fd to -1 to take it). Accepts

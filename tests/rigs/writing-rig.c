@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/row-source.h"
+
 #define PAGE_SIZE 16384
 #define BIG_SIZE ((size_t) 1 << 20)
 #define LOOK_USEC UINT64_C(1)
@@ -231,6 +233,40 @@ static const uint8_t *fake_value(EngineStatement *s, unsigned i, uint8_t number[
         return bytes;
 }
 
+static bool fake_takes_rows(EngineStatement *s, SqlError *error) {
+        return fake_writes(s) || sql_error_set(error, ERROR_NOT_ALLOWED, "reads");
+}
+
+/* What the statement does at one row, other than to write it. */
+static bool act(EngineStatement *s, SqlError *error) {
+        writing.clock_usec += 1000 * number_option(s, " slow=");
+        if (option(s, " hook"))
+                writing.hook();
+        if (option(s, " hang")) {
+                hang();
+                return false;
+        }
+        if (option(s, " rollback"))
+                writing.in_transaction = writing.is_saved = false;
+        if (!option(s, " fail") && !option(s, " rollback"))
+                return true;
+        (void) sql_error_set(error, ERROR_SQL, "failed");
+        error->extended_code = 19;
+        return false;
+}
+
+static bool fake_load(EngineStatement *s, RowSource *source, SqlError *error) {
+        do {
+                PageValue v = page_decoder_value(&source->decoder, 0);
+
+                g_assert_true(writing.in_transaction);
+                if (source->n_rows + 1 == MAX(number_option(s, " at="), 1) && !act(s, error))
+                        return false;
+                g_string_append_printf(writing.pending, "%.1s:%.*s ", s->sql, (int) v.size, (const char *) v.bytes);
+        } while (row_source_next(source, 1));
+        return true;
+}
+
 static void fake_changes(EngineStatement *s, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
         *ret_n_changes = 3;
         *ret_last_rowid = 77;
@@ -385,7 +421,8 @@ static const Engine fake_engine = {
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
         .is_in_transaction = fake_is_in_transaction, .save = fake_save, .keep = fake_keep, .undo = fake_undo,
         .allow_savepoints = fake_allow_savepoints, .is_savepoint = fake_is_savepoint,
-        .changes = fake_changes, .counters = fake_counters, .reset = fake_reset, .give_up = fake_give_up,
+        .changes = fake_changes, .takes_rows = fake_takes_rows, .load = fake_load, .counters = fake_counters,
+        .reset = fake_reset, .give_up = fake_give_up,
 };
 
 /* ---- the supervisor ---- */
@@ -535,6 +572,23 @@ uint64_t writing_run(const char *sql, int *ret_fd) {
         post(&m, fds[1]);
         close(fds[1]);
         *ret_fd = fds[0];
+        return m.job.number;
+}
+
+uint64_t writing_load(const char *sql, int *ret_fd) {
+        return writing_load_until(sql, LATER, ret_fd);
+}
+
+uint64_t writing_load_until(const char *sql, uint64_t usec, int *ret_fd) {
+        Message m = job_message(MESSAGE_LOAD, sql, writing.clock_usec + usec);
+        int fds[2];
+
+        m.job.idle_usec = WRITING_IDLE_USEC;
+        m.job.row_size_max = 100000;
+        g_assert_cmpint(pipe2(fds, O_CLOEXEC | O_NONBLOCK), ==, 0);
+        post(&m, fds[0]);
+        close(fds[0]);
+        *ret_fd = fds[1];
         return m.job.number;
 }
 

@@ -5,7 +5,8 @@
  *
  * A statement is a name and its actions: "a" writes; "b fail", "c rollback" (the failure ends the transaction), "d rows=5"
  * (it returns rows of 3,000 bytes), "e big" (a row of 1 MiB), "f read", "g hang" (it steps until it is interrupted), "h
- * slow=4" (it takes 4 ms), "i hook" (it calls writing.hook()).
+ * slow=4" (it takes 4 ms), "i hook" (it calls writing.hook()). For each row of a load "a" writes "a:" and its first value, which
+ * is TEXT. The actions happen at the row of " at=2", or at the first.
  */
 #ifndef SQLIPC_TESTS_RIGS_WRITING_RIG_H
 #define SQLIPC_TESTS_RIGS_WRITING_RIG_H
@@ -79,6 +80,10 @@ void writing_say(MessageKind kind);
 void writing_cancel(uint64_t number);
 uint64_t writing_execute(const char *sql);
 uint64_t writing_run(const char *sql, int *ret_fd);
+
+/* LOAD; *ret_fd is the write end of the pipe. */
+uint64_t writing_load(const char *sql, int *ret_fd);
+uint64_t writing_load_until(const char *sql, uint64_t usec, int *ret_fd);
 
 /* A transaction that begins within `usec`, and ends then at the latest. The next jobs belong to it if the test sets
  * writing.transaction. */

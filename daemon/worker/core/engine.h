@@ -43,7 +43,8 @@ typedef struct EnginePool EnginePool;             /* all connections of the work
 typedef struct EngineConnection EngineConnection;
 typedef struct EngineStatement EngineStatement;
 
-typedef struct RowSink RowSink; /* row-sink.h */
+typedef struct RowSink RowSink;     /* row-sink.h */
+typedef struct RowSource RowSource; /* row-source.h */
 
 /* Called again and again while the engine computes. Non-zero: interrupt. */
 typedef int (*EngineProgress)(void *userdata);
@@ -205,6 +206,15 @@ typedef struct Engine {
         /* Tells what the statement that was stepped last has changed: sqlite3_changes64(), sqlite3_last_insert_rowid(). A
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
+
+        /* Checks that the statement can be run for the rows of a load: it is an INSERT, UPDATE or DELETE without RETURNING, and
+         * has parameters. NotAllowed, ParameterCount. */
+        bool (*takes_rows)(EngineStatement *statement, SqlError *error);
+
+        /* Runs the statement once for each row of `source`, from the one that waits, until the source has no more or its time
+         * is over. The values of a row are the parameters, of which there must be as many. An error may be that of any row:
+         * source->n_rows have succeeded. Between two calls no lock is kept beside the transaction. */
+        bool (*load)(EngineStatement *statement, RowSource *source, SqlError *error);
 
         /* Adds the engine's counts since the last call. */
         void (*counters)(EngineStatement *statement, EndCounters *counters);

@@ -27,7 +27,7 @@ typedef struct JobOwner {
         /* True if the reader has left. Makes at most one system call. */
         bool (*reader_left)(const Job *job);
 
-        /* The reader has not kept up: the job waits for room. NULL: of no interest. */
+        /* The reader has not kept up: the job waits for room. Or a load has many rows. NULL: of no interest. */
         void (*waits)(Job *job);
 
         /* `parked` has changed: a job that waits has settled down to that, or has written its page. */

@@ -10,6 +10,7 @@
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-fill.h"
 #include "daemon/worker/core/job-time.h"
+#include "daemon/worker/core/load.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/statement-frames.h"
 
@@ -80,6 +81,8 @@ static bool tell_start(Job *job) {
         if (writes && job->lender)
                 return sql_error_set(&job->error, ERROR_READ_ONLY,
                                      "this transaction only reads: begin one with the mode \"write\"");
+        if (job->load && !load_check(job))
+                return false;
         if (!job->page && !job->is_prepare && !writes)
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
         if (!job->owner->started(job))
@@ -108,7 +111,7 @@ static bool start(Job *job) {
             !engine->compile(job->connection, spec->sql, spec->sql_size, job->is_prepare || spec->describe, job->hint,
                              &job->statement, &job->error))
                 return false;
-        if (!job->is_prepare && !engine->bind(job->statement, spec, &job->error))
+        if (!job->is_prepare && !job->load && !engine->bind(job->statement, spec, &job->error))
                 return false;
         return tell_start(job);
 }
@@ -162,7 +165,8 @@ static JobState write_slice(Job *job) {
                 return flush(job);
         if (job->write.is_over)
                 return job_end(job, ERROR_NONE, NULL);
-        job->write.queue->add(job->write.queue, job);
+        if (!job->write.queue->add(job->write.queue, job))
+                return job_end(job, ERROR_NONE, NULL);
         return job_set_state(job, JOB_QUEUED);
 }
 

@@ -68,7 +68,8 @@ typedef enum JobTold {
 /* Runs the statements of jobs that write (writer.h), or those of a transaction (transaction.h). */
 typedef struct JobWriter JobWriter;
 struct JobWriter {
-        void (*add)(JobWriter *w, Job *job);    /* the job is about to be QUEUED; NULL: it was before its first turn */
+        bool (*add)(JobWriter *w, Job *job);    /* the job is about to be QUEUED. False with job->error; NULL: it was QUEUED
+                                                 * before its first turn */
         void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
                                                  * another job */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
@@ -151,6 +152,7 @@ struct Job {
         bool rows_ended;          /* there are no more rows, but the page has not been sent yet */
 
         JobPayload payload;       /* under way, if it has bytes */
+        struct Load *load;        /* borrowed from the owner: its statement runs for rows from a pipe (load.h); NULL: once */
         JobWrite write;
 
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */

@@ -26,6 +26,13 @@ static const TaskType task_type;
 
 /* ---- creation and destruction ---- */
 
+static void begin_load(SupervisorJob *j) {
+        const JobSpec *spec = &j->received.message.job;
+
+        load_init(&j->load, j->received.pipe_fd, spec->page_size, spec->row_size_max);
+        j->job.load = &j->load;
+}
+
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret) {
         bool is_prepare = received->message.kind == MESSAGE_PREPARE, has_page = received->message.kind == MESSAGE_RUN;
         SupervisorJob *j = calloc(1, sizeof *j);
@@ -43,6 +50,8 @@ int supervisor_job_new(JobContext *context, ReceivedMessage *received, Superviso
         *received = RECEIVED_MESSAGE_INIT;
         j->task = (Task) { .type = &task_type, .job = &j->job, .number = j->received.message.job.number };
         job_begin(&j->job, &j->received.message.job, is_prepare, NULL);
+        if (j->received.message.kind == MESSAGE_LOAD)
+                begin_load(j);
         j->progress_usec = j->job.taken_usec;
         *ret = j;
         return 0;
@@ -52,6 +61,7 @@ SupervisorJob *supervisor_job_free(SupervisorJob *j) {
         if (!j)
                 return NULL;
         job_done(&j->job);
+        load_done(&j->load);
         received_message_done(&j->received);
         free(j);
         return NULL;
@@ -83,7 +93,7 @@ static bool started(Job *job) {
         EngineDescription d = {};
         bool ok = true;
 
-        if (!job->page && !job->is_prepare)
+        if (!job->page && !job->is_prepare && !job->load)
                 return true;
         if (job->is_prepare || job->spec->describe)
                 ok = job->context->engine->describe(job->statement, &d, &job->error) &&
@@ -116,7 +126,7 @@ static bool reader_left(const Job *job) {
         return job->page && poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* Sends FILLING: the job could use a larger pipe. */
+/* Sends FILLING, once: the job could use a larger pipe. */
 static void waits(Job *job) {
         SupervisorJob *j = owner_of(job);
 
@@ -215,8 +225,10 @@ static bool on_time(Task *t, uint64_t now) {
         return t->job->state != before && job_next_usec(t->job) > 0;
 }
 
-/* There is room in the pipe, or the reader has left: the job's slice will find out. */
+/* There is room in the pipe, or the reader has left: the job's slice will find out. The same holds for rows and the writer of
+ * a load. */
 static void on_events(TaskQueue *q, Task *t, uint32_t events) {
+        supervisor_job_of(t)->load.waits = false;
         job_wake(t->job);
 }
 
@@ -224,14 +236,18 @@ static void cancel(Task *t, ErrorNumber error, const char *message) {
         (void) job_end(t->job, error, message);
 }
 
-/* Waits for room in the pipe; epoll reports errors of the pipe in any case. */
-static int watch(TaskQueue *q, SupervisorJob *j) {
-        struct epoll_event e = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = &j->task };
+/* Waits for room in the pipe, or for rows; epoll reports errors of the pipe in any case. */
+static int watch(TaskQueue *q, SupervisorJob *j, uint32_t events) {
+        struct epoll_event e = { .events = events | EPOLLONESHOT, .data.ptr = &j->task };
 
         if (epoll_ctl(q->epoll_fd, j->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, j->received.pipe_fd, &e) < 0)
                 return -errno;
         j->watched = true;
         return 0;
+}
+
+int supervisor_job_await_rows(TaskQueue *q, Task *t) {
+        return watch(q, supervisor_job_of(t), EPOLLIN);
 }
 
 /* The pipe is also open in the supervisor, so closing our descriptor would not remove it from the epoll. */
@@ -252,7 +268,7 @@ static int settle(TaskQueue *q, Task *t) {
                 return 0;
         }
         if ((state == JOB_PARKED || state == JOB_DRAINING) && j->job.wait.again_usec == 0)
-                r = watch(q, j);
+                r = watch(q, j, EPOLLOUT);
         task_queue_append(q, t);
         return r;
 }

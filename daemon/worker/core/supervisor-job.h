@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A job from the supervisor (PREPARE, RUN, EXECUTE): owns the message with its pipe, writes to that pipe, and
- * reports each event of the job once, in the order of protocol.h. If a report fails, its error is stored in
+ * Side: worker. A job from the supervisor (PREPARE, RUN, EXECUTE, LOAD): owns the message with its pipe, writes to that pipe
+ * or reads it, and reports each event of the job once, in the order of protocol.h. If a report fails, its error is stored in
  * context->report_error, and the worker ends because of it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H
 #define SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H
 
 #include "daemon/worker/core/job.h"
+#include "daemon/worker/core/load.h"
 #include "daemon/worker/core/task-queue.h"
 
 typedef struct SupervisorJob {
         Task task;
         Job job;
         ReceivedMessage received; /* owned; has SQL, parameters and the pipe */
+        Load load;                /* owned; of a LOAD */
         uint64_t progress_usec;   /* when progress was last reported */
         unsigned n_full;          /* how often the pipe was full */
         bool watched;             /* the pipe is in the worker's epoll */
@@ -27,5 +29,8 @@ SupervisorJob *supervisor_job_free(SupervisorJob *j);
 
 /* The job of a task that supervisor_job_new() made. */
 SupervisorJob *supervisor_job_of(Task *t);
+
+/* Waits for rows of a load, whose pipe is empty. -errno of epoll. */
+int supervisor_job_await_rows(TaskQueue *q, Task *t);
 
 #endif

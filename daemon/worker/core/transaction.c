@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, the commit, the task, messages.
+ * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, loads, the commit, the task, messages.
  */
 #include "daemon/worker/core/transaction.h"
 
@@ -8,8 +8,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "daemon/worker/core/load.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
+#include "daemon/worker/core/supervisor-job.h"
 
 #define RETRY_USEC (10 * USEC_PER_MSEC) /* after a lock was met */
 #define ASK_USEC (50 * USEC_PER_MSEC)   /* between two checks for writers of other programs */
@@ -34,12 +36,15 @@ struct Transaction {
         EngineConnection *snapshot; /* if it reads */
         Job *borrower;              /* borrowed: has the connection of the snapshot; NULL: none has */
         JobList queue;              /* jobs that wait */
-        uint64_t begun_usec, used_usec; /* when it was asked for; when a statement last ended */
+        Job *load;                  /* borrowed: the load under way; NULL: none is */
+        bool is_of_load;            /* it was made for the load, and has no number. The load reports for both */
+        uint64_t begun_usec, used_usec; /* since when it waits to begin; when a statement last ended, or rows came */
         uint64_t retry_usec;        /* it met a lock: the next attempt; 0: now */
         uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
         SqlError error;             /* why it ends */
         bool wrote;                 /* it is committed */
+        bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
 };
 
 static JobContext *context_of(const Transaction *t) {
@@ -66,9 +71,40 @@ static void fail_job(Transaction *t, Job *job) {
                                      sql_error_as_failure(&t->error).message);
 }
 
+/* Stops the load under way, and takes back its rows unless they are committed with the transaction. */
+static void stop_load(Transaction *t) {
+        Job *job = t->load;
+
+        t->load = NULL;
+        t->used_usec = now_usec();
+        load_stop(job);
+        if (t->is_of_load || !t->is_saved)
+                return;
+        t->is_saved = false;
+        if (engine_of(t)->is_in_transaction(t->batch.connection))
+                engine_of(t)->undo(t->batch.connection);
+        else
+                t->batch.rolled_back = true;
+}
+
+/* The transaction has ended, and with it the load under way. */
+static void end_load(Transaction *t) {
+        Job *job = t->load;
+
+        if (!t->is_of_load)
+                fail_job(t, job);
+        else if (job->error.error == ERROR_NONE && t->error.error != ERROR_NONE)
+                sql_error_copy(&job->error, &t->error);
+        job->counters.wrote = t->wrote;
+        stop_load(t);
+        write_batch_release(job);
+}
+
 static void fail_jobs(Transaction *t) {
         Job *job;
 
+        if (t->load)
+                end_load(t);
         while ((job = job_list_take(&t->queue))) {
                 fail_job(t, job);
                 write_batch_release(job);
@@ -98,6 +134,9 @@ static void end(Transaction *t) {
         if (t->borrower)
                 return;
         give_back(t);
+        t->state = TRANSACTION_OVER;
+        if (t->is_of_load)
+                return;
         report(t, &(Message) {
                 .kind = MESSAGE_ENDED,
                 .ended = {
@@ -108,7 +147,6 @@ static void end(Transaction *t) {
                         .wrote = t->wrote,
                 },
         });
-        t->state = TRANSACTION_OVER;
 }
 
 static void break_off(Transaction *t, const char *why) {
@@ -154,6 +192,8 @@ static void open_it(Transaction *t) {
         t->state = TRANSACTION_OPEN;
         t->used_usec = now;
         t->retry_usec = 0;
+        if (t->is_of_load)
+                return;
         report(t, &(Message) {
                 .kind = MESSAGE_STARTED,
                 .started = { .number = t->begin.number, .read_only = !t->begin.writes },
@@ -170,11 +210,19 @@ static void lend(Transaction *t, Job *job) {
         (void) job_set_state(job, JOB_READY);
 }
 
+static void check_rolled_back(Transaction *t) {
+        if (t->batch.rolled_back)
+                break_off(t, "a statement failed or was interrupted, which has rolled back the transaction");
+}
+
 static void run_next(Transaction *t) {
         Job *job = job_list_take(&t->queue);
 
-        if (!t->begin.writes) {
-                lend(t, job);
+        if (!t->begin.writes || job->load) {
+                if (t->begin.writes)
+                        t->load = job;
+                else
+                        lend(t, job);
                 return;
         }
         (void) write_batch_run(&t->batch, job);
@@ -183,8 +231,85 @@ static void run_next(Transaction *t) {
                 job->counters.wrote = !job->write.reads;
                 write_batch_release(job);
         }
-        if (t->batch.rolled_back)
-                break_off(t, "a statement failed or was interrupted, which has rolled back the transaction");
+        check_rolled_back(t);
+}
+
+/* ---- loads ---- */
+
+/* True if a load is under way whose rows have not all come. */
+static bool is_loading(const Transaction *t) {
+        return t->load && (!t->is_of_load || t->state <= TRANSACTION_OPEN);
+}
+
+/* A load that belongs to no transaction needs no savepoint. */
+static bool begin_load(Transaction *t) {
+        EngineConnection *connection = t->batch.connection;
+
+        if (t->load->load->statement)
+                return true;
+        if (!t->is_of_load && !engine_of(t)->save(connection, &t->load->error))
+                return false;
+        t->is_saved = !t->is_of_load;
+        return load_begin(t->load, connection);
+}
+
+/* All rows were run. */
+static void finish_load(Transaction *t) {
+        Job *job = t->load;
+
+        load_stop(job);
+        if (t->is_of_load) {
+                t->state = TRANSACTION_COMMITS;
+                return;
+        }
+        job->counters.wrote = engine_of(t)->keep(t->batch.connection, &job->error);
+        t->is_saved = !job->counters.wrote;
+        stop_load(t);
+        write_batch_release(job);
+        check_rolled_back(t);
+}
+
+/* The load has failed, and has its error. One that belongs to no transaction ends with it. */
+static void fail_load(Transaction *t) {
+        Job *job = t->load;
+
+        if (t->is_of_load) {
+                end(t);
+                return;
+        }
+        stop_load(t);
+        write_batch_release(job);
+        check_rolled_back(t);
+}
+
+/* Reads, or runs the rows that were read. The load is the current task, and can be interrupted. */
+static bool go_on(Transaction *t) {
+        Job *job = t->load;
+        bool ok;
+
+        t->batch.running = job;
+        *t->batch.current = job->task;
+        ok = t->state == TRANSACTION_WAITS || begin_load(t);
+        if (ok)
+                ok = load_has_rows(job->load) ? load_run(job) : load_read(job);
+        *t->batch.current = NULL;
+        t->batch.running = NULL;
+        return ok;
+}
+
+/* A turn of the load. It claims the writer when its first row is there. */
+static void run_load(Transaction *t) {
+        const Load *l = t->load->load;
+
+        if (!go_on(t))
+                fail_load(t);
+        else if (t->state == TRANSACTION_WAITS && load_has_rows(l)) {
+                t->begun_usec = now_usec();
+                writer_claim(t->set->writer, &t->claim);
+        } else if (t->state != TRANSACTION_WAITS && load_has_ended(l))
+                finish_load(t);
+        else if (!l->waits)
+                t->used_usec = now_usec();
 }
 
 /* ---- the commit ---- */
@@ -194,7 +319,7 @@ static bool announce(Transaction *t) {
 
         if (t->batch.announced)
                 return true;
-        store_le64(number, t->begin.number);
+        store_le64(number, t->is_of_load ? t->load->task->number : t->begin.number);
         report(t, &(Message) {
                 .kind = MESSAGE_COMMITTING,
                 .committing = { .numbers = { .data = (const char *) number, .size = sizeof number } },
@@ -237,7 +362,8 @@ static Transaction *transaction_of(const Task *task) {
 
 /* When a transaction that others wait for has been idle for too long. UINT64_MAX: none waits. */
 static uint64_t idle_until(const Transaction *t) {
-        bool is_idle = t->begin.writes && !t->queue.first && writer_others_wait(t->set->writer);
+        bool is_idle = t->begin.writes && (t->load ? t->load->load->waits : !t->queue.first) &&
+                       writer_others_wait(t->set->writer);
 
         return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;
 }
@@ -249,7 +375,14 @@ static uint64_t ask_usec(const Transaction *t) {
         return asks ? t->asked_usec + ASK_USEC : UINT64_MAX;
 }
 
+/* True if a load must read its first row before the transaction begins. */
+static bool needs_rows(const Transaction *t) {
+        return t->is_of_load && !load_has_rows(t->load->load);
+}
+
 static bool can_go_on(const Transaction *t) {
+        if (is_loading(t) && (t->state != TRANSACTION_WAITS || needs_rows(t)))
+                return !t->load->load->waits;
         switch (t->state) {
         case TRANSACTION_WAITS:
                 return t->retry_usec == 0 && (!t->begin.writes || writer_may_begin(t->set->writer, &t->claim));
@@ -265,6 +398,11 @@ static bool can_go_on(const Transaction *t) {
         return false;
 }
 
+/* True if it waits for statements or rows. */
+static bool is_open(const Transaction *t) {
+        return t->state == TRANSACTION_OPEN || (t->state == TRANSACTION_COMMITS && is_loading(t));
+}
+
 static uint64_t next_usec(const Task *task) {
         const Transaction *t = transaction_of(task);
         uint64_t next = t->begin.deadline_usec;
@@ -275,7 +413,7 @@ static uint64_t next_usec(const Task *task) {
                 return UINT64_MAX;
         if (t->retry_usec > 0)
                 next = earlier(next, t->retry_usec);
-        return t->state == TRANSACTION_OPEN ? earlier(next, earlier(idle_until(t), ask_usec(t))) : next;
+        return is_open(t) ? earlier(next, earlier(idle_until(t), ask_usec(t))) : next;
 }
 
 static void turn(Task *task) {
@@ -284,6 +422,8 @@ static void turn(Task *task) {
         t->set->tasks->current = NULL; /* no job computes now; a statement becomes the current task while it runs */
         if (t->error.error != ERROR_NONE || t->state == TRANSACTION_ENDS)
                 end(t);
+        else if (is_loading(t) && (t->state != TRANSACTION_WAITS || needs_rows(t)))
+                run_load(t);
         else if (t->state == TRANSACTION_WAITS)
                 open_it(t);
         else if (t->queue.first)
@@ -319,8 +459,9 @@ static bool on_time(Task *task, uint64_t now) {
                 t->retry_usec = 0;
         if (t->begin.deadline_usec <= now)
                 break_off(t, "it took longer than TransactionTimeoutSec= allows");
-        else if (t->state == TRANSACTION_OPEN && idle_until(t) <= now)
-                break_off(t, "it had no statement for TransactionIdleSec=, and others wait to write");
+        else if (is_open(t) && idle_until(t) <= now)
+                break_off(t, t->load ? "the load had no rows for TransactionIdleSec=, and others wait to write"
+                                     : "it had no statement for TransactionIdleSec=, and others wait to write");
         else if (t->state == TRANSACTION_OPEN && ask_usec(t) <= now)
                 ask_for_writers(t, now);
         return false;
@@ -340,11 +481,12 @@ static Transaction *transaction_free(Transaction *t) {
 static int settle(TaskQueue *q, Task *task) {
         Transaction *t = transaction_of(task);
 
-        if (t->state == TRANSACTION_OVER)
+        if (t->state == TRANSACTION_OVER) {
                 (void) transaction_free(t);
-        else
-                task_queue_append(q, task);
-        return 0;
+                return 0;
+        }
+        task_queue_append(q, task);
+        return t->load && t->load->load->waits ? supervisor_job_await_rows(q, t->load->task) : 0;
 }
 
 static const TaskType task_type = { .next_usec = next_usec, .turn = turn, .on_time = on_time, .settle = settle };
@@ -360,7 +502,18 @@ static Transaction *of_jobs(JobWriter *jobs) {
 }
 
 static void forget(JobWriter *jobs, Job *job) {
-        (void) job_list_remove(&of_jobs(jobs)->queue, job);
+        Transaction *t = of_jobs(jobs);
+
+        if (job != t->load) {
+                (void) job_list_remove(&t->queue, job);
+                return;
+        }
+        stop_load(t);
+        check_rolled_back(t);
+        if (!t->is_of_load)
+                return;
+        give_back(t); /* at once: the transaction's own turn may be far away */
+        break_off(t, "its load has ended");
 }
 
 /* The statement is released. After some errors the engine has ended the transaction. */
@@ -390,12 +543,9 @@ static void end_now(Transaction *t) {
         (void) settle(t->set->tasks, &t->task);
 }
 
-int transaction_begin(TransactionSet *set, const Begin *begin) {
-        Transaction *t;
+static int new_transaction(TransactionSet *set, const Begin *begin, Transaction **ret) {
+        Transaction *t = malloc(sizeof *t);
 
-        if (begin->writes && !set->context->setup->writes)
-                return -EBADMSG;
-        t = malloc(sizeof *t);
         if (!t)
                 return -ENOMEM;
         *t = (Transaction) {
@@ -410,9 +560,38 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
         };
         set->first = t;
         task_queue_append(set->tasks, &t->task);
-        if (begin->writes)
-                writer_claim(set->writer, &t->claim);
+        *ret = t;
         return 0;
+}
+
+int transaction_begin(TransactionSet *set, const Begin *begin) {
+        Transaction *t;
+        int r;
+
+        if (begin->writes && !set->context->setup->writes)
+                return -EBADMSG;
+        r = new_transaction(set, begin, &t);
+        if (r == 0 && begin->writes)
+                writer_claim(set->writer, &t->claim);
+        return r;
+}
+
+/* The job has the deadline of both. */
+static bool add_load(JobWriter *loads, Job *job) {
+        TransactionSet *set = (TransactionSet *) (void *) ((char *) loads - offsetof(TransactionSet, loads));
+        Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec };
+        Transaction *t;
+
+        if (new_transaction(set, &begin, &t) < 0)
+                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+        t->is_of_load = true;
+        t->load = job;
+        job->write.queue = &t->jobs;
+        return true;
+}
+
+void transaction_set_init(TransactionSet *set, JobContext *context, GroupWriter *writer, TaskQueue *tasks) {
+        *set = (TransactionSet) { .context = context, .writer = writer, .tasks = tasks, .loads.add = add_load };
 }
 
 bool transaction_add(TransactionSet *set, Job *job) {

@@ -83,6 +83,8 @@ static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
                 (void) supervisor_job_free(j);
                 return refuse_job(w, number, ERROR_TRANSACTION_ENDED, "the transaction has ended");
         }
+        if (j->job.load && j->job.spec->transaction == 0)
+                j->job.write.queue = &w->transactions.loads;
         task_queue_prepend(&w->tasks, &j->task);
         return 0;
 }
@@ -104,6 +106,7 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
         case MESSAGE_EXECUTE:
+        case MESSAGE_LOAD:
                 return begin_job(w, m);
         case MESSAGE_BEGIN:
                 return begin_transaction(w, &m->message.begin);
@@ -154,7 +157,8 @@ static int read_control(WorkerLoop *w) {
 }
 
 static bool is_job(MessageKind kind) {
-        return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_BEGIN;
+        return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_LOAD ||
+               kind == MESSAGE_BEGIN;
 }
 
 static uint64_t number_of(const Message *m) {
@@ -437,7 +441,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         *setup = RECEIVED_MESSAGE_INIT;
         w->context = (JobContext) { .setup = &w->setup.message.setup, .engine = engine, .control_fd = control_fd };
         writer_init(&w->writer, &w->context, &w->tasks);
-        w->transactions = (TransactionSet) { .context = &w->context, .writer = &w->writer, .tasks = &w->tasks };
+        transaction_set_init(&w->transactions, &w->context, &w->writer, &w->tasks);
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
         if (r == 0)

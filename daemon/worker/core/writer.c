@@ -298,7 +298,7 @@ static GroupWriter *writer_of(JobWriter *jobs) {
         return (GroupWriter *) (void *) ((char *) jobs - offsetof(GroupWriter, jobs));
 }
 
-static void add(JobWriter *jobs, Job *job) {
+static bool add(JobWriter *jobs, Job *job) {
         GroupWriter *w = writer_of(jobs);
 
         if (!w->queue.first)
@@ -306,6 +306,7 @@ static void add(JobWriter *jobs, Job *job) {
         job_list_append(&w->queue, job);
         if (w->lease == WRITER_LEASE_NONE)
                 want_lease(w);
+        return true;
 }
 
 static void forget(JobWriter *jobs, Job *job) {

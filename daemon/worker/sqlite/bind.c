@@ -37,6 +37,17 @@ static int bind_value(sqlite3_stmt *stmt, int index, const PageValue *v) {
         return SQLITE_MISUSE;
 }
 
+int bind_row(sqlite3_stmt *stmt, const PageDecoder *row, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                PageValue v = page_decoder_value(row, i);
+                int rc = bind_value(stmt, (int) i + 1, &v);
+
+                if (rc != SQLITE_OK)
+                        return rc;
+        }
+        return SQLITE_OK;
+}
+
 #define N_FEW 64 /* shorter names and fewer parameters than this take no allocation */
 
 /* Results of index_of() other than an index. */

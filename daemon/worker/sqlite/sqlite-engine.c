@@ -12,6 +12,7 @@
 #include "daemon/worker/sqlite/describe-statement.h"
 #include "daemon/worker/sqlite/heap.h"
 #include "daemon/worker/sqlite/pool.h"
+#include "daemon/worker/sqlite/sqlite-load.h"
 #include "daemon/worker/sqlite/sqlite-rows.h"
 #include "daemon/worker/sqlite/sqlite-write.h"
 #include "daemon/worker/sqlite/vfs.h"
@@ -242,6 +243,14 @@ static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, i
         *ret_last_rowid = sqlite3_last_insert_rowid(s->connection->file);
 }
 
+static bool engine_takes_rows(EngineStatement *statement, SqlError *error) {
+        return sqlite_load_takes_rows(statement_of(statement), error);
+}
+
+static bool engine_load(EngineStatement *statement, RowSource *source, SqlError *error) {
+        return sqlite_load(statement_of(statement), source, error);
+}
+
 /* ---- errors ---- */
 
 static void engine_give_up(SqlError *error) {
@@ -291,6 +300,8 @@ const Engine sqlite_engine = {
         .keep = engine_keep,
         .undo = engine_undo,
         .changes = engine_changes,
+        .takes_rows = engine_takes_rows,
+        .load = engine_load,
         .counters = engine_counters,
         .reset = engine_reset,
         .give_up = engine_give_up,
