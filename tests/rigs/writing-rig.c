@@ -237,7 +237,7 @@ static bool fake_takes_rows(EngineStatement *s, SqlError *error) {
         return fake_writes(s) || sql_error_set(error, ERROR_NOT_ALLOWED, "reads");
 }
 
-/* What the statement does at one row, other than to write it. */
+/* The actions of the statement at one row. */
 static bool act(EngineStatement *s, SqlError *error) {
         writing.clock_usec += 1000 * number_option(s, " slow=");
         if (option(s, " hook"))

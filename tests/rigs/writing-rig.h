@@ -5,8 +5,8 @@
  *
  * A statement is a name and its actions: "a" writes; "b fail", "c rollback" (the failure ends the transaction), "d rows=5"
  * (it returns rows of 3,000 bytes), "e big" (a row of 1 MiB), "f read", "g hang" (it steps until it is interrupted), "h
- * slow=4" (it takes 4 ms), "i hook" (it calls writing.hook()). For each row of a load "a" writes "a:" and its first value, which
- * is TEXT. The actions happen at the row of " at=2", or at the first.
+ * slow=4" (it takes 4 ms), "i hook" (it calls writing.hook()). For each row of a load "a" writes "a:" and its first value,
+ * which is TEXT. The actions happen at the row of " at=2", or at the first.
  */
 #ifndef SQLIPC_TESTS_RIGS_WRITING_RIG_H
 #define SQLIPC_TESTS_RIGS_WRITING_RIG_H

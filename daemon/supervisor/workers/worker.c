@@ -550,6 +550,7 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_EXECUTE:
         case MESSAGE_BEGIN:
         case MESSAGE_COMMIT:
+        case MESSAGE_LOAD:
         case MESSAGE_LEASE:
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:

@@ -207,13 +207,13 @@ typedef struct Engine {
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
 
-        /* Checks that the statement can be run for the rows of a load: it is an INSERT, UPDATE or DELETE without RETURNING, and
-         * has parameters. NotAllowed, ParameterCount. */
+        /* Checks that the statement can be run for the rows of a load: it is an INSERT, UPDATE or DELETE without RETURNING,
+         * and has parameters. NotAllowed, ParameterCount. */
         bool (*takes_rows)(EngineStatement *statement, SqlError *error);
 
-        /* Runs the statement once for each row of `source`, from the one that waits, until the source has no more or its time
-         * is over. The values of a row are the parameters, of which there must be as many. An error may be that of any row:
-         * source->n_rows have succeeded. Between two calls no lock is kept beside the transaction. */
+        /* Runs the statement once for each row of `source`, from the one that waits, until the source has no more or its
+         * time is over. The values of a row are the parameters, of which there must be as many. An error may be that of any
+         * row: source->n_rows have succeeded. */
         bool (*load)(EngineStatement *statement, RowSource *source, SqlError *error);
 
         /* Adds the engine's counts since the last call. */

@@ -132,8 +132,8 @@ void job_on_time(Job *job, uint64_t now) {
         case JOB_QUEUED:
                 if (job->deadline_usec <= now && job->load)
                         (void) job_end(job, ERROR_TIMED_OUT,
-                                       "the load took longer than TransactionTimeoutSec= or timeout-usec allows: nothing was "
-                                       "written");
+                                       "the load took longer than TransactionTimeoutSec= or timeout-usec allows: nothing "
+                                       "was written");
                 else if (job->deadline_usec <= now)
                         (void) job_end(job, ERROR_TIMED_OUT,
                                        "the statement waited past its time limit (RunTimeoutSec= or timeout-usec) for its "

@@ -7,7 +7,8 @@
  *
  * 1. The client is not trusted: every byte goes through the page decoder, which bounds sizes and memory.
  * 2. END is the only good end. A pipe that ends before it, as that of a client that was killed, ends the job with an error.
- * 3. No call takes longer than a few rows or one read. If the pipe is empty, `waits` is set, and the job's task waits for it.
+ * 3. No call takes longer than a few rows or one read. If the pipe is empty, `waits` is set, and the job's task waits for
+ *    it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_LOAD_H
 #define SQLIPC_DAEMON_WORKER_CORE_LOAD_H

@@ -225,8 +225,8 @@ static bool on_time(Task *t, uint64_t now) {
         return t->job->state != before && job_next_usec(t->job) > 0;
 }
 
-/* There is room in the pipe, or the reader has left: the job's slice will find out. The same holds for rows and the writer of
- * a load. */
+/* There is room in the pipe, or the reader has left: the job's slice will find out. The same holds for rows and the writer
+ * of a load. */
 static void on_events(TaskQueue *q, Task *t, uint32_t events) {
         supervisor_job_of(t)->load.waits = false;
         job_wake(t->job);

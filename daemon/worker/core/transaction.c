@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, loads, the commit, the task, messages.
+ * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, loads, the commit, the task,
+ * messages.
  */
 #include "daemon/worker/core/transaction.h"
 

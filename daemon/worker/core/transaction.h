@@ -13,9 +13,9 @@
  *    any other job, so the next job waits until they are sent.
  * 3. COMMIT is carried out after the statements that came before it. The end is reported by ENDED. Any failure of the
  *    transaction is TransactionEnded for its jobs.
- * 4. A load (load.h) is a statement that takes long: its rows come from a pipe. While it is under way, the statements after it
- *    wait. A load that belongs to no transaction gets one of its own, which waits until its first row is there, and only then
- *    for its turn to write. Its job reports the end of both.
+ * 4. A load (load.h) is a statement that takes long: its rows come from a pipe. While it is under way, the statements after
+ *    it wait. A load that belongs to no transaction gets one of its own, which waits until its first row is there, and only
+ *    then for its turn to write. Its job reports the end of both.
  * 5. If others wait to write, a transaction ends when it has been without a statement, or its load without rows, for
  *    Begin.idle_usec. In rollback mode a snapshot is in the way of writers of other programs, too. It ends after they have
  *    waited for ParkTimeoutRollbackSec=.

@@ -28,7 +28,7 @@ static bool fail(SqliteStatement *s, int rc, SqlError *error) {
         return false;
 }
 
-/* The values stay where they are until the row after them is decoded; by then the statement is reset. */
+/* The bytes of a row are valid until the next one is decoded. By then the statement is reset. */
 bool sqlite_load(SqliteStatement *s, RowSource *source, SqlError *error) {
         unsigned n = source->decoder.n_columns, count = (unsigned) sqlite3_bind_parameter_count(s->stmt);
         sqlite3 *file = s->connection->file;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Runs a statement once for each row of a load, with the values where the pipe's bytes are. For the functions
- * see engine.h.
+ * Side: worker. Runs a statement once for each row of a load, with the values in place, in the bytes of the pipe. For the
+ * functions see engine.h.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_LOAD_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_LOAD_H

@@ -107,7 +107,7 @@ static Started any_started(uint64_t number, Bytes *strings) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMIT) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_LOAD) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -130,6 +130,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_SETUP: m.setup = (Setup) { .path = "/", .exposed = strings }; break;
         case MESSAGE_PREPARE:
         case MESSAGE_EXECUTE:
+        case MESSAGE_LOAD:
         case MESSAGE_RUN: m.job = (JobSpec) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
