@@ -3,6 +3,7 @@
  * daemon/worker/core/writer: the lease, batches with one commit, and every way in which a statement that writes can fail.
  * The engine is a fake one, and so is time (tests/rigs/writing-rig.h).
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -787,6 +788,39 @@ static void test_channel(void) {
         close_channel();
 }
 
+static void ask(const char *sql) {
+        uint64_t number = client_add_query(&client, sql, 0, NULL);
+
+        client_send(&client);
+        (void) expect(number, ERROR_NONE);
+}
+
+/* A commit for clients of channels only does not wake the supervisor, except from time to time. */
+static void test_channel_is_announced(void) {
+        g_autofree char *announced = NULL, *both = NULL;
+        uint64_t number;
+
+        open_channel();
+        writing_pass(WRITE_BATCH_ANNOUNCE_USEC);
+        announced = g_strdup_printf("committing %" PRIu64 "; ", client.number);
+        ask("a");
+        writing_expect(announced);
+        ask("b");
+        ask("c");
+        writing_expect("");
+        (void) client_add_query(&client, "d", 0, NULL);
+        client_send(&client);
+        number = writing_execute("e");
+        both = g_strdup_printf("committing %" PRIu64 " %" PRIu64 "; ended %" PRIu64 " wrote 3 77; ", number, client.number,
+                               number);
+        writing_settle();
+        writing_expect(both);
+        writing_pass(WRITE_BATCH_ANNOUNCE_USEC);
+        ask("f");
+        writing_expect(announced);
+        close_channel();
+}
+
 /* Only the first run of a prepared statement compiles it on a connection that reads. */
 static void test_channel_statement(void) {
         uint64_t prepared, number;
@@ -971,6 +1005,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/exit", test_exit);
         g_test_add_func("/writer/exit-while-commit-waits", test_exit_while_commit_waits);
         g_test_add_func("/writer/channel", test_channel);
+        g_test_add_func("/writer/channel-is-announced", test_channel_is_announced);
         g_test_add_func("/writer/channel-statement", test_channel_statement);
         g_test_add_func("/writer/channel-answers-first", test_channel_answers_first);
         g_test_add_func("/writer/channel-slow-client", test_channel_slow_client);

@@ -40,7 +40,8 @@ static int on_committing_one(const Worker *w, uint64_t number) {
 }
 
 /* Only the holder of the lease writes. The client of a channel does not need to be told: to it, each request that may write
- * and was not answered has an unknown outcome. */
+ * and was not answered has an unknown outcome. So a worker that commits for channels only sends this just often enough for
+ * the supervisor to know that it writes. */
 static int on_committing(Worker *w, const Committing *committing) {
         const char *numbers = committing->numbers.data;
 

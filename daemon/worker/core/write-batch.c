@@ -181,6 +181,18 @@ bool write_batch_begin(WriteBatch *b, SqlError *error) {
         return b->context->engine->begin(b->context->pool, &b->connection, error);
 }
 
+/* The supervisor reports the outcome of its own jobs only; to the client of a channel, the outcome of a request without an
+ * answer is unknown in any case. So a batch of channels saves the message, which would wake another process in each commit.
+ * From time to time it is sent all the same: it tells the supervisor which worker writes. */
+static bool is_announced(const WriteBatch *b) {
+        if (b->announced)
+                return true;
+        for (const Job *job = b->jobs.first; job; job = job->write.next)
+                if (!job->owner->collects)
+                        return false;
+        return b->announced_usec > 0 && now_usec() < b->announced_usec + WRITE_BATCH_ANNOUNCE_USEC;
+}
+
 /* Sends COMMITTING. */
 static bool announce(WriteBatch *b, SqlError *error) {
         uint8_t numbers[WRITE_BATCH_N_MAX * sizeof(uint64_t)];
@@ -197,13 +209,14 @@ static bool announce(WriteBatch *b, SqlError *error) {
                 b->context->report_error = r;
                 return sql_error_set(error, ERROR_SHUTTING_DOWN, "the service is stopping: nothing was written");
         }
+        b->announced_usec = now_usec();
         return b->announced = true;
 }
 
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
         Job *job;
 
-        if (!b->announced && !announce(b, error))
+        if (!is_announced(b) && !announce(b, error))
                 return false;
         if (!b->context->engine->commit(b->connection, error))
                 return false;

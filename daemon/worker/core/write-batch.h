@@ -15,6 +15,7 @@
 
 #define WRITE_BATCH_N_MAX 256u                              /* statements, failed ones included */
 #define WRITE_BATCH_USEC 10000u                             /* after which no statement begins or goes on beside others */
+#define WRITE_BATCH_ANNOUNCE_USEC 250000u                   /* the longest time with commits and without COMMITTING */
 #define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows of one statement */
 #define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows of all statements of the worker, also after the commit */
 
@@ -35,7 +36,8 @@ typedef struct WriteBatch {
         Job *running;                 /* its statement steps, or NULL */
         bool is_saved;                /* the statement that runs has a savepoint */
         bool yields;                  /* it was interrupted, because others wait for the commit */
-        bool announced;               /* COMMITTING was sent */
+        bool announced;               /* COMMITTING was sent, or is not needed */
+        uint64_t announced_usec;      /* when it was sent last, also for an earlier batch */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
         bool left;                    /* a job of the batch has ended meanwhile: the others must run again */
 } WriteBatch;
@@ -53,8 +55,8 @@ bool write_batch_run(WriteBatch *b, Job *job);
 /* Called by the progress handler: interrupts a statement that takes too long beside others. */
 void write_batch_on_progress(WriteBatch *b, uint64_t now_usec);
 
-/* Commits; the first call sends COMMITTING. The jobs are READY then, and have written. False: ERROR_BUSY, which means that
- * the batch goes on and this may be called again; any other error: everything was rolled back. */
+/* Commits; the first call sends COMMITTING if it is needed. The jobs are READY then, and have written. False: ERROR_BUSY,
+ * which means that the batch goes on and this may be called again; any other error: everything was rolled back. */
 bool write_batch_commit(WriteBatch *b, SqlError *error);
 
 /* Ends the transaction. Without a commit it is taken back. Its jobs must have been taken out. */
