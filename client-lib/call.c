@@ -103,7 +103,7 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
-int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec) {
+int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec, uint64_t transaction) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
@@ -112,6 +112,8 @@ int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec
                 r = sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
         if (r >= 0 && run_timeout_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
+        if (r >= 0 && transaction > 0)
+                r = sd_bus_message_append(m, "{sv}", "transaction", "t", transaction);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

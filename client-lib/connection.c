@@ -65,6 +65,7 @@ static int connection_new(sqlipc_connection **ret) {
         };
         TAILQ_INIT(&c->statements);
         TAILQ_INIT(&c->cursors);
+        TAILQ_INIT(&c->transactions);
         TAILQ_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -133,12 +134,13 @@ static void close_members(struct MemberList *members) {
                 member->operations->close(member);
 }
 
-/* Ends everything in progress. Statements and cursors stay for the program to free, and return -ENOTCONN. */
+/* Ends everything in progress. The other objects stay for the program to free, and return -ENOTCONN. */
 static void close_connection(sqlipc_connection *c) {
         if (c->closed)
                 return;
         close_members(&c->cursors);
         close_members(&c->statements);
+        close_members(&c->transactions);
         close_members(&c->channels);
         c->closed = true;
         c->polled_bus_fd = -1;
@@ -156,7 +158,7 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each statement and cursor holds a reference, so there are none here. */
+/* Each statement, cursor and transaction holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         Member *channel, *next;
 

@@ -83,7 +83,7 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
                                  "is incomplete.");
         else
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The service is gone; the result is incomplete.");
-        repeat_set_outcome(&c->error, fate_of_stream(c), c->read_only);
+        cursor_set_outcome(c, &c->error, fate_of_stream(c));
         cursor_end(c, CURSOR_END_LOST);
 }
 
@@ -130,7 +130,7 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
 /* The worker was killed, because it could not be interrupted. */
 static void on_killed(sqlipc_cursor *c) {
         (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and its worker ended without an answer.");
-        repeat_set_outcome(&c->error, fate_of_stream(c), c->read_only);
+        cursor_set_outcome(c, &c->error, fate_of_stream(c));
         cursor_end(c, c->error.number == ERROR_CANCELLED ? CURSOR_END_KILLED : CURSOR_END_LOST);
 }
 
@@ -170,7 +170,7 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
                 fail_lost(c, false);
         else {
                 fate = c->error.number == ERROR_UNKNOWN_RUN ? FATE_UNKNOWN : repeat_fate_of_reply(failure, &c->error);
-                repeat_set_outcome(&c->error, fate, c->read_only);
+                cursor_set_outcome(c, &c->error, fate);
                 cursor_end(c, CURSOR_END_FAILED);
         }
 }

@@ -9,6 +9,7 @@
 #include "client-lib/fetch.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transact.h"
 #include "client-lib/transport.h"
 
 static const MemberOperations member_operations;
@@ -36,6 +37,9 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 fetch_init(&c->own, connection, path, link);
                 c->fetch = &c->own;
         }
+        c->transaction = transact_ref_current(connection, c->fetch->path);
+        if (c->transaction)
+                c->attempt = ATTEMPT_BUS;
         TAILQ_INSERT_TAIL(&connection->cursors, &c->member, link);
         *ret = c;
         return 0;
@@ -43,6 +47,23 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
 
 uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c) {
         return c->run_timeout_usec == UINT64_MAX ? 0 : c->run_timeout_usec;
+}
+
+Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size) {
+        ChannelLink *ch = c->fetch->link;
+        int r;
+
+        if (c->transaction) {
+                r = transact_check(c->transaction, &ch->error);
+                if (r <= 0)
+                        return r < 0 ? WAY_NONE : WAY_WAIT;
+        } else
+                c->needs_channel = transport_needs_channel(ch, parameters_size);
+        return transport_choose(ch, large, &c->attempt, parameters_size);
+}
+
+uint64_t cursor_transaction_number(const sqlipc_cursor *c) {
+        return c->transaction ? c->transaction->number : 0;
 }
 
 /* ---- States ------------------------------------------------------------------------------------------------------- */
@@ -119,6 +140,11 @@ void cursor_note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
         transport_on_result(c->fetch->link, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
 }
 
+void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate) {
+        if (!c->transaction)
+                repeat_set_outcome(e, fate, c->read_only);
+}
+
 /* Abandons the run, because the cursor reads no further. A program that wants one row often leaves the end after it
  * unread; the run counts with its counters if the end is there. An answer that holds up others, and is still in progress
  * after its first rows, counts as large or slow. */
@@ -143,6 +169,8 @@ static void set_error(sqlipc_cursor *c, CursorEnd reason) {
                 break;
         case CURSOR_END_FAILED:
         case CURSOR_END_LOST:
+                if (c->transaction)
+                        transact_on_failure(c->transaction, &c->error);
                 break;
         case CURSOR_END_CANCELLED:
         case CURSOR_END_KILLED:
@@ -170,6 +198,7 @@ void cursor_end(sqlipc_cursor *c, CursorEnd reason) {
         }
         if (c->statement && (reason == CURSOR_END_LOST || reason == CURSOR_END_KILLED))
                 prepared_lose(c->statement); /* it is compiled again, and gets another pipe */
+        c->transaction = transact_unref(c->transaction);
 }
 
 void cursor_fail(sqlipc_cursor *c, const Error *e) {
@@ -191,7 +220,7 @@ void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         fate = repeat_fate_of_reply(reply, &e);
         if (fate == FATE_UNKNOWN && connection->open_bus && !connection->bus_was_ready)
                 fate = FATE_NOT_BEGUN; /* for example, ssh could not reach the host */
-        repeat_set_outcome(&e, fate, c->read_only);
+        cursor_set_outcome(c, &e, fate);
         cursor_fail(c, &e);
 }
 

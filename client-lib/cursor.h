@@ -16,6 +16,7 @@
 #include "client-lib/cursor-life.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transport.h"
 
 /* Why a cursor ends. */
@@ -45,6 +46,7 @@ struct sqlipc_cursor {
         size_t query_size;
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
+        sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */
         Attempt attempt;             /* earlier attempts to send the request */
         unsigned retries_left;       /* on other channels */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
@@ -86,6 +88,16 @@ void cursor_fail_errno(sqlipc_cursor *c, int r);
 /* Moves a cursor that is RUNNING back to WAITING, because its channel does not serve it. `bus_only`: the run must then use
  * the bus. */
 void cursor_restart(sqlipc_cursor *c, bool bus_only);
+
+/* Chooses the way of the request (transport.h). A run in a transaction waits until that has begun, and uses the bus. */
+Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size);
+
+/* The number of its transaction; 0: none. */
+uint64_t cursor_transaction_number(const sqlipc_cursor *c);
+
+/* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. The
+ * outcome of a run in a transaction is known, because only a commit makes it last. */
+void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate);
 
 /* True if the program has cancelled the run, or interrupted the connection since. */
 bool cursor_is_cancelled(sqlipc_cursor *c);

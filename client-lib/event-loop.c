@@ -167,6 +167,7 @@ static void note(struct MemberList *members, const void *owner) {
 static void note_news(sqlipc_connection *c, const void *owner) {
         note(&c->cursors, owner);
         note(&c->statements, owner);
+        note(&c->transactions, owner);
 }
 
 /* An object that is called back no longer waits, until the program asks it again. */
@@ -185,7 +186,7 @@ static bool call_back_one(struct MemberList *members) {
 
 /* Calls one callback. False: there is none. A callback may free any object, so each search starts from the beginning. */
 static bool call_back(sqlipc_connection *c) {
-        return call_back_one(&c->statements) || call_back_one(&c->cursors);
+        return call_back_one(&c->transactions) || call_back_one(&c->statements) || call_back_one(&c->cursors);
 }
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */

@@ -20,7 +20,18 @@
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transact.h"
 #include "client-lib/transport.h"
+
+/* Over the bus. In a transaction, only what concerns the statement, not the transaction, permits another attempt. */
+static bool may_repeat(const sqlipc_cursor *c, Fate fate, const Error *e) {
+        if (c->retried || fate == FATE_UNKNOWN) /* if the run killed the service, it might do so again */
+                return false;
+        if (!c->transaction)
+                return repeat_is_allowed(fate, c->read_only);
+        return e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_PIPE_CLOSED ||
+               (fate == FATE_NOT_BEGUN && !transact_is_at(c->transaction, c->fetch->source->owner));
+}
 
 /* Prepares the statement again for a Fetch that was refused, or whose worker was lost. */
 static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
@@ -29,8 +40,7 @@ static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
 
         (void) error_set_reply(&e, reply);
         fate = repeat_fate_of_reply(reply, &e);
-        /* if the run killed the service, it might do so again */
-        if (fate != FATE_UNKNOWN && repeat_is_allowed(fate, c->read_only) && !c->retried) {
+        if (may_repeat(c, fate, &e)) {
                 c->retried = true;
                 c->fetch->cursor = NULL;
                 cursor_life_move(&c->state, CURSOR_WAITING);
@@ -77,7 +87,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         r = parameter_append_all(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
-        r = call_append_options(m, false, c->run_timeout_usec);
+        r = call_append_options(m, false, c->run_timeout_usec, cursor_transaction_number(c));
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -120,7 +130,7 @@ static void send_fetch(sqlipc_cursor *c) {
         if (r >= 0) {
                 fetch_begin(&s->fetch, c, call, 0);
                 cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
-        } else if (connection_bus_may_send_again(c->connection, r) && !c->retried) {
+        } else if (!c->transaction && connection_bus_may_send_again(c->connection, r) && !c->retried) {
                 c->retried = true;
                 s->number = 0;
                 prepared_lose(s);
@@ -222,9 +232,8 @@ static void start_described(sqlipc_cursor *c) {
                 cursor_fail_send(c, r);
                 return;
         }
-        c->needs_channel = transport_needs_channel(ch, row.size);
         c->read_only = s->description.read_only;
-        switch (transport_choose(ch, s->habit.large, &c->attempt, row.size)) {
+        switch (cursor_choose_way(c, s->habit.large, row.size)) {
         case WAY_BUS:
                 start_on_bus(c);
                 return;

@@ -84,7 +84,7 @@ int open_rows(sqlipc_cursor *c, const char *sql, const Parameter *parameters, si
 
         fetch_use_rows(c->fetch);
         r = send_call(c, sql, parameters, n_parameters, n_positional_min);
-        if (connection_bus_may_send_again(c->connection, r))
+        if (!c->transaction && connection_bus_may_send_again(c->connection, r))
                 r = send_call(c, sql, parameters, n_parameters, n_positional_min);
         return r;
 }

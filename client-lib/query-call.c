@@ -6,6 +6,7 @@
 #include "client-lib/connection-bus.h"
 #include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
+#include "client-lib/transact.h"
 
 /* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
 void query_call_undo(sd_bus_message *reply, const char *path) {
@@ -20,10 +21,13 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_bus_ensure(c->connection);
-        if (r < 0)
-                return r;
-        r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, method);
+        if (!c->transaction) { /* which no other bus can name */
+                r = connection_bus_ensure(c->connection);
+                if (r < 0)
+                        return r;
+        }
+        r = connection_bus_new_call(c->connection, &m, c->transaction ? c->transaction->owner : NULL, c->fetch->path,
+                                    method);
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", sql);
@@ -32,7 +36,8 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
-        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec);
+        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec,
+                                cursor_transaction_number(c));
         if (r < 0)
                 return r;
         *ret = steal(m);

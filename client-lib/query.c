@@ -16,6 +16,7 @@
 #include "client-lib/parameter-row.h"
 #include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
+#include "client-lib/transact.h"
 #include "client-lib/transport.h"
 
 static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
@@ -81,7 +82,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
         if (way == WAY_ROWS)
                 return open_rows(c, sql, parameters, n_parameters, 0);
         r = send_query(c, sql, parameters, n_parameters);
-        if (connection_bus_may_send_again(c->connection, r))
+        if (!c->transaction && connection_bus_may_send_again(c->connection, r))
                 r = send_query(c, sql, parameters, n_parameters);
         return r;
 }
@@ -141,10 +142,7 @@ static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
 }
 
 static Way choose(sqlipc_cursor *c, size_t parameters_size) {
-        ChannelLink *ch = c->fetch->link;
-
-        c->needs_channel = transport_needs_channel(ch, parameters_size);
-        return transport_choose(ch, transport_is_large(ch, NULL, c->sql_sum), &c->attempt, parameters_size);
+        return cursor_choose_way(c, transport_is_large(c->fetch->link, NULL, c->sql_sum), parameters_size);
 }
 
 /* Sends a query whose payload is kept. */
@@ -210,8 +208,12 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         if (r < 0)
                 return connection_fail_errno(connection, r);
         r = begin_query(c, sql, parameters, n_parameters);
-        if (r < 0)
-                return connection_fail_send(connection, r);
+        if (r < 0) {
+                (void) connection_fail_send(connection, r);
+                if (c->transaction)
+                        transact_on_failure(c->transaction, &connection->error);
+                return connection->error.result;
+        }
         *ret_cursor = steal(c);
         return 0;
 }

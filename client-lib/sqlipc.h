@@ -5,25 +5,26 @@
  *      sqlipc_connection  one bus, one daemon           sqlipc_open_user() ... sqlipc_connection_unref() or sqlipc_close()
  *      sqlipc_statement   one compiled statement        sqlipc_prepare() ... sqlipc_finalize()
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
+ *      sqlipc_transaction several runs as one           sqlipc_begin() ... sqlipc_commit() ... sqlipc_transaction_close()
  *
- * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
- * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
- * functions beside them. The connection also holds the details of the last call that failed on any of its statements and
- * cursors, or that should have created one. Unless stated otherwise, a function may also return -EINVAL for an invalid
- * argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the connection was opened, -ENOTCONN after
- * sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same bus connection. -EAGAIN is not a failure
- * and leaves the details as they are.
+ * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details
+ * until its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and
+ * the functions beside them. The connection also holds the details of the last call that failed on any of its objects, or
+ * that should have created one; transactions have none of their own. Unless stated otherwise, a function may also return
+ * -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the connection was
+ * opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same bus
+ * connection. -EAGAIN is not a failure and leaves the details as they are.
  *
- * Threads. A connection, its statements and its cursors may be used by only one thread at a time; different connections are
- * independent. Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be
- * called from any thread while another thread uses the cursor or connection.
+ * Threads. A connection and its objects may be used by only one thread at a time; different connections are independent.
+ * Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called
+ * from any thread while another thread uses the cursor or connection.
  *
  * Signals. The library never changes a signal's disposition, and never raises SIGPIPE. A blocking call continues after a
  * signal handler returns; to end the call, the handler calls sqlipc_cursor_cancel() or sqlipc_interrupt().
  *
  * Ownership. The caller must close what a function returns through `ret_...`, which is written only on success. Returned
- * strings and values belong to the library and are valid as long as their function says. Arguments are copied. Statements
- * and cursors keep their connection alive, so a program may free the three kinds of object in any order.
+ * strings and values belong to the library and are valid as long as their function says. Arguments are copied. Statements,
+ * cursors and transactions keep their connection alive, so a program may free objects in any order.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT). After
  * sqlipc_set_blocking(connection, 0) they never wait, and return -EAGAIN for a result that is not there yet. See "Event
@@ -52,6 +53,7 @@ const char *sqlipc_version(void);
 typedef struct sqlipc_connection sqlipc_connection;
 typedef struct sqlipc_statement sqlipc_statement;
 typedef struct sqlipc_cursor sqlipc_cursor;
+typedef struct sqlipc_transaction sqlipc_transaction;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -136,9 +138,11 @@ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
 int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 
 /**
- * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are being
- * compiled and sqlipc_list_databases() fail with -ECANCELED. Does not affect what begins after the call. May be called from
- * any thread and from signal handlers as long as a reference is held; keeps errno. Since: 0.1
+ * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
+ * being compiled, transactions that have not begun and sqlipc_list_databases() fail with -ECANCELED; a call that waits
+ * for a commit or a rollback returns. An open transaction without a statement under way stays open. Does not affect what
+ * begins after the call. May be called from any thread and from signal handlers as long as a reference is held; keeps
+ * errno. Since: 0.1
  */
 int sqlipc_interrupt(sqlipc_connection *connection);
 
@@ -431,9 +435,10 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
 
 /**
  * Run one statement to its end, for its effect: INSERT, UPDATE, DELETE or CREATE. Rows that it returns are dropped. 0: the
- * statement is done, and its changes are committed; `*ret_changes` (NULL: not wanted) is then as sqlipc_cursor_changes().
- * These functions always wait, even after sqlipc_set_blocking(connection, 0); a program that cannot wait uses
- * sqlipc_query() and sqlipc_cursor_next(). sqlipc_interrupt() ends the wait.
+ * statement is done, and its changes are committed, or belong to the connection's transaction (sqlipc_begin());
+ * `*ret_changes` (NULL: not wanted) is then as sqlipc_cursor_changes(). These functions always wait, even after
+ * sqlipc_set_blocking(connection, 0); a program that cannot wait uses sqlipc_query() and sqlipc_cursor_next().
+ * sqlipc_interrupt() ends the wait.
  *
  * The library never sends a statement twice unless it is certain that it was not carried out, or that it only reads.
  *
@@ -535,7 +540,8 @@ void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_
 /**
  * Return what the run has changed, after sqlipc_cursor_next() has returned 0: the number of rows that it inserted, updated
  * or deleted, and the rowid of the last row that it inserted, as sqlite3_changes64() and sqlite3_last_insert_rowid() count
- * them. The changes are committed then. 0 before, and if the run did not write. Since: 0.2
+ * them. The changes are committed then, unless they belong to a transaction that is still open. 0 before, and if the run did
+ * not write. Since: 0.2
  */
 int64_t sqlipc_cursor_changes(sqlipc_cursor *cursor);
 int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
@@ -571,11 +577,87 @@ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transpo
  */
 sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor);
 
+/* ---- Transactions ------------------------------------------------------------------------------------------------- */
+
+/** The kinds of transaction. */
+typedef enum sqlipc_transaction_mode {
+        SQLIPC_TRANSACTION_READ = 1, /* all statements read the same state of the database */
+        SQLIPC_TRANSACTION_WRITE = 2 /* their changes are committed together, or none; no other client writes meanwhile */
+} sqlipc_transaction_mode;
+
+/**
+ * Begins a transaction on `database`. Everything that the connection runs there from now on belongs to it, by
+ * sqlipc_query(), sqlipc_exec() or sqlipc_execute(), until the program has learned its end: sqlipc_commit() or
+ * sqlipc_rollback() has returned, or the program has closed it. The caller frees it with sqlipc_transaction_close(), which
+ * rolls it back if it is still open.
+ *
+ * Without blocking, this function returns before the transaction has begun: sqlipc_transaction_is_open() tells when it has.
+ * Statements may be run meanwhile; they wait for it.
+ *
+ * A statement that fails has changed nothing, and the transaction goes on, unless the failure has rolled it back (ON
+ * CONFLICT ROLLBACK, a full disk, a statement that was cancelled or took too long). The service also ends a transaction
+ * after TransactionTimeoutSec=, or if it has been idle for TransactionIdleSec= while others wait to write (sqlipcd.conf(5)).
+ * If its worker or the service is lost, it has changed nothing. Every later call for it then fails with -ENOTCONN and
+ * SQLIPC_ERROR_TRANSACTION_ENDED. Nothing is repeated, and no statement runs on its own in place of the transaction.
+ *
+ * Statements of a transaction use the bus (SQLIPC_TRANSPORT_PIPE or _DBUS) regardless of sqlipc_set_transport().
+ * sqlipc_prepare() compiles outside of the transaction, and does not see tables that the transaction has created. In a
+ * transaction that reads, a statement waits until the rows of the one before it are read or their cursor is closed.
+ *
+ * Errors: those of sqlipc_prepare() about the database; -EINVAL (the mode); -EBUSY with SQLIPC_ERROR_NONE (the connection
+ * has a transaction on this database already) or with SQLIPC_ERROR_BUSY (another program keeps the file locked); -EROFS
+ * (SQLIPC_ERROR_READ_ONLY: this user may not write it); -EDQUOT (TransactionsMax=); -ENOTCONN with
+ * SQLIPC_ERROR_TRANSACTION_ENDED (other clients wrote for too long); -ECANCELED (sqlipc_interrupt()); -ETIMEDOUT;
+ * -EOPNOTSUPP (a service of version 0.1). Since: 0.2
+ */
+int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
+                 sqlipc_transaction **ret_transaction);
+
+/**
+ * Returns 1 if the transaction is open as far as the library knows; 0 if it has not begun yet (only without blocking); or
+ * the failure to begin, or -ENOTCONN with SQLIPC_ERROR_TRANSACTION_ENDED. Does not ask the service. Since: 0.2
+ */
+int sqlipc_transaction_is_open(sqlipc_transaction *transaction);
+
+/**
+ * Ends the transaction after the statements that were sent before. 0: its changes are durable; a transaction that reads has
+ * no changes. Without blocking, returns -EAGAIN until the answer has come: call it again. A transaction that is over repeats
+ * its answer. After any error except those marked with (*) it is over, and has changed nothing.
+ *
+ * Errors: -ENOTCONN with SQLIPC_ERROR_TRANSACTION_ENDED (it was rolled back before, see sqlipc_begin()); -ECONNRESET
+ * (SQLIPC_ERROR_WORKER_LOST: nothing was written); -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN (the service was lost
+ * during the commit, so it is unknown if the changes were written); the same (*) if the connection's timeout has passed or
+ * sqlipc_interrupt() was called: the commit goes on, and another call waits for its answer; -EBUSY with SQLIPC_ERROR_BUSY
+ * (other programs read, for longer than BusyTimeoutSec=) or (*) with SQLIPC_ERROR_NONE (a rollback is under way); -EINVAL
+ * with SQLIPC_ERROR_SQL (a deferred constraint); -ENOSPC; -ETIMEDOUT (*) and -ECANCELED (*) (as above, before the commit was
+ * sent, or if the transaction only reads); or the error with which it failed to begin. Since: 0.2
+ */
+int sqlipc_commit(sqlipc_transaction *transaction);
+
+/**
+ * Rolls the transaction back, and interrupts a statement under way in it. 0: nothing of it is in the database, also if it
+ * had ended by itself before. Without blocking, returns -EAGAIN until the answer has come: call it again.
+ *
+ * Errors: -ENOTCONN with SQLIPC_ERROR_TRANSACTION_ENDED (it was committed before); -ECONNABORTED with
+ * SQLIPC_ERROR_OUTCOME_UNKNOWN (the same as from an earlier sqlipc_commit()); -EBUSY (a commit is under way); -ETIMEDOUT and
+ * -ECANCELED (the wait ended, and the rollback goes on); or the error with which it failed to begin. Since: 0.2
+ */
+int sqlipc_rollback(sqlipc_transaction *transaction);
+
+/**
+ * Frees the transaction, and rolls it back if it is still open. Does not wait for that, but statements that the connection
+ * runs afterwards do not belong to it any more. A commit that is under way goes on, and its outcome is not told. Cursors of
+ * the transaction stay for the program to close. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_transaction *sqlipc_transaction_close(sqlipc_transaction *transaction);
+
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
 /**
- * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(), sqlipc_execute()
- * and sqlipc_query() return at once, and sqlipc_statement_is_ready() and sqlipc_cursor_next() return their errors.
+ * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(),
+ * sqlipc_execute(), sqlipc_query() and sqlipc_begin() return at once, and sqlipc_statement_is_ready(), sqlipc_cursor_next()
+ * and sqlipc_transaction_is_open() return their errors; sqlipc_commit() and sqlipc_rollback() return -EAGAIN until they are
+ * done.
  * sqlipc_list_databases() waits in any case. Since: 0.1
  */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
@@ -610,14 +692,23 @@ int sqlipc_process(sqlipc_connection *connection);
  * turn of its loop. The callback is called once after each -EAGAIN, or after each 0 from sqlipc_statement_is_ready(), when
  * there is news; the next try may return the same again, which is not an error. NULL, the default, means no callback.
  *
- * Callbacks run only within sqlipc_process(), first those of statements, then those of cursors in the order in which they
- * began. A callback may call any function, and free its own object and any other; only sqlipc_process() fails, with -EBUSY.
- * Anything that becomes ready during the callbacks is reported by the next sqlipc_process(). Since: 0.1
+ * Callbacks run only within sqlipc_process(), first those of transactions, then those of statements, then those of
+ * cursors in the order in which they began. A callback may call any function, and free its own object and any other; only
+ * sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is reported by the next
+ * sqlipc_process(). Since: 0.1
  */
 typedef void (*sqlipc_cursor_callback)(sqlipc_cursor *cursor, void *userdata);
 typedef void (*sqlipc_statement_callback)(sqlipc_statement *statement, void *userdata);
 int sqlipc_cursor_set_ready_callback(sqlipc_cursor *cursor, sqlipc_cursor_callback callback, void *userdata);
 int sqlipc_statement_set_ready_callback(sqlipc_statement *statement, sqlipc_statement_callback callback, void *userdata);
+
+/**
+ * The same for a transaction: the callback tells that sqlipc_transaction_is_open(), sqlipc_commit() or sqlipc_rollback(),
+ * whichever has returned 0 or -EAGAIN, should be tried again. Since: 0.2
+ */
+typedef void (*sqlipc_transaction_callback)(sqlipc_transaction *transaction, void *userdata);
+int sqlipc_transaction_set_ready_callback(sqlipc_transaction *transaction, sqlipc_transaction_callback callback,
+                                          void *userdata);
 
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
@@ -628,6 +719,11 @@ void sqlipc_connection_unrefp(sqlipc_connection **connection);
 void sqlipc_closep(sqlipc_connection **connection);
 void sqlipc_finalizep(sqlipc_statement **statement);
 void sqlipc_cursor_closep(sqlipc_cursor **cursor);
+
+/**
+ * The same for a transaction: it is rolled back unless it was committed before. Since: 0.2
+ */
+void sqlipc_transaction_closep(sqlipc_transaction **transaction);
 
 #ifdef __cplusplus
 }

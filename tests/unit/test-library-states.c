@@ -10,6 +10,7 @@
 #include "client-lib/cursor-life.h"
 #include "client-lib/fetch-life.h"
 #include "client-lib/prepared-life.h"
+#include "client-lib/transact-life.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "tests/rigs/fake-service.h"
 #include "tests/rigs/life.h"
@@ -20,6 +21,7 @@ LIFE_FUNCTIONS(cursor_life, CursorState)
 LIFE_FUNCTIONS(fetch_life, FetchState)
 LIFE_FUNCTIONS(prepared_life, StatementState)
 LIFE_FUNCTIONS(channel_link_life, ChannelLinkState)
+LIFE_FUNCTIONS(transact_life, TransactionState)
 
 static Life cursor_life = LIFE(cursor_life, "cursor", CURSOR_STATE_MAX, [CURSOR_WAITING] = "WAITING",
                                [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
@@ -31,9 +33,12 @@ static Life prepared_life = LIFE(prepared_life, "statement", STATEMENT_STATE_MAX
 static Life channel_link_life = LIFE(channel_link_life, "channel link", CHANNEL_LINK_STATE_MAX,
                                      [CHANNEL_LINK_CLOSED] = "CLOSED", [CHANNEL_LINK_OPENING] = "OPENING",
                                      [CHANNEL_LINK_OPEN] = "OPEN");
+static Life transact_life = LIFE(transact_life, "transaction", TRANSACTION_STATE_MAX,
+                                    [TRANSACTION_BEGINNING] = "BEGINNING", [TRANSACTION_OPEN] = "OPEN",
+                                    [TRANSACTION_ENDING] = "ENDING", [TRANSACTION_OVER] = "OVER");
 
 /* In the order of the arguments. */
-static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life };
+static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life, &transact_life };
 
 static void test_code_agrees_with_headers(void) {
         life_check_documented(lives, N_ELEMENTS(lives));
@@ -61,6 +66,8 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownStatement", "No such statement.") >= 0);
                 return 1;
         }
+        if (strcmp(member, "Begin") == 0)
+                return sd_bus_reply_method_return(m, "ta{sv}", UINT64_C(5), 0);
         if (strcmp(member, "OpenChannel") != 0 || !answers_channels)
                 return 0;
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) >= 0);
@@ -229,6 +236,21 @@ static void test_channels(void) {
         fake_done(&f);
 }
 
+/* Transactions that are committed, closed while they are open, and refused. */
+static void test_transactions(void) {
+        sqlipc_transaction *t;
+
+        begin();
+        CHECK_INT(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t), 0);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        CHECK_INT(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t), 0);
+        sqlipc_transaction_close(t);
+        fail_next("Begin");
+        CHECK(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t) < 0);
+        fake_done(&f);
+}
+
 static void test_each_transition_occurred(void) {
         life_check_walked(lives, N_ELEMENTS(lives));
 }
@@ -242,6 +264,7 @@ int main(int argc, char **argv) {
                 TEST(test_statement_without_pipe),
                 TEST(test_closed_cursors),
                 TEST(test_channels),
+                TEST(test_transactions),
                 TEST(test_each_transition_occurred),
         };
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Commit and Rollback (transact.h). Library. */
+#include <stdio.h>
+
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
+#include "client-lib/connection.h"
+#include "client-lib/error.h"
+#include "client-lib/repeat.h"
+#include "client-lib/transact-life.h"
+#include "client-lib/transact.h"
+
+static void set_outcome_unknown(Error *e) {
+        char before[200];
+
+        (void) snprintf(before, sizeof before, "%.199s", e->message);
+        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s It is unknown whether the transaction was committed.", before);
+}
+
+/* The errors after which nothing of a transaction is left to be rolled back. */
+static bool is_rolled_back(const Error *e) {
+        switch (e->number) {
+        case ERROR_TRANSACTION_ENDED:
+        case ERROR_WORKER_LOST:
+        case ERROR_DAEMON_LOST:
+        case ERROR_SHUTTING_DOWN:
+        case ERROR_CANCELLED:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* Sets the outcome of a call that the service did not carry out, from its error reply. */
+static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
+        Error *e = &t->error;
+        Fate fate;
+
+        (void) error_set_reply(e, reply);
+        fate = repeat_fate_of_reply(reply, e);
+        if (!t->commits && is_rolled_back(e)) {
+                e->result = 0;
+        } else if (t->commits && t->writes && fate == FATE_UNKNOWN) {
+                (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
+                set_outcome_unknown(e);
+        } else if (e->number == ERROR_DAEMON_LOST)
+                (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
+}
+
+static void on_end_reply(sd_bus_message *reply, void *userdata) {
+        sqlipc_transaction *t = userdata;
+
+        t->call = call_free(t->call);
+        if (sd_bus_message_get_error(reply))
+                set_failure(t, reply);
+        transact_end(t);
+}
+
+static int send_end(sqlipc_transaction *t, bool commits) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = connection_bus_new_call(t->connection, &m, t->owner, t->path, commits ? "Commit" : "Rollback");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ta{sv}", t->number, 0);
+        if (r >= 0)
+                r = call_new(&t->call, t->connection, m, on_end_reply, NULL, t, UINT64_MAX);
+        if (r < 0)
+                return r;
+        t->commits = commits;
+        transact_life_move(&t->state, TRANSACTION_ENDING);
+        return 0;
+}
+
+/* ---- What programs call ------------------------------------------------------------------------------------------- */
+
+/* The answer of a transaction that is over. */
+static int outcome(sqlipc_transaction *t, bool commits) {
+        Error e = t->error;
+
+        t->told = true;
+        if (e.result == 0 && t->commits != commits)
+                (void) error_set(&e, ERROR_TRANSACTION_ENDED, "The transaction was %s before.",
+                                 t->commits ? "committed" : "rolled back");
+        else if (!commits && is_rolled_back(&e))
+                return 0;
+        return e.result < 0 ? connection_fail(t->connection, &e) : 0;
+}
+
+/* Goes on as far as possible without waiting. */
+static int advance_end(sqlipc_transaction *t, bool commits) {
+        int r;
+
+        transact_look(t);
+        if (t->state == TRANSACTION_OPEN) {
+                r = send_end(t, commits);
+                if (r < 0) {
+                        r = connection_fail_send(t->connection, r);
+                        transact_on_failure(t, &t->connection->error);
+                        if (t->state == TRANSACTION_OPEN)
+                                return r;
+                }
+        }
+        if (t->state == TRANSACTION_OVER)
+                return outcome(t, commits);
+        if (t->state == TRANSACTION_ENDING && t->commits != commits)
+                return error_set_errno(&t->connection->error, -EBUSY, "The transaction is being %s.",
+                                       t->commits ? "committed" : "rolled back");
+        return -EAGAIN;
+}
+
+/* The program waits no longer. The details are those of the connection. */
+static int fail_wait(sqlipc_transaction *t) {
+        Error *e = &t->connection->error;
+
+        if (t->state == TRANSACTION_ENDING && t->commits && t->writes)
+                set_outcome_unknown(e);
+        return e->result;
+}
+
+static int wait_end(sqlipc_transaction *t, bool commits) {
+        sqlipc_connection *c = t->connection;
+        unsigned n_interrupts = connection_interrupts(c);
+        uint64_t deadline = 0;
+        int r;
+
+        for (;;) {
+                r = advance_end(t, commits);
+                if (r != -EAGAIN)
+                        return r;
+                if (n_interrupts != connection_interrupts(c)) {
+                        (void) error_set(&c->error, ERROR_CANCELLED, "The wait was interrupted.");
+                        return fail_wait(t);
+                }
+                r = connection_wait(c, CONNECTION_NO_DATA, &deadline);
+                if (r < 0) {
+                        (void) connection_fail_wait(c, r);
+                        return fail_wait(t);
+                }
+        }
+}
+
+static int end_by_program(sqlipc_transaction *t, bool commits) {
+        sqlipc_connection *c;
+        int r;
+
+        if (!t)
+                return -EINVAL;
+        c = t->connection;
+        r = connection_check(c);
+        if (r < 0)
+                return r;
+        if (c->blocking && c->dispatching && t->state != TRANSACTION_OVER)
+                return connection_fail_errno(c, -EBUSY);
+        if (c->blocking)
+                return wait_end(t, commits);
+        r = advance_end(t, commits);
+        if (r == -EAGAIN)
+                t->member.wait = MEMBER_WAITS;
+        return r;
+}
+
+_public_ int sqlipc_commit(sqlipc_transaction *transaction) {
+        return end_by_program(transaction, true);
+}
+
+_public_ int sqlipc_rollback(sqlipc_transaction *transaction) {
+        return end_by_program(transaction, false);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Transactions (transact.h). Library. */
+#include <string.h>
+
+#include "client-lib/call.h"
+#include "client-lib/connection-bus.h"
+#include "client-lib/connection.h"
+#include "client-lib/error.h"
+#include "client-lib/event-loop.h"
+#include "client-lib/transact-life.h"
+#include "client-lib/transact.h"
+
+/* ---- The end ------------------------------------------------------------------------------------------------------ */
+
+void transact_end(sqlipc_transaction *t) {
+        t->call = call_free(t->call);
+        transact_life_move(&t->state, TRANSACTION_OVER);
+}
+
+/* If the bus is gone, the service has rolled the transaction back, and knows no number of ours on another bus. */
+static void notice_lost_bus(sqlipc_transaction *t) {
+        sqlipc_connection *c = t->connection;
+
+        if (t->state != TRANSACTION_OPEN || (t->bus_generation == c->bus_generation && connection_bus_is_open(c)))
+                return;
+        (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
+                         "The connection to the bus was lost, and the transaction with it.");
+        transact_end(t);
+}
+
+/* The service need not answer. Once it knows the end, it takes no notice. */
+static void send_rollback(sqlipc_transaction *t) {
+        sqlipc_connection *c = t->connection;
+
+        if (t->number == 0 || c->closed || t->bus_generation != c->bus_generation || connection_is_foreign(c))
+                return;
+        call_notify(c->bus, t->owner, t->path, "Rollback", t->number);
+        event_loop_update(c);
+}
+
+/* Gives the transaction up, unless it has ended. A commit under way goes on. */
+static void give_up(sqlipc_transaction *t) {
+        bool may_be_open = t->state == TRANSACTION_OPEN || (t->state == TRANSACTION_OVER && t->error.result < 0);
+
+        if (may_be_open)
+                send_rollback(t);
+        if (t->state != TRANSACTION_OVER)
+                transact_end(t);
+}
+
+/* ---- The beginning ------------------------------------------------------------------------------------------------ */
+
+static void undo_begin(sd_bus_message *reply, const char *path) {
+        uint64_t number;
+
+        if (sd_bus_message_read(reply, "t", &number) > 0)
+                call_notify(sd_bus_message_get_bus(reply), sd_bus_message_get_sender(reply), path, "Rollback", number);
+}
+
+static int read_begin_reply(sqlipc_transaction *t, sd_bus_message *reply) {
+        const char *sender = sd_bus_message_get_sender(reply);
+
+        if (sender) {
+                t->owner = strdup(sender);
+                if (!t->owner)
+                        return -ENOMEM;
+        }
+        return sd_bus_message_read(reply, "t", &t->number);
+}
+
+static void on_begin_reply(sd_bus_message *reply, void *userdata) {
+        sqlipc_transaction *t = userdata;
+        int r;
+
+        t->call = call_free(t->call);
+        if (sd_bus_message_get_error(reply)) {
+                (void) error_set_reply(&t->error, reply);
+                transact_end(t);
+                return;
+        }
+        r = read_begin_reply(t, reply);
+        if (r >= 0) {
+                transact_life_move(&t->state, TRANSACTION_OPEN);
+                return;
+        }
+        (void) error_set_errno(&t->error, r, NULL);
+        transact_end(t);
+        (void) sd_bus_message_rewind(reply, true);
+        undo_begin(reply, t->path);
+}
+
+static int try_to_send_begin(sqlipc_transaction *t) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        sqlipc_connection *c = t->connection;
+        int r = connection_bus_ensure(c);
+
+        if (r >= 0)
+                r = connection_bus_new_call(c, &m, NULL, t->path, "Begin");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "a{sv}", 1, "mode", "s", t->writes ? "write" : "read");
+        if (r >= 0)
+                r = call_new(&t->call, c, m, on_begin_reply, undo_begin, t, UINT64_MAX);
+        t->bus_generation = c->bus_generation;
+        return r;
+}
+
+static int send_begin(sqlipc_transaction *t) {
+        int r = try_to_send_begin(t);
+
+        return connection_bus_may_send_again(t->connection, r) ? try_to_send_begin(t) : r;
+}
+
+static void notice_interrupt(sqlipc_transaction *t) {
+        if (t->state != TRANSACTION_BEGINNING || t->n_interrupts == connection_interrupts(t->connection))
+                return;
+        (void) error_set(&t->error, ERROR_CANCELLED, "The transaction was interrupted before it had begun.");
+        transact_end(t);
+}
+
+void transact_look(sqlipc_transaction *t) {
+        notice_lost_bus(t);
+        notice_interrupt(t);
+}
+
+/* ---- Runs --------------------------------------------------------------------------------------------------------- */
+
+static sqlipc_transaction *find_current(sqlipc_connection *c, const char *path) {
+        Member *member;
+
+        TAILQ_FOREACH(member, &c->transactions, link) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                if (!t->told && strcmp(t->path, path) == 0)
+                        return t;
+        }
+        return NULL;
+}
+
+sqlipc_transaction *transact_ref_current(sqlipc_connection *c, const char *path) {
+        sqlipc_transaction *t = find_current(c, path);
+
+        if (t)
+                t->n_ref++;
+        return t;
+}
+
+sqlipc_transaction *transact_unref(sqlipc_transaction *t) {
+        if (!t || --t->n_ref > 0)
+                return NULL;
+        (void) sqlipc_connection_unref(t->connection);
+        free(t->path);
+        free(t->owner);
+        free(t);
+        return NULL;
+}
+
+int transact_check(sqlipc_transaction *t, Error *e) {
+        transact_look(t);
+        switch (t->state) {
+        case TRANSACTION_BEGINNING:
+                return 0;
+        case TRANSACTION_OPEN:
+                return 1;
+        case TRANSACTION_ENDING:
+                return error_set(e, ERROR_TRANSACTION_ENDED, "The transaction is about to end: wait until it is %s.",
+                                 t->commits ? "committed" : "rolled back");
+        case TRANSACTION_OVER:
+        case TRANSACTION_STATE_MAX:
+                break;
+        }
+        if (t->closed || t->error.result == 0)
+                return error_set(e, ERROR_TRANSACTION_ENDED, "The program has ended the transaction.");
+        *e = t->error;
+        return e->result;
+}
+
+bool transact_is_at(const sqlipc_transaction *t, const char *owner) {
+        return t->owner && owner ? strcmp(t->owner, owner) == 0 : t->owner == owner;
+}
+
+void transact_on_failure(sqlipc_transaction *t, Error *e) {
+        if (e->number == ERROR_DAEMON_LOST)
+                (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
+        if (e->number != ERROR_TRANSACTION_ENDED || t->state != TRANSACTION_OPEN)
+                return;
+        t->error = *e;
+        transact_end(t);
+}
+
+/* ---- As a member of the connection -------------------------------------------------------------------------------- */
+
+static void on_connection_closed(Member *member) {
+        sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+        give_up(t);
+        (void) error_set_errno(&t->error, -ENOTCONN, "The connection was closed.");
+}
+
+static const void *descriptor_owner(const Member *member) {
+        (void) member;
+        return NULL;
+}
+
+static bool call_back(Member *member) {
+        sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+        if (!t->on_ready)
+                return false;
+        t->on_ready(t, t->on_ready_userdata); /* may free it */
+        return true;
+}
+
+static const MemberOperations member_operations = {
+        .close = on_connection_closed,
+        .descriptor_owner = descriptor_owner,
+        .call_back = call_back,
+};
+
+/* ---- What programs call ------------------------------------------------------------------------------------------- */
+
+/* Takes `path`, also on failure. */
+static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char *path, bool writes) {
+        sqlipc_transaction *t = malloc(sizeof *t);
+
+        if (!t) {
+                free(path);
+                return -ENOMEM;
+        }
+        *t = (sqlipc_transaction) { .member.operations = &member_operations, .n_ref = 1,
+                                    .connection = sqlipc_connection_ref(c), .writes = writes, .path = path,
+                                    .n_interrupts = connection_interrupts(c), .error = { .sql_offset = -1 } };
+        TAILQ_INSERT_TAIL(&c->transactions, &t->member, link);
+        *ret = t;
+        return 0;
+}
+
+static int check_begin(sqlipc_connection *c, const char *database, sqlipc_transaction_mode mode) {
+        int r = connection_check(c);
+
+        if (r < 0)
+                return r;
+        if (!database || (mode != SQLIPC_TRANSACTION_READ && mode != SQLIPC_TRANSACTION_WRITE))
+                return connection_fail_errno(c, -EINVAL);
+        if (c->blocking && c->dispatching) /* a handler cannot wait for the answer, so nothing may be sent */
+                return connection_fail_errno(c, -EBUSY);
+        return 0;
+}
+
+static int wait_open(sqlipc_transaction *t) {
+        uint64_t deadline = connection_answer_deadline(t->connection);
+        int r;
+
+        for (;;) {
+                transact_look(t);
+                if (t->state != TRANSACTION_BEGINNING)
+                        break;
+                r = connection_wait(t->connection, CONNECTION_NO_DATA, &deadline);
+                if (r < 0)
+                        return connection_fail_wait(t->connection, r);
+        }
+        return t->state == TRANSACTION_OVER ? connection_fail(t->connection, &t->error) : 0;
+}
+
+_public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
+                          sqlipc_transaction **ret_transaction) {
+        _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
+        char *path;
+        int r;
+
+        if (!ret_transaction)
+                return connection_fail_errno(connection, -EINVAL);
+        r = check_begin(connection, database, mode);
+        if (r < 0)
+                return r;
+        r = call_database_path(database, &path);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        if (find_current(connection, path)) {
+                free(path);
+                return error_set_errno(&connection->error, -EBUSY,
+                                       "This connection has a transaction on the database already.");
+        }
+        r = transaction_new(&t, connection, path, mode == SQLIPC_TRANSACTION_WRITE);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        r = send_begin(t);
+        if (r < 0)
+                return connection_fail_send(connection, r);
+        if (connection->blocking) {
+                r = wait_open(t);
+                if (r < 0)
+                        return r;
+        }
+        *ret_transaction = steal(t);
+        return 0;
+}
+
+_public_ int sqlipc_transaction_is_open(sqlipc_transaction *t) {
+        Error e;
+        int r;
+
+        if (!t)
+                return -EINVAL;
+        r = connection_check(t->connection);
+        if (r < 0)
+                return r;
+        r = transact_check(t, &e);
+        if (r == 0)
+                t->member.wait = MEMBER_WAITS;
+        return r < 0 ? connection_fail(t->connection, &e) : r;
+}
+
+_public_ int sqlipc_transaction_set_ready_callback(sqlipc_transaction *transaction, sqlipc_transaction_callback callback,
+                                                   void *userdata) {
+        if (!transaction)
+                return -EINVAL;
+        transaction->on_ready = callback;
+        transaction->on_ready_userdata = userdata;
+        return 0;
+}
+
+_public_ sqlipc_transaction *sqlipc_transaction_close(sqlipc_transaction *t) {
+        if (!t)
+                return NULL;
+        give_up(t);
+        t->closed = true;
+        TAILQ_REMOVE(&t->connection->transactions, &t->member, link);
+        return transact_unref(t);
+}
+
+_public_ void sqlipc_transaction_closep(sqlipc_transaction **transaction) {
+        (void) sqlipc_transaction_close(*transaction);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A transaction of the program on one database, and the runs that belong to it. Library.
+ *
+ * A connection has at most one for each database. Each run that begins meanwhile belongs to it, and names it in its request,
+ * which goes over the bus to the instance of the service that has the transaction; requests on a channel cannot name one.
+ * This holds until the program knows how the transaction ended: a statement must never run on its own because the
+ * transaction that the program meant is gone.
+ *
+ * A request that belongs to a transaction is never sent again, unless the service did not know the statement. If the service
+ * or its worker is lost, nothing of the transaction was written, so only Commit can have an unknown outcome.
+ */
+#ifndef SQLIPC_CLIENT_LIB_TRANSACT_H
+#define SQLIPC_CLIENT_LIB_TRANSACT_H
+
+#include "client-lib/call.h"
+#include "client-lib/connection.h"
+#include "client-lib/transact-life.h"
+
+struct sqlipc_transaction {
+        Member member;
+        unsigned n_ref;                /* the program's, and one for each run of it */
+        sqlipc_connection *connection; /* a reference */
+        TransactionState state;
+        bool writes;
+        bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
+        bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */
+        bool closed;                   /* by the program */
+        char *path;                    /* database object */
+        char *owner;                   /* unique name of the instance that has it; NULL on a bus without names */
+        uint64_t number;               /* the daemon's; 0: not known yet */
+        uint64_t bus_generation;       /* of the bus on which it began: no other can name it */
+        unsigned n_interrupts;         /* of the connection, when it began */
+        Call *call;                    /* Begin, Commit or Rollback in progress */
+        sqlipc_transaction_callback on_ready; /* NULL: none */
+        void *on_ready_userdata;
+        Error error;                   /* OVER: result 0 if it ended as the program wanted */
+};
+
+/* Returns a new reference on the transaction to which new runs on the database belong, or NULL. */
+sqlipc_transaction *transact_ref_current(sqlipc_connection *connection, const char *path);
+
+/* Accepts NULL. Returns NULL. */
+sqlipc_transaction *transact_unref(sqlipc_transaction *t);
+
+/* Finds out if it is over, because its bus was lost, or the connection was interrupted before it had begun. */
+void transact_look(sqlipc_transaction *t);
+
+/* Ends it, with the `error` that was set. */
+void transact_end(sqlipc_transaction *t);
+
+/* Checks if a run can be sent. 1; 0: not yet; negative: the transaction ended, or is about to, which `e` then says. */
+int transact_check(sqlipc_transaction *t, Error *e);
+
+/* True if the instance with this unique name has it. */
+bool transact_is_at(const sqlipc_transaction *t, const char *owner);
+
+/* A run failed with `e`. If the service was lost, `e` becomes TRANSACTION_ENDED. */
+void transact_on_failure(sqlipc_transaction *t, Error *e);
+
+#endif

@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Transactions of the library against a FakeService: which runs belong to one, what is never sent again, and every end.
+ * Library.
+ */
+#include <sys/wait.h>
+
+#include "tests/rigs/fake-service.h"
+
+#define DB "db"
+#define NUMBER UINT64_C(41)
+#define SQL "UPDATE t SET a = 1"
+
+/* How the service answers Begin, Commit and Rollback. */
+typedef enum Answer { ANSWER_OK, ANSWER_ERROR, ANSWER_NONE, ANSWER_DIE, ANSWER_LATE } Answer;
+
+typedef struct Script {
+        Answer answer;
+        const char *error; /* ANSWER_ERROR: name without prefix */
+} Script;
+
+static Script on_begin, on_commit, on_rollback;
+static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answer */
+static atomic_int n_begin, n_commit, n_rollback, n_channels, n_rows;
+static uint64_t named;    /* the transaction of the last run, 0: none */
+static char mode[16];
+static FakeService f;
+
+/* ---- The service -------------------------------------------------------------------------------------------------- */
+
+static int fail(sd_bus_message *m, const char *error) {
+        char name[100];
+
+        (void) snprintf(name, sizeof name, "org.sqlipc1.Error.%s", error);
+        CHECK(fake_answered(sd_bus_reply_method_errorf(m, name, "It failed.")));
+        return 1;
+}
+
+/* 1: answered, or not to be; 0: the usual answer follows. */
+static int follow(const Script *script, sd_bus_message *m) {
+        switch (script->answer) {
+        case ANSWER_OK:
+                return 0;
+        case ANSWER_ERROR:
+                return fail(m, script->error);
+        case ANSWER_NONE:
+                return 1;
+        case ANSWER_DIE:
+                f.stop = true;
+                return 1;
+        case ANSWER_LATE:
+                usleep(50000);
+                return 0;
+        }
+        return 0;
+}
+
+/* Reads the options at the end of a run's call. */
+static uint64_t read_transaction(sd_bus_message *m, const char *before) {
+        uint64_t number = 0;
+        const char *key;
+
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        CHECK(sd_bus_message_skip(m, before) > 0);
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                CHECK(sd_bus_message_read(m, "s", &key) > 0);
+                if (strcmp(key, "transaction") == 0)
+                        CHECK(sd_bus_message_read(m, "v", "t", &number) > 0);
+                else
+                        CHECK(sd_bus_message_skip(m, "v") > 0);
+                CHECK(sd_bus_message_exit_container(m) >= 0);
+        }
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        return number;
+}
+
+static int on_begin_call(sd_bus_message *m) {
+        const char *key, *value;
+        int r;
+
+        n_begin++;
+        CHECK(sd_bus_message_read(m, "a{sv}", 1, &key, "s", &value) > 0);
+        CHECK_STRING(key, "mode");
+        (void) snprintf(mode, sizeof mode, "%s", value);
+        r = follow(&on_begin, m);
+        if (r == 0)
+                CHECK(fake_answered(sd_bus_reply_method_return(m, "ta{sv}", NUMBER, 0)));
+        return 1;
+}
+
+static int on_end_call(sd_bus_message *m, atomic_int *n, const Script *script) {
+        uint64_t number;
+
+        CHECK(sd_bus_message_read(m, "t", &number) > 0);
+        CHECK_INT(number, NUMBER);
+        (*n)++;
+        if (sd_bus_message_get_expect_reply(m) && follow(script, m) == 0)
+                CHECK(fake_answered(sd_bus_reply_method_return(m, "a{sv}", 1, "usec", "t", UINT64_C(5))));
+        return 1;
+}
+
+static int on_rows(sd_bus_message *m) {
+        n_rows++;
+        named = read_transaction(m, "sava{sv}");
+        CHECK(sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) FAKE_RUN, 0, 1, "readonly", "b", 0) >= 0);
+        return 1;
+}
+
+static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
+        (void) service;
+        if (strcmp(member, "Begin") == 0)
+                return on_begin_call(m);
+        if (strcmp(member, "Commit") == 0)
+                return on_end_call(m, &n_commit, &on_commit);
+        if (strcmp(member, "Rollback") == 0)
+                return on_end_call(m, &n_rollback, &on_rollback);
+        if (strcmp(member, "OpenChannel") == 0) {
+                n_channels++;
+                return fail(m, "LimitsExceeded");
+        }
+        if (strcmp(member, "OpenRows") == 0)
+                return on_rows(m);
+        if (strcmp(member, "NextRows") == 0)
+                return sd_bus_reply_method_return(m, "aavba{sv}", 0, 0, 2, "columns", "a(ssa{sv})", 0, "rows", "t",
+                                                  UINT64_C(0));
+        if (strcmp(member, "Query") != 0 && strcmp(member, "Fetch") != 0)
+                return 0;
+        named = read_transaction(m, strcmp(member, "Query") == 0 ? "sava{sv}" : "tava{sv}");
+        return follow(&on_run, m);
+}
+
+/* ---- The program -------------------------------------------------------------------------------------------------- */
+
+static void start(void) {
+        on_begin = on_commit = on_rollback = on_run = (Script) { ANSWER_OK, NULL };
+        n_begin = n_commit = n_rollback = n_channels = n_rows = 0;
+        named = 0;
+        fake_start(&f);
+        f.writes = true;
+        f.on_call = on_call;
+        fake_set_result(&f, 1, 1);
+}
+
+static sqlipc_transaction *begin(sqlipc_transaction_mode how) {
+        sqlipc_transaction *t;
+
+        CHECK_INT(sqlipc_begin(f.connection, DB, how, &t), 0);
+        return t;
+}
+
+static int exec(void) {
+        return sqlipc_exec(f.connection, DB, SQL, NULL);
+}
+
+/* Waits for news, as the loop of a program. */
+static void turn(void) {
+        struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
+
+        CHECK(poll(&fd, 1, 120000) > 0);
+        CHECK(sqlipc_process(f.connection) >= 0);
+}
+
+static void check_code(sqlipc_error code) {
+        CHECK_INT(sqlipc_error_code(f.connection), code);
+        CHECK(sqlipc_error_message(f.connection)[0]);
+}
+
+/* ---- What belongs to a transaction -------------------------------------------------------------------------------- */
+
+static void test_commit(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_STRING(mode, "write");
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, NUMBER);
+        CHECK_INT(sqlipc_exec(f.connection, "another", SQL, NULL), 0);
+        CHECK_INT(named, 0);
+        CHECK_INT(sqlipc_commit(t), 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, 0);
+        CHECK_INT(sqlipc_commit(t), 0); /* repeats its answer */
+        CHECK_INT(n_commit, 1);
+        CHECK_INT(sqlipc_rollback(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 0);
+}
+
+static void test_rollback(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_READ);
+        CHECK_STRING(mode, "read");
+        CHECK_INT(sqlipc_rollback(t), 0);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        CHECK_INT(n_rollback, 1);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_transaction_close(t) == NULL, 1);
+        CHECK_INT(sqlipc_transaction_close(NULL) == NULL, 1);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
+        CHECK_INT(n_commit, 0);
+}
+
+static void leave_scope(void) {
+        __attribute__((cleanup(sqlipc_transaction_closep))) sqlipc_transaction *t = NULL;
+
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), 0);
+        CHECK_INT(exec(), 0);
+}
+
+/* The cleanup helper rolls back, and so does the end of the connection. Runs after it are on their own. */
+static void test_close(void) {
+        sqlipc_transaction *t;
+
+        start();
+        leave_scope();
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, 0);
+        CHECK_INT(n_rollback, 1);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        sqlipc_connection_ref(f.connection);
+        sqlipc_close(f.connection);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        CHECK_INT(sqlipc_rollback(t), -ENOTCONN);
+        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        fake_wait_for(&n_rollback, 2);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_commit, 0);
+}
+
+/* The transaction keeps the connection, and its cursors the transaction. */
+static void test_freed_in_any_order(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+
+        start();
+        fake_set_unfinished(&f, 1, 2);
+        t = begin(SQLIPC_TRANSACTION_READ);
+        CHECK_INT(sqlipc_query(f.connection, DB, "SELECT c FROM t", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), 1);
+        CHECK_INT(named, NUMBER);
+        sqlipc_transaction_close(t);
+        CHECK_INT(sqlipc_cursor_next(c), 1); /* it has arrived */
+        f.connection = sqlipc_connection_unref(f.connection);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
+}
+
+static void test_statement(void) {
+        sqlipc_transaction *t;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        start();
+        CHECK_INT(sqlipc_prepare(f.connection, DB, SQL, &s), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        for (int i = 0; i < 3; i++) {
+                named = 0;
+                CHECK_INT(sqlipc_execute(s, &c), 0);
+                CHECK_INT(sqlipc_cursor_next(c), 1);
+                CHECK_INT(sqlipc_cursor_next(c), 0);
+                CHECK_INT(named, NUMBER);
+                sqlipc_cursor_close(c);
+        }
+        CHECK_INT(sqlipc_commit(t), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(named, 0);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* Runs in a transaction never use a channel, whatever the program wants; as rows they name it, too. */
+static void test_transports(void) {
+        sqlipc_transaction *t;
+
+        start();
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_CHANNEL), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, NUMBER);
+        CHECK_INT(n_channels, 0);
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_DBUS), 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(n_rows, 1);
+        CHECK_INT(named, NUMBER);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+static void test_arguments(void) {
+        sqlipc_transaction *t, *other;
+
+        start();
+        CHECK_INT(sqlipc_begin(NULL, DB, SQLIPC_TRANSACTION_READ, &t), -EINVAL);
+        CHECK_INT(sqlipc_begin(f.connection, NULL, SQLIPC_TRANSACTION_READ, &t), -EINVAL);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_READ, NULL), -EINVAL);
+        CHECK_INT(sqlipc_begin(f.connection, DB, (sqlipc_transaction_mode) 3, &t), -EINVAL);
+        CHECK_INT(sqlipc_commit(NULL), -EINVAL);
+        CHECK_INT(sqlipc_rollback(NULL), -EINVAL);
+        CHECK_INT(sqlipc_transaction_is_open(NULL), -EINVAL);
+        CHECK_INT(sqlipc_transaction_set_ready_callback(NULL, NULL, NULL), -EINVAL);
+        CHECK_INT(n_begin, 0);
+        t = begin(SQLIPC_TRANSACTION_READ);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_READ, &other), -EBUSY);
+        check_code(SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_begin(f.connection, "another", SQLIPC_TRANSACTION_READ, &other), 0);
+        sqlipc_transaction_close(other);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_begin, 2);
+}
+
+/* ---- Failures ----------------------------------------------------------------------------------------------------- */
+
+static void check_begin(Script script, uint64_t timeout_usec, int r, sqlipc_error code) {
+        sqlipc_transaction *t = NULL;
+
+        start();
+        on_begin = script;
+        CHECK_INT(sqlipc_set_timeout(f.connection, timeout_usec), 0);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), r);
+        check_code(code);
+        CHECK(!t);
+        fake_done(&f);
+        CHECK_INT(n_begin, 1);
+}
+
+static void test_begin_fails(void) {
+        check_begin((Script) { ANSWER_ERROR, "ReadOnly" }, UINT64_MAX, -EROFS, SQLIPC_ERROR_READ_ONLY);
+        check_begin((Script) { ANSWER_DIE, NULL }, UINT64_MAX, -ECONNRESET, SQLIPC_ERROR_DAEMON_LOST);
+        check_begin((Script) { ANSWER_NONE, NULL }, 50000, -ETIMEDOUT, SQLIPC_ERROR_NONE);
+}
+
+/* A transaction that begins too late is rolled back. */
+static void test_late_begin(void) {
+        sqlipc_transaction *t;
+
+        start();
+        on_begin.answer = ANSWER_LATE;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ETIMEDOUT);
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, 0);
+        fake_wait_for(&n_rollback, 1);
+        fake_done(&f);
+}
+
+static void check_commit(sqlipc_transaction_mode how, Script script, int r, sqlipc_error code) {
+        sqlipc_transaction *t;
+
+        start();
+        on_commit = script;
+        t = begin(how);
+        CHECK_INT(sqlipc_commit(t), r);
+        check_code(code);
+        CHECK_INT(sqlipc_commit(t), r);
+        check_code(code);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_commit, 1);
+}
+
+/* Only the commit of a transaction that writes can have an unknown outcome. It is never sent again. */
+static void test_commit_fails(void) {
+        check_commit(SQLIPC_TRANSACTION_WRITE, (Script) { ANSWER_ERROR, "TransactionEnded" }, -ENOTCONN,
+                     SQLIPC_ERROR_TRANSACTION_ENDED);
+        check_commit(SQLIPC_TRANSACTION_WRITE, (Script) { ANSWER_ERROR, "WorkerLost" }, -ECONNRESET,
+                     SQLIPC_ERROR_WORKER_LOST);
+        check_commit(SQLIPC_TRANSACTION_WRITE, (Script) { ANSWER_ERROR, "OutcomeUnknown" }, -ECONNABORTED,
+                     SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_commit(SQLIPC_TRANSACTION_WRITE, (Script) { ANSWER_ERROR, "Sql" }, -EINVAL, SQLIPC_ERROR_SQL);
+        check_commit(SQLIPC_TRANSACTION_WRITE, (Script) { ANSWER_DIE, NULL }, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_commit(SQLIPC_TRANSACTION_READ, (Script) { ANSWER_DIE, NULL }, -ENOTCONN, SQLIPC_ERROR_TRANSACTION_ENDED);
+}
+
+/* After an error of Commit that says nothing about the end, closing rolls back all the same. */
+static void test_failed_commit_is_rolled_back(void) {
+        sqlipc_transaction *t;
+
+        start();
+        on_commit = (Script) { ANSWER_ERROR, "OutOfMemory" };
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_commit(t), -ENOMEM);
+        CHECK_INT(sqlipc_rollback(t), -ENOMEM);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
+}
+
+static void check_rollback(Script script, int r) {
+        sqlipc_transaction *t;
+
+        start();
+        on_rollback = script;
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_rollback(t), r);
+        CHECK_INT(sqlipc_rollback(t), r);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* A rollback has succeeded if nothing can have been written. */
+static void test_rollback_fails(void) {
+        check_rollback((Script) { ANSWER_ERROR, "TransactionEnded" }, 0);
+        check_rollback((Script) { ANSWER_ERROR, "WorkerLost" }, 0);
+        check_rollback((Script) { ANSWER_DIE, NULL }, 0);
+        check_rollback((Script) { ANSWER_ERROR, "OutOfMemory" }, -ENOMEM);
+}
+
+/* No run takes the place of one in a transaction that ended: until the program has learned the end, runs fail. */
+static void test_ended_by_service(void) {
+        sqlipc_transaction *t, *other;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run = (Script) { ANSWER_ERROR, "TransactionEnded" };
+        CHECK_INT(exec(), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        on_run = (Script) { ANSWER_OK, NULL };
+        CHECK_INT(f.n_query, 1);
+        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        CHECK_INT(exec(), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(f.n_query, 1);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_READ, &other), -EBUSY);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        CHECK_INT(n_commit + n_rollback, 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* The failure of a run in a transaction; nothing is sent twice, and nothing has an unknown outcome. */
+static void check_run(Script script, int r, sqlipc_error code, int open) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run = script;
+        CHECK_INT(exec(), r);
+        check_code(code);
+        CHECK_INT(f.n_query, 1);
+        CHECK_INT(sqlipc_transaction_is_open(t), open);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+static void test_runs_fail(void) {
+        check_run((Script) { ANSWER_ERROR, "Sql" }, -EINVAL, SQLIPC_ERROR_SQL, 1);
+        check_run((Script) { ANSWER_ERROR, "WorkerLost" }, -ECONNRESET, SQLIPC_ERROR_WORKER_LOST, 1);
+        check_run((Script) { ANSWER_DIE, NULL }, -ENOTCONN, SQLIPC_ERROR_TRANSACTION_ENDED, -ENOTCONN);
+}
+
+/* The worker dies while the rows of a statement are read. */
+static void test_broken_stream(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+
+        start();
+        fake_set_unfinished(&f, 1, 1);
+        f.close_pipe = true;
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL " RETURNING a", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), 1);
+        CHECK_INT(sqlipc_cursor_next(c), -ECONNRESET);
+        CHECK_INT(sqlipc_cursor_error_code(c), SQLIPC_ERROR_WORKER_LOST);
+        sqlipc_cursor_close(c);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* A prepared statement that the service has forgotten is compiled again; one whose worker is lost does not run again. */
+static void test_statement_fails(void) {
+        sqlipc_transaction *t;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        start();
+        f.writes = false; /* such a statement would be repeated outside */
+        CHECK_INT(sqlipc_prepare(f.connection, DB, "SELECT c FROM t", &s), 0);
+        t = begin(SQLIPC_TRANSACTION_READ);
+        on_run = (Script) { ANSWER_ERROR, "UnknownStatement" };
+        CHECK_INT(sqlipc_execute(s, &c), -ESTALE);
+        CHECK_INT(f.n_fetch, 2);
+        CHECK_INT(f.n_prepare, 2);
+        on_run = (Script) { ANSWER_ERROR, "WorkerLost" };
+        CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
+        CHECK_INT(f.n_fetch, 3);
+        sqlipc_finalize(s);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* The service is lost while nothing is under way. */
+static void test_bus_lost(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        fake_stop_service(&f);
+        CHECK_INT(exec(), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* The same, if the program finds out when it commits: nothing was sent, so nothing can have been written. */
+static void test_bus_lost_before_commit(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        fake_stop_service(&f);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------------------ */
+
+/* The outcome is unknown as long as the answer has not come; another call waits for it. */
+static void test_commit_timeout(void) {
+        sqlipc_transaction *t;
+
+        start();
+        on_commit.answer = ANSWER_LATE;
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK_INT(sqlipc_rollback(t), -EBUSY);
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(exec(), -ENOTCONN); /* neither in the transaction nor on its own */
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_commit(t), 0);
+        CHECK_INT(n_commit, 1);
+        CHECK_INT(exec(), 0);
+        sqlipc_transaction_close(t);
+
+        t = begin(SQLIPC_TRANSACTION_READ);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_commit(t), -ETIMEDOUT);
+        check_code(SQLIPC_ERROR_NONE);
+        sqlipc_transaction_close(t); /* while the commit goes on */
+        fake_done(&f);
+        CHECK_INT(n_rollback, 0);
+}
+
+static void *interrupt_soon(void *userdata) {
+        (void) userdata;
+        usleep(20000);
+        CHECK_INT(sqlipc_interrupt(f.connection), 0);
+        return NULL;
+}
+
+static void test_interrupted(void) {
+        sqlipc_transaction *t;
+        pthread_t thread;
+
+        start();
+        on_begin.answer = ANSWER_NONE;
+        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ECANCELED);
+        check_code(SQLIPC_ERROR_CANCELLED);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+
+        on_begin.answer = ANSWER_OK;
+        on_commit.answer = ANSWER_NONE;
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_interrupt(f.connection), 0); /* nothing is under way */
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+static int n_called;
+
+static void on_ready(sqlipc_transaction *t, void *userdata) {
+        CHECK(t && userdata == &n_called);
+        n_called++;
+}
+
+static void test_without_blocking(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+        int r;
+
+        start();
+        n_called = 0;
+        on_begin.answer = on_commit.answer = ANSWER_LATE;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_transaction_set_ready_callback(t, on_ready, &n_called), 0);
+        CHECK_INT(sqlipc_transaction_is_open(t), 0);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0); /* waits for the transaction */
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(sqlipc_commit(t), -EAGAIN);
+        while ((r = sqlipc_transaction_is_open(t)) == 0)
+                turn();
+        CHECK_INT(r, 1);
+        CHECK(n_called > 0);
+        n_called = 0;
+        while ((r = sqlipc_cursor_next(c)) != 0) {
+                CHECK(r > 0 || r == -EAGAIN);
+                if (r < 0)
+                        turn();
+        }
+        CHECK_INT(named, NUMBER);
+        sqlipc_cursor_close(c);
+        while ((r = sqlipc_commit(t)) == -EAGAIN)
+                turn();
+        CHECK_INT(r, 0);
+        CHECK_INT(n_commit, 1);
+        CHECK(n_called > 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* A transaction that cannot begin fails the runs that wait for it. */
+static void test_without_blocking_fails(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+        int r;
+
+        start();
+        on_begin = (Script) { ANSWER_ERROR, "LimitsExceeded" };
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        while ((r = sqlipc_transaction_is_open(t)) == 0)
+                turn();
+        CHECK_INT(r, -EDQUOT);
+        CHECK_INT(sqlipc_cursor_next(c), -EDQUOT);
+        check_code(SQLIPC_ERROR_LIMITS_EXCEEDED);
+        CHECK_INT(sqlipc_commit(t), -EDQUOT);
+        CHECK_INT(f.n_query, 0);
+        sqlipc_cursor_close(c);
+        sqlipc_transaction_close(t);
+
+        t = begin(SQLIPC_TRANSACTION_WRITE); /* is closed before it has begun */
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        sqlipc_transaction_close(t);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                turn();
+        CHECK_INT(r, -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static int call_in_handler(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        sqlipc_transaction *other;
+
+        (void) m;
+        (void) error;
+        CHECK_INT(sqlipc_commit(userdata), -EBUSY);
+        CHECK_INT(sqlipc_begin(f.connection, "another", SQLIPC_TRANSACTION_READ, &other), -EBUSY);
+        n_called++;
+        return 0;
+}
+
+static int signal_first(FakeService *service, sd_bus_message *m, const char *member) {
+        CHECK(fake_answered(sd_bus_emit_signal(service->bus, "/", "org.example", "News", "")));
+        return on_call(service, m, member);
+}
+
+/* A handler of the bus cannot wait, so nothing is sent from there. */
+static void test_in_handler(void) {
+        sqlipc_transaction *t;
+        sd_bus_slot *slot;
+
+        start();
+        n_called = 0;
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK(sd_bus_add_filter(f.client_bus, &slot, call_in_handler, t) >= 0);
+        f.on_call = signal_first;
+        CHECK_INT(exec(), 0);
+        sd_bus_slot_unref(slot);
+        CHECK(n_called > 0);
+        CHECK_INT(n_commit, 0);
+        CHECK_INT(n_begin, 1);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* A child may only close what it has inherited, and this does not reach the service. */
+static void test_fork(void) {
+        sqlipc_transaction *t, *other;
+        int status;
+        pid_t pid;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                bool ok = sqlipc_commit(t) == -ECHILD && sqlipc_rollback(t) == -ECHILD &&
+                          sqlipc_transaction_is_open(t) == -ECHILD &&
+                          sqlipc_begin(f.connection, "another", SQLIPC_TRANSACTION_READ, &other) == -ECHILD;
+
+                sqlipc_transaction_close(t);
+                sqlipc_close(f.connection);
+                _exit(ok ? 0 : 1);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid);
+        CHECK_INT(status, 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, NUMBER);
+        CHECK_INT(n_rollback, 0);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_commit),
+                TEST(test_rollback),
+                TEST(test_close),
+                TEST(test_freed_in_any_order),
+                TEST(test_statement),
+                TEST(test_transports),
+                TEST(test_arguments),
+                TEST(test_begin_fails),
+                TEST(test_late_begin),
+                TEST(test_commit_fails),
+                TEST(test_failed_commit_is_rolled_back),
+                TEST(test_rollback_fails),
+                TEST(test_ended_by_service),
+                TEST(test_runs_fail),
+                TEST(test_broken_stream),
+                TEST(test_statement_fails),
+                TEST(test_bus_lost),
+                TEST(test_bus_lost_before_commit),
+                TEST(test_commit_timeout),
+                TEST(test_interrupted),
+                TEST(test_without_blocking),
+                TEST(test_without_blocking_fails),
+                TEST(test_in_handler),
+                TEST(test_fork),
+        };
+
+        signal(SIGPIPE, SIG_IGN); /* of the service, whose client leaves */
+        return test_main(tests, N_ELEMENTS(tests));
+}
