@@ -11,7 +11,8 @@
  *      remote system|user HOST     totals: "totals ROWS BYTES USEC"      bus: "bus NAME" of sqlipc_get_bus()
  *      names: of the cursor's columns, as columns                        lend ADDRESS: open with a bus of our own
  *      run-timeout USEC        exec DATABASE SQL: "changes N"      changes: "changes N ROWID", of the cursor
- *      readonly: "readonly 0|1", of the statement
+ *      readonly: "readonly 0|1", of the statement        begin read|write DATABASE       commit       rollback
+ *      is-open: "open N", of the transaction            drop: close the transaction
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -32,6 +33,7 @@
 static sqlipc_connection *connection;
 static sqlipc_statement *statement;
 static sqlipc_cursor *cursor;
+static sqlipc_transaction *transaction;
 
 static void answer(int r) {
         const char *name;
@@ -202,6 +204,12 @@ static void exec(const char *database, const char *sql) {
                 printf("changes %" PRId64 "\n", n_changes);
 }
 
+static int begin(const char *mode, const char *database) {
+        transaction = sqlipc_transaction_close(transaction);
+        return sqlipc_begin(connection, database, strcmp(mode, "write") ? SQLIPC_TRANSACTION_READ : SQLIPC_TRANSACTION_WRITE,
+                            &transaction);
+}
+
 static int open_remote(const char *which, const char *host) {
         if (!strcmp(which, "user"))
                 return sqlipc_open_user_remote(host, &connection);
@@ -272,6 +280,17 @@ static void obey(char *line) {
                 totals();
         } else if (!strcmp(verb, "exec")) {
                 exec(word, line);
+        } else if (!strcmp(verb, "begin")) {
+                answer(begin(word, line));
+        } else if (!strcmp(verb, "commit")) {
+                answer(sqlipc_commit(transaction));
+        } else if (!strcmp(verb, "rollback")) {
+                answer(sqlipc_rollback(transaction));
+        } else if (!strcmp(verb, "is-open")) {
+                printf("open %d\n", sqlipc_transaction_is_open(transaction));
+        } else if (!strcmp(verb, "drop")) {
+                transaction = sqlipc_transaction_close(transaction);
+                answer(0);
         } else if (!strcmp(verb, "changes")) {
                 printf("changes %" PRId64 " %" PRId64 "\n", sqlipc_cursor_changes(cursor), sqlipc_cursor_last_rowid(cursor));
         } else if (!strcmp(verb, "readonly")) {
@@ -331,6 +350,7 @@ int main(void) {
         }
         free(line);
         finalize();
+        sqlipc_transaction_close(transaction);
         sqlipc_close(connection);
         return 0;
 }
