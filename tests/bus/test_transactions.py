@@ -157,6 +157,86 @@ def bounds():
 
 
 @test
+def lists():
+    """ListTransactions: number, owner, mode, state and times; ListRuns and NRuns leave them out; CancelRun ends one"""
+    with writable() as service:
+        client, other = service.client(), service.client()
+        t = begin(client, "write")
+
+        def listed():
+            return {number: (owner, more) for number, _, owner, more in client.manager("ListTransactions")[0]}
+
+        owner, more = listed()[t]
+        equal((owner, more["mode"], more["state"]), (client.name(), "write", "idle"), "an idle transaction")
+        true(more["usec"] >= more["idle-usec"], "times")
+        reader = begin(other, "read")
+        equal({number: more["mode"] for number, (_, more) in listed().items()}, {t: "write", reader: "read"}, "both")
+        equal((client.manager("ListRuns")[0], service.counters()["NRuns"]), ([], 0), "runs")
+        true("transaction" in service.counters()["Features"], "Features")
+        client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "read")})
+        client.manager("CancelRun", "(ta{sv})", t)
+        wait_for(lambda: t not in listed(), "the end of the transaction")
+        expect("TransactionEnded", end, client, "Commit", t)
+
+
+@test
+def rows():
+    """Fetch, OpenRows and NextRows in a transaction see what it has written; a snapshot stays the same across statements"""
+    with writable() as service:
+        client, other = service.client(), service.client()
+        statement = client.prepare(DB, "SELECT number FROM written ORDER BY number")
+        snapshot = begin(other, "read")
+        equal(other.query(DB, COUNT, options=inside(snapshot)).read().rows, [[0]], "rows of the snapshot")
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [7], options=inside(t))
+        equal(statement.fetch(options=inside(t)).read().rows, [[7]], "rows of Fetch")
+        equal(client.all_rows(DB, "SELECT number FROM written", options=inside(t))[1], [[7]], "rows of OpenRows")
+        equal(statement.fetch().read().rows, [], "rows of Fetch beside it")
+        end(client, "Commit", t)
+        equal(other.query(DB, COUNT, options=inside(snapshot)).read().rows, [[0]], "rows of the snapshot, later")
+        end(other, "Commit", snapshot)
+        equal(other.query(DB, COUNT).read().rows, [[1]], "rows afterwards")
+
+
+@test
+def rolled_back_soon():
+    """A client that leaves: the lease is free again within 100 ms, without a wait for TransactionIdleSec="""
+    with writable(limits={"TransactionIdleSec": "600"}) as service:
+        other = service.client()
+        best = 10.0
+        for n in range(3):  # one of them is not delayed by the machine
+            client = service.client()
+            t = begin(client, "write")
+            client.execute(DB, INSERT, [n], options=inside(t))
+            client.close()
+            start = time.monotonic()
+            equal(other.execute(DB, INSERT, [100 + n])[0], 1, "changes of the other client")
+            best = min(best, time.monotonic() - start)
+        true(best < 0.1, f"the other client waited for {best:.3f} s")
+        equal(numbers(service), [100, 101, 102], "rows in the file")
+
+
+@test
+def reload_removes_rights():
+    """A reload that changes limits leaves a transaction open; one that removes rights ends it, and nothing is written"""
+    with writable() as service:
+        client = service.client()
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        service.database(DB, Path=service.written, Mode="read-write", Description="Another")
+        service.driver.manager("Reload")
+        client.execute(DB, INSERT, [2], options=inside(t))
+        end(client, "Commit", t)
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [3], options=inside(t))
+        service.database(DB, Path=service.written)
+        service.driver.manager("Reload")
+        wait_for(lambda: not client.manager("ListTransactions")[0], "the end of the transaction")
+        expect("TransactionEnded", end, client, "Commit", t)
+        equal(numbers(service), [1, 2], "rows in the file")
+
+
+@test
 def worker_dies():
     """A worker that dies takes its transaction with it: nothing is written"""
     with writable() as service:

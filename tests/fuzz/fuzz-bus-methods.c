@@ -55,6 +55,7 @@ static const struct {
         { SQLIPC_MANAGER_INTERFACE, "GetDatabase", "sa{sv}" },
         { SQLIPC_MANAGER_INTERFACE, "ListStatements", "a{sv}" },
         { SQLIPC_MANAGER_INTERFACE, "ListRuns", "a{sv}" },
+        { SQLIPC_MANAGER_INTERFACE, "ListTransactions", "a{sv}" },
         { SQLIPC_MANAGER_INTERFACE, "ListChannels", "a{sv}" },
         { SQLIPC_MANAGER_INTERFACE, "ListClients", "a{sv}" },
         { SQLIPC_MANAGER_INTERFACE, "CancelRun", "ta{sv}" },

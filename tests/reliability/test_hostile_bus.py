@@ -373,7 +373,7 @@ def calls_of(sql, parameters):
         for name, signature, values in (
             ("ListDatabases", "(a{sv})", ({},)), ("GetDatabase", "(sa{sv})", ("chinook", {})),
             ("ListRuns", "(a{sv})", ({},)), ("ListStatements", "(a{sv})", ({},)),
-            ("ListChannels", "(a{sv})", ({},)), ("ListClients", "(a{sv})", ({},)),
+            ("ListTransactions", "(a{sv})", ({},)), ("ListChannels", "(a{sv})", ({},)), ("ListClients", "(a{sv})", ({},)),
             ("CancelRun", "(ta{sv})", (1, {})), ("Reload", "(a{sv})", ({},)),
         )
     ]  # fmt: skip

@@ -51,6 +51,10 @@ static void break_count(Rig *rig) {
         rig->statement->session->user->n_statements++;
 }
 
+static void break_transactions(Rig *rig) {
+        rig->statement->session->user->n_transactions++;
+}
+
 static void break_database(Rig *rig) {
         rig->database->n_channels++;
 }
@@ -80,6 +84,7 @@ static const struct {
         const char *found;
 } ways[] = {
         { break_count, "*u->n_statements == s->n_statements*" },
+        { break_transactions, "*u->n_transactions == s->n_transactions*" },
         { break_database, "*d->n_channels == s->n_channels*" },
         { break_held, "*u->held_size == s->held_size*" },
         { break_pages, "*granted == context->pipes->budget.granted*" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl statements, runs, channels: lists those of the caller's uid; for root, all. */
+/* sqlipcctl statements, runs, transactions, channels: lists those of the caller's uid; for root, all. */
 #include "tools/ctl/process-name.h"
 #include "tools/ctl/work.h"
 
@@ -26,6 +26,19 @@ static const Column run_columns[] = {
         { "bytes", "BYTES", SHOWN_SIZE, .optional = true, .rank = 4 },
         { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true, .rank = 7 },
         { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true, .rank = 4 },
+};
+
+static const Column transaction_columns[] = {
+        { "transaction", "TRANSACTION", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT, .gives_way = true },
+        { "uid", "USER", SHOWN_USER, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT, .rank = 1 },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 4 },
+        { "mode", "MODE", SHOWN_TEXT },
+        { "state", "STATE", SHOWN_TEXT },
+        { "usec", "TIME", SHOWN_TIME },
+        { "idle-usec", "IDLE", SHOWN_TIME, .optional = true },
+        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true, .rank = 5 },
 };
 
 static const Column channel_columns[] = {
@@ -63,6 +76,10 @@ static int run_runs(Context *c, char **words) {
         return print_work(c, WORK_RUNS, run_columns, G_N_ELEMENTS(run_columns), "run");
 }
 
+static int run_transactions(Context *c, char **words) {
+        return print_work(c, WORK_TRANSACTIONS, transaction_columns, G_N_ELEMENTS(transaction_columns), "transaction");
+}
+
 static int run_channels(Context *c, char **words) {
         return print_work(c, WORK_CHANNELS, channel_columns, G_N_ELEMENTS(channel_columns), "channel");
 }
@@ -72,6 +89,9 @@ const Verb verb_statements = {
 };
 const Verb verb_runs = {
         "runs", "", "List runs under way: yours, or all for root", 0, 0, false, NULL, NULL, run_runs,
+};
+const Verb verb_transactions = {
+        "transactions", "", "List open transactions: yours, or all for root", 0, 0, false, NULL, NULL, run_transactions,
 };
 const Verb verb_channels = {
         "channels", "", "List open channels: yours, or all for root", 0, 0, false, NULL, NULL, run_channels,

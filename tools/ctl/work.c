@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements, runs and channels, see work.h. */
+/* Statements, runs, transactions and channels, see work.h. */
 #include "tools/ctl/work.h"
 
 #include "dbus-interfaces/sqlipc-names.h"
@@ -9,6 +9,7 @@ static const struct {
 } works[] = {
         [WORK_STATEMENTS] = { "ListStatements", "statement" },
         [WORK_RUNS] = { "ListRuns", "run" },
+        [WORK_TRANSACTIONS] = { "ListTransactions", "transaction" },
         [WORK_CHANNELS] = { "ListChannels", "channel" },
 };
 

@@ -18,7 +18,7 @@ static ClientSums sums_of(const Session *s) {
         for (GList *i = s->runs.head; i; i = i->next) {
                 const Run *run = i->data;
 
-                if (run->kind == RUN_PREPARE)
+                if (!run_is_execution(run))
                         continue;
                 sums.n_runs++;
                 sums.n_queued += run_is_queued(run);

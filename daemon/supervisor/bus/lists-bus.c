@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Manager.ListStatements, ListRuns, ListChannels. Supervisor. */
+/* Manager.ListStatements, ListRuns, ListTransactions, ListChannels. Supervisor. */
 #include <string.h>
 
 #include "daemon/supervisor/base/clock.h"
@@ -155,7 +155,7 @@ static int append_run_of_channel(Reply *reply, const void *entry, bool with_pid)
 static bool sees_run(const Peer *p, const void *entry) {
         const Run *run = entry;
 
-        return run->kind != RUN_PREPARE && may_see(p, run->user->uid);
+        return run_is_execution(run) && may_see(p, run->user->uid);
 }
 
 static bool sees_run_of_channel(const Peer *p, const void *entry) {
@@ -173,6 +173,50 @@ int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool
         if (r >= 0)
                 r = append_all(reply, context->channels, peer, sees_run_of_channel, append_run_of_channel, &n,
                                ret_truncated);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+}
+
+static bool has_statement(const Run *t) {
+        for (GList *i = t->worker->runs.head; i; i = i->next)
+                if (((const Run *) i->data)->transaction == t->number)
+                        return true;
+        return false;
+}
+
+static const char *transaction_state(const Run *t) {
+        if (t->state < RUN_STARTED)
+                return "queued";
+        return t->call || t->end.error != ERROR_NONE ? "ending" : has_statement(t) ? "running" : "idle";
+}
+
+static int append_transaction(Reply *reply, const void *entry, bool with_pid) {
+        const Run *t = entry;
+        const char *state = transaction_state(t);
+        uint64_t now = clock_usec();
+        int r = begin_entry(reply, t->number, t->database, t->session ? t->session->name : "", t->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "mode", "s", t->writes ? "write" : "read", "state",
+                                          "s", state, "usec", "t", now - t->asked_usec);
+        if (r >= 0 && strcmp(state, "idle") == 0)
+                r = sd_bus_message_append(reply->message, "{sv}", "idle-usec", "t", now - t->used_usec);
+        if (r >= 0 && with_pid && t->worker)
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) t->worker->pid);
+        return r < 0 ? r : end_entry(reply);
+}
+
+static bool sees_transaction(const Peer *p, const void *entry) {
+        const Run *run = entry;
+
+        return run->kind == RUN_TRANSACTION && may_see(p, run->user->uid);
+}
+
+int lists_bus_append_transactions(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
+
+        if (r >= 0)
+                r = append_all(reply, context->runs, peer, sees_transaction, append_transaction, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Manager.ListStatements, ListRuns, ListChannels: what the peer's uid holds; for root, what all uids hold. Supervisor.
+ * Manager.ListStatements, ListRuns, ListTransactions, ListChannels: what the peer's uid holds; for root, what all uids hold.
+ * Supervisor.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_BUS_LISTS_BUS_H
 #define SQLIPC_DAEMON_SUPERVISOR_BUS_LISTS_BUS_H
@@ -16,6 +17,7 @@ typedef struct Peer Peer;
  * have. */
 int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_transactions(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 
 #endif

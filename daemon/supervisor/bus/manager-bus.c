@@ -215,6 +215,10 @@ static int list_runs(sd_bus_message *m, Context *context, Refusal *refusal) {
         return reply_list(m, context, lists_bus_append_runs, refusal);
 }
 
+static int list_transactions(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, lists_bus_append_transactions, refusal);
+}
+
 static int list_channels(sd_bus_message *m, Context *context, Refusal *refusal) {
         return reply_list(m, context, lists_bus_append_channels, refusal);
 }
@@ -269,6 +273,7 @@ BUS_METHOD(list_databases)
 BUS_METHOD(get_database)
 BUS_METHOD(list_statements)
 BUS_METHOD(list_runs)
+BUS_METHOD(list_transactions)
 BUS_METHOD(list_channels)
 BUS_METHOD(list_clients)
 BUS_METHOD(cancel_run)
@@ -283,7 +288,7 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 2, "channel", "write");
+        return sd_bus_message_append(reply, "as", 3, "channel", "write", "transaction");
 }
 
 static int begin_paths(Listing *l) {
@@ -350,6 +355,9 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListRuns", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(tosa{sv})", runs, "a{sv}", info),
                                 method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListTransactions", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(tosa{sv})", transactions, "a{sv}", info), method_list_transactions,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListChannels", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("a(tosa{sv})", channels, "a{sv}", info), method_list_channels,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

@@ -11,7 +11,7 @@ uint64_t counts_runs(const Context *context) {
 
         g_hash_table_iter_init(&i, context->runs);
         while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Run *) value)->kind != RUN_PREPARE;
+                n += run_is_execution(value);
         g_hash_table_iter_init(&i, context->channels);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 n += ((Channel *) value)->run.state != CHANNEL_RUN_NONE;

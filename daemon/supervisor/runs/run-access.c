@@ -13,7 +13,7 @@
 int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
         Run *run = g_hash_table_lookup(context->runs, &number);
 
-        if (!run || run->kind == RUN_PREPARE || run->kind == RUN_TRANSACTION || !run->session ||
+        if (!run || !run_is_execution(run) || !run->session ||
             strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
                 return refuse(refusal, ERROR_UNKNOWN_RUN,

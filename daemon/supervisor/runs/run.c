@@ -47,6 +47,14 @@ static void detach(Run *run) {
         disarm(run);
 }
 
+/* The last statement of its transaction is over, as far as it is known. */
+static void note_use(const Run *run) {
+        Run *t = run->transaction > 0 ? g_hash_table_lookup(run->context->runs, &run->transaction) : NULL;
+
+        if (t)
+                t->used_usec = clock_usec();
+}
+
 void run_free(Run *run) {
         Statement *statement = run->statement;
 
@@ -60,6 +68,7 @@ void run_free(Run *run) {
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, -1);
         run->user->n_transactions -= run->kind == RUN_TRANSACTION;
+        note_use(run);
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);
         g_free(run->excerpt);
@@ -421,6 +430,7 @@ int run_on_started(Run *run, const Started *started) {
         if (run->state != RUN_TAKEN || run->kind == RUN_EXECUTE || (run->describe && !started->described))
                 return -EBADMSG;
         run_life_move(&run->state, RUN_STARTED);
+        run->used_usec = clock_usec();
         if (run->kind != RUN_TRANSACTION)
                 run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
         drop_job(run);

@@ -73,6 +73,7 @@ struct Run {
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         uint64_t transaction;   /* the number of the transaction that it belongs to; 0: none */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
+        uint64_t used_usec;     /* TRANSACTION: when it began, or its last statement was over */
         bool commits, rolls_back; /* TRANSACTION: its worker was told COMMIT; Rollback ends it. Not states: they are about
                                    * the answer */
         size_t held_size;       /* bytes of this that count for the user */
@@ -140,6 +141,11 @@ void run_on_sent(Run *run);
 /* Makes the reader of a run whose rows are sent as D-Bus values. It takes the read end of the pipe. `one_shot`: QueryRows.
  * -errno. */
 int run_add_reader(Run *run, bool one_shot);
+
+/* True if it is a run as clients know it: one execution of a statement. */
+static inline bool run_is_execution(const Run *run) {
+        return run->kind != RUN_PREPARE && run->kind != RUN_TRANSACTION;
+}
 
 /* True if the run wants a CPU. */
 static inline bool run_is_runnable(const Run *run) {
