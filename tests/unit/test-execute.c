@@ -523,6 +523,30 @@ static void test_query_is_lost(void) {
         end();
 }
 
+static void take_right_away(void) {
+        database_find(&rig.manager->context, "open")->config->write_everybody = false;
+        rig.manager->context.events->rights_changed(&rig.manager->context);
+        rig_pump();
+}
+
+/* It waits for the lease when the right to write goes; if it is about to be committed, it is too late. */
+static void test_query_loses_its_right(void) {
+        uint64_t number = begin_query();
+
+        take_right_away();
+        CHECK_INT(stub_worker_cancels(0), 1);
+        say_failed(number, ERROR_BUSY);
+        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        end();
+
+        number = begin_query();
+        commit(number);
+        take_right_away();
+        CHECK_INT(stub_worker_cancels(0), 0);
+        say_wrote(number, 1);
+        end();
+}
+
 /* A Query of a writer that was cancelled before it started: its client gets the pipe, and the end in it. */
 static void test_query_that_started_late(void) {
         begin();
@@ -602,7 +626,8 @@ int main(void) {
                 TEST(test_execute_fails), TEST(test_execute_is_lost), TEST(test_execute_at_a_worker_that_lies),
                 TEST(test_execute_at_a_worker_that_ends), TEST(test_execute_that_is_missing),
                 TEST(test_execute_is_cancelled), TEST(test_execute_takes_long),
-                TEST(test_execute_while_the_client_leaves), TEST(test_rights_change), TEST(test_messages_out_of_turn),
+                TEST(test_execute_while_the_client_leaves), TEST(test_rights_change), TEST(test_query_loses_its_right),
+                TEST(test_messages_out_of_turn),
                 TEST(test_committing_others), TEST(test_query_is_lost), TEST(test_query_that_started_late),
                 TEST(test_rows_are_lost), TEST(test_rows_are_cancelled),
         };

@@ -24,6 +24,7 @@ static const char schema[] =
         "CREATE TRIGGER by_view INSTEAD OF INSERT ON titles BEGIN INSERT INTO album(title) VALUES(new.title); END;"
         "CREATE VIRTUAL TABLE place USING rtree(id, x0, x1);"
         "CREATE VIRTUAL TABLE words USING fts5(word);"
+        "CREATE VIRTUAL TABLE notes USING fts4(note);"
         "INSERT INTO album VALUES(1, 'first'), (2, 'second');"
         "INSERT INTO track(album, name) VALUES(1, 'a'), (1, 'b'), (2, 'c');";
 
@@ -305,6 +306,8 @@ static void test_never_allowed(void) {
                 { "PRAGMA max_page_count = 9999", "setting PRAGMA max_page_count is not allowed" },
                 { "SELECT load_extension('x')", "function load_extension is not allowed" },
                 { "UPDATE log SET what = load_extension('x')", "function load_extension is not allowed" },
+                { "SELECT optimize(notes) FROM notes", "function optimize is not allowed: it writes" },
+                { "INSERT INTO log SELECT optimize(notes) FROM notes", "function optimize is not allowed" },
                 { "INSERT INTO sqlite_schema VALUES(1, 2, 3, 4, 5)", "a direct change of sqlite_schema is not allowed" },
                 { "UPDATE sqlite_schema SET sql = ''", "a direct change of sqlite_schema is not allowed" },
                 { "DELETE FROM sqlite_master", "a direct change of sqlite_schema is not allowed" },

@@ -244,7 +244,7 @@ static int cancel_now(sd_bus_message *m, Context *context, uint64_t number, Refu
         if (run)
                 run_end(run, RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, sentence);
         else if (channel)
-                channel_cancel(channel, sentence);
+                channel_cancel(channel, ERROR_CANCELLED, sentence);
         else
                 return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
         return sd_bus_reply_method_return(m, "a{sv}", 0);

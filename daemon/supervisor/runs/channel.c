@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
@@ -440,10 +441,10 @@ void channel_end(Channel *c, ChannelEndReason reason) {
         }
 }
 
-void channel_cancel(Channel *c, const char *sentence) {
+void channel_cancel(Channel *c, ErrorNumber error, const char *sentence) {
         if (!channel_is_served(c)) /* otherwise no run is under way, or it ends anyway */
                 return;
-        (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
+        (void) worker_cancel(c->worker, c->number, error, sentence);
         c->cancelled_usec = clock_usec();
         c->cancel_ping = worker_ping(c->worker);
         grace_begin(&c->grace, c->worker->pid, GRACE_USEC);
@@ -553,12 +554,38 @@ static bool is_unpublished(const Channel *c) {
         return !c->database->published;
 }
 
+static const Peer *peer_of_channel(const Channel *c) {
+        return c->session ? g_hash_table_lookup(c->context->peers, c->session->name) : NULL;
+}
+
+static bool may_still_write(const Channel *c) {
+        const Database *now = database_find(c->context, database_name(c->database));
+        const Peer *p = peer_of_channel(c);
+
+        return p && now && database_config_shows_same(now->config, c->database->config) &&
+                policy_may_write(c->context, p, now);
+}
+
+static void revoke_writes(Context *context) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, context->channels);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Channel *c = value;
+
+                if (is_unpublished(c) && c->group->writes && !may_still_write(c))
+                        channel_cancel(c, ERROR_BUSY, "The right to write changed while the request waited: ask again.");
+        }
+}
+
 void channels_on_reload(Context *context) {
+        revoke_writes(context);
         end_each(context, is_unpublished, CHANNEL_END_UNPUBLISHED);
 }
 
 static bool is_in_doubt(const Channel *c) {
-        const Peer *p = c->session ? g_hash_table_lookup(c->context->peers, c->session->name) : NULL;
+        const Peer *p = peer_of_channel(c);
 
         return p && policy_verdict(c->context, p, c->database) != POLICY_YES;
 }

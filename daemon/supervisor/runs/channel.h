@@ -76,8 +76,8 @@ void channel_end(Channel *c, ChannelEndReason reason);
  * over; -EAGAIN if that worker does not read at the moment, or is dead. */
 int channel_hand_over(Channel *c, Worker *w);
 
-/* Cancels the run under way. A worker that does not react is killed a second later. */
-void channel_cancel(Channel *c, const char *sentence);
+/* Cancels the run under way, with this error. A worker that does not react is killed a second later. */
+void channel_cancel(Channel *c, ErrorNumber error, const char *sentence);
 
 /* True if its run wants a CPU, as far as the supervisor knows. */
 static inline bool channel_is_runnable(const Channel *c) {
@@ -102,7 +102,8 @@ void channel_on_closed(Channel *c, const ChannelEnd *end);
 
 /* ---- All channels ---- */
 
-/* Databases were unpublished: closes the channels on them. */
+/* Databases were unpublished: closes the channels on them. If a client lost the right to write by that, its request under
+ * way is cancelled, since it may still wait for its turn to write. */
 void channels_on_reload(Context *context);
 /* polkit's answers may have changed: closes the channels of users who were let in by polkit alone. They must ask again. */
 void channels_on_policy_changed(Context *context);

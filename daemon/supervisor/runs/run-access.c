@@ -35,7 +35,7 @@ int run_access_find_transaction(Context *context, const Peer *p, const Database 
         return 0;
 }
 
-static bool may_still_start(const Run *run) {
+static bool is_still_allowed(const Run *run) {
         const Context *context = run->context;
         const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
         const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
@@ -45,8 +45,11 @@ static bool may_still_start(const Run *run) {
                       (!run->group->writes || policy_may_write(context, p, now)));
 }
 
-static bool is_concerned(const Run *run) {
-        return (run->state < RUN_STARTED || run->kind == RUN_TRANSACTION) && run->end.error == ERROR_NONE;
+/* True if the run has not started, or if it writes and waits, or is a transaction, in which more statements may come. */
+static bool waits(const Run *run) {
+        if (run->state < RUN_STARTED)
+                return true;
+        return run_is_under_way(run) && !run->committing && (run->writes || run->kind == RUN_TRANSACTION);
 }
 
 static void revoke_run(Run *run) {
@@ -54,7 +57,7 @@ static void revoke_run(Run *run) {
         const Database *now = database_find(run->context, database_name(run->database));
         const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
 
-        if (run->state >= RUN_STARTED) {
+        if (run->kind == RUN_TRANSACTION && run->state >= RUN_STARTED) {
                 run_end(run, RUN_END_CANCELLED, ERROR_TRANSACTION_ENDED, "The rights to the database changed.");
                 return;
         }
@@ -74,7 +77,7 @@ void run_access_on_rights_changed(Context *context) {
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
-                if (is_concerned(run) && !may_still_start(run))
+                if (run->end.error == ERROR_NONE && waits(run) && !is_still_allowed(run))
                         g_ptr_array_add(found, value);
         }
         for (guint k = 0; k < found->len; k++)

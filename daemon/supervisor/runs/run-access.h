@@ -14,9 +14,10 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal);
 
-/* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
- * run that has started is not affected, because its transaction is older than the change. But a client's own transaction
- * ends, because later statements would be in it. */
+/* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would use. A
+ * run that has started and reads is not affected, because its transaction is older than the change. One that writes may have
+ * started and still wait for its turn, so it is cancelled, as is an open transaction; unless the worker is about to commit
+ * it. */
 void run_access_on_rights_changed(Context *context);
 
 /* The client grew this pipe: ends the run that uses it, and frees the statement that has it. */

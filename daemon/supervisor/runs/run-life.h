@@ -57,7 +57,7 @@ typedef enum RunEndReason {
         RUN_END_BY_ADMINISTRATOR, /* CancelRun: if it has ended already, its reader gets no more bytes */
         RUN_END_CLIENT_GONE,      /* its client has left the bus, or gives it up */
         RUN_END_FAILED,           /* it cannot be started */
-        RUN_END_REVOKED,          /* its client lost the right to the database before the run started */
+        RUN_END_REVOKED,          /* its client lost the right to the database, or to write, before it did so */
         RUN_END_WORKER_LOST,      /* its worker is dead, or no worker will ever take it */
 } RunEndReason;
 
