@@ -45,6 +45,8 @@ static const struct {
         { SQLIPC_DATABASE_INTERFACE, "OpenRows", "sava{sv}a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "NextRows", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Execute", "sava{sv}a{sv}" },
+        { SQLIPC_DATABASE_INTERFACE, "Load", "sa{sv}" },
+        { SQLIPC_DATABASE_INTERFACE, "Wait", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Begin", "a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Commit", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Rollback", "ta{sv}" },

@@ -365,6 +365,7 @@ def calls_of(sql, parameters):
             ("Prepare", "(sa{sv})", (sql, {})), statement, ("Query", "(sava{sv}a{sv})", query),
             ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
             ("NextRows", "(ta{sv})", (1, {})), ("Execute", "(sava{sv}a{sv})", query),
+            ("Load", "(sa{sv})", (sql, {})), ("Wait", "(ta{sv})", (1, {})),
             ("Begin", "(a{sv})", ({},)), ("Commit", "(ta{sv})", (1, {})), ("Rollback", "(ta{sv})", (1, {})),
             ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
         )

@@ -124,6 +124,26 @@ static int reply_transaction_ended(Run *run, const Ended *ended) {
         return sd_bus_reply_method_return(run->call, "a{sv}", 1, "usec", "t", ended->usec);
 }
 
+static int reply_load(Run *run, const Started *started) {
+        g_auto(Reply) reply = REPLY_INIT;
+        int r = reply_new(run->call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply.message, "th", run->number, run->pipe->read_fd);
+        if (r >= 0)
+                r = append_info(&reply, started, run->page_size);
+        if (r >= 0)
+                r = reply_send(&reply);
+        pacing_charge(run->user, reply.size);
+        pipe_close_read_fd(run->pipe); /* the client's end: the message has its own copy */
+        return r;
+}
+
+static int reply_wait(Run *run, const Ended *ended) {
+        return sd_bus_reply_method_return(run->call, "xa{sv}", ended->n_changes, 2, "rows", "t", ended->n_rows, "usec", "t",
+                                          ended->usec);
+}
+
 /* ---- Methods ---- */
 
 static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -354,6 +374,80 @@ static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
+/* Reads the call: its SQL goes into `ret_bytes`, its options into `spec`. */
+static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret_bytes, Refusal *refusal) {
+        const Session *session;
+        Run *transaction;
+        const char *sql;
+        Options options;
+        size_t size;
+        int r = sd_bus_message_read_basic(m, 's', &sql);
+
+        if (r >= 0)
+                r = options_read(m, OPTION_PAGES | OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options,
+                                 refusal);
+        if (r < 0)
+                return r;
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the pipe.");
+        if (!policy_may_write(d->context, peer_of(d->context, m), d))
+                return policy_refuse_write(d, refusal);
+        session = session_get(d->context, peer_of(d->context, m));
+        r = sql_text_check(session->user, d, sql, &size, refusal);
+        if (r >= 0)
+                r = find_transaction(m, d, &options, &transaction, refusal);
+        if (r < 0)
+                return r;
+        spec->transaction = transaction;
+        spec->page_size = options.page_size;
+        spec->timeout_usec = options.timeout_usec;
+        spec->error_details = options.error_details;
+        *ret_bytes = try_bytes(sql, size);
+        return *ret_bytes ? 0 : -ENOMEM;
+}
+
+static int load(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_LOAD, .database = d, .call = m, .on_started = reply_load };
+        g_autoptr(GBytes) bytes = NULL;
+        g_autoptr(Pipe) pipe = NULL;
+        Session *session;
+        Run *run;
+        int r = read_load(m, d, &spec, &bytes, refusal);
+
+        if (r < 0)
+                return r;
+        session = session_get(d->context, peer_of(d->context, m));
+        r = pipe_new_inward(session->user, &pipe, refusal);
+        if (r < 0)
+                return r;
+        spec.sql = bytes;
+        spec.pipe = pipe;
+        r = run_spec_make(session, spec, &run, refusal);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int wait_for_load(sd_bus_message *m, Database *d, Refusal *refusal) {
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r >= 0)
+                r = options_read(m, OPTION_ERROR_DETAILS, &options, refusal);
+        if (r >= 0)
+                r = run_access_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
+        if (r < 0)
+                return r;
+        if (run->kind != RUN_LOAD || run->state < RUN_STARTED)
+                return refuse(refusal, ERROR_UNKNOWN_RUN, "Run %" PRIu64 " is not a load.", number);
+        run->error_details = options.error_details;
+        r = run_wait(run, m, reply_wait, refusal);
+        return r < 0 ? r : 1;
+}
+
 static int read_mode(sd_bus_message *m, const Database *d, const Options *options, bool *ret_writes, Refusal *refusal) {
         *ret_writes = g_strcmp0(options->mode, "write") == 0;
         if (!*ret_writes && g_strcmp0(options->mode, "read") != 0)
@@ -544,6 +638,8 @@ BUS_METHOD(query)
 BUS_METHOD(query_rows)
 BUS_METHOD(open_rows)
 BUS_METHOD(execute)
+BUS_METHOD(load)
+BUS_METHOD(wait_for_load)
 BUS_METHOD(begin)
 BUS_METHOD(commit)
 BUS_METHOD(rollback)
@@ -603,6 +699,11 @@ static const sd_bus_vtable database_vtable[] = {
                                 method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Execute", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
                                 SD_BUS_RESULT("x", changes, "a{sv}", info), method_execute, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Load", SD_BUS_ARGS("s", sql, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "h", pipe, "a{sv}", info), method_load, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_ARGS("t", run, "a{sv}", options),
+                                SD_BUS_RESULT("x", changes, "a{sv}", results), method_wait_for_load,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Begin", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("t", transaction, "a{sv}", info),
                                 method_begin, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Commit", SD_BUS_ARGS("t", transaction, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),

@@ -10,7 +10,10 @@
 #include "daemon/supervisor/workers/worker.h"
 
 static MessageKind message_kind(const Run *run) {
-        return run->kind == RUN_PREPARE ? MESSAGE_PREPARE : run->kind == RUN_EXECUTE ? MESSAGE_EXECUTE : MESSAGE_RUN;
+        return run->kind == RUN_PREPARE   ? MESSAGE_PREPARE
+               : run->kind == RUN_EXECUTE ? MESSAGE_EXECUTE
+               : run->kind == RUN_LOAD    ? MESSAGE_LOAD
+                                          : MESSAGE_RUN;
 }
 
 static Message begin_message(const Run *run) {
@@ -39,6 +42,7 @@ static Message job_message(const Run *run) {
                         .describe = run->describe,
                         .page_size = run->page_size,
                         .deadline_usec = run->deadline_usec,
+                        .idle_usec = run->idle_usec,
                         .row_size_max = run->row_size_max,
                         .result_rows_max = run->result_rows_max,
                         .result_size_max = run->result_size_max,

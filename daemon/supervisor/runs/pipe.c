@@ -86,10 +86,10 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for a pipe; try again later.");
         }
-        p->read_fd = fds[0];
-        p->write_fd = fds[1];
-        /* Each end has its own file description, so the reader's stays blocking. */
-        if (fcntl(p->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
+        p->read_fd = fds[p->is_inward];
+        p->write_fd = fds[!p->is_inward];
+        /* Each end has its own file description, so the client's stays blocking. */
+        if (fcntl(p->write_fd, F_SETFL, (p->is_inward ? O_RDONLY : O_WRONLY) | O_NONBLOCK) < 0)
                 return -errno;
         return 0;
 }
@@ -237,13 +237,14 @@ static PipeVerdict check_and_admit(User *u) {
         return admits_new(u);
 }
 
-int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
+static int new_pipe(User *u, bool is_inward, bool for_run, Pipe **ret, Refusal *refusal) {
         PipeVerdict verdict = check_and_admit(u);
 
         if (verdict != PIPE_ADMITTED)
                 return refuse_new(u, verdict, refusal);
         Pipe *p = g_new(Pipe, 1);
-        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p, .rest_link.data = p };
+        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .is_inward = is_inward, .write_fd = -1, .read_fd = -1, .link.data = p,
+                      .rest_link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);
 
         int r = open_pipe(p, refusal);
@@ -261,6 +262,14 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
                 look_for_grown(u->context);
         *ret = p;
         return 0;
+}
+
+int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
+        return new_pipe(u, false, for_run, ret, refusal);
+}
+
+int pipe_new_inward(User *u, Pipe **ret, Refusal *refusal) {
+        return new_pipe(u, true, true, ret, refusal);
 }
 
 void pipe_close_read_fd(Pipe *p) {
@@ -284,8 +293,21 @@ void pipe_unwatch(Pipe *p) {
         p->watch = sd_event_source_disable_unref(p->watch);
 }
 
+/* The client may keep its end of a load's pipe as long as it likes, and without a reader nothing tells when it closes that.
+ * So the pipe must not keep memory: it is emptied and made small. It takes no more bytes after that. */
+static void empty(Pipe *p) {
+        uint8_t bytes[16384];
+        uint64_t n_left = real_pages(p) * page_size() / sizeof bytes + 1;
+
+        while (n_left-- > 0 && read(p->write_fd, bytes, sizeof bytes) > 0) {
+        }
+        (void) fcntl(p->write_fd, F_SETPIPE_SZ, (int) page_size());
+}
+
 static void close_write_fd(Pipe *p) {
         pipe_unwatch(p);
+        if (p->write_fd >= 0 && p->is_inward)
+                empty(p);
         if (p->write_fd >= 0)
                 close(p->write_fd);
         p->write_fd = -1;
@@ -313,7 +335,7 @@ static void retire(Pipe *p) {
         Context *context = p->user->context;
 
         pipe_close_read_fd(p);
-        if (p->state == PIPE_BROKEN) {
+        if (p->state == PIPE_BROKEN || p->is_inward) {
                 pipe_free(p);
                 return;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pipe that leads to a client, and its place in the budget. Its states are in pipe-life.h. Supervisor.
+ * A pipe that leads to a client, or from it to a load, and its place in the budget. Its states are in pipe-life.h.
+ * Supervisor.
  *
  * 1. The supervisor owns the write end and passes it along with each run. It keeps the write end open, and silent, until the
  *    last read end is closed: this is the only way to learn that the pipe's pages are free (a client may keep its end as
@@ -38,8 +39,10 @@ struct Pipe {
         unsigned n_ref;          /* held by statement and run; 0: retired */
         PipeState state;
         PipeGrowth growth;
-        int write_fd;            /* non-blocking; -1: BROKEN */
-        int read_fd;             /* blocking, until it was handed out; then -1 */
+        bool is_inward;          /* of a load: the client writes. The service's end is the read end, and the client's the
+                                  * write end. It is never RESTING: its client learns the end by EPIPE */
+        int write_fd;            /* the service's end, non-blocking; -1: BROKEN */
+        int read_fd;             /* the client's end, blocking, until it was handed out; then -1 */
         PipeShare share;         /* the pages that it counts for */
         uint64_t number;         /* of its statement, or of its run if it has no statement */
         bool unwatched;          /* RESTING: it could not be watched, and this was logged. Not a state: tried again */
@@ -58,6 +61,8 @@ struct Pipe {
  * allows. Checks some of the user's other pipes first. LIMITS_EXCEEDED if the budget has no room, or no descriptor is
  * left. */
 int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal);
+/* The same for a load. */
+int pipe_new_inward(User *u, Pipe **ret, Refusal *refusal);
 Pipe *pipe_ref(Pipe *p);
 /* The last reference retires it. */
 Pipe *pipe_unref(Pipe *p);

@@ -22,13 +22,13 @@
  *      TAKEN     STARTED   STARTED
  *      STARTED   PARKED    PARKED: its reader does not read
  *      STARTED   ENDED     ENDED
- *      STARTED   OVER      its worker is dead, and its RowReader learns that with the next call
+ *      STARTED   OVER      its worker is dead, and its RowReader or Wait learns that with the next call
  *      PARKED    STARTED   PARKED, with false: its reader has read
  *      PARKED    ENDED     ENDED
  *      PARKED    OVER      as from STARTED
  *      ENDED     DRAINING  DRAINED, with the last bytes
  *      ENDED     OVER      ENDED or DRAINED without such bytes, or its worker is dead, and its RowReader has not read to the
- *                          end
+ *                          end; or it is a load, and Wait has not asked for its result
  *      DRAINING  OVER      the last bytes are written or dropped, and its RowReader has not read to the end
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_LIFE_H
@@ -47,7 +47,7 @@ typedef enum RunState {
         RUN_PARKED,
         RUN_ENDED,    /* SQLite is reset, but the reader has not read everything; it keeps its worker for a moment only */
         RUN_DRAINING, /* the supervisor has the last bytes (run-drain.h) */
-        RUN_OVER,     /* only its RowReader has not read to the end */
+        RUN_OVER,     /* only its RowReader has not read to the end, or Wait has not asked for its result */
         RUN_STATE_MAX,
 } RunState;
 

@@ -18,7 +18,8 @@ static void set_limits(Run *run, const RunSpec *spec) {
         const Limits l = quota_limits(run->user, run->database);
 
         const Run *t = spec->transaction;
-        uint64_t max = spec->kind == RUN_TRANSACTION ? l.transaction_timeout_usec : l.run_timeout_usec;
+        bool is_long = spec->kind == RUN_TRANSACTION || spec->kind == RUN_LOAD;
+        uint64_t max = is_long ? l.transaction_timeout_usec : l.run_timeout_usec;
 
         run->deadline_usec = smaller(run->asked_usec + smaller(spec->timeout_usec, max), t ? t->deadline_usec : UINT64_MAX);
         run->idle_usec = l.transaction_idle_usec;

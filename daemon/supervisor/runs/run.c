@@ -185,6 +185,11 @@ static void on_compile_timeout(Run *run) {
                 cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
 }
 
+/* True if it may be long after TAKEN that the worker reports anything. */
+static bool starts_late(const Run *run) {
+        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || (run->kind == RUN_LOAD && run->transaction > 0);
+}
+
 void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
@@ -198,7 +203,7 @@ void run_on_timeout(Run *run) {
                 return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:
-                if (run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION)
+                if (starts_late(run))
                         on_deadline(run);
                 else
                         on_compile_timeout(run);
@@ -238,6 +243,11 @@ static void drop_unprepared_statement(Run *run) {
         run->statement = NULL;
         s->run = NULL;
         (void) statement_free(s);
+}
+
+/* Wait can still ask for the result of a load. */
+static bool keeps_result(const Run *run) {
+        return run->kind == RUN_LOAD && !run->call && run->session && run->state >= RUN_STARTED;
 }
 
 static void fail(Run *run, const Failure *failure) {
@@ -291,14 +301,15 @@ static void lose(Run *run) {
         const RunOutcome outcome = outcome_of(run);
 
         run_outcome_lose(&outcome, &run->end);
-        run_outcome_tell_reader(&outcome, run->pipe ? run->pipe->write_fd : -1, run->number, &run->end);
+        if (run->pipe && !run->pipe->is_inward)
+                run_outcome_tell_reader(&outcome, run->pipe->write_fd, run->number, &run->end);
         if (run_is_under_way(run))
                 count_result(run);
         if (run->statement && run->kind == RUN_FETCH)
                 statement_on_worker_lost(run->statement);
         if (run->pipe)
                 pipe_break(run->pipe);
-        if (run->session && run->reader && !run->call && !run->reader->call)
+        if (keeps_result(run) || (run->session && run->reader && !run->call && !run->reader->call))
                 run_is_over(run); /* no call is waiting: the next NextRows will find the broken pipe */
         else
                 fail_with_end(run);
@@ -359,7 +370,7 @@ int run_on_taken(Run *run, Worker *w) {
         worker_runs_add(w, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
-        else if (run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION) /* nothing is reported meanwhile */
+        else if (starts_late(run)) /* nothing is reported meanwhile */
                 arm(run, run->deadline_usec);
         else {
                 uint64_t until = compile_until(run);
@@ -417,7 +428,7 @@ static void refuse_without_reply(Run *run, int r) {
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
         cancel(run, error, sentence);
         Failure failure = refusal_as_failure(&run->end);
-        if (may_write(run)) {
+        if (may_write(run) && run->kind != RUN_LOAD) { /* without END of its client a load writes nothing */
                 failure.error = ERROR_OUTCOME_UNKNOWN;
                 failure.message = cannot_reply;
         }
@@ -490,8 +501,10 @@ void run_is_over(Run *run) {
         detach(run);
         run->group = group_unref(run->group);
         run->statement = NULL;
-        if (run->reader && run->session) {
+        if ((run->reader && run->session) || keeps_result(run)) {
                 run_life_move(&run->state, RUN_OVER);
+                if (run->kind == RUN_LOAD)
+                        run->pipe = pipe_unref(run->pipe);
                 arm_idle(run);
         } else
                 run_free(run);
@@ -558,6 +571,31 @@ static int on_transaction_ended(Run *run, const Ended *ended) {
         return 0;
 }
 
+/* The result of a load, whatever it was told to end with, waits for Wait. */
+static void keep_result(Run *run, const Ended *ended) {
+        const Failure *f = &ended->failure;
+
+        refusal_done(&run->end);
+        if (f->error != ERROR_NONE)
+                (void) refuse(&run->end, (ErrorNumber) f->error, "%s", f->message);
+        run->end.extended_code = f->extended_code;
+        run->result = *ended;
+        run->result.failure = (Failure) { .sql_offset = -1 };
+        count_result(run);
+        run_is_over(run);
+}
+
+static void on_load_ended(Run *run, const Ended *ended) {
+        run->n_rows = ended->n_rows;
+        run->n_bytes = ended->n_bytes;
+        if (keeps_result(run))
+                keep_result(run, ended);
+        else if (ended->failure.error == ERROR_NONE)
+                on_executed(run, ended);
+        else
+                fail(run, &ended->failure);
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
         bool failed = ended->failure.error != ERROR_NONE;
 
@@ -568,6 +606,10 @@ int run_on_ended(Run *run, const Ended *ended) {
         log_end(run, ended);
         if (run->kind == RUN_TRANSACTION)
                 return on_transaction_ended(run, ended);
+        if (run->kind == RUN_LOAD) {
+                on_load_ended(run, ended);
+                return 0;
+        }
         if (run->kind == RUN_EXECUTE && !failed) {
                 on_executed(run, ended);
                 return 0;
@@ -653,6 +695,24 @@ int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *r
                 return 0;
         run->call = sd_bus_message_unref(run->call);
         return r == -EAGAIN ? refuse(refusal, ERROR_BUSY, "The worker has too many messages waiting: try again.") : r;
+}
+
+int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
+        int r = run->call ? refuse(refusal, ERROR_BUSY, "Another Wait for this load has no answer yet.")
+                          : waiting_call_new(call, &run->call);
+
+        if (r < 0)
+                return r;
+        run->on_ended = on_ended;
+        if (run->state != RUN_OVER)
+                return 0;
+        if (run->end.error != ERROR_NONE) {
+                fail_with_end(run);
+                return 0;
+        }
+        r = on_ended(run, &run->result);
+        run_free(run);
+        return r;
 }
 
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {

@@ -11,7 +11,8 @@
  * 3. DRAINING and OVER last for StatementIdleSec= at most, and for ParkTimeoutSec= after the client has left.
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
- * 5. A run that may have written is not reported as failed before that is known (run-outcome.h).
+ * 5. A LOAD that ends before Wait asked for its result is OVER until then, for StatementIdleSec= at most.
+ * 6. A run that may have written is not reported as failed before that is known (run-outcome.h).
  * 6. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
  *    gets directly. It may have written only after COMMIT was sent. It also ends if its client loses its rights.
  */
@@ -36,12 +37,13 @@ typedef enum RunKind {
         RUN_QUERY,   /* its pipe leads to the client */
         RUN_ROWS,    /* its pipe is read by run->reader */
         RUN_EXECUTE, /* it has no rows and no pipe: ENDED is its answer */
+        RUN_LOAD,    /* its pipe leads from the client: STARTED answers Load, and ENDED answers Wait */
         RUN_TRANSACTION, /* several statements: STARTED answers Begin, and ENDED answers Commit or Rollback */
 } RunKind;
 
 /* Answers run->call with the content of STARTED. Negative: no reply was sent. */
 typedef int (*RunStartedFunc)(Run *run, const Started *started);
-/* EXECUTE: the same with ENDED. */
+/* EXECUTE, LOAD, TRANSACTION: the same with ENDED. */
 typedef int (*RunEndedFunc)(Run *run, const Ended *ended);
 
 struct Run {
@@ -90,7 +92,8 @@ struct Run {
         uint64_t parked_since_usec, parked_usec; /* since when it has been parked; for how long it was parked before */
         uint64_t n_rows, n_bytes; /* delivered, by its worker's last report */
         char *excerpt;          /* start of the SQL, for lists; owned */
-        Refusal end;            /* the error that it was told to end with */
+        Refusal end;            /* the error that it was told to end with; LOAD, OVER: with which it ended */
+        Ended result;           /* LOAD, OVER: without the failure */
         GList session_link, group_link, worker_link;
 };
 
@@ -129,6 +132,9 @@ int run_on_progress(Run *run, const Progress *progress);
 int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
 
+/* The end of a load answers the call, at once if it has ended: then the run is freed. Otherwise Busy: another call waits. */
+int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+
 /* The run waits in the group's queue. */
 void run_on_queued(Run *run);
 /* An ending worker took the job and returned it: the run waits again. */
@@ -147,9 +153,10 @@ static inline bool run_is_execution(const Run *run) {
         return run->kind != RUN_PREPARE && run->kind != RUN_TRANSACTION;
 }
 
-/* True if the run wants a CPU. */
+/* True if the run wants a CPU. A transaction and a load wait for their client most of the time. */
 static inline bool run_is_runnable(const Run *run) {
-        return run->state == RUN_TAKEN || (run->state == RUN_STARTED && run->kind != RUN_TRANSACTION);
+        return run->state == RUN_TAKEN ||
+               (run->state == RUN_STARTED && run->kind != RUN_TRANSACTION && run->kind != RUN_LOAD);
 }
 
 /* True if it is in one of the group's queues, by group_link. */

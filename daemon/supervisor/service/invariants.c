@@ -83,7 +83,7 @@ static void check_place(const Run *run) {
                 HOLD(run->group && run->worker, run->number);
                 break;
         case RUN_OVER:
-                HOLD(!run->worker && run->reader, run->number);
+                HOLD(!run->worker && !run->call && (run->reader || (run->kind == RUN_LOAD && run->session)), run->number);
                 break;
         case RUN_DRAINING:
                 HOLD(!run->worker && run->unread, run->number);
@@ -98,7 +98,7 @@ static void check_run(Check *c, const Run *run) {
 
         check_owner(c, run->session, run->user, run->number);
         check_place(run);
-        HOLD(!run->call || run->state < RUN_STARTED || run->kind == RUN_TRANSACTION, run->number);
+        HOLD(!run->call || run->state < RUN_STARTED || run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD, run->number);
         HOLD(run->kind != RUN_TRANSACTION || run->state <= RUN_STARTED, run->number);
         HOLD(!run->commits || run->kind == RUN_TRANSACTION, run->number);
         HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX, run->number);
