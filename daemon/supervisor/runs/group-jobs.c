@@ -71,6 +71,8 @@ static int send_to_transaction(Run *run) {
         int r = message_send(t->worker->control_fd, &m, run->pipe ? run->pipe->write_fd : -1);
         if (r >= 0)
                 return run_on_taken(run, t->worker);
+        if (r == -EPIPE || r == -ECONNRESET) /* the worker is dead, which is noticed soon */
+                return -ENOTCONN;
         return r == -EAGAIN ? -EBUSY : r;
 }
 
