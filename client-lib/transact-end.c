@@ -62,7 +62,7 @@ static int send_end(sqlipc_transaction *t, bool commits) {
 
         r = connection_bus_new_call(t->connection, &m, t->owner, t->path, commits ? "Commit" : "Rollback");
         if (r >= 0)
-                r = sd_bus_message_append(m, "ta{sv}", t->number, 0);
+                r = sd_bus_message_append(m, "ta{sv}", t->number, 1, "error-details", "b", 1);
         if (r >= 0)
                 r = call_new(&t->call, t->connection, m, on_end_reply, NULL, t, UINT64_MAX);
         if (r < 0)

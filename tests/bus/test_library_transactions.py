@@ -104,6 +104,24 @@ def failed_statement():
 
 
 @test
+def deferred_constraint():
+    """A commit that violates a deferred constraint fails with SQLite's code, and takes everything back"""
+    with service_of() as (service, path), Library(service) as library:
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE child (note REFERENCES note DEFERRABLE INITIALLY DEFERRED)")
+        service.database("notes", Path=path, Mode="read-write", ForeignKeys="yes")
+        service.driver.manager("Reload")
+        library.ok("begin write notes")
+        library.ask(f"{INSERT} ('a')")
+        equal(library.ask("exec notes INSERT INTO child VALUES (5)")[1], "changes 1")
+        words = library.ask("commit")[1].split(" ", 6)
+        equal(words[5], "org.sqlipc1.Error.Sql", words)
+        equal(int(words[3]), 787, "SQLITE_CONSTRAINT_FOREIGNKEY")
+        library.ok("drop")
+        equal(texts(path), [], "rows")
+
+
+@test
 def statements():
     """Prepared statements, rows of RETURNING and tables that the transaction creates"""
     for transport in ("pipe", "channel"):
@@ -165,7 +183,8 @@ def killed_worker(transport):
         library.ask(f"{INSERT} ('a')")
         for pid in service.workers():
             os.kill(pid, signal.SIGKILL)
-        true(library.failure(f"{INSERT} ('b')")[1] in ("WorkerLost", "TransactionEnded"), "the next statement")
+        failure = library.failure(f"{INSERT} ('b')")
+        true(failure[1] in ("WorkerLost", "TransactionEnded"), failure)
         equal(library.failure(f"{INSERT} ('b')")[1], "TransactionEnded")
         equal(library.failure("commit")[1], "TransactionEnded")
         equal(texts(path), [], "rows")
