@@ -5,6 +5,7 @@
     crowd = Crowd(service, 1, ["channel", "execute"], n_rows=100)
     crowd.wait()
     book.check([crowd])       # each row that was acknowledged exists, none whose write failed, none twice
+    crowd.seconds             # how long each write took
     book.outcomes             # how often a write was "ok", "broken", or failed with the name of an error
 
 The notes are in a file, so that they survive a process that is killed. A row without a note may exist: its writer was
@@ -157,11 +158,12 @@ class Writer:
         for number in numbers:
             while not self.insert and not self.open():
                 pass
+            start = time.monotonic()
             try:
                 self.insert(number)
-                self.note(number, "ok")
+                self.note(number, "ok", time.monotonic() - start)
             except (Failure, Broken) as error:
-                self.note(number, getattr(error, "name", "broken"))
+                self.note(number, getattr(error, "name", "broken"), time.monotonic() - start)
                 self.close()
         self.close()
 
@@ -174,8 +176,8 @@ def live(address, file, generation, ways, uid, n_rows):
         os.setgid(uid)
         os.setuid(uid)
 
-    def note(number, outcome):
-        os.write(fd, f"{number} {outcome}\n".encode())  # one write, so that threads do not mix their lines
+    def note(number, outcome, seconds=0):
+        os.write(fd, f"{number} {seconds:.6f} {outcome}\n".encode())  # one write, so that threads do not mix their lines
 
     with contextlib.closing(Client(address)) as client:  # gi is not made for threads that load its parts at the same time
         client.bus_call("NameHasOwner", "(s)", "org.sqlipc1")
@@ -207,7 +209,7 @@ class Crowd:
         Crowd.context = Crowd.context or start_server()
         self.file = service.folder / f"notes-{generation}"
         self.file.touch()
-        self.read_size, self.rest = 0, b""
+        self.read_size, self.rest, self.seconds = 0, b"", []
         arguments = (service.address, self.file, generation, ways, uid, n_rows)
         self.process = Crowd.context.Process(target=live, args=arguments, daemon=True)
         self.process.start()
@@ -228,8 +230,9 @@ class Crowd:
         self.read_size += len(data)
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
-            number, outcome = line.decode().split(" ", 1)
+            number, seconds, outcome = line.decode().split(" ", 2)
             true(number != "bug", f"a writer ended: {outcome}")
+            self.seconds.append(float(seconds))
             yield int(number), outcome
 
 
