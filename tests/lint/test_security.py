@@ -57,6 +57,12 @@ def titles(path):
     return {a or b for a, b in re.findall(r'\bTEST\((\w+)\)|\bg_test_add_func\("([^"]+)"', path.read_text())}
 
 
+def path_of(suite, name):
+    """The file of a test. A program in C of another suite than unit is in a folder of its own."""
+    programs = list((ROOT / "tests" / suite).glob(f"*/test-{name}.c"))
+    return programs[0] if programs else ROOT / "tests" / suite / FILES.get(suite, "test_{}.py").format(name)
+
+
 def wrong(text):
     """The errors in the references of a text: a promise without one, a file or title that does not exist."""
     for promise, references in promises(text):
@@ -65,7 +71,7 @@ def wrong(text):
                 yield f"{promise}: no test, or one that is not named as such"
                 continue
             suite, name, title = reference.groups()
-            path = ROOT / "tests" / suite / FILES.get(suite, "test_{}.py").format(name)
+            path = path_of(suite, name)
             if not path.exists():
                 yield f"{promise}: there is no {suite}/{name}"
             elif title and title not in titles(path):
