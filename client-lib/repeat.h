@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decides if a request that brought no result may be sent again. Library; no other code decides it.
+ * Decides if a request that brought no result may be sent again. Library; no other code decides it, except that execute.c
+ * repeats less in a transaction (transact.h).
  *
  * A request that changes nothing may be sent any number of times. Any other request may have been carried out before its
  * channel, its service or its bus was lost, so sending it again could do it twice. It is therefore repeated only if the
