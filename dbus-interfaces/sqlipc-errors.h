@@ -55,7 +55,7 @@
         X(34, SHUTTING_DOWN, ShuttingDown, ESHUTDOWN)                                                                 \
         X(35, INTERNAL, Internal, EBADE)                                                                              \
         X(36, ACCESS_DENIED, AccessDenied, EACCES)                                                                    \
-        /* The bytes on a channel are not a valid request. */                                                         \
+        /* The bytes on a channel are not a valid request, or those of a load not a valid stream. */                  \
         X(37, INVALID_REQUEST, InvalidRequest, EPROTO)                                                                \
         /* The bus connection passes no descriptors, and the operation needs one. */                                  \
         X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* made by the library only */                               \

@@ -42,7 +42,7 @@ def every_example_is_closed():
     for name, text in XML:
         starts = re.findall(r"example-(\w+):", text)
         equal(len(starts), len(re.findall(r"end-example", text)), f"ends of examples in {name}")
-        true(set(starts) <= {"busctl", "python"}, f"{name} has examples of kind {set(starts)}")
+        true(set(starts) <= {"busctl", "python", "load"}, f"{name} has examples of kind {set(starts)}")
 
 
 @test
@@ -69,6 +69,17 @@ def python_examples():
         done = service.run("/usr/bin/python3", "-c", program, "packages", "SELECT name, version FROM package")
         equal((done.returncode, done.stderr.decode()), (0, ""), program)
         equal(done.stdout.decode(), "".join(f"{name} {version}\n" for name, version in PACKAGES), f"output of\n{program}")
+
+
+@test
+def load_examples():
+    """A Python client that loads 100 integers"""
+    for _, program in examples("load"):
+        sql = "UPDATE package SET version = version WHERE rowid = ? + 1"
+        done = service.run("/usr/bin/python3", "-c", program, "packages", sql)
+        equal((done.returncode, done.stderr.decode(), done.stdout.decode()), (0, "", "100\n"), program)
+        done = service.run("/usr/bin/python3", "-c", program, "packages", "INSERT INTO package(rowid) VALUES (? + 50)")
+        true(done.returncode != 0 and "row 1: " in done.stderr.decode(), done.stderr.decode())
 
 
 @test
