@@ -72,7 +72,16 @@ static const Field job[] = {
         {},
 };
 
-/* The number has the same place as that of a job. */
+/* The numbers of these two have the same place as that of a job. */
+static const Field job_batch[] = {
+        FIELD(job.number),
+        FIELD(job.transaction),
+        FIELD(job.deadline_usec),
+        FIELD(job.n_statements, .max = STATEMENT_LIST_N_MAX),
+        FIELD_SPAN(job.statements, job.statements_size, .required = true, .max = STATEMENT_LIST_SIZE_MAX),
+        {},
+};
+
 static const Field begin[] = {
         FIELD(begin.number),
         FIELD(begin.writes),
@@ -114,6 +123,7 @@ static const Field ended[] = {
         FIELD(ended.wrote),
         FIELD(ended.n_changes),
         FIELD(ended.last_rowid),
+        FIELD(ended.changes, .max = STATEMENT_LIST_N_MAX * sizeof(int64_t)),
         {},
 };
 
@@ -174,6 +184,10 @@ static bool run_is_valid(const Message *m) {
         return page_size_is_valid(m->job.page_size) && job_parameters_are_valid(&m->job);
 }
 
+static bool batch_is_valid(const Message *m) {
+        return job_statements_are_valid(&m->job);
+}
+
 static bool cancel_is_valid(const Message *m) {
         return m->cancel.error != ERROR_NONE;
 }
@@ -186,7 +200,8 @@ static bool started_is_valid(const Message *m) {
 }
 
 static bool ended_is_valid(const Message *m) {
-        return m->ended.failure.error == ERROR_NONE || m->ended.failure.message;
+        return (m->ended.failure.error == ERROR_NONE || m->ended.failure.message) &&
+               m->ended.changes.size % sizeof(int64_t) == 0;
 }
 
 static bool committing_is_valid(const Message *m) {
@@ -231,6 +246,7 @@ static const Layout layouts[] = {
         [MESSAGE_BEGIN] = { begin, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMIT] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_LOAD] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
+        [MESSAGE_EXECUTE_BATCH] = { job_batch, MESSAGE_MEMFD_SIZE_MAX, batch_is_valid },
 };
 
 const Layout *message_layout(uint32_t kind) {

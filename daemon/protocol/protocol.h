@@ -7,9 +7,9 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
  *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
  *     message, and end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, LOAD, BEGIN, taken by any worker that is
- *     free. If a worker has nothing to do, its jobs are sent over its control socket instead: that worker has the job then,
- *     and sends no TAKEN.
+ *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken by any
+ *     worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that worker
+ *     has the job then, and sends no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->
@@ -39,13 +39,14 @@
  *
  *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer,
  *                                            there is no STARTED
+ *      EXECUTE_BATCH job  --------------->   the same with several statements: all are carried out, or none
  *      LOAD job + pipe ----------------->   runs a statement once for each row that the client writes into the pipe
  *                   <--------------------    STARTED: it can be written to; FILLING, PROGRESS
  *                   <--------------------    ENDED: all rows are committed, or none
  *      BEGIN        ----(job socket)---->    a transaction
  *                   <---(control)--------    TAKEN
  *                   <--------------------    STARTED: it is open          or ENDED with an error
- *      RUN, EXECUTE, LOAD --(control)--->    with `transaction`: one of its statements
+ *      RUN, EXECUTE, EXECUTE_BATCH, LOAD>    over the control socket, with `transaction`: one of its statements
  *      COMMIT       --------------------->   ends it after these. CANCEL takes it back
  *                   <--------------------    ENDED: `wrote`, or an error: nothing was written
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
@@ -116,6 +117,7 @@ typedef enum MessageKind {
         MESSAGE_BEGIN,
         MESSAGE_COMMIT,
         MESSAGE_LOAD,
+        MESSAGE_EXECUTE_BATCH,
 } MessageKind;
 
 /* How long a worker may keep the lease after LEASE while another one waits for it. */
@@ -158,7 +160,12 @@ typedef struct Setup {
         Bytes *write_tables;         /* their names, never NULL, without NULs */
 } Setup;
 
-/* PREPARE, RUN, EXECUTE or LOAD. */
+/* EXECUTE_BATCH: the largest list of statements (statement-list.h). Supervisor and worker keep it in memory until it has
+ * ended. */
+#define STATEMENT_LIST_N_MAX ((uint32_t) 4096)
+#define STATEMENT_LIST_SIZE_MAX ((size_t) 4 * 1024 * 1024)
+
+/* PREPARE, RUN, EXECUTE, EXECUTE_BATCH or LOAD. */
 typedef struct JobSpec {
         uint64_t number;             /* never used before by this daemon */
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
@@ -179,6 +186,11 @@ typedef struct JobSpec {
         uint32_t n_positional, n_named;
         const uint8_t *parameters;
         size_t parameters_size;
+
+        /* EXECUTE_BATCH, which has no SQL and no parameters of its own: a valid list of statements */
+        uint32_t n_statements;
+        const uint8_t *statements;
+        size_t statements_size;
 } JobSpec;
 
 /* A transaction. Its number is from the same series as those of runs. */
@@ -223,6 +235,7 @@ typedef struct Ended {
         bool wrote;                  /* it was committed, or is a part of an open transaction; the next two are valid */
         int64_t n_changes;           /* sqlite3_changes64() */
         int64_t last_rowid;          /* sqlite3_last_insert_rowid() */
+        Bytes changes;               /* EXECUTE_BATCH: that of each statement; i64 each, little-endian. Otherwise size 0 */
 } Ended;
 
 /* COMMITTING. */
@@ -298,7 +311,7 @@ typedef struct Message {
         MessageKind kind;
         union {
                 Setup setup;
-                JobSpec job;     /* PREPARE, RUN, EXECUTE */
+                JobSpec job;     /* PREPARE, RUN, EXECUTE, EXECUTE_BATCH */
                 Begin begin;
                 Cancel cancel;
                 Started started;
@@ -335,6 +348,10 @@ static inline bool message_has_fd(MessageKind kind) {
  * checked with it, too. */
 bool job_parameters_are_valid(const JobSpec *j);
 
+/* True if the list has the announced number of statements, at least one, and their parameters are valid. In
+ * statement-list.c. */
+bool job_statements_are_valid(const JobSpec *j);
+
 /* Total size of the names, types and parameters of a statement, as its description counts them: at most
  * SQLIPC_COLUMNS_SIZE_MAX. */
 size_t started_size(const Started *s);
@@ -354,8 +371,9 @@ int message_send(int fd, const Message *m, int pipe_fd);
  * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
 
-/* Removes a PREPARE, RUN, EXECUTE, LOAD or BEGIN from the socket without decoding it, and closes its descriptors. This uses
- * no descriptor of ours. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits; -EBADMSG. */
+/* Removes a PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD or BEGIN from the socket without decoding it, and closes its
+ * descriptors. This uses no descriptor of ours. 1: its number is in `ret_number`; 0: end of file; -EAGAIN: no message waits;
+ * -EBADMSG. */
 int message_withdraw_job(int fd, uint64_t *ret_number);
 
 /* Frees what is owned, and closes a descriptor that was not taken (set pipe_fd to -1 to take it). Accepts

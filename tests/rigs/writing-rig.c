@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/protocol/statement-list.h"
 #include "daemon/worker/core/row-source.h"
 
 #define PAGE_SIZE 16384
@@ -481,7 +482,10 @@ static void add_ended(GString *text, const Ended *e) {
                 g_string_append_printf(text, " error %u", e->failure.error);
         if (e->wrote)
                 g_string_append_printf(text, " wrote %d %d", (int) e->n_changes, (int) e->last_rowid);
-        g_string_append(text, "; ");
+        if (e->changes.size > 0)
+                add_numbers(text, " changes", &e->changes);
+        else
+                g_string_append(text, "; ");
 }
 
 static void add_report(GString *text, const Message *m) {
@@ -589,6 +593,25 @@ uint64_t writing_load_until(const char *sql, uint64_t usec, int *ret_fd) {
         post(&m, fds[0]);
         close(fds[0]);
         *ret_fd = fds[1];
+        return m.job.number;
+}
+
+uint64_t writing_execute_batch(const char *statements) {
+        return writing_execute_batch_until(statements, LATER);
+}
+
+uint64_t writing_execute_batch_until(const char *statements, uint64_t usec) {
+        g_auto(GStrv) list = g_strsplit(statements, ";", 0);
+        StatementList l = STATEMENT_LIST_INIT;
+        Message m = job_message(MESSAGE_EXECUTE_BATCH, "", writing.clock_usec + usec);
+
+        for (char **sql = list; *sql; sql++)
+                g_assert_cmpint(statement_list_add(&l, &(JobSpec) { .sql = *sql, .sql_size = strlen(*sql) }), ==, 0);
+        m.job.n_statements = l.n;
+        m.job.statements = l.bytes;
+        m.job.statements_size = l.size;
+        post(&m, -1);
+        statement_list_done(&l);
         return m.job.number;
 }
 

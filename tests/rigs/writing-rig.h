@@ -84,6 +84,9 @@ uint64_t writing_run(const char *sql, int *ret_fd);
 /* LOAD; *ret_fd is the write end of the pipe. */
 uint64_t writing_load(const char *sql, int *ret_fd);
 uint64_t writing_load_until(const char *sql, uint64_t usec, int *ret_fd);
+/* EXECUTE_BATCH: the statements have semicolons between them. */
+uint64_t writing_execute_batch(const char *statements);
+uint64_t writing_execute_batch_until(const char *statements, uint64_t usec);
 
 /* A transaction that begins within `usec`, and ends then at the latest. The next jobs belong to it if the test sets
  * writing.transaction. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/protocol/protocol.h"
+#include "daemon/protocol/statement-list.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
@@ -24,6 +25,13 @@ static Bytes columns[] = { { "one", 3 }, { "INTEGER", 7 }, { "t\0o", 3 }, { NULL
 static Bytes parameters[] = { { ":a", 2 }, { NULL, 0 } };
 static Bytes exposed[] = { { "Album", 5 }, { "a view", 6 } };
 static Bytes tables[] = { { "Track", 5 }, { "Genre", 5 }, { "a", 1 } };
+
+/* Two statements: "DELETE" without parameters, and "X" with the row. */
+static const uint8_t two[] = {
+        6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'D', 'E', 'L', 'E', 'T', 'E', 0,
+        1, 0, 0, 0, 25, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 'X', 0,
+        VALUE_INTEGER, VALUE_TEXT, VALUE_NULL, 8, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 'a', 0,
+};
 
 static const Message messages[] = {
         { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
@@ -86,6 +94,11 @@ static const Message messages[] = {
         { .kind = MESSAGE_LOAD,
           .job = { .number = 40, .sql = "INSERT", .sql_size = 6, .deadline_usec = 41, .idle_usec = 42, .page_size = 4096,
                    .row_size_max = 43 } },
+        { .kind = MESSAGE_EXECUTE_BATCH,
+          .job = { .number = 40, .transaction = 41, .deadline_usec = 42, .n_statements = 2,
+                   .statements = two, .statements_size = sizeof two } },
+        { .kind = MESSAGE_ENDED, .ended = { .number = 43, .wrote = true, .n_changes = 34, .last_rowid = INT64_MIN,
+                                               .changes = { "12345678abcdefgh", 16 } } },
 };
 
 /* Two messages say the same: their encodings do. */
@@ -311,6 +324,50 @@ static void test_write_tables(void) {
         g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
 }
 
+static bool list_is_valid(const uint8_t *bytes, size_t size, uint32_t n) {
+        return job_statements_are_valid(&(JobSpec) { .n_statements = n, .statements = bytes, .statements_size = size });
+}
+
+/* A list has as many statements as it says, at most so many and so large, and each of them is valid. */
+static void test_statement_list(void) {
+        g_autofree char *sql = g_strnfill(STATEMENT_LIST_SIZE_MAX, 'x');
+        g_autofree uint8_t *bytes = g_memdup2(two, sizeof two);
+        JobSpec one = { .sql = "DELETE", .sql_size = 6 };
+        StatementList l = STATEMENT_LIST_INIT;
+
+        g_assert_cmpint(statement_list_add(&l, &one), ==, 0);
+        one = (JobSpec) { .sql = "X", .sql_size = 1, .n_positional = 1, .n_named = 1, .parameters = row,
+                          .parameters_size = sizeof row };
+        g_assert_cmpint(statement_list_add(&l, &one), ==, 0);
+        g_assert_cmpmem(l.bytes, l.size, two, sizeof two);
+        g_assert_true(list_is_valid(two, sizeof two, 2));
+        for (uint32_t n = 0; n <= STATEMENT_LIST_N_MAX + 1; n++)
+                g_assert_true(list_is_valid(two, sizeof two, n) == (n == 2));
+        for (size_t size = 0; size < sizeof two; size++)
+                g_assert_false(list_is_valid(two, size, 2));
+        bytes[22] = 'x'; /* the NUL after the SQL */
+        g_assert_false(list_is_valid(bytes, sizeof two, 2));
+        statement_list_done(&l);
+
+        one = (JobSpec) { .sql = sql, .sql_size = STATEMENT_LIST_SIZE_MAX - 17 };
+        g_assert_cmpint(statement_list_add(&l, &one), ==, 0);
+        g_assert_true(list_is_valid(l.bytes, l.size, 1));
+        one.sql_size = 0;
+        g_assert_cmpint(statement_list_add(&l, &one), ==, -E2BIG);
+        statement_list_done(&l);
+        one.sql_size = STATEMENT_LIST_SIZE_MAX - 16;
+        g_assert_cmpint(statement_list_add(&l, &one), ==, -E2BIG);
+        one.sql_size = 0;
+        one.parameters_size = STATEMENT_LIST_SIZE_MAX;
+        g_assert_cmpint(statement_list_add(&l, &one), ==, -E2BIG);
+        one.parameters_size = 0;
+        for (uint32_t i = 0; i < STATEMENT_LIST_N_MAX; i++)
+                g_assert_cmpint(statement_list_add(&l, &one), ==, 0);
+        g_assert_cmpint(statement_list_add(&l, &one), ==, -E2BIG);
+        g_assert_true(list_is_valid(l.bytes, l.size, l.n));
+        statement_list_done(&l);
+}
+
 static void send_raw(int fd, const void *bytes, size_t size, const int *fds, size_t n_fds) {
         union {
                 struct cmsghdr header;
@@ -446,6 +503,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/protocol/size-limits", test_size_limits);
         g_test_add_func("/protocol/committing-limits", test_committing_limits);
         g_test_add_func("/protocol/write-tables", test_write_tables);
+        g_test_add_func("/protocol/statement-list", test_statement_list);
         g_test_add_func("/protocol/hostile-fds", test_hostile_fds);
         g_test_add_func("/protocol/last-message", test_last_message);
         g_test_add_func("/protocol/full-socket", test_full_socket);

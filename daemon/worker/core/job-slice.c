@@ -72,6 +72,11 @@ static bool begin_to_write(Job *job) {
         return job->started = true;
 }
 
+static bool refuse_to_write(Job *job) {
+        return sql_error_set(&job->error, ERROR_READ_ONLY,
+                             "this transaction only reads: begin one with the mode \"write\"");
+}
+
 /* The owner hears that the statement has started. */
 static bool tell_start(Job *job) {
         bool writes = job_statement_writes(job);
@@ -79,8 +84,7 @@ static bool tell_start(Job *job) {
         if (job->hint)
                 job->hint->writes = writes;
         if (writes && job->lender)
-                return sql_error_set(&job->error, ERROR_READ_ONLY,
-                                     "this transaction only reads: begin one with the mode \"write\"");
+                return refuse_to_write(job);
         if (job->load && !load_check(job))
                 return false;
         if (!job->page && !job->is_prepare && !writes)
@@ -90,12 +94,22 @@ static bool tell_start(Job *job) {
         return writes && !job->is_prepare ? begin_to_write(job) : (job->started = true);
 }
 
+/* A statement of a list is compiled when its turn comes. */
+static bool start_list(Job *job) {
+        if (!job->context->setup->writes)
+                return sql_error_set(&job->error, ERROR_READ_ONLY,
+                                     "this worker only reads: its user could not write when it began");
+        return job->lender ? refuse_to_write(job) : begin_to_write(job);
+}
+
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
 static bool start(Job *job) {
         const Engine *engine = job_engine(job);
         const JobSpec *spec = job->spec;
 
+        if (job->write.changes)
+                return start_list(job);
         if (job->hint && job->hint->writes && !job->is_prepare && !spec->describe)
                 return begin_to_write(job);
         if (!job->connection) {

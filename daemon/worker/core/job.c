@@ -193,7 +193,7 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
         job->wait = (JobWait) {};
-        job->write = (JobWrite) { .queue = job->context->writer };
+        job->write = (JobWrite) { .queue = job->context->writer, .changes = job->write.changes };
         job->has_own_limit = false;
         job->writer_usec = 0;
         job->taken_usec = now_usec();

@@ -30,7 +30,9 @@
  * 4. A job that is QUEUED has no connection, and begins with an empty page. Its statement runs in a transaction of the
  *    writer (writer.h). If it ends before that is committed, it has written nothing. After that it ends without an error,
  *    or with OutcomeUnknown if its rows cannot be sent.
- * 5. A job of a client's transaction (transaction.h) is QUEUED there at first. One that writes runs the statement, as the
+ * 5. A job with a list of statements (EXECUTE_BATCH) is QUEUED at once, because later ones may depend on earlier ones. The
+ *    writer runs all of them as if they were one.
+ * 6. A job of a client's transaction (transaction.h) is QUEUED there at first. One that writes runs the statement, as the
  *    writer does, whatever the statement is. One that reads lends the job its connection, and the job is READY.
  *
  * The job's owner (job-owner.h) writes its pages and reports its events.
@@ -85,6 +87,8 @@ typedef struct JobContext {
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next job; owned */
         JobWriter *writer;   /* borrowed; NULL: no statement writes */
+        EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
+        void *progress_data; /* borrowed */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         size_t spooled;      /* bytes of all spools */
 } JobContext;
@@ -122,6 +126,7 @@ typedef struct JobWrite {
         Job *next;                 /* in a list of the writer */
         uint64_t busy_until_usec;  /* until when other programs may keep it out; 0: none does */
         RowSpool spool;            /* rows that did not fit the page, and wait for the commit, then for their reader */
+        uint8_t *changes;          /* borrowed: room for Ended.changes; NULL: the job has one statement, that of its spec */
 } JobWrite;
 
 struct Job {

@@ -29,6 +29,9 @@ void sql_error_done(SqlError *e);
  * return it. */
 bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Puts a text before the sentence of an error. Code and offset stay. */
+void sql_error_prefix(SqlError *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Replaces `to` by a copy. */
 void sql_error_copy(SqlError *to, const SqlError *from);
 

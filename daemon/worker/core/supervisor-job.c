@@ -33,21 +33,33 @@ static void begin_load(SupervisorJob *j) {
         j->job.load = &j->load;
 }
 
+static int init(SupervisorJob *j, JobContext *context, const ReceivedMessage *received) {
+        const JobSpec *spec = &received->message.job;
+        bool has_page = received->message.kind == MESSAGE_RUN, is_batch = received->message.kind == MESSAGE_EXECUTE_BATCH;
+
+        if (is_batch)
+                j->changes = calloc(spec->n_statements, sizeof(int64_t));
+        if (is_batch && !j->changes)
+                return -ENOMEM;
+        return job_init(&j->job, &j->task, &owner, context, received->pipe_fd, has_page ? spec->page_size : 0);
+}
+
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret) {
-        bool is_prepare = received->message.kind == MESSAGE_PREPARE, has_page = received->message.kind == MESSAGE_RUN;
+        bool is_prepare = received->message.kind == MESSAGE_PREPARE;
         SupervisorJob *j = calloc(1, sizeof *j);
         int r;
 
         if (!j)
                 return -ENOMEM;
-        r = job_init(&j->job, &j->task, &owner, context, received->pipe_fd,
-                     has_page ? received->message.job.page_size : 0);
+        r = init(j, context, received);
         if (r < 0) {
+                free(j->changes);
                 free(j);
                 return r;
         }
         j->received = *received;
         *received = RECEIVED_MESSAGE_INIT;
+        j->job.write.changes = j->changes;
         j->task = (Task) { .type = &task_type, .job = &j->job, .number = j->received.message.job.number };
         job_begin(&j->job, &j->received.message.job, is_prepare, NULL);
         if (j->received.message.kind == MESSAGE_LOAD)
@@ -63,6 +75,7 @@ SupervisorJob *supervisor_job_free(SupervisorJob *j) {
         job_done(&j->job);
         load_done(&j->load);
         received_message_done(&j->received);
+        free(j->changes);
         free(j);
         return NULL;
 }
@@ -155,6 +168,15 @@ static void progress(Job *job) {
         });
 }
 
+/* Of each statement, if all of them took effect. */
+static Bytes changes_of(const Job *job) {
+        bool has_some = job->write.changes && job->error.error == ERROR_NONE;
+
+        if (!has_some)
+                return (Bytes) {};
+        return (Bytes) { (const char *) job->write.changes, job->spec->n_statements * sizeof(int64_t) };
+}
+
 static void ended(Job *job, bool is_drained) {
         report(job, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -168,6 +190,7 @@ static void ended(Job *job, bool is_drained) {
                         .wrote = job->counters.wrote,
                         .n_changes = job->counters.n_changes,
                         .last_rowid = job->counters.last_rowid,
+                        .changes = changes_of(job),
                 },
         });
 }

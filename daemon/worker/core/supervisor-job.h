@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A job from the supervisor (PREPARE, RUN, EXECUTE, LOAD): owns the message with its pipe, writes to that pipe
- * or reads it, and reports each event of the job once, in the order of protocol.h. If a report fails, its error is stored in
- * context->report_error, and the worker ends because of it.
+ * Side: worker. A job from the supervisor (PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD): owns the message with its pipe,
+ * writes to that pipe or reads it, and reports each event of the job once, in the order of protocol.h. If a report fails,
+ * its error is stored in context->report_error, and the worker ends because of it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H
 #define SQLIPC_DAEMON_WORKER_CORE_SUPERVISOR_JOB_H
@@ -16,6 +16,7 @@ typedef struct SupervisorJob {
         Job job;
         ReceivedMessage received; /* owned; has SQL, parameters and the pipe */
         Load load;                /* owned; of a LOAD */
+        uint8_t *changes;         /* owned: of EXECUTE_BATCH; NULL: it is none */
         uint64_t progress_usec;   /* when progress was last reported */
         unsigned n_full;          /* how often the pipe was full */
         bool watched;             /* the pipe is in the worker's epoll */

@@ -107,6 +107,7 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_RUN:
         case MESSAGE_EXECUTE:
         case MESSAGE_LOAD:
+        case MESSAGE_EXECUTE_BATCH:
                 return begin_job(w, m);
         case MESSAGE_BEGIN:
                 return begin_transaction(w, &m->message.begin);
@@ -157,7 +158,8 @@ static int read_control(WorkerLoop *w) {
 }
 
 static bool is_job(MessageKind kind) {
-        return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_LOAD ||
+        return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_EXECUTE_BATCH ||
+               kind == MESSAGE_LOAD ||
                kind == MESSAGE_BEGIN;
 }
 
@@ -439,7 +441,13 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
                 .setup = *setup,
         };
         *setup = RECEIVED_MESSAGE_INIT;
-        w->context = (JobContext) { .setup = &w->setup.message.setup, .engine = engine, .control_fd = control_fd };
+        w->context = (JobContext) {
+                .setup = &w->setup.message.setup,
+                .engine = engine,
+                .control_fd = control_fd,
+                .progress = on_progress,
+                .progress_data = w,
+        };
         writer_init(&w->writer, &w->context, &w->tasks);
         transaction_set_init(&w->transactions, &w->context, &w->writer, &w->tasks);
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See write-batch.h. From top to bottom: the rows of a statement, a statement, the transaction, lists.
+ * Side: worker. See write-batch.h. From top to bottom: the rows of a statement, a statement, the statements of a job, the
+ * transaction, lists of jobs.
  */
 #include "daemon/worker/core/write-batch.h"
 
 #include <errno.h>
 
+#include "daemon/protocol/statement-list.h"
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/job-fill.h"
 #include "daemon/worker/core/monotonic.h"
@@ -69,18 +71,8 @@ static bool leave_savepoint(WriteBatch *b, SqlError *error) {
         return !b->is_saved;
 }
 
-static bool run_compiled(WriteBatch *b, Job *job) {
+static bool compile(WriteBatch *b, Job *job, const JobSpec *spec) {
         const Engine *engine = b->context->engine;
-
-        if (engine->is_savepoint(job->statement) && !leave_savepoint(b, &job->error))
-                return false;
-        return engine->bind(job->statement, job->spec, &job->error) && tell_start(job) && collect_rows(job);
-}
-
-static bool run_statement(WriteBatch *b, Job *job) {
-        const Engine *engine = b->context->engine;
-        const JobSpec *spec = job->spec;
-        bool ok;
 
         if (!engine->compile(b->connection, spec->sql, spec->sql_size, spec->describe && !job->started, job->hint,
                              &job->statement, &job->error)) {
@@ -91,7 +83,35 @@ static bool run_statement(WriteBatch *b, Job *job) {
         if (job->hint)
                 job->hint->writes = true;
         job->write.reads = !job_statement_writes(job);
-        ok = run_compiled(b, job);
+        return true;
+}
+
+/* A list is one savepoint, so it cannot have savepoints of the client. Its statements were not checked before. */
+static bool may_be_listed(const WriteBatch *b, Job *job) {
+        if (b->context->engine->is_savepoint(job->statement))
+                return sql_error_set(&job->error, ERROR_NOT_ALLOWED,
+                                     "SAVEPOINT, RELEASE and ROLLBACK TO are not allowed in a batch: it is one savepoint");
+        return !job->write.reads || sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
+}
+
+static bool run_compiled(WriteBatch *b, Job *job, const JobSpec *spec) {
+        const Engine *engine = b->context->engine;
+
+        if (job->write.changes && !may_be_listed(b, job))
+                return false;
+        if (engine->is_savepoint(job->statement) && !leave_savepoint(b, &job->error))
+                return false;
+        return engine->bind(job->statement, spec, &job->error) && tell_start(job) && collect_rows(job);
+}
+
+/* SQL and parameters are those of `spec`. */
+static bool run_statement(WriteBatch *b, Job *job, const JobSpec *spec) {
+        const Engine *engine = b->context->engine;
+        bool ok;
+
+        if (!compile(b, job, spec))
+                return false;
+        ok = run_compiled(b, job, spec);
         if (ok) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
                 engine->counters(job->statement, &job->counters);
@@ -101,19 +121,49 @@ static bool run_statement(WriteBatch *b, Job *job) {
         return ok && job->error.error == ERROR_NONE; /* it may have been cancelled in its last moment */
 }
 
+/* ---- the statements of a job ---- */
+
+/* Between two statements of a list, which may be so short that none of them calls the progress handler. */
+static bool goes_on(const JobContext *context) {
+        return context->progress(context->progress_data) == 0;
+}
+
+/* Runs the statements of a list one after the other. All are in the savepoint of the job. */
+static bool run_list(WriteBatch *b, Job *job) {
+        const uint8_t *at = job->spec->statements, *end = at + job->spec->statements_size;
+        JobSpec one = *job->spec;
+        int64_t total = 0;
+
+        for (uint32_t i = 0; statement_list_next(&at, end, &one); i++) {
+                job->rows_ended = false;
+                if (!goes_on(b->context) || !run_statement(b, job, &one)) {
+                        sql_error_prefix(&job->error, "statement %u of %u: ", i + 1, one.n_statements);
+                        return false;
+                }
+                store_le64(job->write.changes + i * sizeof(int64_t), (uint64_t) job->counters.n_changes);
+                total += job->counters.n_changes;
+        }
+        job->counters.n_changes = total;
+        return true;
+}
+
+static bool run_all(WriteBatch *b, Job *job) {
+        return job->write.changes ? run_list(b, job) : run_statement(b, job, job->spec);
+}
+
 /* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
 static bool run_within_limit(WriteBatch *b, Job *job) {
         bool ok;
 
         if (job->has_own_limit)
                 compile_limit_run_begin(job->deadline_usec);
-        ok = run_statement(b, job);
+        ok = run_all(b, job);
         if (job->has_own_limit)
                 compile_limit_run_end();
         return ok;
 }
 
-/* Runs the statement in a savepoint, unless it is about a savepoint of the client. False with job->error. */
+/* Runs the job in a savepoint, unless it is about a savepoint of the client. False with job->error. */
 static bool run_saved(WriteBatch *b, Job *job) {
         const Engine *engine = b->context->engine;
 
@@ -238,7 +288,7 @@ void write_batch_end(WriteBatch *b) {
         b->connection = NULL;
 }
 
-/* ---- lists ---- */
+/* ---- lists of jobs ---- */
 
 void job_list_append(JobList *list, Job *job) {
         job->write.next = NULL;

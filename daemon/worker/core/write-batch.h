@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. One transaction for the statements of several jobs, each in a savepoint of its own. A job whose statement
- * ran waits in the batch for the commit. A job whose statement failed is READY, with its error, and has not changed anything
+ * Side: worker. One transaction for the statements of several jobs, each in a savepoint of its own. If a job has a list of
+ * statements, all of them are in its savepoint, and count as one here. A job whose statement ran waits in the batch for the
+ * commit. A job whose statement failed is READY, with its error, and has not changed anything
  * for the others:
  *
  *      begin --> run, run, ... --> commit --> end         or end at any time: everything is taken back
