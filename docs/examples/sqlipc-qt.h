@@ -29,6 +29,12 @@ struct SqlipcActivity {
         QString owner;
         QVariantMap more;
 };
+/* For ExecuteBatch. */
+struct SqlipcStatement {
+        QString sql;
+        QVariantList positional;
+        QVariantMap named;
+};
 struct SqlipcClient {
         QString name;
         QVariantMap more;
@@ -37,6 +43,7 @@ struct SqlipcClient {
 typedef QList<SqlipcColumn> SqlipcColumns;
 typedef QList<SqlipcDatabase> SqlipcDatabases;
 typedef QList<SqlipcActivity> SqlipcActivities;
+typedef QList<SqlipcStatement> SqlipcStatements;
 typedef QList<SqlipcClient> SqlipcClients;
 typedef QList<QVariantList> SqlipcRows;
 typedef QMap<QString, qulonglong> SqlipcLimits;
@@ -44,6 +51,7 @@ typedef QMap<QString, qulonglong> SqlipcLimits;
 Q_DECLARE_METATYPE(SqlipcColumn)
 Q_DECLARE_METATYPE(SqlipcDatabase)
 Q_DECLARE_METATYPE(SqlipcActivity)
+Q_DECLARE_METATYPE(SqlipcStatement)
 Q_DECLARE_METATYPE(SqlipcClient)
 
 inline QDBusArgument &operator<<(QDBusArgument &a, const SqlipcColumn &c) {
@@ -88,6 +96,20 @@ inline const QDBusArgument &operator>>(const QDBusArgument &a, SqlipcActivity &s
         return a;
 }
 
+inline QDBusArgument &operator<<(QDBusArgument &a, const SqlipcStatement &s) {
+        a.beginStructure();
+        a << s.sql << s.positional << s.named;
+        a.endStructure();
+        return a;
+}
+
+inline const QDBusArgument &operator>>(const QDBusArgument &a, SqlipcStatement &s) {
+        a.beginStructure();
+        a >> s.sql >> s.positional >> s.named;
+        a.endStructure();
+        return a;
+}
+
 inline QDBusArgument &operator<<(QDBusArgument &a, const SqlipcClient &c) {
         a.beginStructure();
         a << c.name << c.more;
@@ -109,6 +131,8 @@ inline void sqlipc_qt_register() {
         qDBusRegisterMetaType<SqlipcDatabases>();
         qDBusRegisterMetaType<SqlipcActivity>();
         qDBusRegisterMetaType<SqlipcActivities>();
+        qDBusRegisterMetaType<SqlipcStatement>();
+        qDBusRegisterMetaType<SqlipcStatements>();
         qDBusRegisterMetaType<SqlipcClient>();
         qDBusRegisterMetaType<SqlipcClients>();
         qDBusRegisterMetaType<SqlipcRows>();

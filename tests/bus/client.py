@@ -311,6 +311,15 @@ class Client:
         )
         return values[0].get_int64(), values[1].unpack()
 
+    def execute_batch(self, database, statements, options=None):
+        """`statements`: SQL, or tuples of SQL, positional and named parameters. Returns their changes, and other values."""
+        full = [(s, (), None) if isinstance(s, str) else (*s, (), None)[:3] for s in statements]
+        values, _ = self.database(
+            database, "ExecuteBatch", "(a(sava{sv})a{sv})",
+            [(sql, *self._parameters(positional, named)) for sql, positional, named in full], self._options(options),
+        )  # fmt: skip
+        return values[0].unpack(), values[1].unpack()
+
     def open_rows(self, database, sql, positional=(), named=None, options=None):
         values, _ = self.database(
             database, "OpenRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)

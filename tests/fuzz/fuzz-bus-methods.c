@@ -50,6 +50,7 @@ static const struct {
         { SQLIPC_DATABASE_INTERFACE, "Begin", "a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Commit", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Rollback", "ta{sv}" },
+        { SQLIPC_DATABASE_INTERFACE, "ExecuteBatch", "a(sava{sv})a{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Cancel", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "Finalize", "ta{sv}" },
         { SQLIPC_DATABASE_INTERFACE, "OpenChannel", "a{sv}" },

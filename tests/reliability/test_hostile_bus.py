@@ -366,6 +366,7 @@ def calls_of(sql, parameters):
             ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
             ("NextRows", "(ta{sv})", (1, {})), ("Execute", "(sava{sv}a{sv})", query),
             ("Load", "(sa{sv})", (sql, {})), ("Wait", "(ta{sv})", (1, {})),
+            ("ExecuteBatch", "(a(sava{sv})a{sv})", ([(sql, parameters, {})], {})),
             ("Begin", "(a{sv})", ({},)), ("Commit", "(ta{sv})", (1, {})), ("Rollback", "(ta{sv})", (1, {})),
             ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
         )

@@ -230,6 +230,17 @@ static void keep_fd(int fd) {
                 rig.fds[rig.n_fds++] = fd;
 }
 
+static bool look_into_changes(sd_bus_message *reply, RigCall *call) {
+        const void *changes;
+        size_t size;
+
+        if (sd_bus_message_read_array(reply, 'x', &changes, &size) <= 0)
+                return false;
+        if (size > 0)
+                call->n_changes = ((const int64_t *) changes)[size / sizeof(int64_t) - 1];
+        return true;
+}
+
 /* The values that a client would take out of a reply. */
 static void look_into(sd_bus_message *reply, RigCall *call) {
         char type;
@@ -240,6 +251,8 @@ static void look_into(sd_bus_message *reply, RigCall *call) {
                 int fd;
 
                 if (type == 'x' && sd_bus_message_read_basic(reply, 'x', &call->n_changes) > 0)
+                        continue;
+                if (type == 'a' && strcmp(contents, "x") == 0 && look_into_changes(reply, call))
                         continue;
                 if (type == 't' && sd_bus_message_read_basic(reply, 't', &number) > 0)
                         rig.numbers[rig.n_numbers++ % RIG_N_NUMBERS] = number;

@@ -41,7 +41,7 @@ typedef struct RigCall {
         unsigned n_replies;
         char error[64];                      /* the reply's; "": it is no error, or did not come yet */
         char sentence[512];
-        int64_t n_changes;                   /* of Execute */
+        int64_t n_changes;                   /* of Execute; of ExecuteBatch that of its last statement */
 } RigCall;
 
 typedef struct Rig {

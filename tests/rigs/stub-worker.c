@@ -224,6 +224,10 @@ static void say_started(const StubWorker *w, StubJob *j, unsigned n_columns, uns
 }
 
 static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drained) {
+        static const uint8_t changes[STATEMENT_LIST_N_MAX * sizeof(int64_t)];
+        const Message *m = &j->received.message;
+        bool has_changes = m->kind == MESSAGE_EXECUTE_BATCH && error == ERROR_NONE;
+
         say(w, &(Message) {
                 .kind = MESSAGE_ENDED,
                 .ended = {
@@ -233,6 +237,7 @@ static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drai
                         .n_rows = 2,
                         .n_bytes = 100,
                         .drained = drained,
+                        .changes = { (const char *) changes, has_changes ? m->job.n_statements * sizeof(int64_t) : 0 },
                 },
         });
         j->ended = true;
@@ -329,6 +334,7 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_RUN:
         case MESSAGE_EXECUTE:
         case MESSAGE_BEGIN:
+        case MESSAGE_EXECUTE_BATCH:
         case MESSAGE_CHANNEL:
                 (void) keep_job(w, &m);
                 break;
@@ -385,7 +391,8 @@ static int take_job(StubWorker *w) {
         if (r == -EAGAIN || r == 0)
                 return 0;
         demand(r == 1 && (m.message.kind == MESSAGE_PREPARE || m.message.kind == MESSAGE_RUN ||
-                          m.message.kind == MESSAGE_EXECUTE || m.message.kind == MESSAGE_BEGIN));
+                          m.message.kind == MESSAGE_EXECUTE || m.message.kind == MESSAGE_EXECUTE_BATCH ||
+                          m.message.kind == MESSAGE_BEGIN));
         say_number(w, MESSAGE_TAKEN, m.message.kind == MESSAGE_BEGIN ? m.message.begin.number : m.message.job.number);
         (void) keep_job(w, &m);
         return 1;
@@ -414,7 +421,7 @@ static bool finish_job(StubWorker *w, size_t i) {
 
         if (j->received.message.kind == MESSAGE_BEGIN)
                 return go_on_with_transaction(w, i);
-        if (!j->started && j->received.message.kind != MESSAGE_EXECUTE)
+        if (!j->started && j->received.message.kind != MESSAGE_EXECUTE && j->received.message.kind != MESSAGE_EXECUTE_BATCH)
                 say_started(w, j, N_COLUMNS, 1);
         if (!prepare && !j->ended) {
                 say_ended(w, j, ERROR_NONE, true);

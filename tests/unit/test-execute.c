@@ -409,6 +409,117 @@ static void test_rights_change(void) {
         end();
 }
 
+/* ---- ExecuteBatch ---- */
+
+/* So many times the same statement, with one parameter. */
+static const RigCall *call_batch(unsigned n, const char *sql, const char *type, bool wants_reply) {
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "ExecuteBatch");
+
+        CHECK(sd_bus_message_open_container(m, 'a', "(sava{sv})") >= 0);
+        for (unsigned i = 0; i < n; i++) /* the last one has a parameter of this type */
+                CHECK(sd_bus_message_append(m, "(sava{sv})", sql, 1, i + 1 < n ? "i" : type, 5, 0) >= 0);
+        CHECK(sd_bus_message_close_container(m) >= 0);
+        CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+        rig_send_call(A, m, wants_reply);
+        rig_pump();
+        return &rig.calls[rig.n_calls - 1];
+}
+
+static uint64_t begin_batch(const RigCall **ret) {
+        begin();
+        *ret = call_batch(2, "UPDATE t SET a = ?", "i", true);
+        take(0);
+        check_waits(*ret);
+        CHECK(!only_run()->pipe && only_run()->list.n == 2);
+        CHECK_STRING(only_run()->excerpt, "UPDATE t SET a = ?");
+        return only_run()->number;
+}
+
+static void say_batch_ended(uint64_t number, size_t n) {
+        uint8_t changes[24];
+
+        for (size_t i = 0; i < n; i++)
+                store_le64(changes + 8 * i, i + 6);
+        say(&(Message) { .kind = MESSAGE_ENDED, .ended = { .number = number, .wrote = true, .n_changes = 13, .drained = true,
+                                                           .changes = { (const char *) changes, 8 * n } } });
+}
+
+static void test_batch(void) {
+        const RigCall *c;
+        uint64_t number = begin_batch(&c);
+
+        commit(number);
+        check_waits(c);
+        say_batch_ended(number, 2);
+        check_error(c, "");
+        CHECK_INT(c->n_changes, 7);
+        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        end();
+
+        number = begin_batch(&c);
+        say_failed(number, ERROR_SQL);
+        check_error(c, ERROR("Sql"));
+        end();
+}
+
+static void test_batch_is_lost(void) {
+        const RigCall *c;
+        uint64_t number = begin_batch(&c);
+
+        die(); /* it had not begun to commit */
+        check_error(c, ERROR("WorkerLost"));
+        CHECK(strstr(c->sentence, "nothing was written"));
+        end();
+
+        number = begin_batch(&c);
+        commit(number);
+        die();
+        check_error(c, ERROR("OutcomeUnknown"));
+        end();
+}
+
+/* The worker reports the changes of more or fewer statements than there are, or of one that is no batch. */
+static void test_batch_with_other_changes(void) {
+        for (size_t n = 0; n <= 3; n++) {
+                const RigCall *c;
+                uint64_t number = n == 2 ? begin_execute(&c) : begin_batch(&c);
+
+                say_batch_ended(number, n);
+                CHECK_INT(rig.manager->context.workers.length, 0);
+                check_error(c, ERROR("OutcomeUnknown"));
+                end();
+        }
+}
+
+static void check_batch_refused(const RigCall *c, const char *name, const char *part) {
+        check_error(c, name);
+        CHECK(strstr(c->sentence, part));
+        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
+}
+
+/* At most so many statements, and so many bytes; each error of an argument names its statement. */
+static void test_batch_refused(void) {
+        begin();
+        size_t size = (size_t) rig.manager->context.config->limits.sql_size_max;
+        g_autofree char *sql = g_strnfill(size + 1, 'x');
+        check_batch_refused(call_batch(0, "", "i", true), ERROR("EmptyStatement"), "no statement");
+        check_batch_refused(call_batch(STATEMENT_LIST_N_MAX + 1, "X", "i", true), ERROR("LimitsExceeded"), "4096");
+        check_batch_refused(call_batch(3, "X", "(i)", true), ERROR("ParameterType"), "Statement 3: Parameter 1");
+        check_batch_refused(call_batch(1, sql, "i", true), ERROR("LimitsExceeded"), "Statement 1: The SQL");
+        sql[size] = 0;
+        check_batch_refused(call_batch((unsigned) (STATEMENT_LIST_SIZE_MAX / size) + 1, sql, "i", true),
+                            ERROR("LimitsExceeded"), "4 MiB");
+        (void) call_batch(1, "X", "i", false);
+        CHECK_INT(rig.manager->context.workers.length, 0);
+        rig_set_mode("open", "read-only");
+        check_batch_refused(call_batch(1, "X", "i", true), ERROR("ReadOnly"), "Mode=read-write");
+        rig_set_mode("open", "read-write");
+        (void) call_batch(STATEMENT_LIST_N_MAX, "X", "i", true);
+        CHECK_INT(only_run()->list.n, STATEMENT_LIST_N_MAX);
+        end();
+}
+
 /* ---- Messages of a worker that are out of turn ---- */
 
 /* The worker is ended for it, and the client of `c` learns that the outcome is unknown. */
@@ -627,6 +738,7 @@ int main(void) {
                 TEST(test_execute_at_a_worker_that_ends), TEST(test_execute_that_is_missing),
                 TEST(test_execute_is_cancelled), TEST(test_execute_takes_long),
                 TEST(test_execute_while_the_client_leaves), TEST(test_rights_change), TEST(test_query_loses_its_right),
+                TEST(test_batch), TEST(test_batch_is_lost), TEST(test_batch_with_other_changes), TEST(test_batch_refused),
                 TEST(test_messages_out_of_turn),
                 TEST(test_committing_others), TEST(test_query_is_lost), TEST(test_query_that_started_late),
                 TEST(test_rows_are_lost), TEST(test_rows_are_cancelled),

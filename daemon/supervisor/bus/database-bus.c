@@ -29,6 +29,7 @@
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/sql-text.h"
+#include "daemon/supervisor/runs/statement-array.h"
 #include "daemon/supervisor/runs/statement.h"
 #include "daemon/supervisor/workers/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
@@ -112,6 +113,26 @@ static int reply_execute(Run *run, const Ended *ended) {
                 r = sd_bus_message_append(reply, "{sv}", "last-rowid", "x", ended->last_rowid);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int append_changes(sd_bus_message *reply, const Bytes *changes) {
+        int r = sd_bus_message_open_container(reply, 'a', "x");
+
+        for (size_t i = 0; i < changes->size && r >= 0; i += sizeof(int64_t))
+                r = sd_bus_message_append(reply, "x", (int64_t) load_le64((const uint8_t *) changes->data + i));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int reply_execute_batch(Run *run, const Ended *ended) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(run->call, &reply);
+
+        if (r >= 0)
+                r = append_changes(reply, &ended->changes);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "a{sv}", 3, "usec", "t", ended->usec, "total-changes", "x",
+                                          ended->n_changes, "last-rowid", "x", ended->last_rowid);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -448,6 +469,45 @@ static int wait_for_load(sd_bus_message *m, Database *d, Refusal *refusal) {
         return r < 0 ? r : 1;
 }
 
+/* Reads the arguments of ExecuteBatch, and makes its run. */
+static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal) {
+        g_auto(StatementList) list = STATEMENT_LIST_INIT;
+        g_autoptr(GBytes) first = NULL;
+        Session *session = session_get(d->context, peer_of(d->context, m));
+        RunSpec spec = { .kind = RUN_EXECUTE, .database = d, .list = &list, .call = m, .on_ended = reply_execute_batch };
+        Run *transaction = NULL;
+        Options options;
+        int r = statement_array_read(m, session->user, d, &list, refusal);
+
+        if (r >= 0)
+                r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options, refusal);
+        if (r >= 0)
+                r = find_transaction(m, d, &options, &transaction, refusal);
+        if (r < 0)
+                return r;
+        spec.transaction = transaction;
+        spec.sql = first = statement_array_first(&list);
+        if (!first)
+                return -ENOMEM;
+        spec.timeout_usec = options.timeout_usec;
+        spec.error_details = options.error_details;
+        return run_spec_make(session, spec, ret, refusal);
+}
+
+static int execute_batch(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Run *run;
+
+        if (!policy_may_write(d->context, peer_of(d->context, m), d))
+                return policy_refuse_write(d, refusal);
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the result.");
+        int r = new_batch(m, d, &run, refusal);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
 static int read_mode(sd_bus_message *m, const Database *d, const Options *options, bool *ret_writes, Refusal *refusal) {
         *ret_writes = g_strcmp0(options->mode, "write") == 0;
         if (!*ret_writes && g_strcmp0(options->mode, "read") != 0)
@@ -640,6 +700,7 @@ BUS_METHOD(query)
 BUS_METHOD(query_rows)
 BUS_METHOD(open_rows)
 BUS_METHOD(execute)
+BUS_METHOD(execute_batch)
 BUS_METHOD(load)
 BUS_METHOD(wait_for_load)
 BUS_METHOD(begin)
@@ -705,6 +766,9 @@ static const sd_bus_vtable database_vtable[] = {
                                 SD_BUS_RESULT("t", run, "h", pipe, "a{sv}", info), method_load, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_ARGS("t", run, "a{sv}", options),
                                 SD_BUS_RESULT("x", changes, "a{sv}", results), method_wait_for_load,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ExecuteBatch", SD_BUS_ARGS("a(sava{sv})", statements, "a{sv}", options),
+                                SD_BUS_RESULT("ax", changes, "a{sv}", info), method_execute_batch,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Begin", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("t", transaction, "a{sv}", info),
                                 method_begin, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -28,7 +28,7 @@ static Message begin_message(const Run *run) {
         };
 }
 
-static Message job_message(const Run *run) {
+static Message statement_message(const Run *run) {
         size_t size;
         const char *sql = g_bytes_get_data(run->sql, &size);
 
@@ -52,6 +52,26 @@ static Message job_message(const Run *run) {
                         .parameters_size = run->parameters.row_size,
                 },
         };
+}
+
+static Message batch_message(const Run *run) {
+        return (Message) {
+                .kind = MESSAGE_EXECUTE_BATCH,
+                .job = {
+                        .number = run->number,
+                        .transaction = run->transaction,
+                        .deadline_usec = run->deadline_usec,
+                        .n_statements = run->list.n,
+                        .statements = run->list.bytes,
+                        .statements_size = run->list.size,
+                },
+        };
+}
+
+static Message job_message(const Run *run) {
+        return run->kind == RUN_TRANSACTION ? begin_message(run)
+               : run->list.n > 0            ? batch_message(run)
+                                            : statement_message(run);
 }
 
 static void move_to_sent(Group *g, Run *run) {
@@ -79,7 +99,7 @@ static int send_to_transaction(Run *run) {
 static int send_job(Group *g, Run *run) {
         if (run->transaction > 0)
                 return send_to_transaction(run);
-        Message m = run->kind == RUN_TRANSACTION ? begin_message(run) : job_message(run);
+        Message m = job_message(run);
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
         Worker *w = group_find_idle_worker(g);
 

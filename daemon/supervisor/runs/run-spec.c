@@ -30,7 +30,8 @@ static void set_limits(Run *run, const RunSpec *spec) {
 
 /* The size of the data that is sent to a worker. */
 static size_t job_size(const RunSpec *spec) {
-        return (spec->sql ? g_bytes_get_size(spec->sql) : 0) + (spec->parameters ? spec->parameters->row_size : 0);
+        return (spec->sql ? g_bytes_get_size(spec->sql) : 0) + (spec->parameters ? spec->parameters->row_size : 0) +
+               (spec->list ? spec->list->size : 0);
 }
 
 static size_t size_to_hold(const RunSpec *spec) {
@@ -38,7 +39,7 @@ static size_t size_to_hold(const RunSpec *spec) {
         return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
 }
 
-/* Takes `group`, `call` and the parameters. */
+/* Takes `group`, `call`, the parameters and the list. */
 static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
         Run *run = g_new(Run, 1);
 
@@ -60,6 +61,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
                 .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(spec->writes ? "BEGIN IMMEDIATE" : "BEGIN"),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
+                .list = spec->list ? *spec->list : STATEMENT_LIST_INIT,
                 .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION,
                 .page_size = spec->page_size,
                 .error_details = spec->error_details,
@@ -73,6 +75,8 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         };
         if (spec->parameters)
                 *spec->parameters = PARAMETERS_INIT;
+        if (spec->list)
+                *spec->list = STATEMENT_LIST_INIT;
         if (run->pipe && !run->statement)
                 run->pipe->number = run->number;
         set_limits(run, spec);

@@ -14,6 +14,7 @@ typedef struct RunSpec {
         GBytes *sql;            /* borrowed; NULL: TRANSACTION */
         Pipe *pipe;             /* borrowed */
         Parameters *parameters; /* taken if the run is made; NULL: none */
+        StatementList *list;    /* ExecuteBatch, whose `sql` is that of its first statement. Taken as `parameters` are */
         sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
         RunStartedFunc on_started;
         RunEndedFunc on_ended;

@@ -31,6 +31,7 @@ static void drop_job(Run *run) {
         run->held_size = 0;
         g_clear_pointer(&run->sql, g_bytes_unref);
         parameters_done(&run->parameters);
+        statement_list_done(&run->list);
 }
 
 static void disarm(Run *run) {
@@ -602,6 +603,8 @@ int run_on_ended(Run *run, const Ended *ended) {
         if (run->state != RUN_TAKEN && !run_is_under_way(run))
                 return -EBADMSG;
         if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
+                return -EBADMSG;
+        if (ended->changes.size != (failed ? 0 : run->list.n * sizeof(int64_t)))
                 return -EBADMSG;
         log_end(run, ended);
         if (run->kind == RUN_TRANSACTION)

@@ -19,6 +19,7 @@
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
 
+#include "daemon/protocol/statement-list.h"
 #include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/calls/parameters.h"
 #include "daemon/supervisor/runs/pipe.h"
@@ -70,6 +71,7 @@ struct Run {
         /* for the worker; dropped when the run has started */
         GBytes *sql;
         Parameters parameters;
+        StatementList list;     /* EXECUTE of several statements; n 0: of one */
         bool describe;
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;

@@ -548,6 +548,7 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY:
         case MESSAGE_EXECUTE:
+        case MESSAGE_EXECUTE_BATCH:
         case MESSAGE_BEGIN:
         case MESSAGE_COMMIT:
         case MESSAGE_LOAD:

@@ -114,7 +114,8 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_PARKED: m.parked = (Parked) { .number = number, .parked = one_in(2) }; break;
         case MESSAGE_ENDED:
                 m.ended = (Ended) { .number = number, .failure = any_failure(), .n_rows = any_size(), .n_bytes = any_size(),
-                                    .usec = any_size(), .drained = one_in(2), .wrote = one_in(4) };
+                                    .usec = any_size(), .drained = one_in(2), .wrote = one_in(4),
+                                    .changes = { "12345678", one_in(4) ? 8 : 0 } };
                 break;
         case MESSAGE_PROGRESS: m.progress = (Progress) { number, any_size(), any_size() }; break;
         case MESSAGE_CHANNEL_PROGRESS: m.channel_progress = any_progress(number); break;
@@ -135,6 +136,10 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
         case MESSAGE_DRAINED: m.drained = (Drained) { .number = number, .unread = any_bytes() }; break;
+        case MESSAGE_EXECUTE_BATCH:
+                m.job = (JobSpec) { .number = number, .n_statements = 1, .statements = (const uint8_t *) "any",
+                                    .statements_size = 3 };
+                break;
         case MESSAGE_BEGIN: m.begin = (Begin) { .number = number, .writes = one_in(2) }; break;
         case MESSAGE_COMMIT:
         case MESSAGE_TAKEN:
