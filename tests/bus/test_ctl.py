@@ -634,6 +634,10 @@ def check_writers():
     for rest in ("AllowUsers=*\n", "AllowGroups=daemon\n", "Polkit=yes\n"):  # they may let the user read
         lines = [line for line in warns(f"{rest}WriteUsers={writer}\n") if "olkit" not in line]
         equal(lines, [], f"warnings with {rest}")
+    both = f"AllowUsers={reader}\nWriteUsers={reader}\nWriteTables=track\n"
+    equal(warns(both), [], "WriteTables= without WriteSchema=")
+    (warning,) = warns(f"{both}WriteSchema=yes\n")
+    true("WriteTables= protects nothing" in warning, warning)
     true("WriteUsers=* may not read" in "".join(warns("WriteUsers=*\n")), "all write and none reads")
     if os.geteuid() == 0:
         lines = warns("AllowUsers=*\n", user=reader, code=FAILED)

@@ -81,6 +81,13 @@ static void check_writers(const DatabaseConfig *d, const ServiceUser *user, GPtr
                              "AllowGroups=", d->write_everybody ? "WriteUsers=*" : "WriteGroups=");
 }
 
+static void check_write_tables(const DatabaseConfig *d, GPtrArray *findings) {
+        if (database_config_is_writable(d) && *d->write_tables && d->write_schema)
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "WriteTables= protects nothing: with WriteSchema=yes, a client that writes can also drop any "
+                             "table, or make a trigger that changes it");
+}
+
 static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, const ServiceUnit *unit,
                            GPtrArray *findings) {
         guint before = findings->len;
@@ -94,6 +101,7 @@ static void check_database(const Context *c, const DatabaseConfig *d, const Serv
                 check_sandbox(d, unit, findings);
         check_access(c, d, findings);
         check_writers(d, user, findings);
+        check_write_tables(d, findings);
         if (findings->len == before)
                 findings_add(findings, FINDING_OK, d->name, "%s, as the user %s %s it", d->path, user->name,
                              database_config_is_writable(d) ? "reads and writes" : "reads");
