@@ -72,6 +72,17 @@ static int wait_later(sqlipc_cursor *c) {
         return r < 0 ? cursor_report(c, connection_fail_errno(c->connection, r)) : -EAGAIN;
 }
 
+/* connection_wait() failed with `r`. If the bus is lost, a request that was sent gets no answer. The library's own
+ * failures, such as a timeout, say nothing about the run, unless the cursor must tell the outcome. */
+static int fail_wait(sqlipc_cursor *c, int r) {
+        Error *e = &c->connection->error;
+
+        (void) connection_fail_wait(c->connection, r);
+        if (e->number != ERROR_NONE || c->tells_outcome)
+                repeat_set_outcome(e, c->state == CURSOR_WAITING ? FATE_NOT_BEGUN : FATE_UNKNOWN, c->read_only);
+        return e->result;
+}
+
 _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
         uint64_t deadline = 0;
         int r;
@@ -88,7 +99,7 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                         return wait_later(c);
                 r = connection_wait(c->connection, get_pollfd(c), &deadline);
                 if (r < 0)
-                        return cursor_report(c, connection_fail_wait(c->connection, r));
+                        return cursor_report(c, fail_wait(c, r));
         }
 }
 
@@ -160,12 +171,8 @@ int cursor_next_wait_ended(sqlipc_cursor *c) {
                 if (r != -EAGAIN)
                         continue;
                 r = connection_wait(c->connection, get_pollfd(c), &deadline);
-                if (r < 0) {
-                        (void) connection_fail_wait(c->connection, r);
-                        repeat_set_outcome(&c->connection->error, c->state == CURSOR_WAITING ? FATE_NOT_BEGUN : FATE_UNKNOWN,
-                                           c->read_only);
-                        return c->connection->error.result;
-                }
+                if (r < 0)
+                        return fail_wait(c, r);
                 r = 1;
         } while (r > 0);
         return r;
@@ -182,7 +189,7 @@ int cursor_next_wait_started(sqlipc_cursor *c) {
                 if (r == 0)
                         r = wait_for_start(c, &deadline, &start_by);
                 if (r < 0)
-                        return connection_fail_wait(c->connection, r);
+                        return fail_wait(c, r);
                 if (r > 0)
                         break;
         }

@@ -230,6 +230,8 @@ void cursor_fail_errno(sqlipc_cursor *c, int r) {
                                        "The service sent data that sqlipc's interface and page format do not allow.");
         else
                 (void) error_set_send(&c->error, r);
+        if (c->error.number != ERROR_NONE)
+                repeat_set_outcome(&c->error, FATE_UNKNOWN, c->read_only);
         cursor_end(c, CURSOR_END_LOST);
 }
 

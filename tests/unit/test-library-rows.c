@@ -17,6 +17,15 @@ static struct {
         int next_row;
 } script;
 
+static int events_error; /* of sd_bus_get_events() in the library; 0: it works */
+
+int __real_sd_bus_get_events(sd_bus *bus);
+int __wrap_sd_bus_get_events(sd_bus *bus);
+
+int __wrap_sd_bus_get_events(sd_bus *bus) {
+        return events_error ?: __real_sd_bus_get_events(bus);
+}
+
 static void close_all(sd_bus_message *m, int n) {
         for (int i = 0; i < n; i++)
                 CHECK(sd_bus_message_close_container(m) >= 0);
@@ -443,6 +452,34 @@ static void test_outcome_unknown(void) {
         stop(&f);
 }
 
+/* The bus turns out to be lost while the library waits for rows, and then while it waits for the answer to OpenRows, which
+ * says if the statement writes. */
+static void check_lost_wait(bool writes, int r, sqlipc_error code) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "rh");
+        f.writes = writes;
+        c = query(&f);
+        check_rows(c, 1, 3);
+        fake_wait_for(&script.n_next, 2);
+        events_error = -ENOTCONN;
+        CHECK_INT(sqlipc_cursor_next(c), r);
+        CHECK_INT(sqlipc_cursor_error_code(c), code);
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_query(f.connection, "db", "INSERT", &c, NULL), -ECONNABORTED);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        events_error = 0;
+        sqlipc_finalize(prepare(&f)); /* so the service has answered the call before it */
+        fake_wait_for(&f.n_finalize, 1);
+        stop(&f);
+}
+
+static void test_lost_wait(void) {
+        check_lost_wait(false, -ECONNRESET, SQLIPC_ERROR_DAEMON_LOST);
+        check_lost_wait(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
 /* A run that was cancelled, and that the service has forgotten, may have written before. */
 static void check_forgotten(bool writes, int r, sqlipc_error code) {
         FakeService f;
@@ -522,6 +559,7 @@ int main(void) {
                 TEST(test_no_descriptors),
                 TEST(test_no_descriptors_for_transport),
                 TEST(test_outcome_unknown),
+                TEST(test_lost_wait),
                 TEST(test_forgotten),
                 TEST(test_bus_lent),
                 TEST(test_loop),
