@@ -429,7 +429,8 @@ static void refuse_without_reply(Run *run, int r) {
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
         cancel(run, error, sentence);
         Failure failure = refusal_as_failure(&run->end);
-        if (may_write(run) && run->kind != RUN_LOAD) { /* without END of its client a load writes nothing */
+        /* without END of its client a load writes nothing, and a transaction that no client can name is never committed */
+        if (may_write(run) && run->kind != RUN_LOAD && run->kind != RUN_TRANSACTION) {
                 failure.error = ERROR_OUTCOME_UNKNOWN;
                 failure.message = cannot_reply;
         }
