@@ -141,6 +141,42 @@ class Stage:
             AllowGroups="root",
         )  # fmt: skip
         service.database("asked", Path=CHINOOK, AllowUsers="root", Polkit="yes")
+        self.make_written()
+
+    def make_written(self):
+        """Databases in which clients write (fault_writes.py)."""
+        self.written = {"log": self.service.data / "log.sqlite", "journal": self.service.data / "journal.sqlite"}
+        self.last_number, self.expected = 0, {}
+        for name, path in self.written.items():
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+                db.execute(f"PRAGMA journal_mode = {'WAL' if name == 'log' else 'DELETE'}")
+                db.execute("CREATE TABLE note(id INTEGER PRIMARY KEY, number INTEGER, text)")
+                db.execute("INSERT INTO note(id) VALUES (1)")
+            self.service.database(name, Path=path, Mode="read-write", WriteUsers=str(UID_A))
+        keys = f"Path={self.written['journal']}\nMode=read-write\nAllowUsers=*"
+        self.service.database("hasty", f"[Database]\n{keys}\n[Limits]\nBusyTimeoutSec=0.1\n")
+
+    def new_number(self):
+        self.last_number += 1
+        return self.last_number
+
+    def expect(self, database, number, *counts):
+        """So many rows with the number may there be."""
+        self.expected[database, number] = counts
+
+    def check_written(self):
+        """When the service has come to rest: nothing that was acknowledged is missing, and nothing else was written."""
+        expected, self.expected = self.expected, {}
+        for name, path in self.written.items():
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+                found = dict(db.execute("SELECT number, count(*) FROM note WHERE id > 1 GROUP BY number"))
+                wrong = {
+                    number: (found.get(number, 0), counts) for (where, number), counts in expected.items()
+                    if where == name and found.get(number, 0) not in counts
+                }  # fmt: skip
+                equal(wrong, {}, f"rows in {name}: how many are there, and how many there may be")
+                true(set(found) <= {number for where, number in expected if where == name}, f"rows of others in {name}")
+                db.execute("DELETE FROM note WHERE id > 1")
 
     def close(self, check=True):
         self.writer.close()

@@ -12,6 +12,7 @@ import time
 import fault_administration  # noqa: F401 - scenarios
 import fault_channels  # noqa: F401
 import fault_runs  # noqa: F401
+import fault_writes  # noqa: F401
 import settled
 from client import Broken, Failure
 from fault_stage import Stage, check_failure, scenarios
@@ -91,6 +92,7 @@ class Trial:
             failure = self.play(name)
             true(failure is None, f"{name}: {failure!r}, without a fault")
             settled.settle(self.stage.service, self.stage.paths)
+            self.stage.check_written()
             for faults, before, places in zip(self.all_faults, counts, reaching):
                 for site, old, new in zip(faults.sites, before, faults.reached()):
                     if new > old:
@@ -122,6 +124,7 @@ class Trial:
             # STARTED, the client sees that as the end of the file.
             true(fired and (isinstance(lost, Broken) or lost.name.endswith(".WorkerLost")), f"the new query: {lost!r}")
             settled.as_before(service, self.before, self.stage.paths)
+        self.stage.check_written()
         true(not list((service.folder / "reports").iterdir()), "no report of a sanitizer")
         self.memory[-1].append(rss_anon(service.pid()))
         return fired

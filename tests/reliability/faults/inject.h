@@ -171,6 +171,7 @@ static inline size_t fault_less(size_t size) {
 #define fstatfs(...) FAULT_ERRNO(fstatfs, (EIO), __VA_ARGS__)
 #define readlinkat(...) FAULT_ERRNO(readlinkat, (EIO, ENOMEM), __VA_ARGS__)
 #define faccessat(...) FAULT_ERRNO(faccessat, (EIO, EACCES), __VA_ARGS__)
+#define unlinkat(...) FAULT_ERRNO(unlinkat, (EIO, EACCES), __VA_ARGS__)
 #define ftruncate(...) FAULT_ERRNO(ftruncate, (EFBIG), __VA_ARGS__)
 #define posix_fallocate(...) FAULT_POSITIVE(posix_fallocate, (ENOSPC), __VA_ARGS__)
 #define lseek(...) FAULT_ERRNO(lseek, (EINVAL), __VA_ARGS__)

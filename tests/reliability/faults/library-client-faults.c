@@ -201,6 +201,73 @@ static int end_early(sqlipc_connection *c) {
         return r == -ECANCELED ? 0 : r;
 }
 
+/* Rows in "notes" with this number. */
+static int count_notes(sqlipc_connection *c, int64_t number, int64_t *ret) {
+        char sql[100];
+        sqlipc_cursor *cursor = NULL;
+
+        (void) snprintf(sql, sizeof sql, "SELECT count(*) FROM note WHERE number = %lld", (long long) number);
+        int r = sqlipc_query(c, "notes", sql, &cursor, NULL);
+
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        if (r > 0)
+                *ret = sqlipc_column_int64(cursor, 0);
+        (void) sqlipc_cursor_close(cursor);
+        return r;
+}
+
+/* The rows of a statement are there after a success. They are not there after an error of the service, unless that says that
+ * the outcome is unknown. */
+static void check_notes(sqlipc_connection *c, int64_t number, int64_t n_expected, int r) {
+        sqlipc_error error = sqlipc_error_code(c);
+        int64_t n = -1;
+
+        if (count_notes(c, number, &n) <= 0 && count_notes(c, number, &n) <= 0) /* only one call fails */
+                wrong("rows cannot be counted");
+        if (n != 0 && n != n_expected)
+                wrong("a part was written, or more than that");
+        if (r >= 0 && n != n_expected)
+                wrong("what was acknowledged was not written");
+        if (r < 0 && error != SQLIPC_ERROR_NONE && error != SQLIPC_ERROR_OUTCOME_UNKNOWN && n != 0)
+                wrong("what has failed was written");
+}
+
+static int write_rows(sqlipc_connection *c, const char *sql) {
+        sqlipc_cursor *cursor = NULL;
+        int n = 0, r = sqlipc_query(c, "notes", sql, &cursor, NULL);
+
+        while (r >= 0 && (r = sqlipc_cursor_next(cursor)) > 0)
+                n++;
+        if (r == 0 && (n != 3000 || sqlipc_cursor_changes(cursor) != 3000))
+                wrong("rows of a statement that writes are missing");
+        (void) sqlipc_cursor_close(cursor);
+        return r;
+}
+
+static int write_notes(sqlipc_connection *c) {
+        static unsigned n_written;
+        int64_t number = (int64_t) getpid() << 32, changes = 0;
+        char sql[250];
+
+        number += ++n_written;
+        (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) number);
+        int r = sqlipc_exec(c, "notes", sql, &changes);
+
+        if (r >= 0 && changes != 1)
+                wrong("changes are wrong");
+        check_notes(c, number, 1, r);
+        if (r < 0)
+                return r;
+        number = -number;
+        (void) snprintf(sql, sizeof sql,
+                        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3000) "
+                        "INSERT INTO note(number) SELECT %lld FROM n RETURNING number, 'text'", (long long) number);
+        r = write_rows(c, sql);
+        check_notes(c, number, 3000, r);
+        return r;
+}
+
 static int wait_for_events(sqlipc_connection *c) {
         struct pollfd p = { .fd = sqlipc_get_fd(c) };
         int r = p.fd < 0 ? p.fd : sqlipc_get_events(c);
@@ -350,6 +417,7 @@ static int live(sqlipc_transport transport) {
         static int (*const steps[])(sqlipc_connection *) = {
                 run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
                 end_early, ask_without_blocking, bind_early, give_up_early,
+                write_notes,
         };
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios of test_faults.py: statements that write, in two databases, "log" (WAL mode) and "journal".
+
+Each statement writes rows with a number of its own. The Stage keeps how many of them there may be, and counts them when the
+service has come to rest: all of them after a success, none after an error, and all or none if the outcome is unknown.
+"""
+import contextlib
+import functools
+import signal
+import sqlite3
+
+from fault_stage import GRACE, check_failure, refused, scenario
+from settled import send
+
+from channel import Channel
+from client import DATABASE, Failure, GLib, Text, object_path
+from harness import UID_A
+from tap import equal, true
+
+INSERT = "INSERT INTO note(number, text) VALUES (?1, ?2)"
+MANY = """WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3000)
+    INSERT INTO note(number, text) SELECT ?1, x FROM n RETURNING text, 'text to fill the pages'"""
+LONG = "INSERT INTO note(number, text) VALUES (?1, zeroblob(500000)) RETURNING text"
+BOTH = ("log", "journal")
+
+
+def write(stage, database, function, n_rows=1):
+    """The result of function(number), which writes so many rows with that number, or the Failure."""
+    return finish(stage, database, *begin(stage, database, function, n_rows), n_rows)
+
+
+def begin(stage, database, function, n_rows=1):
+    """Calls function(number); returns the number, and a function for finish()."""
+    number = stage.new_number()
+    stage.expect(database, number, 0, n_rows)
+    try:
+        result = function(number)
+    except Failure as failure:
+        return number, functools.partial(fail, failure)
+    return number, result if callable(result) else lambda: result
+
+
+def fail(failure):
+    raise failure
+
+
+def finish(stage, database, number, read, n_rows=1):
+    try:
+        result = read()
+    except Failure as failure:
+        check_failure(failure)
+        if not failure.name.endswith(".OutcomeUnknown"):
+            stage.expect(database, number, 0)
+        return failure
+    stage.expect(database, number, n_rows)
+    return result
+
+
+def write_and_read(stage, database, function, n_rows):
+    """As write(), of a function whose later calls (NextRows) may fail by themselves, which says nothing about the run."""
+    number = stage.new_number()
+    stage.expect(database, number, 0, n_rows)
+    result = function(number)
+    stage.expect(database, number, n_rows)
+    return result
+
+
+def all_right(results):
+    """Raises the first Failure among them, after each was looked at."""
+    for result in results:
+        if isinstance(result, Failure):
+            raise result
+    return results
+
+
+@scenario
+def write_execute(stage, client):
+    """Execute, of statements that succeed and of one that fails"""
+    for database in BOTH:
+        done = write(stage, database, lambda number: client.execute(database, INSERT, [number, "text"])[0])  # noqa: B023
+        equal(all_right([done]), [1], "changes")
+        refused(client.execute, database, "INSERT INTO note(id) VALUES (1)")
+
+
+@scenario
+def write_rows(stage, client):
+    """RETURNING of more rows than a page holds, in each way"""
+    rows = [[i + 1, Text(b"text to fill the pages")] for i in range(3000)]
+    small = {"page-size": 4096}
+    (result,) = all_right([write(stage, "log", lambda n: client.query("log", MANY, [n], options=small).read(), 3000)])
+    equal((result.rows, result.end.n_changes), (rows, 3000), "rows and changes")
+    result = write_and_read(stage, "log", lambda n: client.all_rows("log", MANY, [n])[1], 3000)
+    equal(result, rows, "rows of replies")
+    with contextlib.closing(Channel(client, "journal")) as channel:
+        equal(all_right([write(stage, "journal", lambda n: channel.ask(MANY, n), 3000)]), [rows], "rows on a channel")
+    (result,) = all_right([write(stage, "journal", lambda n: client.query("journal", LONG, [n], options=small).read())])
+    equal(result.rows, [[bytes(500000)]], "a row longer than its page")
+
+
+@scenario
+def write_prepared(stage, client):
+    """Prepare and Fetch of a statement that writes"""
+    for database in BOTH:
+        statement = client.prepare(database, INSERT)
+        for _ in range(3):
+            (result,) = all_right([write(stage, database, lambda n: statement.fetch(n, None).read())])  # noqa: B023
+            equal(result.end.n_changes, 1, "changes")
+        statement.close()
+
+
+@scenario
+def write_channel(stage, client):
+    """A channel: several statements at once, one of which fails"""
+    for database in BOTH:
+        with contextlib.closing(Channel(client, database)) as channel:
+            statement = channel.prepare(INSERT)
+            equal(channel.statement(statement).read_only, False, "whether it only reads")
+
+            def send(number):
+                run = channel.fetch(statement, number, "text")  # noqa: B023
+                return lambda: channel.read(run)  # noqa: B023
+
+            before = [begin(stage, database, send) for _ in range(3)]
+            wrong = channel.query("INSERT INTO note(id) VALUES (1)")
+            after = [begin(stage, database, send) for _ in range(3)]
+            results = [finish(stage, database, *one) for one in before]
+            refused(channel.read, wrong)
+            results += [finish(stage, database, *one) for one in after]
+            equal([result.end.n_changes for result in all_right(results)], [1] * 6, "changes")
+
+
+def executes(client, database):
+    """For begin(): a call of Execute whose answer is read later."""
+
+    def send(number):
+        parameters = [GLib.Variant("x", number), GLib.Variant("s", "text")]
+        call = client.begin(object_path(database), DATABASE, "Execute", "(sava{sv}a{sv})", INSERT, parameters, {}, {})
+        return lambda: call.result(GRACE)[0].get_int64()
+
+    return send
+
+
+@scenario
+def write_together(stage, client):
+    """Statements of one user that are committed together, and one that fails among them"""
+    for database in BOTH:
+        begun = [begin(stage, database, executes(client, database)) for _ in range(6)]
+        refused(client.execute, database, "INSERT INTO note(id) VALUES (1)")
+        equal(all_right([finish(stage, database, *one) for one in begun]), [1] * 6, "changes")
+
+
+@scenario
+def write_in_turns(stage, client):
+    """Two users, whose workers pass the lease to each other"""
+    other = stage.service.client(UID_A)
+    with contextlib.closing(Channel(client, "log")) as channel:  # its worker keeps the lease
+        for _ in range(3):
+            mine = write(stage, "log", lambda n: channel.read(channel.query(INSERT, n, "text")))
+            begun = [begin(stage, "log", executes(one, "log")) for one in (other, client, other)]
+            equal(len(all_right([mine, *(finish(stage, "log", *one) for one in begun)])), 4, "statements")
+
+
+@scenario
+def write_to_locked_file(stage, client):
+    """Another program writes to the file for longer than a statement waits"""
+    with contextlib.closing(sqlite3.connect(stage.written["journal"], isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        failure = refused(client.execute, "hasty", "INSERT INTO note(text) VALUES ('text')")
+        true(stage.armed or failure.name.endswith("Busy"), f"what a lock is: {failure}")
+        writer.execute("ROLLBACK")
+    done = write(stage, "journal", lambda number: client.execute("hasty", INSERT, [number, "text"])[0])
+    equal(all_right([done]), [1], "changes")
+
+
+@scenario
+def write_worker_lost(stage, client):
+    """A worker dies while a statement waits for the lock of another program: its reader learns that nothing was written"""
+    number = stage.new_number()
+    stage.expect("log", number, 0)
+    with contextlib.closing(sqlite3.connect(stage.written["log"], isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        run = client.query("log", INSERT, [number, "text"])
+        send(stage.service.workers(), signal.SIGKILL)
+        failure = refused(run.read)
+        true(stage.armed or failure.name.endswith("WorkerLost"), f"what the reader learns: {failure}")
+        writer.execute("ROLLBACK")
+
+
+# ---- Transactions ----
+
+
+class Transaction:
+    def __init__(self, client, database, mode):
+        self.client, self.name = client, database
+        values, _ = client.database(database, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+        self.number = values[0].get_uint64()
+        self.inside = {"transaction": GLib.Variant("t", self.number)}
+
+    def execute(self, sql, *values):
+        return self.client.execute(self.name, sql, values, options=self.inside)[0]
+
+    def rows(self, sql):
+        return self.client.query(self.name, sql, options=self.inside).read().rows
+
+    def end(self, method):
+        self.client.database(self.name, method, "(ta{sv})", self.number, {})
+
+
+@scenario
+def transaction_committed(stage, client):
+    """A transaction of several statements, one of which fails, is committed"""
+
+    def fill(number):
+        t = Transaction(client, database, "write")
+        equal(t.execute(INSERT, number, "text"), 1, "changes")
+        refused(t.execute, "INSERT INTO note(id) VALUES (1)")
+        equal(t.rows(f"SELECT count(*) FROM note WHERE number = {number}"), [[1]], "rows in the transaction")
+        equal(t.execute(INSERT, number, "text"), 1, "changes")
+        t.end("Commit")
+
+    for database in BOTH:
+        all_right([write(stage, database, fill, 2)])
+
+
+@scenario
+def transaction_rolled_back(stage, client):
+    """Transactions that write: one is rolled back, one is left by its client, and one waits too long for another program"""
+    number = stage.new_number()
+    for database in BOTH:
+        stage.expect(database, number, 0)
+        t = Transaction(client, database, "write")
+        t.execute(INSERT, number, "text")
+        t.end("Rollback")
+        refused(t.execute, INSERT, number, "text")
+        Transaction(client, database, "write").execute(INSERT, number, "text")
+    other = stage.service.client()
+    Transaction(other, "log", "write").execute(INSERT, number, "text")
+    other.close()
+    stage.service.clients.remove(other)
+
+
+@scenario
+def transaction_that_reads(stage, client):
+    """A snapshot that several statements read"""
+    for database in BOTH:
+        t = Transaction(client, database, "read")
+        for _ in range(2):
+            equal(t.rows("SELECT count(*) FROM note WHERE id > 1"), [[0]], "rows")
+        refused(t.execute, INSERT, 0, "text")
+        t.end("Commit")
