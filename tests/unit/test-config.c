@@ -353,7 +353,8 @@ static void test_drop_ins(void) {
 static void test_limits_of_a_database(void) {
         g_autoptr(Config) c = config_new(), wrong = config_new();
         DatabaseConfig *d = add(c, "[Database]\nPath=/x\n[Limits]\nStatementsMax=9\nRunTimeoutSec=1.5\n"
-                                   "ResultRowsMax=infinity\nPipePagesMax=7\nExemptRoot=yes\n");
+                                   "ResultRowsMax=infinity\nPipePagesMax=7\nExemptRoot=yes\nTransactionsMax=2\n"
+                                   "TransactionTimeoutSec=7\n");
 
         add_limits(c, "[Limits]\nRunTimeoutSec=3\nResultRowsMax=10\nRowSizeMax=1K\nStatementsMax=100\n");
         const Limits l = config_limits(c, d);
@@ -364,7 +365,11 @@ static void test_limits_of_a_database(void) {
         CHECK_INT(d->limits.statements_max, 9);
         CHECK(d->limits.runs_max == UINT64_MAX && d->limits.workers_max == UINT64_MAX);
         CHECK_INT(l.exempt_root, 0);
-        CHECK_INT(c->warnings->len, 2);
+        CHECK_INT(l.transactions_max, 8);
+        CHECK_INT(l.transaction_timeout_usec, 7000000);
+        CHECK_INT(c->warnings->len, 3);
+        CHECK_STRING(c->warnings->pdata[2],
+                     "/etc/x.conf:9: key TransactionsMax= belongs into sqlipcd.conf and does nothing here");
         CHECK_STRING(c->warnings->pdata[0],
                      "/etc/x.conf:7: key PipePagesMax= belongs into sqlipcd.conf and does nothing here");
         CHECK_STRING(c->warnings->pdata[1],
@@ -444,8 +449,15 @@ static void test_limits(void) {
         CHECK_INT(c->limits.statements_max, 256);
         CHECK_INT(c->limits.channels_max, 64);
         CHECK_INT(c->limits.park_timeout_rollback_usec, 5000000);
+        CHECK_INT(c->limits.transactions_max, 8);
+        CHECK_INT(c->limits.transaction_timeout_usec, 60000000);
+        CHECK_INT(c->limits.transaction_idle_usec, 5000000);
         CHECK_INT(c->limits.result_size_max, INT64_C(1) << 40);
         add_limits(c, "[Limits]\nStatementsMax=7\nQueueTimeoutSec=0.25\nHeapMax=2M\nBusyTimeoutSec=0\n");
+        add_limits(c, "[Limits]\nTransactionsMax=1\nTransactionTimeoutSec=0.5\nTransactionIdleSec=0.001\n");
+        CHECK_INT(c->limits.transactions_max, 1);
+        CHECK_INT(c->limits.transaction_timeout_usec, 500000);
+        CHECK_INT(c->limits.transaction_idle_usec, 1000);
         CHECK_INT(c->limits.statements_max, 7);
         CHECK_INT(c->limits.queue_timeout_usec, 250000);
         CHECK_INT(c->limits.heap_max, 2 << 20);
@@ -487,6 +499,9 @@ static void test_limits_broken(void) {
         check_limit_broken("SQLSizeMax=1000001");
         check_limit_broken("VariablesMax=32767");
         check_limit_broken("HeapMax=1048575");
+        check_limit_broken("TransactionsMax=0");
+        check_limit_broken("TransactionTimeoutSec=0");
+        check_limit_broken("TransactionIdleSec=infinity");
 }
 
 static void check_size(const char *text, int r, uint64_t expected) {
