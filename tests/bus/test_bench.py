@@ -166,8 +166,11 @@ def workloads():
 def write():
     """write: libsqlipc is measured beside the processes that open the file, and the rows of the last run are in the file"""
     report = json.loads(bench("write", "--json", *arguments_for(verbs()["write"])))
-    equal(len(report["tables"]), 6, "numbers of writers and kinds of journals")
-    for table in report["tables"]:
+    *rates, readers = report["tables"]
+    equal(len(rates), 6, "numbers of writers and kinds of journals")
+    equal(len(readers["rows"]), 2, "readers without writers, and beside them")
+    true(all(cell["median"] > 0 for row in readers["rows"] for cell in row["cells"]), f"times of readers: {readers}")
+    for table in rates:
         equal([row["name"] for row in table["rows"]], ["libsqlipc", "each opens the file"], f"ways of {table['id']}")
         failed = [column["name"] for column in table["columns"]].index("failed")
         equal([row["cells"][failed]["median"] for row in table["rows"]], [0, 0], f"writes that failed of {table['id']}")

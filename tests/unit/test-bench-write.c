@@ -111,6 +111,36 @@ static void test_failures(void) {
         }
 }
 
+static int see_writers(void *userdata) {
+        unsigned *n_open = userdata;
+
+        *n_open = atomic_load(&scene->n_open);
+        return *n_open == N_WRITERS ? 0 : -EINVAL;
+}
+
+static int fail(void *userdata) {
+        (void) userdata;
+        return -EIO;
+}
+
+/* The parent works while all writers are connected; its failure ends the run. */
+static void test_beside(void) {
+        const WriterKind kind = {
+                .name = "test", .clear = clear, .count = count, .open = open_writer, .write = write_row,
+                .close = close_writer, .target = (const void *) scene,
+        };
+        WriteFindings findings;
+        unsigned n_open = 0;
+
+        *scene = (Scene) {};
+        g_assert_cmpint(write_run_beside(&kind, N_WRITERS, RUN_USEC, see_writers, &n_open, &findings), ==, 0);
+        g_assert_cmpuint(n_open, ==, N_WRITERS);
+        write_findings_done(&findings);
+        *scene = (Scene) {};
+        g_assert_cmpint(write_run_beside(&kind, N_WRITERS, RUN_USEC, fail, NULL, &findings), ==, -EIO);
+        g_assert_cmpuint(atomic_load(&scene->n_open), ==, 0);
+}
+
 static void test_wrong_tables(void) {
         WriteFindings findings;
 
@@ -124,6 +154,7 @@ int main(int argc, char **argv) {
         g_assert_true(scene != MAP_FAILED);
         g_test_add_func("/bench-write/rows", test_rows);
         g_test_add_func("/bench-write/failures", test_failures);
+        g_test_add_func("/bench-write/beside", test_beside);
         g_test_add_func("/bench-write/wrong-tables", test_wrong_tables);
         return g_test_run();
 }

@@ -16,6 +16,7 @@
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
+#include "tools/bench/workloads/write-readers.h"
 #include "tools/bench/workloads/write.h"
 
 enum { PROBES = 50, PROBE_SIZE = 4096 }; /* how often the disk is asked how long it takes, and for how many bytes */
@@ -282,6 +283,8 @@ static int measure_all(Write *w, Report *report) {
                 r = measure_setting(w, setting, report);
         if (r >= 0)
                 report_all(w, report);
+        if (r >= 0 && w->kinds[JOURNAL_WAL][WAY_LIBRARY].name)
+                r = write_readers(&w->kinds[JOURNAL_WAL][WAY_LIBRARY], w->usec, bench_rounds(w->options), report);
         return r;
 }
 

@@ -35,6 +35,8 @@ typedef struct Run {
         uint32_t n_usec_max;
         size_t writer_size;
         uint8_t *shared;
+        int (*meanwhile)(void *userdata); /* NULL: nothing happens beside it */
+        void *userdata;
 } Run;
 
 static Writer *get_writer(const Run *run, unsigned i) {
@@ -122,7 +124,9 @@ static int supervise(Run *run, Crowd *crowd, double *ret_server_cpu_usec) {
                 return r;
         before = server_cpu_usec(run->kind);
         crowd_pass(crowd, CROWD_START);
-        r = crowd_wait_for_all(crowd);
+        r = run->meanwhile ? run->meanwhile(run->userdata) : 0;
+        if (r >= 0)
+                r = crowd_wait_for_all(crowd);
         *ret_server_cpu_usec = server_cpu_usec(run->kind) - before;
         return r;
 }
@@ -181,7 +185,15 @@ static int run_mapped(Run *run, WriteFindings *ret) {
 }
 
 int write_run(const WriterKind *kind, unsigned n, double usec, WriteFindings *ret) {
-        Run run = { .kind = kind, .n = n, .usec = usec, .n_usec_max = (uint32_t) (usec / 1e6 * ROWS_PER_SECOND) };
+        return write_run_beside(kind, n, usec, NULL, NULL, ret);
+}
+
+int write_run_beside(const WriterKind *kind, unsigned n, double usec, int (*meanwhile)(void *userdata), void *userdata,
+                     WriteFindings *ret) {
+        Run run = {
+                .kind = kind, .n = n, .usec = usec, .n_usec_max = (uint32_t) (usec / 1e6 * ROWS_PER_SECOND),
+                .meanwhile = meanwhile, .userdata = userdata,
+        };
         WriteFindings findings = { .usec = g_array_new(FALSE, FALSE, sizeof(double)) };
         int r;
 

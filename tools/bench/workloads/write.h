@@ -71,6 +71,9 @@ typedef struct WriteFindings {
 /** Runs `n` writers for `usec`. Each writes a few rows before the clock starts. The caller frees the findings with
  * write_findings_done(). -EBADMSG: a row that was acknowledged is missing, or one exists twice. */
 int write_run(const WriterKind *kind, unsigned n, double usec, WriteFindings *ret);
+/** The same, and calls meanwhile() once, in this process, when the clock has started. If it fails, the run fails. */
+int write_run_beside(const WriterKind *kind, unsigned n, double usec, int (*meanwhile)(void *userdata), void *userdata,
+                     WriteFindings *ret);
 void write_findings_done(WriteFindings *findings);
 
 #endif
