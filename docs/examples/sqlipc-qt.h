@@ -46,6 +46,7 @@ typedef QList<SqlipcActivity> SqlipcActivities;
 typedef QList<SqlipcStatement> SqlipcStatements;
 typedef QList<SqlipcClient> SqlipcClients;
 typedef QList<QVariantList> SqlipcRows;
+typedef QList<qlonglong> SqlipcChanges;
 typedef QMap<QString, qulonglong> SqlipcLimits;
 
 Q_DECLARE_METATYPE(SqlipcColumn)
@@ -136,6 +137,7 @@ inline void sqlipc_qt_register() {
         qDBusRegisterMetaType<SqlipcClient>();
         qDBusRegisterMetaType<SqlipcClients>();
         qDBusRegisterMetaType<SqlipcRows>();
+        qDBusRegisterMetaType<SqlipcChanges>();
         qDBusRegisterMetaType<SqlipcLimits>();
 }
 
