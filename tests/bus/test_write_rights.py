@@ -242,6 +242,9 @@ class Sender:
         finally:
             statement.close()
 
+    def execute_batch(self, sql):
+        self.client.database(self.name, "ExecuteBatch", "(a(sava{sv})a{sv})", [(sql, [], {})], {})
+
     def in_transaction(self, sql):
         """In a transaction to write if the right allows one, else to read."""
         mode = "write" if RIGHTS[self.name].may & {LISTED} else "read"
@@ -270,7 +273,8 @@ class Sender:
 
 
 WAYS = [
-    Sender.execute, Sender.query, Sender.query_rows, Sender.open_rows, Sender.fetch, Sender.in_transaction,
+    Sender.execute, Sender.execute_batch, Sender.query, Sender.query_rows,
+    Sender.open_rows, Sender.fetch, Sender.in_transaction,
     Sender.channel_query, Sender.channel_fetch, Sender.libsqlipc,
 ]  # fmt: skip
 
@@ -359,9 +363,10 @@ def publish(service, name, **keys):
 def wanted(right, way, statement):
     """The error's names, of which one must come; none: it is carried out."""
     writes = statement.needs != READ
-    if way is Sender.execute and not right.may & {LISTED}:
+    executes = way in (Sender.execute, Sender.execute_batch)
+    if executes and not right.may & {LISTED}:
         return {"ReadOnly"}
-    if way is Sender.execute and (not writes or (statement.rows and statement.needs in right.may)):
+    if executes and (not writes or (statement.rows and statement.needs in right.may)):
         return {"NotAllowed"}
     if statement.needs in right.may:
         return set()
