@@ -11,58 +11,12 @@ import struct
 from client import Failure
 from gi.repository import GLib
 from harness import Service, expect, main
+from load_stream import BIG_ROW, END, begin_load, columns, end, frame, row, rows, send, stream, wait_for_load
 from tap import equal, test, true
 from writers import DB, make_written
 
-COLUMNS, ROWS, BIG_ROW, END, ERROR = range(1, 6)
-PAGE = 65536
 ERRORS = "org.sqlipc1.Error."
 INSERT = "INSERT INTO written(number) VALUES (?)"
-
-
-def frame(kind, payload, flags=0):
-    return struct.pack("<IBBHQ", len(payload), kind, 1, flags, 1) + payload + bytes(-len(payload) % 8)
-
-
-def columns(n):
-    offsets = [i // 2 + 1 for i in range(2 * n)]
-    return frame(COLUMNS, struct.pack(f"<II{2 * n}I", n, PAGE, *offsets) + bytes(n))
-
-
-def encode(value):
-    if value is None:
-        return 5, b""
-    if isinstance(value, int):
-        return 1, struct.pack("<q", value)
-    if isinstance(value, float):
-        return 2, struct.pack("<d", value)
-    if isinstance(value, str):
-        return 3, value.encode() + b"\0"
-    return 4, value
-
-
-def row(values):
-    types, data = zip(*map(encode, values))
-    ends = [sum(map(len, data[: i + 1])) for i in range(len(data))]
-    return bytes(types) + struct.pack(f"<{len(ends)}I", *ends) + b"".join(data)
-
-
-def rows(values, n=100):
-    """Frames of `n` rows each."""
-    frames = b""
-    for at in range(0, len(values), n):
-        some = values[at : at + n]
-        frames += frame(ROWS, struct.pack("<I", len(some)) + b"".join(map(row, some)))
-    return frames
-
-
-def end(n_rows, frames):
-    return frame(END, struct.pack("<7Q", n_rows, len(frames), 0, 0, 0, 0, 0))
-
-
-def stream(values):
-    frames = columns(len(values[0])) + rows(values)
-    return frames + end(len(values), frames)
 
 
 @contextlib.contextmanager
@@ -80,22 +34,15 @@ def numbers(service):
 
 
 def load(client, sql=INSERT, options=None):
-    values, fds = client.database(DB, "Load", "(sa{sv})", sql, options or {})
-    return values[0].get_uint64(), fds[values[1].get_handle()]
+    return begin_load(client, DB, sql, options)
 
 
 def wait(client, run):
-    values, _ = client.database(DB, "Wait", "(ta{sv})", run, {})
-    return values[0].get_int64(), values[1].unpack()
+    return wait_for_load(client, DB, run)
 
 
 def begin_wait(client, run):
     return client.begin(f"/org/sqlipc1/database/{DB}", "org.sqlipc1.Database", "Wait", "(ta{sv})", run, {})
-
-
-def send(pipe, data):
-    while data:
-        data = data[os.write(pipe, data) :]
 
 
 def failure(client, run):

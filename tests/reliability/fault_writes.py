@@ -15,6 +15,8 @@ from settled import send
 from channel import Channel
 from client import DATABASE, Failure, GLib, Text, object_path
 from harness import UID_A
+from load_stream import begin_load, columns, rows, stream, wait_for_load
+from load_stream import send as send_frames
 from tap import equal, true
 
 INSERT = "INSERT INTO note(number, text) VALUES (?1, ?2)"
@@ -248,3 +250,64 @@ def transaction_that_reads(stage, client):
             equal(t.rows("SELECT count(*) FROM note WHERE id > 1"), [[0]], "rows")
         refused(t.execute, INSERT, 0, "text")
         t.end("Commit")
+
+
+@scenario
+def transaction_listed(stage, client):
+    """An administrator sees a transaction that is open"""
+    t = Transaction(client, "log", "read")
+    listed = client.manager("ListTransactions")[0]
+    true(any(entry[0] == t.number for entry in listed), f"transactions: {listed}")
+    t.end("Rollback")
+
+
+# ---- Many statements, or many rows, in one call ----
+
+
+@scenario
+def batch(stage, client):
+    """ExecuteBatch, of statements that succeed and of one that fails after others"""
+    for database in BOTH:
+
+        def send_two(number):
+            return client.execute_batch(database, [(INSERT, [number, "text"])] * 2)[0]  # noqa: B023
+
+        equal(all_right([write(stage, database, send_two, 2)]), [[1, 1]], "changes")
+        number = stage.new_number()
+        stage.expect(database, number, 0)
+        refused(client.execute_batch, database, [(INSERT, [number, "text"]), "INSERT INTO note(id) VALUES (1)"])
+
+
+@scenario
+def load(stage, client):
+    """Load and Wait: rows that are written, rows of which one fails, and a load that its client cancels"""
+    for database in BOTH:
+
+        def load_all(number):
+            return load_rows(client, database, stream([[number, "text"]] * 3000))  # noqa: B023
+
+        equal(all_right([write(stage, database, load_all, 3000)]), [3000], "changes")
+        refused(load_rows, client, database, stream([[2], [1]]), "INSERT INTO note(id) VALUES (?)")
+    number = stage.new_number()
+    stage.expect("log", number, 0)
+    run, pipe = begin_load(client, "log", INSERT)
+    try:
+        send_what_is_taken(pipe, columns(2) + rows([[number, "text"]]))
+        client.cancel("log", run)
+        refused(wait_for_load, client, "log", run)
+    finally:
+        client.drop(pipe)
+
+
+def load_rows(client, database, frames, sql=INSERT):
+    run, pipe = begin_load(client, database, sql)
+    try:
+        send_what_is_taken(pipe, frames)
+        return wait_for_load(client, database, run)[0]
+    finally:
+        client.drop(pipe)
+
+
+def send_what_is_taken(pipe, frames):
+    with contextlib.suppress(BrokenPipeError):  # Wait says why
+        send_frames(pipe, frames)

@@ -137,6 +137,7 @@ LIBRARY_UNREACHED = {
     ("malloc", "row_memory_resize"): "called if the file cannot grow, which is a case",
     ("ftruncate", "resize_file"): "its failure is passed over: what stays allocated goes with the file",
     ("sd_bus_message_rewind", "on_query_reply"): "where what came before could not be read, which is a case",
+    ("sd_bus_message_rewind", "on_begin_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_prepare_reply"): "where what came before could not be read, which is a case",
     ("strdup", "lose_reader"): "the channel has to break under a run: test_kills.py",
     ("vmsplice", "pipe_read"): "called only if preadv2() does not know pipes, which is a case",

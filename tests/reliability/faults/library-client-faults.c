@@ -268,6 +268,39 @@ static int write_notes(sqlipc_connection *c) {
         return r;
 }
 
+/* A transaction that is committed, and one that is rolled back. */
+static int write_in_transaction(sqlipc_connection *c) {
+        static unsigned n_written;
+        int64_t number = ((int64_t) getpid() << 32) + (INT64_C(1) << 31) + ++n_written;
+        sqlipc_transaction *t = NULL;
+        char sql[100];
+        int r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_WRITE, &t);
+
+        (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) number);
+        if (r >= 0)
+                r = sqlipc_exec(c, "notes", sql, NULL);
+        if (r >= 0)
+                r = sqlipc_commit(t);
+        (void) sqlipc_transaction_close(t);
+        check_notes(c, number, 1, r);
+        if (r < 0)
+                return r;
+        t = NULL;
+        r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_WRITE, &t);
+        (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) -number);
+        if (r >= 0)
+                r = sqlipc_exec(c, "notes", sql, NULL);
+        if (r >= 0)
+                r = sqlipc_rollback(t);
+        (void) sqlipc_transaction_close(t);
+        int64_t n = -1;
+        if (count_notes(c, -number, &n) <= 0 && count_notes(c, -number, &n) <= 0) /* only one call fails */
+                wrong("rows cannot be counted");
+        if (n != 0)
+                wrong("what was rolled back was written");
+        return r;
+}
+
 static int wait_for_events(sqlipc_connection *c) {
         struct pollfd p = { .fd = sqlipc_get_fd(c) };
         int r = p.fd < 0 ? p.fd : sqlipc_get_events(c);
@@ -330,12 +363,16 @@ static int bind_early(sqlipc_connection *c) {
 /* If a call is abandoned before its answer came, it is undone when the answer comes. */
 static int give_up_early(sqlipc_connection *c) {
         sqlipc_statement *s = NULL;
+        sqlipc_transaction *t = NULL;
         sqlipc_cursor *cursor = NULL;
         int r = sqlipc_set_blocking(c, 0);
 
         if (r >= 0)
                 r = sqlipc_prepare(c, "chinook", "SELECT 1", &s);
         (void) sqlipc_finalize(s);
+        if (r >= 0)
+                r = sqlipc_begin(c, "chinook", SQLIPC_TRANSACTION_READ, &t);
+        (void) sqlipc_transaction_close(t);
         if (r >= 0)
                 r = sqlipc_query(c, "chinook", "SELECT 1", &cursor, NULL);
         (void) sqlipc_cursor_close(cursor);
@@ -417,7 +454,7 @@ static int live(sqlipc_transport transport) {
         static int (*const steps[])(sqlipc_connection *) = {
                 run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
                 end_early, ask_without_blocking, bind_early, give_up_early,
-                write_notes,
+                write_notes, write_in_transaction,
         };
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;
