@@ -85,6 +85,26 @@ def runs():
 
 
 @test
+def transactions():
+    """TransactionsMax"""
+    read = {"mode": GLib.Variant("s", "read")}
+    with Limited(TransactionsMax=2) as service:
+
+        def begin(client):
+            return client.database("chinook", "Begin", "(a{sv})", read)[0][0]
+
+        held = [begin(service.one) for _ in range(2)]
+        failure = expect("LimitsExceeded", begin, service.one)
+        true("TransactionsMax" in failure.message or "transaction" in failure.message, failure.message)
+        expect("LimitsExceeded", begin, service.client())
+        service.one.point()
+        if os.geteuid() == 0:
+            begin(service.two)
+        service.one.database("chinook", "Rollback", "(ta{sv})", held.pop().get_uint64(), {})
+        begin(service.one)
+
+
+@test
 def workers():
     """WorkersMax and QueueTimeoutSec: runs past the workers wait, then are Busy"""
     with Limited(WorkersMax=2, QueueTimeoutSec=5) as service:  # which is for the start of a worker, too
@@ -468,7 +488,7 @@ def every_limit_has_a_test():
     section = manual.split("SECTION [LIMITS]\n", 1)[1].split("\n====", 2)[0:2]
     named = set(re.findall(r"^\*\*([A-Z]\w+)=\*\*", "".join(section), re.M))
     true(len(named) >= 10, f"only {named} found in the manual")
-    files = ("test_quotas.py", "test_limits.py", "test_channel.py")
+    files = ("test_quotas.py", "test_limits.py", "test_channel.py", "test_transactions.py")
     text = "".join(pathlib.Path(__file__).with_name(name).read_text() for name in files)
     equal(sorted(n for n in named if not re.search(rf"\b{n}(=|\":)", text)), [], "untested limits")
 
