@@ -414,8 +414,8 @@ static void test_schema(void) {
 /* A transaction larger than the cache, in which pages are freed, used again and read back from the file. */
 static void test_large(void) {
         static const char *const statements[] = {
-                "INSERT INTO log WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
-                " SELECT printf('%06d', i) || hex(zeroblob(1000)) FROM n",
+                ("INSERT INTO log WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+                 " SELECT printf('%06d', i) || hex(zeroblob(1000)) FROM n"),
                 "DELETE FROM log WHERE rowid % 3 = 0",
                 "INSERT INTO log SELECT what FROM log",
                 "UPDATE log SET what = what || '!'",
