@@ -151,7 +151,7 @@ def help_of(*command):
 
 
 def options_of(*command):
-    return re.findall(r"^  (?:-[A-Za-z], )?(--[a-z-]+)", help_of(*command), re.M)
+    return re.findall(r"^  (?:-[A-Za-z0-9], )?(--[a-z-]+)", help_of(*command), re.M)
 
 
 def modes():

@@ -40,7 +40,7 @@ def section(title, line="="):
 @test
 def options():
     """The manual has all options with the names of their values"""
-    shown = re.findall(r"^  ((?:-[A-Za-z], )?--[a-z-]+)(?:=(\S+))?  ", said("--help"), re.M)
+    shown = re.findall(r"^  ((?:-[A-Za-z0-9], )?--[a-z-]+)(?:=(\S+))?  ", said("--help"), re.M)
     true(len(shown) > 15, f"--help shows {shown}")
     wanted = sorted(re.sub(r"(-\w)(?=,)", rf"\1 {value}", names) + f"={value}" if value else names for names, value in shown)
     equal(sorted(re.findall(r"^((?:-\w(?: \S+)?, )?--[a-z-]+(?:=\S+)?)$", section("OPTIONS"), re.M)), wanted, "options")

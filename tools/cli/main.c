@@ -21,6 +21,7 @@
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/shell.h"
+#include "tools/cli/shell/transaction.h"
 #include "tools/cli/shell/user-configuration.h"
 
 /* Opens /dev/null for closed standard streams: otherwise the next file would get such a number, and rows could be written to
@@ -127,14 +128,38 @@ static void end_output(Shell *shell) {
         shell_note_failure(shell, r == -ECANCELED ? EXIT_INTERRUPTED : EXIT_OUTPUT);
 }
 
-static void run_for_script(Shell *shell, const Options *options) {
-        shell->session.database = g_strdup(options->database);
+static void run_scripts(Shell *shell, const Options *options) {
         if (options->list)
                 (void) loop_run_script(shell, script_new_text(".databases", NULL));
         else if (options->tasks->len > 0)
                 run_tasks(shell, options);
         else
                 (void) run_file(shell, "-");
+}
+
+/* --single-transaction: the first failure ends the script, and takes back everything. */
+static void run_as_one(Shell *shell, const Options *options) {
+        int r = transaction_run(shell, SQL_CONTROL_BEGIN, NULL, NULL);
+
+        if (r >= 0) {
+                shell->session.transaction.of_script = true;
+                shell->settings.bail = true;
+                run_scripts(shell, options);
+                tell_unused_parameters(shell);
+                r = shell->exit_code == EXIT_OK && !interrupt_leave() ? transaction_commit(shell) : 0;
+        }
+        if (r < 0)
+                shell_note_failure(shell, query_exit_code(shell, r));
+        if (shell->exit_code != EXIT_OK && r != -ECONNABORTED) /* that error says that the outcome is unknown */
+                shell_complain(shell, "nothing was changed (--single-transaction)");
+}
+
+static void run_for_script(Shell *shell, const Options *options) {
+        shell->session.database = g_strdup(options->database);
+        if (options->single_transaction)
+                run_as_one(shell, options);
+        else
+                run_scripts(shell, options);
         tell_unused_parameters(shell);
         end_output(shell);
 }
@@ -201,6 +226,10 @@ static int run(Shell *shell, Options *options, bool shows_utf8) {
                 user_configuration_read(shell);
         options_apply(options, &shell->settings);
         shell->session.transport = shell->settings.transport;
+        if (shell->interactive && options->single_transaction) {
+                shell_complain(shell, "--single-transaction needs SQL, -c, -f or standard input");
+                return EXIT_USAGE;
+        }
         if (redirect(shell, options) < 0)
                 return shell->exit_code;
         if (!shell->interactive)

@@ -14,7 +14,7 @@ _ipcq_cli_ask() {
 _ipcq_cli_options() {
     local line name
     while IFS= read -r line; do
-        [[ $line =~ ^\ \ (-([A-Za-z]),\ )?(--[a-z-]+)(=([^ ]+))?\ +(.*)$ ]] || continue
+        [[ $line =~ ^\ \ (-([A-Za-z0-9]),\ )?(--[a-z-]+)(=([^ ]+))?\ +(.*)$ ]] || continue
         options+=("${BASH_REMATCH[3]}${BASH_REMATCH[4]:+=}")
         for name in "${BASH_REMATCH[3]}" ${BASH_REMATCH[2]:+"-${BASH_REMATCH[2]}"}; do
             takes[$name]=${BASH_REMATCH[5]}

@@ -11,6 +11,7 @@
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/service.h"
+#include "tools/cli/shell/transaction.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
@@ -116,9 +117,11 @@ static int run_databases(Shell *shell, const Command *command, char **arguments)
 /* ---- .open -------------------------------------------------------------------------------------------------------- */
 
 static int run_open(Shell *shell, const Command *command, char **arguments) {
-        int r = query_open_database(shell, arguments[1]);
+        int r = transaction_check_none(shell);
 
         (void) command;
+        if (r >= 0)
+                r = query_open_database(shell, arguments[1]);
         if (r >= 0)
                 shell_say(shell, "%s is open.", shell->session.database);
         return r;
@@ -191,8 +194,10 @@ static void reopen(Shell *shell) {
 
 static int run_connect(Shell *shell, const Command *command, char **arguments) {
         _cleanup_(choice_done) BusChoice before = copy_choice(&shell->session.bus), choice = {};
-        int r;
+        int r = transaction_check_none(shell);
 
+        if (r < 0)
+                return r;
         if (!arguments[1])
                 choice = copy_choice(&before);
         else if (read_choice(arguments + 1, &choice) < 0)

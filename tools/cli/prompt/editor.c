@@ -21,6 +21,7 @@
 #include "tools/cli/prompt/editor-completion.h"
 #include "tools/cli/prompt/highlight.h"
 #include "tools/cli/prompt/history-file.h"
+#include "tools/cli/shell/transaction.h"
 #include "tools/terminal/format.h"
 
 struct Editor {
@@ -355,7 +356,7 @@ static char *prompt_text(void *userdata) {
         GString *prompt = g_string_new(NULL);
 
         format_shown_text(prompt, name, strlen(name), SIZE_MAX);
-        g_string_append(prompt, "> ");
+        g_string_append_printf(prompt, "%s> ", transaction_mark(session));
         return g_string_free(prompt, false);
 }
 

@@ -10,6 +10,7 @@
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
+#include "tools/cli/shell/transaction.h"
 
 int loop_run_unit(Shell *shell, const Unit *unit) {
         const Unit before = shell->unit;
@@ -101,12 +102,24 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         return 1;
 }
 
+/* Asks before the user leaves an open transaction. */
+static bool stays(Shell *shell, Script *script) {
+        if (!shell->interactive || shell->depth > 0 || interrupt_leave() != 0 || *transaction_mark(&shell->session) != '*' ||
+            !script_stays(script, "A transaction is open, and leaving rolls it back. Leave? [y/N] "))
+                return false;
+        shell->quit = false;
+        shell->quit_code = 0;
+        return true;
+}
+
 int loop_run_script(Shell *shell, Script *script) {
         unsigned n_idle = 0;
         int r = 1;
 
-        while (r > 0 && !shell->quit && interrupt_leave() == 0)
-                r = run_next(shell, script, &n_idle);
+        do
+                while (r > 0 && !shell->quit && interrupt_leave() == 0)
+                        r = run_next(shell, script, &n_idle);
+        while (stays(shell, script) && (r = 1));
         script_free(script);
         return r < 0 ? r : 0;
 }

@@ -142,6 +142,10 @@ void options_apply(const Options *options, Settings *settings) {
 /* ---- Combinations of options -------------------------------------------------------------------------------------- */
 
 static int take_words(Options *options, char **words, GError **error) {
+        if (options->list && options->single_transaction) {
+                complain("--list and --single-transaction exclude each other.");
+                return -EINVAL;
+        }
         if (options->list && (words || options->tasks->len > 0)) {
                 complain("--list takes no DATABASE and no SQL.");
                 return -EINVAL;
@@ -202,6 +206,8 @@ static int parse(int argc, char **argv, Options *o, GError **error) {
                 { "param", 'p', F, G_OPTION_ARG_CALLBACK, on_parameter, "Bind a parameter; may be repeated", "NAME=VALUE" },
                 { "parameter", 0, F | G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_CALLBACK, on_parameter, "The same", "NAME=VALUE" },
                 { "bail", 0, N, G_OPTION_ARG_CALLBACK, on_bail, "Stop at the first failure", NULL },
+                { "single-transaction", '1', 0, G_OPTION_ARG_NONE, &o->single_transaction,
+                  "Run everything, or on a failure nothing", NULL },
                 { "timeout", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "Cancel a query after so many seconds", "SECONDS" },
                 { "transport", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "How rows come: auto, pipe, channel, dbus", "WAY" },
                 { "no-pager", 0, N, G_OPTION_ARG_CALLBACK, on_no_pager, "Let long results scroll by", NULL },

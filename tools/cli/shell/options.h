@@ -26,7 +26,7 @@ typedef struct Task {
 
 typedef struct Options {
         BusChoice bus;
-        gboolean list, no_ask_password, no_init, version;
+        gboolean list, single_transaction, no_ask_password, no_init, version;
         char *output;          /* owned; NULL: stdout */
         char *database;        /* owned; NULL: no database is opened */
         GArray *tasks;         /* of Task, in the order of the command line: -c, -f, words */

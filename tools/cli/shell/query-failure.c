@@ -50,6 +50,12 @@ void query_suggest_database(Shell *shell) {
                                shell->interactive ? ".databases" : "ipcq-cli --list");
 }
 
+/* A statement has met the end of the user's transaction, which stays until the user leaves it (transaction.h). */
+static void tell_end_of_transaction(const Shell *shell) {
+        if (shell->session.transaction.object && !shell->session.transaction.of_script)
+                shell_complain(shell, "the transaction has ended, and nothing of it was written; ROLLBACK leaves it");
+}
+
 /* Returns a copy of the shell whose line number is the error's, if the statement has several lines. */
 static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         Shell at = *shell;
@@ -84,6 +90,8 @@ static void complain_of_service(Shell *shell, int r, const char *sql) {
                 caret = sql_caret(sql, (size_t) offset, stderr_width());
         if (caret)
                 fputs(caret, stderr);
+        if (code == SQLIPC_ERROR_TRANSACTION_ENDED && sql)
+                tell_end_of_transaction(shell);
         if (code == SQLIPC_ERROR_UNKNOWN_DATABASE)
                 query_suggest_database(shell);
         if (code == SQLIPC_ERROR_UNKNOWN_DATABASE || r == -EHOSTDOWN)
@@ -168,6 +176,8 @@ int query_settle(Query *query, int r) {
 int query_exit_code(Shell *shell, int r) {
         sqlipc_connection *connection = shell->session.connection;
 
+        if (connection && sqlipc_error_code(connection) == SQLIPC_ERROR_TRANSACTION_ENDED)
+                return EXIT_QUERY;
         switch (r) {
         case -ECANCELED:
                 return EXIT_INTERRUPTED;

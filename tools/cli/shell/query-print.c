@@ -12,6 +12,7 @@
 #include "tools/cli/shell/cursor-values.h"
 #include "tools/cli/shell/footer.h"
 #include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/transaction.h"
 
 /* Rows that a grid holds back are written after a pause, or when the first of them has waited long enough. Rows of other
  * modes are only buffered, and are written soon. On a terminal the waits are short, because the user wants to see rows. For
@@ -247,11 +248,15 @@ static void tell_limit(const Shell *shell, uint64_t rows_max) {
 
 int query_print(Shell *shell, const char *sql) {
         Explain explain = explain_of(sql);
+        g_autofree char *savepoint = NULL;
+        SqlControl control = sql_control_of(sql, &savepoint);
         Print print = {};
         Query query;
         FILE *file;
         int r, w;
 
+        if (control != SQL_CONTROL_NONE)
+                return transaction_run(shell, control, savepoint, sql);
         r = answer_begin(shell, &file);
         if (r < 0)
                 return r;

@@ -186,6 +186,8 @@ static void end_run(Query *query) {
         if (is_unheard_of(query, next)) {
                 query->cursor = sqlipc_cursor_close(query->cursor);
                 query->connection = NULL;
+                if (query->shell->session.transaction.object)
+                        shell_say(query->shell, "The transaction was rolled back.");
                 session_disconnect(&query->shell->session);
                 return;
         }

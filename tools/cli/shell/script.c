@@ -404,6 +404,21 @@ void script_put_back(Script *script) {
         script->line_number = script->before_line;
 }
 
+bool script_stays(Script *script, const char *question) {
+        const TypedLines before = { .text = "" };
+        g_autofree char *answer = NULL;
+        bool typed;
+        int r;
+
+        if (!script->prompt.read_line)
+                return false;
+        r = script->prompt.read_line(script->prompt.userdata, question, &before, &answer, &typed);
+        if (r == 0 || (r > 0 && (*g_strstrip(answer) == 'y' || *answer == 'Y')))
+                return false;
+        script->ended = false;
+        return true;
+}
+
 void script_drop(Script *script) {
         size_t size;
 

@@ -68,6 +68,10 @@ int script_was_typing(const Script *script);
  * command. */
 void script_put_back(Script *script);
 
+/** Asks the user a question at the prompt, and returns true if the answer is not yes; the script then goes on after its end.
+ * The answer is yes, too, if there is no prompt, after another Ctrl-D, and if the program must exit. */
+bool script_stays(Script *script, const char *question);
+
 /** Drops the rest of the lines that were read after the last unit: after Ctrl-C it must not run either. */
 void script_drop(Script *script);
 

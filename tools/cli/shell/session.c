@@ -13,7 +13,7 @@
 #define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)
 
 void session_init(Session *session) {
-        *session = (Session) {};
+        *session = (Session) { .transaction.savepoints = g_ptr_array_new_with_free_func(g_free) };
 }
 
 static void forget_bus(BusChoice *choice) {
@@ -22,7 +22,8 @@ static void forget_bus(BusChoice *choice) {
 }
 
 void session_done(Session *session) {
-        session->connection = sqlipc_close(session->connection);
+        session_disconnect(session);
+        g_ptr_array_unref(session->transaction.savepoints);
         forget_bus(&session->bus);
         g_clear_pointer(&session->database, g_free);
 }
@@ -84,12 +85,21 @@ int session_connect(Session *session, sqlipc_connection **ret) {
         return r;
 }
 
+void session_forget_transaction(Session *session) {
+        SessionTransaction *transaction = &session->transaction;
+
+        transaction->object = sqlipc_transaction_close(transaction->object);
+        transaction->of_savepoint = transaction->of_script = false;
+        g_ptr_array_set_size(transaction->savepoints, 0);
+}
+
 void session_disconnect(Session *session) {
+        session_forget_transaction(session);
         session->connection = sqlipc_close(session->connection);
 }
 
 void session_change_bus(Session *session, BusChoice *choice) {
-        session->connection = sqlipc_close(session->connection);
+        session_disconnect(session);
         forget_bus(&session->bus);
         session->bus = *choice;
         *choice = (BusChoice) {};

@@ -6,6 +6,7 @@
 #ifndef SQLIPC_TOOLS_CLI_SHELL_SESSION_H
 #define SQLIPC_TOOLS_CLI_SHELL_SESSION_H
 
+#include <glib.h>
 #include <stdbool.h>
 
 #include "client-lib/sqlipc.h"
@@ -24,10 +25,19 @@ typedef struct BusChoice {
         char *host;    /* owned; NULL: this machine. Never with BUS_ADDRESS */
 } BusChoice;
 
+/* The transaction that the user has begun (transaction.h). */
+typedef struct SessionTransaction {
+        sqlipc_transaction *object; /* owned; NULL: there is none */
+        GPtrArray *savepoints;      /* owned; names, in small letters, the first one at the beginning */
+        bool of_savepoint;          /* the first savepoint has begun it */
+        bool of_script;             /* --single-transaction has begun it */
+} SessionTransaction;
+
 typedef struct Session {
         BusChoice bus;
         char *database;                /* owned; NULL: none is open */
         sqlipc_connection *connection; /* owned; NULL: not connected */
+        SessionTransaction transaction;
         sqlipc_transport transport;
         sqlipc_transport last_transport; /* of the last run; AUTO: there was none */
         int64_t n_changes;             /* rows that the last statement has changed which may write */
@@ -46,9 +56,12 @@ void session_done(Session *session);
  * the bus passes no descriptors, which the transport needs. */
 int session_connect(Session *session, sqlipc_connection **ret);
 
-/** Closes the connection, which ends everything on the service that came over it; the next session_connect() opens a new
- * one. */
+/** Closes the connection, which ends everything on the service that came over it, and rolls back the transaction; the next
+ * session_connect() opens a new one. */
 void session_disconnect(Session *session);
+
+/** Frees the transaction, and rolls it back if it is still open. */
+void session_forget_transaction(Session *session);
 
 /** Changes the bus; takes ownership of the choice. The name of the database is kept, and is looked up on the new bus on
  * first use. */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The transaction that the user has begun, see transaction.h. */
+#include "tools/cli/shell/transaction.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "tools/cli/output/interrupt.h"
+#include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/options.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-run.h"
+
+static SessionTransaction *of(Shell *shell) {
+        return &shell->session.transaction;
+}
+
+static int refuse(Shell *shell, int r, const char *message) {
+        shell_complain(shell, "%s", message);
+        shell_note_failure(shell, EXIT_QUERY);
+        return r;
+}
+
+const char *transaction_mark(const Session *session) {
+        sqlipc_transaction *transaction = session->transaction.object;
+
+        if (transaction)
+                (void) sqlipc_process(session->connection); /* the service may have ended it meanwhile */
+        return !transaction ? "" : sqlipc_transaction_is_open(transaction) > 0 ? "*" : "!";
+}
+
+int transaction_check_none(Shell *shell) {
+        if (!of(shell)->object)
+                return 0;
+        return refuse(shell, -EBUSY, of(shell)->of_script
+                                             ? "the whole script is one transaction (--single-transaction)"
+                                             : "a transaction is open; COMMIT or ROLLBACK ends it");
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------------------ */
+
+/* Waits for the library; `cancels`: or for Ctrl-C. */
+static int wait_once(sqlipc_connection *connection, bool cancels) {
+        struct pollfd fds[2] = { { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) },
+                                 { .fd = cancels ? interrupt_fd() : -1, .events = POLLIN } };
+        uint64_t until = UINT64_MAX, now = (uint64_t) g_get_monotonic_time();
+        int timeout = -1;
+
+        (void) sqlipc_get_timeout(connection, &until);
+        if (until != UINT64_MAX)
+                timeout = until <= now ? 0 : (int) MIN((until - now) / 1000 + 1, (uint64_t) G_MAXINT);
+        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR)
+                return -errno;
+        (void) sqlipc_process(connection);
+        if (!cancels || (!interrupt_pending() && !interrupt_leave()))
+                return 0;
+        (void) interrupt_take();
+        return -ECANCELED;
+}
+
+static int has_begun(sqlipc_transaction *transaction) {
+        int r = sqlipc_transaction_is_open(transaction);
+
+        return r == 0 ? -EAGAIN : r;
+}
+
+/* Calls `ask` until it does not return -EAGAIN. */
+static int wait_for(Shell *shell, int (*ask)(sqlipc_transaction *), bool cancels) {
+        int r;
+
+        while ((r = ask(of(shell)->object)) == -EAGAIN) {
+                r = wait_once(shell->session.connection, cancels);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+/* ---- Beginning and ending ----------------------------------------------------------------------------------------- */
+
+static int begin(Shell *shell, sqlipc_transaction_mode mode) {
+        sqlipc_connection *connection;
+        int r = session_connect(&shell->session, &connection);
+
+        if (r >= 0)
+                r = sqlipc_set_blocking(connection, 0);
+        if (r < 0)
+                return r;
+        r = sqlipc_begin(connection, shell->session.database, mode, &of(shell)->object);
+        if (r >= 0)
+                r = wait_for(shell, has_begun, true);
+        (void) sqlipc_set_blocking(connection, 1);
+        return r < 0 ? r : 0;
+}
+
+int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
+        int r = transaction_check_none(shell);
+
+        if (r < 0)
+                return r;
+        if (!shell->session.database)
+                return refuse(shell, -ENODATA, "no database is open; .open NAME opens one, .databases lists them");
+        r = begin(shell, mode);
+        if (r >= 0)
+                return 0;
+        if (r == -ECANCELED)
+                answer_cancelled(shell);
+        else if (r != -EROFS || !quiet)
+                query_complain(shell, r, NULL);
+        session_forget_transaction(&shell->session);
+        return r;
+}
+
+/* The end cannot be cancelled: the service carries it out in any case. */
+static int end(Shell *shell, int (*how)(sqlipc_transaction *)) {
+        sqlipc_connection *connection = shell->session.connection;
+        int r;
+
+        if (!of(shell)->object)
+                return refuse(shell, -ENODATA, "no transaction is open; BEGIN begins one");
+        (void) sqlipc_set_blocking(connection, 0);
+        r = wait_for(shell, how, false);
+        (void) sqlipc_set_blocking(connection, 1);
+        if (r < 0)
+                query_complain(shell, r, NULL);
+        session_forget_transaction(&shell->session);
+        return r;
+}
+
+int transaction_commit(Shell *shell) {
+        return end(shell, sqlipc_commit);
+}
+
+int transaction_rollback(Shell *shell) {
+        return end(shell, sqlipc_rollback);
+}
+
+/* ---- Savepoints --------------------------------------------------------------------------------------------------- */
+
+/* SQLite compares names without their quotes, in any case of letters. */
+static char *plain_name(const char *name) {
+        static const char quotes[] = "\"'`[";
+        char end = *name == '[' ? ']' : *name;
+        GString *plain = g_string_new(NULL);
+
+        if (!strchr(quotes, *name))
+                return g_string_free(g_string_ascii_down(g_string_append(plain, name)), FALSE);
+        for (const char *p = name + 1; *p && (*p != end || p[1] == end); p++) {
+                g_string_append_c(plain, *p);
+                p += *p == end;
+        }
+        return g_string_free(g_string_ascii_down(plain), FALSE);
+}
+
+/* Returns the number of savepoints up to the last one of the name; 0: there is none. */
+static guint find_savepoint(const GPtrArray *savepoints, const char *name) {
+        guint n = savepoints->len;
+
+        while (n > 0 && !g_str_equal(g_ptr_array_index(savepoints, n - 1), name))
+                n--;
+        return n;
+}
+
+static int ignore_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        (void) cursor, (void) is_row, (void) userdata;
+        return 0;
+}
+
+static int run_savepoint(Shell *shell, const char *sql) {
+        return query_run(shell, sql, NULL, 0, ignore_row, NULL, NULL);
+}
+
+static int make_savepoint(Shell *shell, const char *name, const char *sql) {
+        bool begins = !of(shell)->object;
+        int r = begins ? transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false) : 0;
+
+        if (r < 0)
+                return r;
+        r = run_savepoint(shell, sql);
+        if (r >= 0) {
+                of(shell)->of_savepoint |= begins;
+                g_ptr_array_add(of(shell)->savepoints, plain_name(name));
+        } else if (begins)
+                (void) transaction_rollback(shell);
+        return r;
+}
+
+/* RELEASE, or ROLLBACK TO. */
+static int go_back(Shell *shell, bool release, const char *name, const char *sql) {
+        GPtrArray *savepoints = of(shell)->savepoints;
+        g_autofree char *plain = plain_name(name);
+        guint n;
+        int r;
+
+        if (!of(shell)->object)
+                return refuse(shell, -ENODATA, "no transaction is open, so there are no savepoints");
+        n = find_savepoint(savepoints, plain);
+        if (release && n == 1 && of(shell)->of_savepoint)
+                return transaction_commit(shell);
+        r = run_savepoint(shell, sql);
+        if (r >= 0 && n > 0)
+                g_ptr_array_set_size(savepoints, (gint) (release ? n - 1 : n));
+        return r;
+}
+
+/* ---- Statements --------------------------------------------------------------------------------------------------- */
+
+/* BEGIN is for writing if the user may write. */
+static int begin_any(Shell *shell) {
+        int r = transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, true);
+
+        if (r != -EROFS)
+                return r;
+        r = transaction_begin(shell, SQLIPC_TRANSACTION_READ, false);
+        if (r >= 0)
+                shell_say(shell, "You may only read this database; the transaction reads it as it is now.");
+        return r;
+}
+
+/* Returns -EBUSY for a COMMIT or ROLLBACK that would end the transaction of the whole script. */
+static int end_if_allowed(Shell *shell, bool commits) {
+        if (of(shell)->object && of(shell)->of_script)
+                return transaction_check_none(shell);
+        return commits ? transaction_commit(shell) : transaction_rollback(shell);
+}
+
+int transaction_run(Shell *shell, SqlControl control, const char *name, const char *sql) {
+        switch (control) {
+        case SQL_CONTROL_BEGIN:
+                return begin_any(shell);
+        case SQL_CONTROL_BEGIN_WRITE:
+                return transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false);
+        case SQL_CONTROL_BEGIN_READ:
+                return transaction_begin(shell, SQLIPC_TRANSACTION_READ, false);
+        case SQL_CONTROL_COMMIT:
+                return end_if_allowed(shell, true);
+        case SQL_CONTROL_ROLLBACK:
+                return end_if_allowed(shell, false);
+        case SQL_CONTROL_SAVEPOINT:
+                return make_savepoint(shell, name, sql);
+        case SQL_CONTROL_RELEASE:
+        case SQL_CONTROL_ROLLBACK_TO:
+                return go_back(shell, control == SQL_CONTROL_RELEASE, name, sql);
+        case SQL_CONTROL_NONE:
+                break;
+        }
+        return 0;
+}
