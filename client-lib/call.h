@@ -29,10 +29,10 @@ typedef void (*call_undo)(sd_bus_message *reply, const char *path);
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler on_reply, call_undo undo,
              void *userdata, uint64_t usec);
 
-/* Appends the options of Prepare, Fetch, Query and OpenRows. They ask for errors with SQLite's code and the offset into
- * the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names the
- * highest version that the library reads. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for
- * none. */
+/* Appends the options of Prepare, Fetch, Query, OpenRows and Load. They ask for errors with SQLite's code and the offset
+ * into the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
+ * the highest version that the library knows. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0
+ * for none. */
 int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec, uint64_t transaction);
 
 /* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */

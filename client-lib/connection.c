@@ -4,7 +4,7 @@
  *
  * Waiting. A blocking call polls three descriptors directly: the bus, the pipe or channel that it reads, and wake_fd. A
  * program with a loop polls epoll_fd, which contains the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and
- * channels of its cursors.
+ * channels of its cursors and loads.
  *
  * Losing the bus. sd-bus answers every call in progress with an error, so nothing waits forever. Rows that are in a pipe can
  * still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
@@ -66,6 +66,7 @@ static int connection_new(sqlipc_connection **ret) {
         TAILQ_INIT(&c->statements);
         TAILQ_INIT(&c->cursors);
         TAILQ_INIT(&c->transactions);
+        TAILQ_INIT(&c->loads);
         TAILQ_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -140,6 +141,7 @@ static void close_connection(sqlipc_connection *c) {
                 return;
         close_members(&c->cursors);
         close_members(&c->statements);
+        close_members(&c->loads);
         close_members(&c->transactions);
         close_members(&c->channels);
         c->closed = true;
@@ -158,7 +160,7 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each statement, cursor and transaction holds a reference, so there are none here. */
+/* Each statement, cursor, transaction and load holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         Member *channel, *next;
 

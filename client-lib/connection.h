@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One bus connection and the daemon on that bus. Owns the bus connection, the descriptors to wait on, the lists of
- * statements, cursors, transactions and channels, and the details of the last failure. Library.
+ * statements, cursors, transactions, loads and channels, and the details of the last failure. Library.
  *
  * The rest of the library never waits: it returns -EAGAIN. Only the loops of the blocking calls go through
  * connection_wait(), and the program's own loop through sqlipc_process().
@@ -24,7 +24,7 @@ typedef enum Descriptors {
 
 typedef struct Member Member;
 
-/* The connection's requests to its statements, cursors, transactions and channels. */
+/* The connection's requests to its statements, cursors, transactions, loads and channels. */
 typedef struct MemberOperations {
         /* Cursors, channels: the bus was processed. Does as much as possible without waiting, and frees no member. */
         void (*advance)(Member *member);
@@ -55,7 +55,7 @@ typedef enum MemberWait {
         MEMBER_HAS_NEWS,  /* the callback is due */
 } MemberWait;
 
-/* Each statement, cursor, transaction and channel begins with it. */
+/* Each statement, cursor, transaction, load and channel begins with it. */
 struct Member {
         TAILQ_ENTRY(Member) link;
         const MemberOperations *operations;
@@ -65,7 +65,7 @@ struct Member {
 TAILQ_HEAD(MemberList, Member);
 
 struct sqlipc_connection {
-        atomic_uint n_ref;         /* the program's, and one for each statement, cursor and transaction */
+        atomic_uint n_ref;         /* the program's, and one for each statement, cursor, transaction and load */
         bool closed;               /* by sqlipc_close(): no bus, no channels; waits for its objects to be freed */
         sd_bus *bus;               /* owned, or a reference on the caller's */
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
@@ -89,6 +89,7 @@ struct sqlipc_connection {
         struct MemberList statements;
         struct MemberList cursors; /* the oldest first */
         struct MemberList transactions; /* at most one for each database, and those that are over */
+        struct MemberList loads;
         struct MemberList channels; /* one for each database that was used */
         sqlipc_transport transport;
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */

@@ -172,8 +172,19 @@ int description_read(Description *ret, sd_bus_message *reply) {
         int r;
 
         r = read_columns(&d, reply);
+        if (r >= 0)
+                r = dictionary_read(reply, read_info, &d);
         if (r < 0)
                 return r;
+        *ret = d;
+        d = (Description) { .page_size = 0 };
+        return 0;
+}
+
+int description_read_info(Description *ret, sd_bus_message *reply) {
+        _cleanup_(description_done) Description d = { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
+        int r;
+
         r = dictionary_read(reply, read_info, &d);
         if (r < 0)
                 return r;

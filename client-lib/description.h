@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Columns and parameters of a statement, as Prepare, Query and STATEMENT frames describe them. Library.
+ * Columns and parameters of a statement, as Prepare, Query, Load and STATEMENT frames describe them. Library.
  */
 #ifndef SQLIPC_CLIENT_LIB_DESCRIPTION_H
 #define SQLIPC_CLIENT_LIB_DESCRIPTION_H
@@ -24,6 +24,8 @@ typedef struct Description {
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). 0, or a negative errno. */
 int description_read(Description *ret, sd_bus_message *reply);
+/* The same for a reply with a{sv} info alone. */
+int description_read_info(Description *ret, sd_bus_message *reply);
 /* Reads a variant of columns into `d`, which must have none yet. 1, or a negative errno. */
 int description_read_columns(Description *d, sd_bus_message *reply);
 /* Copies the description from the decoder's STATEMENT frame. 0 or -ENOMEM. */

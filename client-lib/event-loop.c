@@ -6,7 +6,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/event-loop.h"
 
-enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run or channel that waits */
+enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run, load or channel that waits */
 
 static void remove_bus(sqlipc_connection *c) {
         if (c->polled_bus_fd >= 0)
@@ -168,6 +168,7 @@ static void note_news(sqlipc_connection *c, const void *owner) {
         note(&c->cursors, owner);
         note(&c->statements, owner);
         note(&c->transactions, owner);
+        note(&c->loads, owner);
 }
 
 /* An object that is called back no longer waits, until the program asks it again. */
@@ -186,7 +187,8 @@ static bool call_back_one(struct MemberList *members) {
 
 /* Calls one callback. False: there is none. A callback may free any object, so each search starts from the beginning. */
 static bool call_back(sqlipc_connection *c) {
-        return call_back_one(&c->transactions) || call_back_one(&c->statements) || call_back_one(&c->cursors);
+        return call_back_one(&c->transactions) || call_back_one(&c->loads) || call_back_one(&c->statements) ||
+               call_back_one(&c->cursors);
 }
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */

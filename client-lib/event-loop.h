@@ -3,8 +3,8 @@
  * The interface for a program with an event loop of its own: one epoll descriptor, a timeout and callbacks. Library.
  *
  * The epoll set contains the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and
- * each pipe or channel that a cursor found empty (one-shot, so that a cursor that is not read wakes the program no more than
- * once).
+ * each pipe or channel that a cursor found empty, or a load full (one-shot, so that a cursor that is not read wakes the
+ * program no more than once).
  */
 #ifndef SQLIPC_CLIENT_LIB_EVENT_LOOP_H
 #define SQLIPC_CLIENT_LIB_EVENT_LOOP_H
@@ -16,8 +16,8 @@
 /* Updates epoll_fd to the events that the bus waits for. */
 void event_loop_update(sqlipc_connection *c);
 
-/* Lets the next event of `data` wake the program's loop, once, for the run or channel `whose`. Call event_loop_disarm()
- * before the descriptor is closed. */
+/* Lets the next event of `data` wake the program's loop, once, for the run, load or channel `whose`. Call
+ * event_loop_disarm() before the descriptor is closed. */
 int event_loop_arm(sqlipc_connection *c, struct pollfd data, const void *whose);
 void event_loop_disarm(sqlipc_connection *c, int fd);
 

@@ -227,7 +227,7 @@ static void start_described(sqlipc_cursor *c) {
         if (check_bindings(c) < 0)
                 return;
         r = parameter_row_init(&row, c->bindings ? c->bindings->values : NULL, c->bindings ? c->bindings->n_values : 0,
-                               s->description.n_parameters);
+                               s->description.n_parameters, PARAMETER_ROW_SIZE_MAX);
         if (r < 0) {
                 cursor_fail_send(c, r);
                 return;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parameters as one row in the page format (parameter-row.h). Library. */
-#include "client-lib/channel-link.h"
 #include "client-lib/parameter-row.h"
 #include "client-lib/parameter.h"
-#include "dbus-interfaces/wire/sqlipc-channel.h"
-
-_Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
 
 /* Write positions in the row. */
 typedef struct RowWriter {
@@ -28,7 +24,7 @@ static size_t value_size(const Parameter *p) {
         return 0;
 }
 
-static int check_parameter(const Parameter *p) {
+static int check_parameter(const Parameter *p, size_t size_max) {
         if (p->type < SQLIPC_INTEGER || p->type > SQLIPC_NULL)
                 return -EINVAL;
         if (p->name && !parameter_is_bus_string(p->name, strlen(p->name), NULL))
@@ -37,11 +33,11 @@ static int check_parameter(const Parameter *p) {
                 return 0;
         if (p->size > 0 && !p->bytes)
                 return -EINVAL;
-        return p->size > CHANNEL_REQUEST_SIZE_MAX ? -E2BIG : 0;
+        return p->size > size_max ? -E2BIG : 0;
 }
 
-int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
-                       size_t n_positional_min) {
+int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters, size_t n_positional_min,
+                       size_t size_max) {
         int r;
 
         *row = (ParameterRow) { .parameters = parameters, .n_parameters = n_parameters };
@@ -50,11 +46,11 @@ int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_
         for (size_t i = 0; i < n_parameters; i++) {
                 const Parameter *p = &parameters[i];
 
-                r = check_parameter(p);
+                r = check_parameter(p, size_max);
                 if (r < 0)
                         return r;
                 row->size += value_size(p) + (p->name ? strlen(p->name) + 1 : 0);
-                if (row->size > CHANNEL_REQUEST_SIZE_MAX)
+                if (row->size > size_max)
                         return -E2BIG;
                 row->n_named += p->name != NULL;
                 row->n_positional += !p->name;
@@ -62,7 +58,7 @@ int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_
         if (row->n_positional < n_positional_min)
                 row->n_positional = (unsigned) n_positional_min;
         row->size += ROW_HEAD_SIZE((size_t) row->n_positional + 2 * (size_t) row->n_named);
-        return row->size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_FETCH_HEAD_SIZE ? -E2BIG : 0;
+        return row->size > size_max ? -E2BIG : 0;
 }
 
 static void write_bytes(RowWriter *w, sqlipc_type type, const void *bytes, size_t size) {

@@ -7,7 +7,10 @@
 #define SQLIPC_CLIENT_LIB_PARAMETER_ROW_H
 
 #include "client-lib/parameter.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
+
+_Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
 
 typedef struct ParameterRow {
         const Parameter *parameters; /* borrowed */
@@ -16,10 +19,13 @@ typedef struct ParameterRow {
         size_t size;                        /* of the row, 0 if there are no values */
 } ParameterRow;
 
-/* Measures a row of `parameters`, padded with NULL to `n_positional_min` positional ones. Returns -E2BIG, or -EINVAL in
- * the same cases as parameter_append_all(). */
-int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
-                       size_t n_positional_min);
+/* The room for a row in a request on a channel. */
+#define PARAMETER_ROW_SIZE_MAX (CHANNEL_REQUEST_SIZE_MAX - CHANNEL_FETCH_HEAD_SIZE)
+
+/* Measures a row of `parameters`, padded with NULL to `n_positional_min` positional ones. Returns -E2BIG (larger than
+ * `size_max`), or -EINVAL in the same cases as parameter_append_all(). */
+int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters, size_t n_positional_min,
+                       size_t size_max);
 
 /* Writes the row, `size` bytes. */
 void parameter_row_write(const ParameterRow *row, uint8_t *at);

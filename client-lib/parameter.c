@@ -17,19 +17,13 @@ static int check_struct(const uint8_t *element, size_t size) {
 }
 
 /* A program that was built with an older header passes smaller elements than ours, one with a newer header larger ones. */
-int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret) {
+int parameter_read(const sqlipc_parameter *parameters, size_t n, Parameter *read) {
         size_t size = n > 0 ? parameters->struct_size : PARAMETER_SIZE_MIN;
         const uint8_t *element = (const uint8_t *) parameters;
-        _cleanup_free_ Parameter *read = NULL;
         int r;
 
-        if (n > N_PARAMETERS_MAX)
-                return -E2BIG;
         if (size < PARAMETER_SIZE_MIN || size > PARAMETER_STRUCT_SIZE_MAX || size % _Alignof(sqlipc_parameter) != 0)
                 return -EINVAL;
-        read = calloc(n + 1, sizeof *read);
-        if (!read)
-                return -ENOMEM;
         for (size_t i = 0; i < n; i++, element += size) {
                 sqlipc_parameter p = { .struct_size = 0 };
 
@@ -42,6 +36,21 @@ int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter *
                 read[i] = (Parameter) { .name = p.name, .type = p.type, .integer = p.integer, .real = p.real,
                                         .bytes = p.bytes, .size = p.size };
         }
+        return 0;
+}
+
+int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret) {
+        _cleanup_free_ Parameter *read = NULL;
+        int r;
+
+        if (n > N_PARAMETERS_MAX)
+                return -E2BIG;
+        read = calloc(n + 1, sizeof *read);
+        if (!read)
+                return -ENOMEM;
+        r = parameter_read(parameters, n, read);
+        if (r < 0)
+                return r;
         *ret = steal(read);
         return 0;
 }

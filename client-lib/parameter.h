@@ -28,9 +28,11 @@ typedef struct Parameter {
         size_t size;       /* of bytes */
 } Parameter;
 
-/* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a
- * struct_size that no release had, or that differs between elements; -EOPNOTSUPP: a field that this library does not know
- * is set; -E2BIG; -ENOMEM. */
+/* Reads `n` elements of a program's array into `read`; names and bytes stay the program's. -EINVAL: a struct_size that no
+ * release had, or that differs between elements; -EOPNOTSUPP: a field that this library does not know is set. */
+int parameter_read(const sqlipc_parameter *parameters, size_t n, Parameter *read);
+
+/* The same into new memory, which the caller frees. Also -E2BIG, -ENOMEM. */
 int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
 
 /* Appends (av positional, a{sv} named) for `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG

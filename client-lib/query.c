@@ -174,7 +174,7 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
         Way way;
         int r;
 
-        r = parameter_row_init(&row, parameters, n_parameters, 0);
+        r = parameter_row_init(&row, parameters, n_parameters, 0, PARAMETER_ROW_SIZE_MAX);
         if (r < 0)
                 return r;
         c->sql_sum = transport_sql_sum(sql);

@@ -6,14 +6,15 @@
  *      sqlipc_statement   one compiled statement        sqlipc_prepare() ... sqlipc_finalize()
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *      sqlipc_transaction several runs as one           sqlipc_begin() ... sqlipc_commit() ... sqlipc_transaction_close()
+ *      sqlipc_load        one run for each row          sqlipc_load_open() ... sqlipc_load_finish() ... sqlipc_load_close()
  *
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details
- * until its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and
- * the functions beside them. The connection also holds the details of the last call that failed on any of its objects, or
- * that should have created one; transactions have none of their own. Unless stated otherwise, a function may also return
- * -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the connection was
- * opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same bus
- * connection. -EAGAIN is not a failure and leaves the details as they are.
+ * until its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code()
+ * and the functions beside them. The connection also holds the details of the last call that failed on any of its
+ * objects, or that should have created one; transactions and loads have none of their own. Unless stated otherwise, a
+ * function may also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was
+ * forked after the connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a
+ * handler of the same bus connection. -EAGAIN is not a failure and leaves the details as they are.
  *
  * Threads. A connection and its objects may be used by only one thread at a time; different connections are independent.
  * Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called
@@ -24,7 +25,7 @@
  *
  * Ownership. The caller must close what a function returns through `ret_...`, which is written only on success. Returned
  * strings and values belong to the library and are valid as long as their function says. Arguments are copied. Statements,
- * cursors and transactions keep their connection alive, so a program may free objects in any order.
+ * cursors, transactions and loads keep their connection alive, so a program may free objects in any order.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT). After
  * sqlipc_set_blocking(connection, 0) they never wait, and return -EAGAIN for a result that is not there yet. See "Event
@@ -54,6 +55,7 @@ typedef struct sqlipc_connection sqlipc_connection;
 typedef struct sqlipc_statement sqlipc_statement;
 typedef struct sqlipc_cursor sqlipc_cursor;
 typedef struct sqlipc_transaction sqlipc_transaction;
+typedef struct sqlipc_load sqlipc_load;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -133,16 +135,16 @@ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
  * Sets how long a run may take at the service, in microseconds from its arrival there, including the time it waits for the
  * reader. After that sqlipc_cursor_next() returns -ETIMEDOUT with SQLIPC_ERROR_TIMED_OUT. The default, UINT64_MAX, is the
  * service's own limit (RunTimeoutSec=, sqlipcd.conf(5)), which this function can only shorten. Applies to later calls of
- * sqlipc_execute() and sqlipc_query(). Errors: -EINVAL (0). Since: 0.1
+ * sqlipc_execute(), sqlipc_query() and sqlipc_load_open(). Errors: -EINVAL (0). Since: 0.1
  */
 int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
- * being compiled, transactions that have not begun and sqlipc_list_databases() fail with -ECANCELED; a call that waits
- * for a commit or a rollback returns. An open transaction without a statement under way stays open. Does not affect what
- * begins after the call. May be called from any thread and from signal handlers as long as a reference is held; keeps
- * errno. Since: 0.1
+ * being compiled, transactions that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a call that
+ * waits for a commit or a rollback returns. An open transaction without a statement under way stays open. Does not
+ * affect what begins after the call. May be called from any thread and from signal handlers as long as a reference is
+ * held; keeps errno. Since: 0.1
  */
 int sqlipc_interrupt(sqlipc_connection *connection);
 
@@ -587,9 +589,9 @@ typedef enum sqlipc_transaction_mode {
 
 /**
  * Begins a transaction on `database`. Everything that the connection runs there from now on belongs to it, by
- * sqlipc_query(), sqlipc_exec() or sqlipc_execute(), until the program has learned its end: sqlipc_commit() or
- * sqlipc_rollback() has returned, or the program has closed it. The caller frees it with sqlipc_transaction_close(), which
- * rolls it back if it is still open.
+ * sqlipc_query(), sqlipc_exec(), sqlipc_execute() or sqlipc_load_open(), until the program has learned its end:
+ * sqlipc_commit() or sqlipc_rollback() has returned, or the program has closed it. The caller frees it with
+ * sqlipc_transaction_close(), which rolls it back if it is still open.
  *
  * Without blocking, this function returns before the transaction has begun: sqlipc_transaction_is_open() tells when it has.
  * Statements may be run meanwhile; they wait for it.
@@ -651,14 +653,80 @@ int sqlipc_rollback(sqlipc_transaction *transaction);
  */
 sqlipc_transaction *sqlipc_transaction_close(sqlipc_transaction *transaction);
 
+/* ---- Loads -------------------------------------------------------------------------------------------------------- */
+
+/**
+ * Begins a load on `database`: `sql`, one INSERT, UPDATE or DELETE with parameters, runs once for each row that
+ * sqlipc_load_row() gives, all in one transaction. The rows go through a pipe, without a request for each, so this is
+ * the fastest way to write many. If the connection has a transaction on the database (sqlipc_begin()), the load is one
+ * statement of it. The caller frees the load with sqlipc_load_close(), which takes everything back unless the load was
+ * finished.
+ *
+ * A load that has sent rows keeps other writers waiting, also this program's own statements on the database. The service
+ * therefore ends it after TransactionTimeoutSec=, or if no rows have come for TransactionIdleSec= while others wait to write
+ * (sqlipcd.conf(5)). Statements of a transaction wait for the end of a load in it.
+ *
+ * Without blocking, this function returns before the load has begun: the errors below are those of sqlipc_load_row() and
+ * sqlipc_load_finish() then. The library never repeats a load.
+ *
+ * Errors: those of sqlipc_prepare() about the database and the SQL; -EROFS (SQLIPC_ERROR_READ_ONLY: this user may not write
+ * it); -EPERM (SQLIPC_ERROR_NOT_ALLOWED: another kind of statement, RETURNING, or a table that no client may write); -EINVAL
+ * with SQLIPC_ERROR_PARAMETER_COUNT (the statement has no parameters); -EDQUOT (RunsMax=, or pages of pipes); -ENOTCONN with
+ * SQLIPC_ERROR_TRANSACTION_ENDED; -ECANCELED (sqlipc_interrupt()); -EOPNOTSUPP with SQLIPC_ERROR_NO_DESCRIPTORS (a bus that
+ * passes no descriptors) or with SQLIPC_ERROR_NONE (a service of version 0.1). Since: 0.2
+ */
+int sqlipc_load_open(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_load **ret_load);
+
+/**
+ * Gives one row: `n_values` values, as many as the statement has parameters, in their order and without names. 0: the
+ * library has the row, and nothing of `values` is needed any longer. The service may not have it yet: an error of the
+ * row, such as a violated constraint, is returned by a later call, and its message says which row it was. Each row is
+ * taken as a whole or not at all. This function allocates no memory, unless a row is larger than 64 KiB.
+ *
+ * Errors after which the load goes on, without this row: -EAGAIN (the pipe is full, or the load has not begun; only without
+ * blocking); -ETIMEDOUT with SQLIPC_ERROR_NONE (the same for longer than the connection's timeout); -EINVAL with
+ * SQLIPC_ERROR_PARAMETER_COUNT (the number of values) or with SQLIPC_ERROR_NONE (a name, an invalid type or `struct_size`);
+ * -EOPNOTSUPP (a field that this version of the library does not know is not zero); -EMSGSIZE with
+ * SQLIPC_ERROR_ROW_TOO_LARGE (more than 1 GiB); -ENOMEM.
+ *
+ * After any other error the load is over, nothing was written, and later calls repeat the error: those of sqlipc_exec() for
+ * one of the rows, -EINVAL with SQLIPC_ERROR_SQL for example; -EMSGSIZE (a row exceeds RowSizeMax=); -ETIMEDOUT with
+ * SQLIPC_ERROR_TIMED_OUT; -ENOTCONN with SQLIPC_ERROR_TRANSACTION_ENDED (other writers waited for too long, or the
+ * transaction of the load has ended); -ECONNRESET (SQLIPC_ERROR_WORKER_LOST or SQLIPC_ERROR_DAEMON_LOST); -ECANCELED
+ * (sqlipc_interrupt()); or an error of write(2). A load that is finished takes no rows: -EINVAL. Since: 0.2
+ */
+int sqlipc_load_row(sqlipc_load *load, const sqlipc_parameter *values, size_t n_values);
+
+/**
+ * Tells the service that there are no more rows, and waits for the result. 0: all rows were loaded, and the changes are
+ * committed, or belong to the connection's transaction; `*ret_changes` (NULL: not wanted) is the number of rows that were
+ * inserted, updated or deleted, over all rows, as sqlite3_changes64() counts them. Without blocking, returns -EAGAIN until
+ * the answer has come: call it again. A load that is over repeats its answer.
+ *
+ * Errors: those of sqlipc_load_row() that end the load; -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN (the service
+ * was lost after it had all rows and before it answered, so it is unknown if they were written; not in a transaction);
+ * the same (*) if the connection's timeout has passed or sqlipc_interrupt() was called, after all rows were sent: the
+ * load goes on, and another call waits for its answer; -ETIMEDOUT (*) with SQLIPC_ERROR_NONE (before all rows were
+ * sent, or in a transaction) and -ECANCELED (*) (in a transaction, after that). After any error except those marked
+ * with (*) the load is over, and nothing was written unless the outcome is unknown. Since: 0.2
+ */
+int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);
+
+/**
+ * Frees the load. If it is not finished, nothing of it is written; a transaction that it belongs to goes on. Does not wait
+ * for that. If sqlipc_load_finish() has sent all rows, but not returned the result, the load goes on, and its outcome is not
+ * told. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_load *sqlipc_load_close(sqlipc_load *load);
+
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
 /**
  * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(),
- * sqlipc_execute(), sqlipc_query() and sqlipc_begin() return at once, and sqlipc_statement_is_ready(), sqlipc_cursor_next()
- * and sqlipc_transaction_is_open() return their errors; sqlipc_commit() and sqlipc_rollback() return -EAGAIN until they are
- * done.
- * sqlipc_list_databases() waits in any case. Since: 0.1
+ * sqlipc_execute(), sqlipc_query(), sqlipc_begin() and sqlipc_load_open() return at once, and sqlipc_statement_is_ready(),
+ * sqlipc_cursor_next(), sqlipc_transaction_is_open() and sqlipc_load_row() return their errors; sqlipc_commit(),
+ * sqlipc_rollback() and sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases() and sqlipc_exec()
+ * wait in any case. Since: 0.1
  */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
 
@@ -692,7 +760,7 @@ int sqlipc_process(sqlipc_connection *connection);
  * turn of its loop. The callback is called once after each -EAGAIN, or after each 0 from sqlipc_statement_is_ready(), when
  * there is news; the next try may return the same again, which is not an error. NULL, the default, means no callback.
  *
- * Callbacks run only within sqlipc_process(), first those of transactions, then those of statements, then those of
+ * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, and of
  * cursors in the order in which they began. A callback may call any function, and free its own object and any other; only
  * sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is reported by the next
  * sqlipc_process(). Since: 0.1
@@ -710,6 +778,13 @@ typedef void (*sqlipc_transaction_callback)(sqlipc_transaction *transaction, voi
 int sqlipc_transaction_set_ready_callback(sqlipc_transaction *transaction, sqlipc_transaction_callback callback,
                                           void *userdata);
 
+/**
+ * The same for a load: the callback tells that sqlipc_load_row() or sqlipc_load_finish(), whichever has returned -EAGAIN,
+ * should be tried again. Since: 0.2
+ */
+typedef void (*sqlipc_load_callback)(sqlipc_load *load, void *userdata);
+int sqlipc_load_set_ready_callback(sqlipc_load *load, sqlipc_load_callback callback, void *userdata);
+
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
 /**
@@ -724,6 +799,11 @@ void sqlipc_cursor_closep(sqlipc_cursor **cursor);
  * The same for a transaction: it is rolled back unless it was committed before. Since: 0.2
  */
 void sqlipc_transaction_closep(sqlipc_transaction **transaction);
+
+/**
+ * The same for a load: nothing of it is written unless it was finished before. Since: 0.2
+ */
+void sqlipc_load_closep(sqlipc_load **load);
 
 #ifdef __cplusplus
 }

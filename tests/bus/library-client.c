@@ -13,6 +13,8 @@
  *      run-timeout USEC        exec DATABASE SQL: "changes N"      changes: "changes N ROWID", of the cursor
  *      readonly: "readonly 0|1", of the statement        begin read|write DATABASE       commit       rollback
  *      is-open: "open N", of the transaction            drop: close the transaction
+ *      load DATABASE SQL       give FIRST N: rows of a number       give-blob SIZE      give-two: two values in a row
+ *      finish: "changes N"     unload: close the load               loop FIRST N: gives and finishes without blocking
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -20,6 +22,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,6 +37,7 @@ static sqlipc_connection *connection;
 static sqlipc_statement *statement;
 static sqlipc_cursor *cursor;
 static sqlipc_transaction *transaction;
+static sqlipc_load *load;
 
 static void answer(int r) {
         const char *name;
@@ -210,6 +214,99 @@ static int begin(const char *mode, const char *database) {
                             &transaction);
 }
 
+static int open_load(const char *database, const char *sql) {
+        load = sqlipc_load_close(load);
+        return sqlipc_load_open(connection, database, sql, &load);
+}
+
+static int give_number(int64_t number) {
+        sqlipc_parameter value = { .struct_size = sizeof value, .type = SQLIPC_INTEGER, .integer = number };
+
+        return sqlipc_load_row(load, &value, 1);
+}
+
+static int give(int64_t first, int64_t n) {
+        int r = 0;
+
+        for (int64_t i = first; r >= 0 && i < first + n; i++)
+                r = give_number(i);
+        return r;
+}
+
+static int give_blob(size_t size) {
+        sqlipc_parameter value = { .struct_size = sizeof value, .type = SQLIPC_BLOB, .size = size };
+        char *blob = malloc(size);
+        int r = -ENOMEM;
+
+        if (blob) {
+                memset(blob, 'x', size);
+                value.bytes = blob;
+                r = sqlipc_load_row(load, &value, 1);
+        }
+        free(blob);
+        return r;
+}
+
+static int give_two(void) {
+        const sqlipc_parameter values[] = { { .struct_size = sizeof values[0], .type = SQLIPC_NULL },
+                                            { .struct_size = sizeof values[0], .type = SQLIPC_NULL } };
+
+        return sqlipc_load_row(load, values, 2);
+}
+
+static void print_changes(int r, int64_t n_changes) {
+        if (r < 0)
+                answer(r);
+        else
+                printf("changes %" PRId64 "\n", n_changes);
+}
+
+static void finish(void) {
+        int64_t n_changes = 0;
+        int r = sqlipc_load_finish(load, &n_changes);
+
+        print_changes(r, n_changes);
+}
+
+static void note_news(sqlipc_load *l, void *userdata) {
+        (void) l;
+        *(bool *) userdata = true;
+}
+
+/* A loop that tries again only after the callback. */
+static int turn_until(const bool *news) {
+        int r = 0;
+
+        while (r >= 0 && !*news) {
+                struct pollfd fd = { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) };
+
+                if (poll(&fd, 1, 60000) == 0)
+                        return -ETIME;
+                r = sqlipc_process(connection);
+        }
+        return r;
+}
+
+static void loop(int64_t first, int64_t n) {
+        int64_t n_changes = 0, end = first + n;
+        bool news = false;
+        int r;
+
+        (void) sqlipc_set_blocking(connection, 0);
+        (void) sqlipc_load_set_ready_callback(load, note_news, &news);
+        while ((r = first < end ? give_number(first) : sqlipc_load_finish(load, &n_changes)) >= 0 || r == -EAGAIN) {
+                if (r >= 0 && first++ == end)
+                        break;
+                if (r < 0)
+                        r = turn_until(&news);
+                news = false;
+                if (r < 0)
+                        break;
+        }
+        (void) sqlipc_set_blocking(connection, 1);
+        print_changes(r, n_changes);
+}
+
 static int open_remote(const char *which, const char *host) {
         if (!strcmp(which, "user"))
                 return sqlipc_open_user_remote(host, &connection);
@@ -291,6 +388,21 @@ static void obey(char *line) {
         } else if (!strcmp(verb, "drop")) {
                 transaction = sqlipc_transaction_close(transaction);
                 answer(0);
+        } else if (!strcmp(verb, "load")) {
+                answer(open_load(word, line));
+        } else if (!strcmp(verb, "give")) {
+                answer(give(strtoll(word, NULL, 10), strtoll(line, NULL, 10)));
+        } else if (!strcmp(verb, "give-blob")) {
+                answer(give_blob(strtoull(word, NULL, 10)));
+        } else if (!strcmp(verb, "give-two")) {
+                answer(give_two());
+        } else if (!strcmp(verb, "finish")) {
+                finish();
+        } else if (!strcmp(verb, "loop")) {
+                loop(strtoll(word, NULL, 10), strtoll(line, NULL, 10));
+        } else if (!strcmp(verb, "unload")) {
+                load = sqlipc_load_close(load);
+                answer(0);
         } else if (!strcmp(verb, "changes")) {
                 printf("changes %" PRId64 " %" PRId64 "\n", sqlipc_cursor_changes(cursor), sqlipc_cursor_last_rowid(cursor));
         } else if (!strcmp(verb, "readonly")) {
@@ -350,6 +462,7 @@ int main(void) {
         }
         free(line);
         finalize();
+        sqlipc_load_close(load);
         sqlipc_transaction_close(transaction);
         sqlipc_close(connection);
         return 0;

@@ -9,9 +9,11 @@
 #include "client-lib/channel-link-life.h"
 #include "client-lib/cursor-life.h"
 #include "client-lib/fetch-life.h"
+#include "client-lib/load-life.h"
 #include "client-lib/prepared-life.h"
 #include "client-lib/transact-life.h"
 #include "dbus-interfaces/sqlipc-errors.h"
+#include "tests/rigs/fake-load.h"
 #include "tests/rigs/fake-service.h"
 #include "tests/rigs/life.h"
 
@@ -22,6 +24,7 @@ LIFE_FUNCTIONS(fetch_life, FetchState)
 LIFE_FUNCTIONS(prepared_life, StatementState)
 LIFE_FUNCTIONS(channel_link_life, ChannelLinkState)
 LIFE_FUNCTIONS(transact_life, TransactionState)
+LIFE_FUNCTIONS(load_life, LoadState)
 
 static Life cursor_life = LIFE(cursor_life, "cursor", CURSOR_STATE_MAX, [CURSOR_WAITING] = "WAITING",
                                [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
@@ -36,9 +39,11 @@ static Life channel_link_life = LIFE(channel_link_life, "channel link", CHANNEL_
 static Life transact_life = LIFE(transact_life, "transaction", TRANSACTION_STATE_MAX,
                                     [TRANSACTION_BEGINNING] = "BEGINNING", [TRANSACTION_OPEN] = "OPEN",
                                     [TRANSACTION_ENDING] = "ENDING", [TRANSACTION_OVER] = "OVER");
+static Life load_life = LIFE(load_life, "load", LOAD_STATE_MAX, [LOAD_BEGINNING] = "BEGINNING", [LOAD_OPEN] = "OPEN",
+                             [LOAD_ENDING] = "ENDING", [LOAD_BROKEN] = "BROKEN", [LOAD_OVER] = "OVER");
 
 /* In the order of the arguments. */
-static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life, &transact_life };
+static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life, &transact_life, &load_life };
 
 static void test_code_agrees_with_headers(void) {
         life_check_documented(lives, N_ELEMENTS(lives));
@@ -51,6 +56,7 @@ static void test_others_are_rejected(void) {
 /* ---- The library ---- */
 
 static FakeService f;
+static FakeLoad loading;
 
 /* The member whose next calls fail, and how often. */
 static const char *failing;
@@ -60,7 +66,6 @@ static atomic_bool answers_channels;
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
         int sockets[2];
 
-        (void) service;
         if (failing && strcmp(member, failing) == 0 && n_failing > 0) {
                 n_failing--;
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownStatement", "No such statement.") >= 0);
@@ -68,6 +73,8 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
         }
         if (strcmp(member, "Begin") == 0)
                 return sd_bus_reply_method_return(m, "ta{sv}", UINT64_C(5), 0);
+        if (fake_load_on_call(&loading, service, m, member))
+                return 1;
         if (strcmp(member, "OpenChannel") != 0 || !answers_channels)
                 return 0;
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) >= 0);
@@ -251,6 +258,48 @@ static void test_transactions(void) {
         fake_done(&f);
 }
 
+static sqlipc_load *begin_load(uint64_t n_rows_max) {
+        sqlipc_load *load;
+
+        loading = (FakeLoad) FAKE_LOAD_INIT(1);
+        loading.wait = n_rows_max < UINT64_MAX ? FAKE_WAIT_FAILS : FAKE_WAIT_ANSWERS;
+        loading.error = "Sql";
+        loading.n_rows_max = n_rows_max;
+        loading.paused = n_rows_max == 0;
+        CHECK_INT(sqlipc_load_open(f.connection, "db", "INSERT INTO t VALUES (?)", &load), 0);
+        return load;
+}
+
+/* The service closes the pipe before or after the program has no more rows. */
+static void test_loads(void) {
+        static const uint8_t blob[256 * 1024];
+        const sqlipc_parameter value = { .struct_size = sizeof value, .type = SQLIPC_BLOB, .bytes = blob,
+                                         .size = sizeof blob };
+        sqlipc_load *load;
+
+        begin();
+        load = begin_load(UINT64_MAX);
+        CHECK_INT(sqlipc_load_finish(load, NULL), 0);
+        sqlipc_load_close(load);
+        sqlipc_load_close(begin_load(UINT64_MAX));
+        load = begin_load(1);
+        while (sqlipc_load_row(load, &value, 1) == 0)
+                ;
+        sqlipc_load_close(load);
+        load = begin_load(0);
+        CHECK_INT(sqlipc_load_row(load, &value, 1), 0);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 10000), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ETIMEDOUT);
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        loading.paused = false;
+        CHECK_INT(sqlipc_load_finish(load, NULL), -EINVAL);
+        sqlipc_load_close(load);
+        fail_next("Load");
+        CHECK(sqlipc_load_open(f.connection, "db", "INSERT INTO t VALUES (?)", &load) < 0);
+        fake_done(&f);
+        fake_load_close(&loading);
+}
+
 static void test_each_transition_occurred(void) {
         life_check_walked(lives, N_ELEMENTS(lives));
 }
@@ -265,6 +314,7 @@ int main(int argc, char **argv) {
                 TEST(test_closed_cursors),
                 TEST(test_channels),
                 TEST(test_transactions),
+                TEST(test_loads),
                 TEST(test_each_transition_occurred),
         };
 
