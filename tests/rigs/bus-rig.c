@@ -408,6 +408,11 @@ void rig_begin(void) {
         n_descriptors = count_descriptors(); /* each time: the engine's symbolizer takes some */
 }
 
+static void close_fds(void) {
+        while (rig.n_fds > 0)
+                close(rig.fds[--rig.n_fds]);
+}
+
 void rig_check_nothing_left(void) {
         const Context *context = &rig.manager->context;
         void *question;
@@ -417,8 +422,7 @@ void rig_check_nothing_left(void) {
         rig_pump();
         demand(g_hash_table_size(context->peers) == 0 && g_hash_table_size(context->sessions) == 0);
         demand(g_hash_table_size(context->statements) == 0 && context->n_held_calls == 0);
-        while (rig.n_fds > 0)
-                close(rig.fds[--rig.n_fds]);
+        close_fds();
         while ((question = g_queue_pop_head(&rig.questions)))
                 sd_bus_message_unref(question);
         do
@@ -428,6 +432,7 @@ void rig_check_nothing_left(void) {
         while (stub_workers_be_honest())
                 rig_pump();
         rig_pump();
+        close_fds(); /* of replies to clients that had left, which a bus drops */
         demand(g_hash_table_size(context->runs) == 0 && g_hash_table_size(context->channels) == 0);
         demand(context->workers.length == 0 && stub_workers_count() == 0);
         demand(g_hash_table_size(context->leases) == 0);

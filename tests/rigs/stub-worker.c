@@ -213,7 +213,7 @@ static void say_started(const StubWorker *w, StubJob *j, unsigned n_columns, uns
                 .started = {
                         .number = number_of(j),
                         .described = true,
-                        .read_only = true,
+                        .read_only = j->received.message.kind != MESSAGE_LOAD,
                         .n_columns = n_columns,
                         .columns = columns,
                         .n_parameters = n_parameters,
@@ -335,6 +335,7 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_EXECUTE:
         case MESSAGE_BEGIN:
         case MESSAGE_EXECUTE_BATCH:
+        case MESSAGE_LOAD:
         case MESSAGE_CHANNEL:
                 (void) keep_job(w, &m);
                 break;
@@ -392,7 +393,7 @@ static int take_job(StubWorker *w) {
                 return 0;
         demand(r == 1 && (m.message.kind == MESSAGE_PREPARE || m.message.kind == MESSAGE_RUN ||
                           m.message.kind == MESSAGE_EXECUTE || m.message.kind == MESSAGE_EXECUTE_BATCH ||
-                          m.message.kind == MESSAGE_BEGIN));
+                          m.message.kind == MESSAGE_LOAD || m.message.kind == MESSAGE_BEGIN));
         say_number(w, MESSAGE_TAKEN, m.message.kind == MESSAGE_BEGIN ? m.message.begin.number : m.message.job.number);
         (void) keep_job(w, &m);
         return 1;
@@ -425,7 +426,8 @@ static bool finish_job(StubWorker *w, size_t i) {
                 say_started(w, j, N_COLUMNS, 1);
         if (!prepare && !j->ended) {
                 say_ended(w, j, ERROR_NONE, true);
-                write_stream(j, ERROR_NONE, 3);
+                if (j->received.message.kind != MESSAGE_LOAD) /* the pipe of a load is to be read */
+                        write_stream(j, ERROR_NONE, 3);
         }
         drop_job(w, i);
         return true;
