@@ -169,6 +169,8 @@ static void on_deadline(Run *run) {
                 tell_cancel(run);
         else if (run->end.error == ERROR_NONE && run->kind == RUN_TRANSACTION)
                 cancel(run, ERROR_TRANSACTION_ENDED, "The transaction took longer than TransactionTimeoutSec= allows.");
+        else if (run->end.error == ERROR_NONE && run->kind == RUN_LOAD)
+                cancel(run, ERROR_TIMED_OUT, "The load took longer than TransactionTimeoutSec= or timeout-usec allows.");
         else if (run->end.error == ERROR_NONE)
                 cancel(run, ERROR_TIMED_OUT, "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
         else
@@ -400,6 +402,12 @@ static void refuse_late(Run *run) {
                 refuse_started(run, &failure);
 }
 
+static void leave_session(Run *run) {
+        if (run->session)
+                g_queue_unlink(&run->session->runs, &run->session_link);
+        run->session = NULL;
+}
+
 static const char cannot_reply[] = "The service could not reply: it is unknown whether the statement took effect.";
 
 /* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
@@ -435,6 +443,8 @@ static void refuse_without_reply(Run *run, int r) {
                 failure.message = cannot_reply;
         }
         refuse_started(run, &failure);
+        if (run->kind == RUN_LOAD) /* its client does not know the number, so its result is not kept for Wait */
+                leave_session(run);
 }
 
 int run_on_started(Run *run, const Started *started) {
@@ -715,8 +725,10 @@ int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *ref
                 return 0;
         }
         r = on_ended(run, &run->result);
+        if (r < 0)
+                answer_without_reply(run, run->result.wrote, r);
         run_free(run);
-        return r;
+        return 0;
 }
 
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
@@ -760,9 +772,7 @@ static void answer_early(Run *run, ErrorNumber error, const char *sentence) {
 static void abandon(Run *run, ErrorNumber error, const char *sentence) {
         Statement *s = run->statement;
 
-        if (run->session)
-                g_queue_unlink(&run->session->runs, &run->session_link);
-        run->session = NULL;
+        leave_session(run);
         answer_early(run, error, sentence);
         if (s) {
                 s->run = NULL;

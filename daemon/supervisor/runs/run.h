@@ -13,7 +13,7 @@
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
  * 5. A LOAD that ends before Wait asked for its result is OVER until then, for StatementIdleSec= at most.
  * 6. A run that may have written is not reported as failed before that is known (run-outcome.h).
- * 6. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
+ * 7. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
  *    gets directly. It may have written only after COMMIT was sent. It also ends if its client loses its rights.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
