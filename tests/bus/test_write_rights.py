@@ -5,8 +5,10 @@
 A statement that is allowed must leave the file as SQLite itself would have, one that is refused must not touch it. To add a
 way of sending, add a function to WAYS; to add an attack, add a row to STATEMENTS.
 """
+import ast
 import contextlib
 import os
+import re
 import sqlite3
 from collections import namedtuple
 
@@ -14,6 +16,7 @@ from channel import Channel
 from client import DATABASE, Failure, GLib, object_path
 from harness import PATIENCE, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
 from library import Library
+from load_stream import begin_load, columns, rows, send, stream, wait_for_load
 from tap import cases, equal, true
 
 SCHEMA = """
@@ -210,6 +213,14 @@ def inside(transaction):
     return {"transaction": GLib.Variant("t", transaction)}
 
 
+LITERAL = re.compile(r"'[^']*'|(?<=[ (])\d+\b")
+
+
+def first_literal(sql):
+    """Of a statement that changes rows; the others may have no parameter."""
+    return LITERAL.search(sql) if sql.startswith(("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH")) else None
+
+
 class Sender:
     """A client of one database, and all that it needs to send a statement in each way."""
 
@@ -245,6 +256,15 @@ class Sender:
     def execute_batch(self, sql):
         self.client.database(self.name, "ExecuteBatch", "(a(sava{sv})a{sv})", [(sql, [], {})], {})
 
+    def load(self, sql):
+        """One row with the first literal of the statement; none if it has none."""
+        literal = first_literal(sql)
+        loaded = LITERAL.sub("?", sql, count=1) if literal else sql
+        run, pipe = begin_load(self.client, self.name, loaded)
+        send(pipe, stream([[ast.literal_eval(literal[0])]]))
+        self.client.drop(pipe)
+        wait_for_load(self.client, self.name, run)
+
     def in_transaction(self, sql):
         """In a transaction to write if the right allows one, else to read."""
         mode = "write" if RIGHTS[self.name].may & {LISTED} else "read"
@@ -273,7 +293,7 @@ class Sender:
 
 
 WAYS = [
-    Sender.execute, Sender.execute_batch, Sender.query, Sender.query_rows,
+    Sender.execute, Sender.execute_batch, Sender.load, Sender.query, Sender.query_rows,
     Sender.open_rows, Sender.fetch, Sender.in_transaction,
     Sender.channel_query, Sender.channel_fetch, Sender.libsqlipc,
 ]  # fmt: skip
@@ -360,14 +380,23 @@ def publish(service, name, **keys):
     service.driver.manager("Reload")
 
 
+def wanted_of_load(statement):
+    """It takes only INSERT, UPDATE and DELETE, and only with parameters."""
+    if statement.needs == CHANGE_SCHEMA:
+        return {"NotAllowed"}
+    return set() if first_literal(statement.sql) else {"ParameterCount"}
+
+
 def wanted(right, way, statement):
     """The error's names, of which one must come; none: it is carried out."""
     writes = statement.needs != READ
-    executes = way in (Sender.execute, Sender.execute_batch)
+    executes = way in (Sender.execute, Sender.execute_batch, Sender.load)
     if executes and not right.may & {LISTED}:
         return {"ReadOnly"}
     if executes and (not writes or (statement.rows and statement.needs in right.may)):
         return {"NotAllowed"}
+    if way is Sender.load and statement.needs in right.may:
+        return wanted_of_load(statement)
     if statement.needs in right.may:
         return set()
     if LISTED in right.may:
@@ -407,6 +436,17 @@ def try_all(name):
 
 
 LOCKED = "INSERT INTO log VALUES('from a client')"
+LOADED = "INSERT INTO log VALUES(?)"
+
+
+def is_locked(service):
+    try:
+        service.file.db.execute("PRAGMA busy_timeout = 0")
+        service.file.db.execute("BEGIN IMMEDIATE")
+        service.file.db.execute("ROLLBACK")
+    except sqlite3.OperationalError:
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -462,6 +502,53 @@ def reload_while_a_transaction_is_open():
         expect("ReadOnly", begin, client, "write")
         service.client(ROOT).execute("rows", "DELETE FROM log WHERE false")  # the lease was returned
         equal(contents(service.file.db), service.file.before, "contents")
+
+
+@needs_root
+def reload_while_loads_are_under_way():
+    """Loads end when their client loses the right to write, alone or in a transaction, and nothing of them is written"""
+    with shared("rows") as service:
+        client = service.client(WRITER)
+        silent, _ = begin_load(client, "rows", LOADED)
+        alone, pipe = begin_load(client, "rows", LOADED)
+        os.write(pipe, columns(1) + rows([["from a client"]]))
+        wait_for(lambda: is_locked(service), "the load has begun to write")
+        publish(service, "rows", Description="new")
+        true(is_locked(service), "it goes on after another reload")
+        publish(service, "rows", WriteUsers="root")
+        for run in (alone, silent):
+            expect("Busy", wait_for_load, client, "rows", run)
+        expect("ReadOnly", begin_load, client, "rows", LOADED)
+        with contextlib.suppress(BrokenPipeError):  # no process has the other end
+            while True:
+                os.write(pipe, bytes(4096))
+        equal(contents(service.file.db), service.file.before, "contents")
+        publish(service, "rows")
+        transaction = begin(client, "write")
+        run, pipe = begin_load(client, "rows", LOADED, options=inside(transaction))
+        os.write(pipe, columns(1) + rows([["from a client"]]))
+        publish(service, "rows", WriteUsers="root")
+        try:
+            raise AssertionError(f"it ended with {wait_for_load(client, 'rows', run)}")
+        except Failure as failure:  # its own cancellation, or that of the transaction
+            true(failure.name.rpartition(".")[2] in ("Busy", "TransactionEnded"), str(failure))
+        expect("TransactionEnded", client.database, "rows", "Commit", "(ta{sv})", transaction, {})
+        service.client(ROOT).execute("rows", "DELETE FROM log WHERE false")  # the lease was returned
+        equal(contents(service.file.db), service.file.before, "contents")
+
+
+@needs_root
+def load_of_another_user():
+    """A user who may only read cannot load, nor wait for the load of another user, nor cancel it"""
+    with shared("rows") as service:
+        client, other = service.client(WRITER), service.client(READER)
+        expect("ReadOnly", begin_load, other, "rows", LOADED)
+        run, pipe = begin_load(client, "rows", LOADED)
+        expect("UnknownRun", wait_for_load, other, "rows", run)
+        expect("UnknownRun", other.cancel, "rows", run)
+        send(pipe, stream([["from a client"]]))
+        equal(wait_for_load(client, "rows", run)[0], 1, "changes")
+        equal(other.query_rows("rows", "SELECT count(*) FROM log")[1], [[3]], "rows that it may read")
 
 
 def register(name):
