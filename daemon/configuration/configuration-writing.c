@@ -50,7 +50,9 @@ static KeyKind set_list(Place *p, DatabaseConfig *d, const char *key, const char
 }
 
 static KeyKind set_single(Place *p, DatabaseConfig *d, const char *key, const char *value) {
-        if (strcmp(key, "WriteSchema") == 0)
+        if (strcmp(key, "WritePolkit") == 0)
+                place_set_boolean(p, key, value, &d->write_polkit);
+        else if (strcmp(key, "WriteSchema") == 0)
                 place_set_boolean(p, key, value, &d->write_schema);
         else if (strcmp(key, "Synchronous") == 0)
                 set_synchronous(p, key, value, &d->sync_full);
@@ -103,7 +105,8 @@ bool writing_allows_same(const DatabaseConfig *a, const DatabaseConfig *b) {
 bool writing_equal(const DatabaseConfig *a, const DatabaseConfig *b) {
         return writing_allows_same(a, b) && a->sync_full == b->sync_full && a->foreign_keys == b->foreign_keys &&
                a->database_size_max == b->database_size_max && a->wal_size_max == b->wal_size_max &&
-               a->write_everybody == b->write_everybody && list_equal(a->write_users, b->write_users) &&
+               a->write_polkit == b->write_polkit && a->write_everybody == b->write_everybody &&
+               list_equal(a->write_users, b->write_users) &&
                list_equal(a->write_groups, b->write_groups) &&
                list_ids_equal(a->write_uids, a->n_write_uids, b->write_uids, b->n_write_uids) &&
                list_ids_equal(a->write_gids, a->n_write_gids, b->write_gids, b->n_write_gids);

@@ -95,6 +95,7 @@ typedef struct DatabaseConfig {
         char **write_users;            /* WriteUsers=, as allow_users */
         char **write_groups;           /* WriteGroups= */
         char **write_users_at, **write_groups_at;
+        bool write_polkit;             /* WritePolkit=: polkit is asked if users that neither list names may write */
         char **write_tables;           /* WriteTables=: the tables that may be written; empty: all */
         bool write_schema;             /* WriteSchema=: CREATE, ALTER, DROP and the like are allowed */
         bool sync_full;                /* Synchronous=full (the default), or normal */

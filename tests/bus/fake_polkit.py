@@ -2,10 +2,10 @@
 """A replacement of polkit's authority on the private bus, with answers that a test chooses. It runs in its own thread,
 because the tests' clients block.
 
-`rules` has the answers by the database's name, or by the action of a question without a database: "yes", "no", "challenge",
-"error" or "hang" (until answer() or CancelCheckAuthorization); a pair is (without interaction, with interaction). The answer
-is "no" if there is no rule. Like polkit, it identifies an open question by its sender and cancellation id, and refuses a
-second question with the same ones.
+`rules` has the answers: for reading by the database's name, for writing by "NAME/write", and by the action of a question
+without a database. An answer is "yes", "no", "challenge", "error" or "hang" (until answer() or CancelCheckAuthorization); a
+pair is (without interaction, with interaction). The answer is "no" if there is no rule. Like polkit, it identifies an open
+question by its sender and cancellation id, and refuses a second question with the same ones.
 """
 import threading
 
@@ -32,6 +32,7 @@ class Question:
     def __init__(self, arguments):
         (kind, subject), self.action, self.details, self.flags, self.cancellation_id = arguments
         self.kind, self.client, self.database = kind, subject["name"], self.details.get("database", "org.sqlipc1.manage")
+        self.rule = f"{self.database}/write" if self.action == "org.sqlipc1.write" else self.database
 
 
 class FakePolkit:
@@ -75,7 +76,7 @@ class FakePolkit:
         if question.cancellation_id in self.open:
             invocation.return_dbus_error(f"{BUS_NAME}.Error.CancellationIdNotUnique", "not unique")
             return
-        rule = self.rules.get(question.database, "no")
+        rule = self.rules.get(question.rule, "no")
         self._answer(question, invocation, rule if isinstance(rule, str) else rule[question.flags & 1])
 
     def _answer(self, question, invocation, answer):
@@ -124,9 +125,9 @@ class FakePolkit:
         self.questions, self.cancelled = [], []
 
     def asked(self):
-        """Returns (database, True if with interaction) of each question since the last call."""
+        """Returns (key of its rule, True if with interaction) of each question since the last call."""
         questions, self.questions = self.questions, []
-        return [(q.database, bool(q.flags & 1)) for q in questions]
+        return [(q.rule, bool(q.flags & 1)) for q in questions]
 
     def close(self):
         """Leaves the bus; open questions are never answered."""

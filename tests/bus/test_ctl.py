@@ -638,6 +638,7 @@ def check_writers():
     equal(warns(both), [], "WriteTables= without WriteSchema=")
     (warning,) = warns(f"{both}WriteSchema=yes\n")
     true("WriteTables= protects nothing" in warning, warning)
+    true("WritePolkit= may not read" in "".join(warns("WritePolkit=yes\n")), "polkit decides who writes, and none reads")
     true("WriteUsers=* may not read" in "".join(warns("WriteUsers=*\n")), "all write and none reads")
     if os.geteuid() == 0:
         lines = warns("AllowUsers=*\n", user=reader, code=FAILED)
@@ -661,10 +662,13 @@ def check_what_the_unit_hides():
         raise Skip("temporary files are not in /tmp")
     path = service.data / "hidden.sqlite"
     path.write_bytes(CHINOOK.read_bytes())
-    folder = scratch("hidden", hidden=f"[Database]\nPath={path}\nPolkit=yes\n")
+    folder = scratch("hidden", hidden=f"[Database]\nPath={path}\nPolkit=yes\nMode=read-write\nWritePolkit=yes\n")
     true("PrivateTmp=" in check(folder, bus="--system"), "warning for the system's service")
     out = check(folder, bus="--user")
     true("PrivateTmp=" not in out and "polkit is on the system bus" in out, f"warning for a user's: {out}")
+    true("WritePolkit=yes lets no other user write here" in out, f"warning for a user's: {out}")
+    (folder / "databases.d/hidden.conf").write_text(f"[Database]\nPath={path}\nAllowUsers=*\nWritePolkit=yes\n")
+    true("key WritePolkit= does nothing without Mode=read-write" in check(folder, bus="--user"), "without Mode=")
 
 
 # ---- add ----
@@ -933,7 +937,8 @@ def security():
 def security_of_writing():
     """security: users who may write, and the tables that they may change"""
     group = next(g for g in grp.getgrall() if g.gr_gid == pwd.getpwuid(UID_A).pw_gid)
-    writers = {"Mode": "read-write", "AllowUsers": "*", "WriteUsers": f"root {UID_B}", "WriteGroups": group.gr_name}
+    writers = {"Mode": "read-write", "AllowUsers": "*", "WriteUsers": f"root {UID_B}", "WriteGroups": group.gr_name,
+               "WritePolkit": "yes"}
     keys = {
         "some": {"Path": CHINOOK, **writers, "WriteTables": "Album Genre", "WriteSchema": "yes"},
         "every": {"Path": CHINOOK, "Mode": "read-write", "AllowUsers": "*", "WriteUsers": "*"},
@@ -947,10 +952,12 @@ def security_of_writing():
         equal([(g["gid"], g["members"]) for g in some["write-groups"]], [(group.gr_gid, some["write-groups"][0]["members"])],
               "groups")
         true(pwd.getpwuid(UID_A).pw_name in some["write-groups"][0]["members"], f"members {some['write-groups']}")
+        equal((some["write-polkit"], every["write-polkit"]), (True, False), "whether polkit is asked")
         equal((some["write-tables"], some["write-schema"]), (["Album", "Genre"], True), "tables")
         shown = fields(ask("security", "some", on=fresh)[0])
         equal(shown["Writer"], ["root", pwd.getpwuid(UID_B).pw_name], "users that are shown")
         equal(shown["They write"], ["Album, Genre, and the schema"], "tables that are shown")
+        equal(shown["Write polkit"], ["asked about all other users who may read"], "what is shown of polkit")
         shown = fields(ask("security", "every", on=fresh)[0])
         equal((shown["Writers"], shown["They write"]),
               (["root, and the service's own user; all users who may read"], ["all tables"]), "all that is shown")

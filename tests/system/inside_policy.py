@@ -85,7 +85,7 @@ def rules(text):
 @test
 def action_is_known():
     """polkitd knows the actions and their owner"""
-    for action in ("org.sqlipc1.read", "org.sqlipc1.manage"):
+    for action in ("org.sqlipc1.read", "org.sqlipc1.write", "org.sqlipc1.manage"):
         said = done("pkaction", "--verbose", "--action-id", action)
         true("org.freedesktop.policykit.owner -> unix-user:sqlipc" in said, said)
 

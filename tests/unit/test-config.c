@@ -233,8 +233,9 @@ static void test_writing_broken(void) {
 
 /* Without Mode=read-write each of these keys does nothing, and the log says so, by the first one. */
 static void test_writing_without_mode(void) {
-        static const char *const keys[] = { "WriteUsers=a", "WriteGroups=a", "WriteTables=a", "WriteSchema=no",
-                                            "Synchronous=full", "ForeignKeys=yes", "DatabaseSizeMax=1G", "WalSizeMax=64M" };
+        static const char *const keys[] = { "WriteUsers=a", "WriteGroups=a", "WriteTables=a", "WritePolkit=no",
+                                            "WriteSchema=no", "Synchronous=full", "ForeignKeys=yes", "DatabaseSizeMax=1G",
+                                            "WalSizeMax=64M" };
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
                 g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\nExpose=t\n%s\nWriteUsers=b\n", keys[i]);
@@ -595,6 +596,7 @@ static void check_writing_differs(const char *line, bool differs) {
 
 static void test_writing_equal(void) {
         check_writing_differs("WriteUsers=a", false);
+        check_writing_differs("WritePolkit=yes", false);
         check_writing_differs("WriteGroups=a", false);
         check_writing_differs("WriteTables=a", true);
         check_writing_differs("WriteSchema=yes", true);

@@ -20,11 +20,13 @@ static DatabaseConfig config(bool polkit) {
 
 static Peer peer(uid_t uid) {
         return (Peer) { .name = (char *) ":1.7", .uid = uid,
-                        .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
+                        .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                        .write_answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
 }
 
 static void peer_done(Peer *p) {
         g_hash_table_unref(p->answers);
+        g_hash_table_unref(p->write_answers);
 }
 
 static PolicyVerdict verdict_of(uid_t uid, gid_t gid, const DatabaseConfig *c) {
@@ -117,9 +119,13 @@ static void test_databases_that_are_never_written(void) {
         refusal_done(&refusal);
 }
 
+static void answer_about(PolkitAction action, Peer *p, PolkitAnswer answer, bool interactive, bool outdated) {
+        policy_keep_answer(p, &(PolkitReply) { .action = action, .database = "chinook", .answer = answer,
+                                               .interactive = interactive, .outdated = outdated });
+}
+
 static void answer(Peer *p, PolkitAnswer answer, bool interactive, bool outdated) {
-        policy_keep_answer(p, &(PolkitReply) { .database = "chinook", .answer = answer, .interactive = interactive,
-                                               .outdated = outdated });
+        answer_about(POLKIT_READ, p, answer, interactive, outdated);
 }
 
 /* A yes and a no are kept until polkit's rules change; then the last answer only tells what the client has seen. */
@@ -162,6 +168,37 @@ static void test_writing_with_polkit(void) {
         peer_done(&p);
 }
 
+/* polkit decides about writing for users who may read and are not named. A challenge is kept, until another answer comes. */
+static void test_write_polkit(void) {
+        DatabaseConfig c = writable();
+        const Database d = { .config = &c };
+        Peer p = peer(1001), stranger = peer(1003);
+
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_NO);
+        c.write_polkit = true;
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_ASK);
+        CHECK(!policy_may_write(&context, &p, &d));
+        answer_about(POLKIT_WRITE, &p, POLKIT_CHALLENGE, false, false);
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_NO);
+        CHECK(policy_write_needs_user(&context, &p, &d));
+        answer_about(POLKIT_WRITE, &p, POLKIT_YES, true, false);
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_YES);
+        CHECK(policy_may_write(&context, &p, &d) && !policy_write_needs_user(&context, &p, &d));
+        policy_keep_no_answers(&p);
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_ASK);
+        CHECK(policy_may_write(&context, &p, &d)); /* the call that waited */
+        answer_about(POLKIT_WRITE, &p, POLKIT_ABSENT, false, false);
+        CHECK_INT(policy_write_verdict(&context, &p, &d), POLICY_ASK);
+        CHECK(!policy_may_write(&context, &p, &d));
+        answer_about(POLKIT_WRITE, &stranger, POLKIT_YES, false, false);
+        CHECK(!policy_may_write(&context, &stranger, &d)); /* who may not read */
+        CHECK_INT(policy_verdict(&context, &stranger, &d), POLICY_NO);
+        c.mode = (char *) "read-only";
+        CHECK_INT(policy_write_verdict(&context, &stranger, &d), POLICY_NO);
+        peer_done(&p);
+        peer_done(&stranger);
+}
+
 /* None of these holds for the next call. */
 static void test_answers_that_are_not_kept(void) {
         static const struct {
@@ -183,7 +220,7 @@ static void test_answers_that_are_not_kept(void) {
 
                 answer(&p, cases[i].answer, cases[i].interactive, cases[i].outdated);
                 CHECK_INT(policy_verdict(&context, &p, &d), POLICY_ASK);
-                CHECK_INT(policy_last_answer(&p, "chinook"), cases[i].last);
+                CHECK_INT(policy_last_answer(&p, POLKIT_READ, "chinook"), cases[i].last);
                 peer_done(&p);
         }
 }
@@ -191,7 +228,8 @@ static void test_answers_that_are_not_kept(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_configuration), TEST(test_writing), TEST(test_databases_that_are_never_written),
-                TEST(test_kept_answers), TEST(test_writing_with_polkit), TEST(test_answers_that_are_not_kept),
+                TEST(test_kept_answers), TEST(test_writing_with_polkit), TEST(test_write_polkit),
+                TEST(test_answers_that_are_not_kept),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

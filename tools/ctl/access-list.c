@@ -84,6 +84,7 @@ void access_list_writers(const DatabaseConfig *config, GVariantBuilder *document
         entry(document, "write-all", g_variant_new_boolean(config->write_everybody));
         entry(document, "write-users", users_of(config->write_uids, config->n_write_uids));
         entry(document, "write-groups", groups_of(config->write_gids, config->n_write_gids));
+        entry(document, "write-polkit", g_variant_new_boolean(config->write_polkit));
         entry(document, "write-tables", g_variant_new_strv((const char *const *) config->write_tables, -1));
         entry(document, "write-schema", g_variant_new_boolean(config->write_schema));
 }

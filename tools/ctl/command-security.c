@@ -47,11 +47,12 @@ static void print_names(GVariant *document, const char *key, const char *title) 
 
 /* Writing needs reading: each writer is one of the readers, too. */
 static void print_writers(GVariant *document) {
-        gboolean writable = false, all = false, schema = false;
+        gboolean writable = false, all = false, polkit = false, schema = false;
         g_autofree const char **tables = NULL;
 
         (void) g_variant_lookup(document, "writable", "b", &writable);
         (void) g_variant_lookup(document, "write-all", "b", &all);
+        (void) g_variant_lookup(document, "write-polkit", "b", &polkit);
         (void) g_variant_lookup(document, "write-schema", "b", &schema);
         if (!writable) {
                 field_print("Writers", "none: the database is read-only");
@@ -60,6 +61,8 @@ static void print_writers(GVariant *document) {
         field_print("Writers", "root, and the service's own user%s", all ? "; all users who may read" : "");
         print_names(document, "write-users", "Writer");
         print_names(document, "write-groups", "Write group");
+        if (polkit && !all)
+                field_print("Write polkit", "asked about all other users who may read");
         if (g_variant_lookup(document, "write-tables", "^a&s", &tables)) {
                 g_autofree char *text = g_strjoinv(", ", (char **) tables);
 

@@ -39,19 +39,23 @@ static void check_sandbox(const DatabaseConfig *d, const ServiceUnit *unit, GPtr
                              d->path, setting);
 }
 
-static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *findings) {
-        bool system = context_is_system(c);
+static void check_polkit(const Context *c, const DatabaseConfig *d, bool is_asked, const char *consequence,
+                         GPtrArray *findings) {
+        if (is_asked && !context_is_system(c))
+                findings_add(findings, FINDING_WARNING, d->name, "%s here: polkit is on the system bus, not on a user's",
+                             consequence);
+        else if (is_asked && !g_file_test(POLKIT_SERVICE, G_FILE_TEST_EXISTS))
+                findings_add(findings, FINDING_WARNING, d->name, "%s: polkit is not installed on this machine", consequence);
+}
 
-        if (system && !d->polkit && !*d->allow_users && !*d->allow_groups)
+static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *findings) {
+        if (context_is_system(c) && !d->polkit && !*d->allow_users && !*d->allow_groups)
                 findings_add(findings, FINDING_WARNING, d->name,
                              "only root and the service's own user may use it: give AllowUsers=, AllowGroups= or "
                              "Polkit=yes");
-        if (d->polkit && !system)
-                findings_add(findings, FINDING_WARNING, d->name,
-                             "Polkit=yes gives no other user access here: polkit is on the system bus, not on a user's");
-        else if (d->polkit && !g_file_test(POLKIT_SERVICE, G_FILE_TEST_EXISTS))
-                findings_add(findings, FINDING_WARNING, d->name,
-                             "Polkit=yes gives no other user access: polkit is not installed on this machine");
+        check_polkit(c, d, d->polkit, "Polkit=yes gives no other user access", findings);
+        check_polkit(c, d, d->write_polkit && database_config_is_writable(d),
+                     "WritePolkit=yes lets no other user write", findings);
 }
 
 static bool has_id(const uint32_t *ids, size_t n, uint32_t id) {
@@ -75,10 +79,13 @@ static void check_writers(const DatabaseConfig *d, const ServiceUser *user, GPtr
                                      "WriteUsers=%s, but that user may not read the database, and so may not write to it: "
                                      "add the user to AllowUsers=", name);
         }
-        if (d->n_uids == 0 && (d->write_everybody || d->n_write_gids > 0))
+        if (d->n_uids == 0 && (d->write_everybody || d->n_write_gids > 0 || d->write_polkit))
                 findings_add(findings, FINDING_WARNING, d->name,
                              "the users of %s may not read the database, and so may not write to it: give AllowUsers= or "
-                             "AllowGroups=", d->write_everybody ? "WriteUsers=*" : "WriteGroups=");
+                             "AllowGroups=",
+                             d->write_everybody    ? "WriteUsers=*"
+                             : d->n_write_gids > 0 ? "WriteGroups="
+                                                   : "WritePolkit=");
 }
 
 static void check_write_tables(const DatabaseConfig *d, GPtrArray *findings) {

@@ -39,22 +39,24 @@ void admission_announce(Context *context, Peer *p, const Database *before, const
         if (can && !could)
                 emit(context, p, "DatabaseAdded", now);
         if (now && !can && policy_verdict(context, p, now) == POLICY_ASK)
-                polkit_ask(context, p, database_name(now), true);
+                polkit_ask(context, p, POLKIT_READ, database_name(now), true);
 }
 
 /* ---- polkit ---- */
 
 static void on_answer(Peer *p, const PolkitReply *reply) {
-        if (!reply->database) {
+        if (reply->action == POLKIT_MANAGE) {
                 manage_on_answer(p, reply);
                 return;
         }
         const Database *d = database_find(p->context, reply->database);
 
         policy_keep_answer(p, reply);
+        if (reply->action == POLKIT_WRITE && reply->answer == POLKIT_YES)
+                p->context->events->write_granted(p->context, p->name);
         if (reply->announce && d && policy_is_visible(p->context, p, d))
                 emit(p->context, p, "DatabaseAdded", d);
-        held_call_on_answer(p, reply->database, reply->interactive, reply->interactive && reply->answer == POLKIT_NO);
+        held_call_on_answer(p, reply);
 }
 
 static void on_rules_changed(Context *context) {

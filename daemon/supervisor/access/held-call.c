@@ -10,11 +10,17 @@
 #include "daemon/supervisor/base/sd-autoptr.h"
 #include "daemon/supervisor/base/user.h"
 #include "daemon/supervisor/calls/bus-error.h"
+#include "daemon/supervisor/calls/options.h"
 #include "daemon/supervisor/calls/waiting-call.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 /* SQL and parameters at their largest, as measured by waiting_call_copy(). */
 #define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)
+
+/* A question with interaction about a held call. */
+typedef struct UserQuestion {
+        bool open, answered, failed;
+} UserQuestion;
 
 typedef struct HeldCall {
         Context *context;     /* not owned */
@@ -26,10 +32,11 @@ typedef struct HeldCall {
         Refusal refusal;
         char *object;         /* the database whose object it is sent to; NULL: it is sent to the Manager's */
         char *named;          /* the database that GetDatabase names */
-        GHashTable *open;     /* names of databases that polkit has not answered about yet */
+        GHashTable *open;     /* names of databases that polkit has not answered about yet, for reading */
+        bool write_open;      /* polkit has not answered yet if the peer may write the object's */
+        bool writes;          /* the method is for writing only, so the user may be asked about that */
         bool may_interact;
-        bool interacts;       /* the question under way is one with interaction */
-        bool user_answered, failed;
+        UserQuestion of_user[2]; /* by PolkitAction: POLKIT_READ, POLKIT_WRITE */
         bool released;
         GList link;
 } HeldCall;
@@ -55,12 +62,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HeldCall, held_call_free)
 
 /* ---- Release ---- */
 
-/* True if only a user who authenticates can turn the answer into a yes. */
-static bool needs_user(const HeldCall *h) {
+/* True if only a user who authenticates can turn an answer into a yes: the one about reading, or, for a peer that may read,
+ * the one about writing. */
+static bool needs_user(const HeldCall *h, PolkitAction *ret_action) {
         const Database *d = h->object ? database_find(h->context, h->object) : NULL;
 
-        return d && policy_verdict(h->context, h->peer, d) == POLICY_ASK &&
-               policy_last_answer(h->peer, h->object) == POLKIT_CHALLENGE;
+        if (!d)
+                return false;
+        PolicyVerdict read = policy_view_of_peer(h->context, h->peer, true, d);
+
+        *ret_action = read == POLICY_ASK ? POLKIT_READ : POLKIT_WRITE;
+        return read == POLICY_ASK ||
+               (read == POLICY_YES && h->writes && policy_write_needs_user(h->context, h->peer, d));
 }
 
 static void refuse_held(HeldCall *h, int r, Refusal *refusal) {
@@ -68,28 +81,28 @@ static void refuse_held(HeldCall *h, int r, Refusal *refusal) {
         held_call_free(h);
 }
 
-static void ask_user(HeldCall *h) {
+static void ask_user(HeldCall *h, PolkitAction action) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = polkit_ask_user(h->context, h->peer, h->object, &refusal);
+        int r = polkit_ask_user(h->context, h->peer, action, h->object, &refusal);
 
         if (r < 0) {
                 refuse_held(h, r, &refusal);
                 return;
         }
-        h->interacts = true;
-        g_hash_table_add(h->open, g_strdup(h->object));
+        h->of_user[action].open = true;
 }
 
-static void refuse_without_user(HeldCall *h) {
+static void refuse_without_user(HeldCall *h, PolkitAction action) {
+        const char *what = action == POLKIT_WRITE ? "Writing to the database" : "The database";
         g_auto(Refusal) refusal = REFUSAL_INIT;
         int r;
 
-        if (h->failed)
+        if (h->of_user[action].failed)
                 r = refuse(&refusal, ERROR_ACCESS_DENIED,
-                           "The database requires authentication, and it failed or was cancelled.");
+                           "%s requires authentication, and it failed or was cancelled.", what);
         else
                 r = sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                                               "The database requires authentication%s",
+                                               "%s requires authentication%s", what,
                                                h->may_interact ? ", and no authentication agent was there to ask you: start "
                                                                  "one, such as pkttyagent." :
                                                                  ": allow interactive authorization with the call.");
@@ -134,12 +147,19 @@ static void release(HeldCall *h) {
 
 /* Decides about the call. May free it. */
 static void settle(HeldCall *h) {
-        if (!needs_user(h))
+        PolkitAction action;
+
+        if (!needs_user(h, &action))
                 release(h);
-        else if (h->may_interact && !h->user_answered)
-                ask_user(h);
+        else if (h->may_interact && !h->of_user[action].answered)
+                ask_user(h, action);
         else
-                refuse_without_user(h);
+                refuse_without_user(h, action);
+}
+
+static bool is_asked_about(const HeldCall *h) {
+        return g_hash_table_size(h->open) > 0 || h->write_open || h->of_user[POLKIT_READ].open ||
+               h->of_user[POLKIT_WRITE].open;
 }
 
 static bool is_behind_another(const HeldCall *h) {
@@ -159,33 +179,65 @@ static void go_on(Peer *p) {
                 HeldCall *h = i->data;
 
                 next = i->next;
-                if (!h->released && g_hash_table_size(h->open) == 0 && !is_behind_another(h))
+                if (!h->released && !is_asked_about(h) && !is_behind_another(h))
                         settle(h);
         }
 }
 
-void held_call_on_answer(Peer *p, const char *database, bool interactive, bool failed) {
+static void ask_all(const HeldCall *h) {
+        GHashTableIter i;
+        void *name;
+
+        g_hash_table_iter_init(&i, h->open);
+        while (g_hash_table_iter_next(&i, &name, NULL))
+                polkit_ask(h->context, h->peer, POLKIT_READ, name, false);
+        if (h->write_open)
+                polkit_ask(h->context, h->peer, POLKIT_WRITE, h->object, false);
+}
+
+/* The user took a while to say yes about one right. If polkit's answer about the other one no longer holds, asks again. */
+static void ask_about_other(HeldCall *h, PolkitAction answered) {
+        const Database *d = database_find(h->context, h->object);
+
+        if (!d)
+                return;
+        if (answered == POLKIT_READ && policy_write_verdict(h->context, h->peer, d) == POLICY_ASK)
+                h->write_open = true;
+        else if (answered == POLKIT_WRITE && policy_verdict(h->context, h->peer, d) == POLICY_ASK)
+                g_hash_table_add(h->open, g_strdup(h->object));
+        else
+                return;
+        ask_all(h);
+}
+
+static void note_answer(HeldCall *h, const PolkitReply *reply) {
+        bool is_about_object = g_strcmp0(h->object, reply->database) == 0;
+
+        if (reply->interactive && !is_about_object)
+                return;
+        if (reply->action == POLKIT_READ)
+                (void) g_hash_table_remove(h->open, reply->database);
+        else if (is_about_object)
+                h->write_open = false;
+        if (!reply->interactive)
+                return;
+        /* the user's answer holds for all waiting calls */
+        h->of_user[reply->action] = (UserQuestion) { .answered = true, .failed = reply->answer == POLKIT_NO };
+        if (reply->answer == POLKIT_YES)
+                ask_about_other(h, reply->action);
+}
+
+void held_call_on_answer(Peer *p, const PolkitReply *reply) {
         for (GList *i = p->held.head; i; i = i->next) {
                 HeldCall *h = i->data;
 
-                if (h->released || (interactive ? g_strcmp0(h->object, database) != 0 : h->interacts))
-                        continue;
-                if (interactive) { /* the user's answer holds for all waiting calls */
-                        h->interacts = false;
-                        h->user_answered = true;
-                        h->failed = failed;
-                }
-                (void) g_hash_table_remove(h->open, database);
+                if (!h->released)
+                        note_answer(h, reply);
         }
         go_on(p);
 }
 
 /* ---- New calls ---- */
-
-static void open_question(GHashTable *open, const Context *context, const Peer *p, const Database *d) {
-        if (d && policy_verdict(context, p, d) == POLICY_ASK)
-                g_hash_table_add(open, g_strdup(database_name(d)));
-}
 
 static bool is_call_of_manager(sd_bus_message *message, const char *member) {
         const char *interface = sd_bus_message_get_interface(message);
@@ -225,6 +277,11 @@ static char *dup_object(sd_bus_message *message) {
         return path && sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name) > 0 ? name : NULL;
 }
 
+static void open_question(GHashTable *open, const Context *context, const Peer *p, const Database *d) {
+        if (d && policy_verdict(context, p, d) == POLICY_ASK)
+                g_hash_table_add(open, g_strdup(database_name(d)));
+}
+
 static void open_all_questions(GHashTable *open, const Context *context, const Peer *p) {
         GHashTableIter i;
         void *value;
@@ -234,20 +291,43 @@ static void open_all_questions(GHashTable *open, const Context *context, const P
                 open_question(open, context, p, value);
 }
 
+static bool is_call_of_database(sd_bus_message *message) {
+        const char *interface = sd_bus_message_get_interface(message);
+
+        return !interface || strcmp(interface, SQLIPC_DATABASE_INTERFACE) == 0;
+}
+
+static bool begins_to_write(sd_bus_message *message) {
+        g_auto(Refusal) refusal = REFUSAL_INIT; /* not sent: the method refuses the options itself */
+        Options options;
+        bool writes = sd_bus_message_has_signature(message, "a{sv}") > 0 &&
+                      options_read(message, OPTION_MODE, &options, &refusal) >= 0 && g_strcmp0(options.mode, "write") == 0;
+
+        (void) sd_bus_message_rewind(message, true);
+        return writes;
+}
+
+/* True if the call, which is sent to a database, is of a method that is for writing only. */
+static bool is_for_writing(sd_bus_message *message) {
+        static const char *const members[] = { "Execute", "ExecuteBatch", "Load", NULL };
+        const char *member = sd_bus_message_get_member(message);
+
+        return is_call_of_database(message) &&
+               (g_strv_contains(members, member) || (strcmp(member, "Begin") == 0 && begins_to_write(message)));
+}
+
+/* True if polkit must be asked if the peer may write the database. */
+static bool is_write_open(const Context *context, const Peer *p, const Database *d, sd_bus_message *message) {
+        return is_call_of_database(message) && policy_verdict(context, p, d) != POLICY_NO &&
+               (policy_write_verdict(context, p, d) == POLICY_ASK ||
+                (is_for_writing(message) && policy_write_needs_user(context, p, d)));
+}
+
 static bool is_held_up(const Peer *p, const char *object) {
         for (const GList *i = p->held.head; i && object; i = i->next)
                 if (g_strcmp0(((const HeldCall *) i->data)->object, object) == 0)
                         return true;
         return false;
-}
-
-static void ask_all(const HeldCall *h) {
-        GHashTableIter i;
-        void *name;
-
-        g_hash_table_iter_init(&i, h->open);
-        while (g_hash_table_iter_next(&i, &name, NULL))
-                polkit_ask(h->context, h->peer, name, false);
 }
 
 static int copy_call(HeldCall *h, sd_bus_message *message) {
@@ -264,7 +344,8 @@ static int copy_call(HeldCall *h, sd_bus_message *message) {
 }
 
 /* Holds a call. Takes `object`, `named` and `open`. */
-static int hold(Context *context, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open) {
+static int hold(Context *context, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open,
+                bool write_open) {
         g_autoptr(HeldCall) h = g_new(HeldCall, 1);
 
         *h = (HeldCall) {
@@ -275,6 +356,8 @@ static int hold(Context *context, Peer *p, sd_bus_message *message, char *object
                 .object = object,
                 .named = named,
                 .open = open,
+                .write_open = write_open,
+                .writes = object && is_for_writing(message),
                 .may_interact = sd_bus_message_get_allow_interactive_authorization(message) > 0,
         };
         int r = copy_call(h, message);
@@ -343,18 +426,21 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         object = dup_object(message);
         named = dup_named(message);
         const char *name = object ?: named;
+        const Database *d = name ? database_find(context, name) : NULL;
+        bool write_open = d && object && is_write_open(context, p, d, message);
         open = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         if (name)
-                open_question(open, context, p, database_find(context, name));
+                open_question(open, context, p, d);
         else if (is_call_of_manager(message, "ListDatabases") || held_call_gets_databases(message))
                 open_all_questions(open, context, p);
-        bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
+        bool must_wait = g_hash_table_size(open) > 0 || write_open || is_held_up(p, object);
         /* Names that do not exist are refused in the same way, so that the refusal does not tell which names exist. */
         if (held_call_is_full(context, p) && (must_wait || (name && !may_use_by_name(context, p, name))))
                 return refuse_more(message);
         if (!must_wait)
                 return 0;
-        return hold(context, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open));
+        return hold(context, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open),
+                    write_open);
 }
 
 /* ---- Other events ---- */

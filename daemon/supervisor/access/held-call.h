@@ -9,8 +9,11 @@
  *    the same code and with the same words as a name that does not exist.
  * 2. polkit is asked without interaction first, once for all calls of a client to a database. This tells a plain "no" from a
  *    user who failed to authenticate, and no user is asked for a password if the answer is known without.
- * 3. Calls of one client to one database stay in order: a later call is held too, until the earlier one has been dispatched.
- * 4. A held call is kept as a copy without descriptors, within the uid's budget of SQL and parameters. A call that cannot be
+ * 3. Any method of a database may be sent a statement that writes, so polkit is asked about writing together with reading. A
+ *    user who only reads must not be asked to authenticate for writing, so that happens only for methods that are for
+ *    writing: Execute, ExecuteBatch, Load, and Begin with the mode "write".
+ * 4. Calls of one client to one database stay in order: a later call is held too, until the earlier one has been dispatched.
+ * 5. A held call is kept as a copy without descriptors, within the uid's budget of SQL and parameters. A call that cannot be
  *    copied is held without its body, and refused only if its sender may know that the database exists.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_ACCESS_HELD_CALL_H
@@ -20,6 +23,7 @@
 #include <systemd/sd-bus.h>
 
 #include "daemon/supervisor/access/peer.h"
+#include "daemon/supervisor/access/polkit.h"
 #include "daemon/supervisor/base/refusal.h"
 
 /* How many calls of one uid can be held at a time, over all its clients. */
@@ -40,9 +44,8 @@ bool held_call_gets_databases(sd_bus_message *message);
 /* True if the call is one of the peer's calls that are released now. */
 bool held_call_is_released(const Peer *p, sd_bus_message *message);
 
-/* polkit's answer about a peer and a database is recorded (policy.h): releases the calls that waited for it. `failed`: the
- * user was asked, and did not authenticate. */
-void held_call_on_answer(Peer *p, const char *database, bool interactive, bool failed);
+/* polkit's answer about a peer and a database is recorded (policy.h): releases the calls that waited for it. */
+void held_call_on_answer(Peer *p, const PolkitReply *reply);
 
 /* Frees the calls of a peer that vanished, without a reply. */
 void held_call_forget(Peer *p);

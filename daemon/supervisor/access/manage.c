@@ -58,7 +58,7 @@ static int hold(Context *context, Peer *p, sd_bus_message *call, ManageAct act, 
         g_queue_push_tail_link(&p->managed, &c->link);
         context->n_held_calls++;
         c->user->n_held_calls++;
-        polkit_ask(context, p, NULL, false);
+        polkit_ask(context, p, POLKIT_MANAGE, NULL, false);
         return 0;
 }
 
@@ -87,7 +87,7 @@ static void on_challenge(ManagedCall *c, bool failed) {
         int r;
 
         if (c->may_interact && !c->interacts) {
-                r = polkit_ask_user(c->context, c->peer, NULL, &refusal);
+                r = polkit_ask_user(c->context, c->peer, POLKIT_MANAGE, NULL, &refusal);
                 c->interacts = true;
                 if (r >= 0)
                         return;

@@ -15,6 +15,7 @@ static void peer_free(Peer *p) {
         if (events->forget)
                 events->forget(p);
         g_hash_table_unref(p->answers);
+        g_hash_table_unref(p->write_answers);
         g_free(p->name);
         g_free(p->gids);
         g_free(p);
@@ -157,6 +158,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 .name = g_strdup(sender),
                 .uid = (uid_t) -1,
                 .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                .write_answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         };
         int r = ask_driver(context, sender, p);
         peer_serve_read_ahead(context);

@@ -41,7 +41,8 @@ struct Peer {
         pid_t pid; /* 0: the bus does not tell it */
         gid_t *gids;
         size_t n_gids;
-        GHashTable *answers; /* policy.h: name of a database -> polkit's last answer about the peer */
+        GHashTable *answers;       /* policy.h: name of a database -> polkit's last answer about the peer, for reading */
+        GHashTable *write_answers; /* the same for writing */
         GQueue questions;    /* of PolkitQuestion, by its peer_link */
         GQueue held;         /* of HeldCall, by its link */
         GQueue managed;      /* of ManagedCall, by its link */

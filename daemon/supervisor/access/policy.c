@@ -31,12 +31,22 @@ static bool is_allowed(const Context *context, const Peer *p, const DatabaseConf
                is_named(p, c->uids, c->n_uids, c->gids, c->n_gids);
 }
 
-static unsigned find_answer(const Peer *p, const char *database) {
-        return GPOINTER_TO_UINT(g_hash_table_lookup(p->answers, database));
+static GHashTable *answers_about(const Peer *p, PolkitAction action) {
+        return action == POLKIT_WRITE ? p->write_answers : p->answers;
 }
 
-PolkitAnswer policy_last_answer(const Peer *p, const char *database) {
-        return (PolkitAnswer) (find_answer(p, database) & ~ANSWER_KEPT);
+static unsigned find_answer(const Peer *p, PolkitAction action, const char *database) {
+        return GPOINTER_TO_UINT(g_hash_table_lookup(answers_about(p, action), database));
+}
+
+PolkitAnswer policy_last_answer(const Peer *p, PolkitAction action, const char *database) {
+        return (PolkitAnswer) (find_answer(p, action, database) & ~ANSWER_KEPT);
+}
+
+static PolicyVerdict verdict_by_kept_answer(const Peer *p, PolkitAction action, const char *database) {
+        if (!(find_answer(p, action, database) & ANSWER_KEPT))
+                return POLICY_ASK;
+        return policy_last_answer(p, action, database) == POLKIT_YES ? POLICY_YES : POLICY_NO;
 }
 
 PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Database *d) {
@@ -44,9 +54,7 @@ PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Databa
                 return POLICY_YES;
         if (!d->config->polkit)
                 return POLICY_NO;
-        if (!(find_answer(p, database_name(d)) & ANSWER_KEPT))
-                return POLICY_ASK;
-        return policy_last_answer(p, database_name(d)) == POLKIT_YES ? POLICY_YES : POLICY_NO;
+        return verdict_by_kept_answer(p, POLKIT_READ, database_name(d));
 }
 
 /* The verdict if polkit's last answer counts, kept or not. */
@@ -55,7 +63,7 @@ static PolicyVerdict verdict_by_last_answer(const Context *context, const Peer *
 
         if (verdict != POLICY_ASK)
                 return verdict;
-        switch (policy_last_answer(p, database_name(d))) {
+        switch (policy_last_answer(p, POLKIT_READ, database_name(d))) {
         case POLKIT_YES: return POLICY_YES;
         case POLKIT_CHALLENGE: return POLICY_ASK;
         case POLKIT_NO:
@@ -69,12 +77,33 @@ static bool is_writable(const DatabaseConfig *c) {
         return database_config_is_writable(c) && !(c->expose && c->expose[0]);
 }
 
-bool policy_may_write(const Context *context, const Peer *p, const Database *d) {
-        const DatabaseConfig *c = d->config;
+static bool is_writer(const Context *context, const Peer *p, const DatabaseConfig *c) {
+        return peer_is_administrator(context, p) || c->write_everybody ||
+               is_named(p, c->write_uids, c->n_write_uids, c->write_gids, c->n_write_gids);
+}
 
-        return is_writable(c) && verdict_by_last_answer(context, p, d) == POLICY_YES &&
-               (peer_is_administrator(context, p) || c->write_everybody ||
-                is_named(p, c->write_uids, c->n_write_uids, c->write_gids, c->n_write_gids));
+PolicyVerdict policy_write_verdict(const Context *context, const Peer *p, const Database *d) {
+        if (!is_writable(d->config))
+                return POLICY_NO;
+        if (is_writer(context, p, d->config))
+                return POLICY_YES;
+        return d->config->write_polkit ? verdict_by_kept_answer(p, POLKIT_WRITE, database_name(d)) : POLICY_NO;
+}
+
+bool policy_write_needs_user(const Context *context, const Peer *p, const Database *d) {
+        return is_writable(d->config) && d->config->write_polkit && !is_writer(context, p, d->config) &&
+               policy_last_answer(p, POLKIT_WRITE, database_name(d)) == POLKIT_CHALLENGE;
+}
+
+bool policy_may_write(const Context *context, const Peer *p, const Database *d) {
+        PolicyVerdict verdict;
+
+        if (verdict_by_last_answer(context, p, d) != POLICY_YES)
+                return false;
+        verdict = policy_write_verdict(context, p, d);
+        if (verdict == POLICY_ASK)
+                return policy_last_answer(p, POLKIT_WRITE, database_name(d)) == POLKIT_YES;
+        return verdict == POLICY_YES;
 }
 
 int policy_refuse_write(const Database *d, Refusal *refusal) {
@@ -83,7 +112,8 @@ int policy_refuse_write(const Database *d, Refusal *refusal) {
         if (is_writable(c))
                 return refuse(refusal, ERROR_READ_ONLY,
                               "You may only read this database: root may write it, the service's own user, and those that "
-                              "WriteUsers= and WriteGroups= of %s.conf name.", c->name);
+                              "WriteUsers= and WriteGroups= of %s.conf name%s.", c->name,
+                              c->write_polkit ? ", or that polkit lets write" : "");
         return refuse(refusal, ERROR_READ_ONLY,
                       "No client may write this database: it needs Mode=read-write in %s.conf, and no Expose=.", c->name);
 }
@@ -132,22 +162,28 @@ int policy_refuse_unknown(const char *name, Refusal *refusal) {
 /* ---- polkit's answers ---- */
 
 void policy_keep_answer(Peer *p, const PolkitReply *reply) {
-        unsigned value = reply->answer;
+        unsigned value = reply->answer, before = find_answer(p, reply->action, reply->database);
 
-        if (find_answer(p, reply->database) & ANSWER_KEPT)
+        if ((before & ANSWER_KEPT) && before != (POLKIT_CHALLENGE | ANSWER_KEPT))
                 return; /* this question was asked before the kept answer came */
         if (reply->interactive && reply->answer == POLKIT_NO)
-                value = POLKIT_CHALLENGE; /* not kept: the user failed to authenticate this time, but may be asked again */
-        else if (!reply->outdated && (reply->answer == POLKIT_YES || reply->answer == POLKIT_NO))
+                value = POLKIT_CHALLENGE; /* the user failed to authenticate this time, but may be asked again */
+        if (!reply->outdated && (value == POLKIT_YES || value == POLKIT_NO ||
+                                 (value == POLKIT_CHALLENGE && reply->action == POLKIT_WRITE)))
                 value |= ANSWER_KEPT;
-        g_hash_table_insert(p->answers, g_strdup(reply->database), GUINT_TO_POINTER(value));
+        g_hash_table_insert(answers_about(p, reply->action), g_strdup(reply->database), GUINT_TO_POINTER(value));
 }
 
-void policy_keep_no_answers(Peer *p) {
+static void keep_none(GHashTable *answers) {
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, p->answers);
+        g_hash_table_iter_init(&i, answers);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 g_hash_table_iter_replace(&i, GUINT_TO_POINTER(GPOINTER_TO_UINT(value) & ~ANSWER_KEPT));
+}
+
+void policy_keep_no_answers(Peer *p) {
+        keep_none(p->answers);
+        keep_none(p->write_answers);
 }

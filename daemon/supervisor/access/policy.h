@@ -12,7 +12,9 @@
  * no longer kept, to know which peers have seen a database that is removed.
  *
  * A database with Mode=read-write may be written by root, by the uid that the service runs as, and by the users that
- * WriteUsers= or WriteGroups= name, if they may use it at all.
+ * WriteUsers= or WriteGroups= name, if they may use it at all. With WritePolkit=yes, polkit is asked about all others who
+ * may use it. A challenge about writing is kept like a yes or a no, because otherwise each read of a user who only reads
+ * would wait for polkit; but a call that is meant to write asks again (held-call.h).
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_ACCESS_POLICY_H
 #define SQLIPC_DAEMON_SUPERVISOR_ACCESS_POLICY_H
@@ -33,10 +35,17 @@ typedef enum PolicyVerdict {
 /* The verdict by the configuration, and by polkit's answers that are kept for this client. */
 PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Database *d);
 
-/* polkit's last answer, kept or not; ABSENT if it was not asked. */
-PolkitAnswer policy_last_answer(const Peer *p, const char *database);
+/* The same for the right to write, of a peer that may use the database. A challenge that is kept is a NO. */
+PolicyVerdict policy_write_verdict(const Context *context, const Peer *p, const Database *d);
 
-/* True if the peer may write the database now. The right at the time of a call counts, so the answer is not kept. */
+/* True if polkit would let the peer write once its user has authenticated. */
+bool policy_write_needs_user(const Context *context, const Peer *p, const Database *d);
+
+/* polkit's last answer about POLKIT_READ or POLKIT_WRITE, kept or not; ABSENT if it was not asked. */
+PolkitAnswer policy_last_answer(const Peer *p, PolkitAction action, const char *database);
+
+/* True if the peer may write the database now, by polkit's last answers, kept or not. The right at the time of a call
+ * counts, so the result is not kept. */
 bool policy_may_write(const Context *context, const Peer *p, const Database *d);
 
 /* READ_ONLY, for a peer that may use the database and may not write it. Says who may. */
@@ -64,7 +73,8 @@ PolicyVerdict policy_view_of_peer(const Context *context, const Peer *p, bool wa
  * not exist. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);
 
-/* Records an answer of polkit about a database. It is kept if it is a yes or a no that still holds. */
+/* Records an answer of polkit about a database. It is kept if it still holds and is a yes or a no, or a challenge about
+ * writing. */
 void policy_keep_answer(Peer *p, const PolkitReply *reply);
 
 /* polkit's answers may have changed: none is kept any longer. */

@@ -19,7 +19,8 @@ typedef struct PolkitQuestion {
         Context *context;   /* not owned */
         Peer *peer;         /* not owned: the peer owns this question, in its `questions` */
         User *user;         /* reference */
-        char *database;     /* NULL: about org.sqlipc1.manage */
+        PolkitAction action;
+        char *database;     /* NULL: POLKIT_MANAGE */
         bool interactive, announce;
         uint64_t n_changes; /* n_changes of Polkit when it was sent */
         char cancellation_id[CANCELLATION_ID_SIZE];
@@ -96,6 +97,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         Peer *p = q->peer;
         g_autofree char *database = g_steal_pointer(&q->database);
         PolkitReply outcome = {
+                .action = q->action,
                 .database = database,
                 .answer = POLKIT_ABSENT,
                 .interactive = q->interactive,
@@ -109,8 +111,9 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 context->polkit->authority = g_strdup(sd_bus_message_get_sender(reply));
         } else /* this concerns all databases: one line a minute is enough */
                 log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {},
-                                  "polkit did not answer (%s), so Polkit=yes lets no user in: install polkitd, and the "
-                                  "actions " POLKIT_ACTION_READ " and " POLKIT_ACTION_MANAGE ".",
+                                  "polkit did not answer (%s), so Polkit=yes lets no user in, and WritePolkit=yes lets none "
+                                  "write: install polkitd, and the actions " POLKIT_ACTION_READ ", " POLKIT_ACTION_WRITE
+                                  " and " POLKIT_ACTION_MANAGE ".",
                                   sd_bus_message_is_method_error(reply, NULL) ? sd_bus_message_get_error(reply)->message :
                                                                                 strerror(-r));
         question_free(q);
@@ -120,10 +123,15 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 }
 
 static int append_question(sd_bus_message *call, const PolkitQuestion *q) {
+        static const char *const actions[] = {
+                [POLKIT_READ] = POLKIT_ACTION_READ,
+                [POLKIT_WRITE] = POLKIT_ACTION_WRITE,
+                [POLKIT_MANAGE] = POLKIT_ACTION_MANAGE,
+        };
         int r = sd_bus_message_append(call, "(sa{sv})", "system-bus-name", 1, "name", "s", q->peer->name);
 
         if (r >= 0)
-                r = sd_bus_message_append(call, "s", q->database ? POLKIT_ACTION_READ : POLKIT_ACTION_MANAGE);
+                r = sd_bus_message_append(call, "s", actions[q->action]);
         if (r >= 0)
                 r = q->database ? sd_bus_message_append(call, "a{ss}", 1, "database", q->database) :
                                   sd_bus_message_append(call, "a{ss}", 0);
@@ -202,23 +210,24 @@ static void ask_waiting(Context *context) {
 
 /* ---- Asking ---- */
 
-static PolkitQuestion *find_question(const Peer *p, const char *database, bool interactive) {
+static PolkitQuestion *find_question(const Peer *p, PolkitAction action, const char *database, bool interactive) {
         for (GList *i = p->questions.head; i; i = i->next) {
                 PolkitQuestion *q = i->data;
 
-                if (q->interactive == interactive && g_strcmp0(q->database, database) == 0)
+                if (q->action == action && q->interactive == interactive && g_strcmp0(q->database, database) == 0)
                         return q;
         }
         return NULL;
 }
 
-static PolkitQuestion *question_new(Context *context, Peer *p, const char *database, bool interactive) {
+static PolkitQuestion *question_new(Context *context, Peer *p, PolkitAction action, const char *database, bool interactive) {
         PolkitQuestion *q = g_new(PolkitQuestion, 1);
 
         *q = (PolkitQuestion) {
                 .context = context,
                 .peer = p,
                 .user = user_get(context, p->uid),
+                .action = action,
                 .database = g_strdup(database),
                 .interactive = interactive,
                 .user_link.data = q,
@@ -229,27 +238,27 @@ static PolkitQuestion *question_new(Context *context, Peer *p, const char *datab
         return q;
 }
 
-void polkit_ask(Context *context, Peer *p, const char *database, bool announce) {
-        PolkitQuestion *q = find_question(p, database, false);
+void polkit_ask(Context *context, Peer *p, PolkitAction action, const char *database, bool announce) {
+        PolkitQuestion *q = find_question(p, action, database, false);
 
         if (!q) {
-                q = question_new(context, p, database, false);
+                q = question_new(context, p, action, database, false);
                 line_up(q);
         }
         q->announce |= announce;
         ask_waiting(context);
 }
 
-int polkit_ask_user(Context *context, Peer *p, const char *database, Refusal *refusal) {
+int polkit_ask_user(Context *context, Peer *p, PolkitAction action, const char *database, Refusal *refusal) {
         const User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid));
 
-        if (find_question(p, database, true))
+        if (find_question(p, action, database, true))
                 return 0;
         if (context->polkit->n_interactive >= POLKIT_INTERACTIVE_MAX ||
             (u && u->polkit_account.n_interactive >= POLKIT_INTERACTIVE_UID_MAX))
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED, "Too many users are being asked to authenticate: answer those "
                               "first.");
-        PolkitQuestion *q = question_new(context, p, database, true);
+        PolkitQuestion *q = question_new(context, p, action, database, true);
         int r = question_send(q);
         if (r < 0)
                 question_free(q);

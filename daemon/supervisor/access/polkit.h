@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Asks polkit if a client may read a database, or manage the service. Supervisor.
+ * Asks polkit if a client may read or write a database, or manage the service. Supervisor.
  *
- * The action org.sqlipc1.read has the database's name as its detail "database", so that rules can decide for each database.
- * A question without a database is about org.sqlipc1.manage. The subject is the client's bus name, which polkit looks up
+ * The actions org.sqlipc1.read and org.sqlipc1.write have the database's name as their detail "database", so that rules can
+ * decide for each database; org.sqlipc1.manage has no details. The subject is the client's bus name, which polkit looks up
  * itself. A question has no deadline (a user may have to find a password), and is cancelled when the client vanishes. Its
  * answer goes to the function that polkit_watch() was given.
  *
@@ -26,12 +26,19 @@
 
 #define POLKIT_BUS_NAME "org.freedesktop.PolicyKit1"
 #define POLKIT_ACTION_READ "org.sqlipc1.read"
+#define POLKIT_ACTION_WRITE "org.sqlipc1.write"
 #define POLKIT_ACTION_MANAGE "org.sqlipc1.manage"
 
 #define POLKIT_PLAIN_MAX 64u
 #define POLKIT_PLAIN_UID_MAX 16u
 #define POLKIT_INTERACTIVE_MAX 48u
 #define POLKIT_INTERACTIVE_UID_MAX 4u
+
+typedef enum PolkitAction {
+        POLKIT_READ,
+        POLKIT_WRITE,
+        POLKIT_MANAGE, /* the only one without a database */
+} PolkitAction;
 
 typedef enum PolkitAnswer {
         POLKIT_ABSENT,    /* no answer came, or none that can be read */
@@ -42,7 +49,8 @@ typedef enum PolkitAnswer {
 
 /* The result of a question. */
 typedef struct PolkitReply {
-        const char *database;   /* NULL: the question was about org.sqlipc1.manage */
+        PolkitAction action;
+        const char *database;   /* NULL: POLKIT_MANAGE */
         PolkitAnswer answer;
         bool interactive;
         bool announce;          /* as given to polkit_ask() */
@@ -65,12 +73,12 @@ typedef struct Polkit {
         char *authority;        /* owned: the unique name of the sender of the last answer; NULL: no answer came yet */
 } Polkit;
 
-/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question waits or was sent. The
- * reply has `announce` if any caller of the same question set it. */
-void polkit_ask(Context *context, Peer *p, const char *database, bool announce);
+/* Asks about `database` (NULL: POLKIT_MANAGE) without interaction, unless the same question waits or was sent. The reply has
+ * `announce` if any caller of the same question set it. */
+void polkit_ask(Context *context, Peer *p, PolkitAction action, const char *database, bool announce);
 
 /* Like polkit_ask(), but with interaction. LIMITS_EXCEEDED. */
-int polkit_ask_user(Context *context, Peer *p, const char *database, Refusal *refusal);
+int polkit_ask_user(Context *context, Peer *p, PolkitAction action, const char *database, Refusal *refusal);
 
 /* Cancels all questions about the peer. */
 void polkit_forget(Peer *p);

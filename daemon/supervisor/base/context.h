@@ -32,6 +32,7 @@ typedef struct ContextEvents {
         void (*worker_gone)(Context *context);   /* a worker was reaped, or is given up as undead (worker-life.h) */
         void (*run_drained)(Context *context);   /* the last bytes of a run were written or dropped */
         void (*rights_changed)(Context *context); /* polkit's answers may have changed */
+        void (*write_granted)(Context *context, const char *client); /* polkit lets the client write a database */
         void (*pipe_grown)(Context *context, Pipe *p); /* a client grew this pipe of a statement or run */
         /* The configuration must be read again. The handler (NULL: none) is called once, possibly before this returns. */
         void (*reload)(Context *context, ReloadHandler handler, void *userdata);

@@ -566,7 +566,11 @@ static bool may_still_write(const Channel *c) {
                 policy_may_write(c->context, p, now);
 }
 
-static void revoke_writes(Context *context) {
+static bool is_write_revoked(const Channel *c) {
+        return is_unpublished(c) && c->group->writes && !may_still_write(c);
+}
+
+static void cancel_writes(Context *context, bool (*wanted)(const Channel *c)) {
         GHashTableIter i;
         void *value;
 
@@ -574,22 +578,47 @@ static void revoke_writes(Context *context) {
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 Channel *c = value;
 
-                if (is_unpublished(c) && c->group->writes && !may_still_write(c))
+                if (wanted(c))
                         channel_cancel(c, ERROR_BUSY, "The right to write changed while the request waited: ask again.");
         }
 }
 
 void channels_on_reload(Context *context) {
-        revoke_writes(context);
+        cancel_writes(context, is_write_revoked);
         end_each(context, is_unpublished, CHANNEL_END_UNPUBLISHED);
 }
 
+/* True if its client may not write any longer, or polkit must be asked again. */
+static bool is_write_in_doubt(const Channel *c) {
+        const Peer *p = peer_of_channel(c);
+
+        return p && c->group->writes &&
+               (policy_verdict(c->context, p, c->database) != POLICY_YES ||
+                policy_write_verdict(c->context, p, c->database) != POLICY_YES);
+}
+
+/* A channel that cannot write is in doubt, too, if polkit must be asked about that. */
 static bool is_in_doubt(const Channel *c) {
         const Peer *p = peer_of_channel(c);
 
-        return p && policy_verdict(c->context, p, c->database) != POLICY_YES;
+        return p && (policy_verdict(c->context, p, c->database) != POLICY_YES || is_write_in_doubt(c) ||
+                     policy_write_verdict(c->context, p, c->database) == POLICY_ASK);
 }
 
 void channels_on_policy_changed(Context *context) {
+        cancel_writes(context, is_write_in_doubt);
         end_each(context, is_in_doubt, CHANNEL_END_RIGHTS);
+}
+
+static bool can_write_if_reopened(const Channel *c) {
+        const Peer *p = peer_of_channel(c);
+
+        return p && !c->group->writes && policy_may_write(c->context, p, c->database);
+}
+
+void channels_on_write_granted(Context *context, const char *client) {
+        const Session *s = g_hash_table_lookup(context->sessions, client);
+
+        if (s && s->channels.head)
+                end_each(context, can_write_if_reopened, CHANNEL_END_RIGHTS);
 }

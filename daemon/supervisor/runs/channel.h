@@ -105,7 +105,10 @@ void channel_on_closed(Channel *c, const ChannelEnd *end);
 /* Databases were unpublished: closes the channels on them. If a client lost the right to write by that, its request under
  * way is cancelled, since it may still wait for its turn to write. */
 void channels_on_reload(Context *context);
-/* polkit's answers may have changed: closes the channels of users who were let in by polkit alone. They must ask again. */
+/* polkit's answers may have changed: closes the channels of users who were let in, or may write, by polkit alone. They must
+ * ask again. A request under way on one that can write is cancelled, as by a reload. */
 void channels_on_policy_changed(Context *context);
+/* polkit lets this client write: closes the channels that it opened before, which cannot write. */
+void channels_on_write_granted(Context *context, const char *client);
 
 #endif

@@ -42,7 +42,7 @@ static bool is_still_allowed(const Run *run) {
 
         return !p || (now && database_config_shows_same(now->config, run->database->config) &&
                       policy_verdict(context, p, now) == POLICY_YES &&
-                      (!run->group->writes || policy_may_write(context, p, now)));
+                      (!run->group->writes || policy_write_verdict(context, p, now) == POLICY_YES));
 }
 
 /* True if the run has not started, or if it writes and waits, or is a transaction, in which more statements may come. */

@@ -350,6 +350,7 @@ static const ContextEvents context_events = {
         .worker_gone = on_worker_gone,
         .run_drained = on_run_drained,
         .rights_changed = on_rights_changed,
+        .write_granted = channels_on_write_granted,
         .pipe_grown = run_access_on_pipe_grown,
         .reload = reload,
 };
