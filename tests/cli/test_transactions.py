@@ -8,7 +8,7 @@ import sys
 
 from pty_shell import ENTER, Shell, control  # finds what follows
 
-from harness import CHINOOK, CLI, PATIENCE, Service, main
+from harness import CHINOOK, CLI, PATIENCE, Service, main, wait_for
 from tap import equal, test, true
 
 OK, QUERY, USAGE = 0, 1, 2
@@ -197,6 +197,30 @@ def ended_by_the_service():
         enter(shell, "ROLLBACK; INSERT INTO note VALUES (3);")
         shell.wait_for(lambda: shell.cursor_line().rstrip() == "notes>", "the transaction is left")
     equal(rows(), [3], "rows")
+
+
+@test
+def waiting():
+    """Ctrl-C ends the wait for another writer, and the next BEGIN is a new transaction"""
+
+    def queued():
+        return [number for number, _, _, more in service.driver.manager("ListTransactions")[0] if more["state"] == "queued"]
+
+    with shell_of() as first, shell_of() as second:
+        enter(first, "BEGIN; INSERT INTO note VALUES (1);")
+        first.wait_for("1 row changed")
+        enter(second, "BEGIN;")
+        wait_for(queued, "the second transaction waits")
+        second.send(control("c"))
+        second.wait_for("Cancelled.")
+        second.wait_for(lambda: second.cursor_line().rstrip() == "notes>", "the prompt is back")
+        wait_for(lambda: not queued(), "the service has given it up")
+        enter(first, "COMMIT;")
+        first.wait_for(lambda: first.cursor_line().rstrip() == "notes>", "the first has ended")
+        enter(second, "BEGIN; INSERT INTO note VALUES (2); COMMIT;")
+        second.wait_for("1 row changed")
+        second.wait_for(lambda: second.cursor_line().rstrip() == "notes>", "the second has ended")
+    equal(rows(), [1, 2], "rows")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,12 @@ int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
                 answer_cancelled(shell);
         else if (r != -EROFS || !quiet)
                 query_complain(shell, r, NULL);
-        session_forget_transaction(&shell->session);
+        /* A transaction that still waits has no number by which it can be given up. It would go on to wait, and end the idle
+         * transaction of another user. Therefore the connection is closed. */
+        if (r == -ECANCELED)
+                session_disconnect(&shell->session);
+        else
+                session_forget_transaction(&shell->session);
         return r;
 }
 
