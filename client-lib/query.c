@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "client-lib/arguments.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
@@ -248,52 +249,17 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
         return query_with(connection, database, sql, read, n_parameters, ret_cursor);
 }
 
-/* Reads one argument, of the type that its letter names. */
-static int take_argument(Parameter *ret, char type, va_list *ap) {
-        *ret = (Parameter) { .type = SQLIPC_NULL };
-        switch (type) {
-        case 'i':
-                ret->type = SQLIPC_INTEGER;
-                ret->integer = va_arg(*ap, int64_t);
-                return 0;
-        case 'd':
-                ret->type = SQLIPC_REAL;
-                ret->real = va_arg(*ap, double);
-                return 0;
-        case 's':
-                ret->bytes = va_arg(*ap, const char *);
-                if (ret->bytes) {
-                        ret->type = SQLIPC_TEXT;
-                        ret->size = strlen(ret->bytes);
-                }
-                return 0;
-        case 't':
-        case 'b':
-                ret->type = type == 't' ? SQLIPC_TEXT : SQLIPC_BLOB;
-                ret->bytes = va_arg(*ap, const void *);
-                ret->size = va_arg(*ap, size_t);
-                return 0;
-        case 'n':
-                return 0;
-        default:
-                return -EINVAL;
-        }
-}
-
 _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
                           const char *types, ...) {
-        size_t n = types ? strlen(types) : 0;
-        _cleanup_free_ Parameter *parameters = calloc(n + 1, sizeof *parameters);
+        _cleanup_free_ Parameter *parameters = NULL;
+        size_t n;
         va_list ap;
-        int r = 0;
+        int r;
 
         if (!connection || !database || !sql || !ret_cursor)
                 return connection_fail_errno(connection, -EINVAL);
-        if (!parameters)
-                return connection_fail_errno(connection, -ENOMEM);
         va_start(ap, types);
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = take_argument(&parameters[i], types[i], &ap);
+        r = arguments_read(types, &ap, &parameters, &n);
         va_end(ap);
         if (r < 0)
                 return connection_fail_errno(connection, r);

@@ -50,14 +50,16 @@ bool repeat_is_allowed(Fate fate, bool read_only) {
         return false;
 }
 
-void repeat_set_outcome(Error *e, Fate fate, bool read_only) {
+void repeat_set_unknown(Error *e, const char *fact) {
         bool no_reply = strcmp(e->name, "org.freedesktop.DBus.Error.NoReply") == 0;
         char before[200];
 
-        if (fate != FATE_UNKNOWN || read_only)
-                return;
         /* the bus driver's sentence is for programmers, and has no full stop */
         (void) snprintf(before, sizeof before, "%.199s", no_reply ? "The service ended before it answered." : e->message);
-        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether the statement took effect.", before,
-                         before[0] ? " " : "");
+        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether %s.", before, before[0] ? " " : "", fact);
+}
+
+void repeat_set_outcome(Error *e, Fate fate, bool read_only) {
+        if (fate == FATE_UNKNOWN && !read_only)
+                repeat_set_unknown(e, "the statement took effect");
 }

@@ -37,4 +37,7 @@ bool repeat_is_allowed(Fate fate, bool read_only);
  * OUTCOME_UNKNOWN. */
 void repeat_set_outcome(Error *e, Fate fate, bool read_only);
 
+/* Sets the error to OUTCOME_UNKNOWN. Its sentence keeps what `e` said, and adds which `fact` is unknown. */
+void repeat_set_unknown(Error *e, const char *fact);
+
 #endif

@@ -7,14 +7,15 @@
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *      sqlipc_transaction several runs as one           sqlipc_begin() ... sqlipc_commit() ... sqlipc_transaction_close()
  *      sqlipc_load        one run for each row          sqlipc_load_open() ... sqlipc_load_finish() ... sqlipc_load_close()
+ *      sqlipc_batch       several statements as one     sqlipc_batch_new() ... sqlipc_batch_run() ... sqlipc_batch_close()
  *
- * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details
- * until its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code()
- * and the functions beside them. The connection also holds the details of the last call that failed on any of its
- * objects, or that should have created one; transactions and loads have none of their own. Unless stated otherwise, a
- * function may also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was
- * forked after the connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a
- * handler of the same bus connection. -EAGAIN is not a failure and leaves the details as they are.
+ * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
+ * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
+ * functions beside them. The connection also holds the details of the last call that failed on any of its objects, or that
+ * should have created one; transactions, loads and batches have none of their own. Unless stated otherwise, a function may
+ * also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the
+ * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same
+ * bus connection. -EAGAIN is not a failure and leaves the details as they are.
  *
  * Threads. A connection and its objects may be used by only one thread at a time; different connections are independent.
  * Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called
@@ -56,6 +57,7 @@ typedef struct sqlipc_statement sqlipc_statement;
 typedef struct sqlipc_cursor sqlipc_cursor;
 typedef struct sqlipc_transaction sqlipc_transaction;
 typedef struct sqlipc_load sqlipc_load;
+typedef struct sqlipc_batch sqlipc_batch;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -135,14 +137,14 @@ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
  * Sets how long a run may take at the service, in microseconds from its arrival there, including the time it waits for the
  * reader. After that sqlipc_cursor_next() returns -ETIMEDOUT with SQLIPC_ERROR_TIMED_OUT. The default, UINT64_MAX, is the
  * service's own limit (RunTimeoutSec=, sqlipcd.conf(5)), which this function can only shorten. Applies to later calls of
- * sqlipc_execute(), sqlipc_query() and sqlipc_load_open(). Errors: -EINVAL (0). Since: 0.1
+ * sqlipc_execute(), sqlipc_query(), sqlipc_load_open() and sqlipc_batch_run(). Errors: -EINVAL (0). Since: 0.1
  */
 int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
  * being compiled, transactions that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a call that
- * waits for a commit or a rollback returns. An open transaction without a statement under way stays open. Does not
+ * waits for a commit, a rollback or a batch returns. An open transaction without a statement under way stays open. Does not
  * affect what begins after the call. May be called from any thread and from signal handlers as long as a reference is
  * held; keeps errno. Since: 0.1
  */
@@ -589,8 +591,8 @@ typedef enum sqlipc_transaction_mode {
 
 /**
  * Begins a transaction on `database`. Everything that the connection runs there from now on belongs to it, by
- * sqlipc_query(), sqlipc_exec(), sqlipc_execute() or sqlipc_load_open(), until the program has learned its end:
- * sqlipc_commit() or sqlipc_rollback() has returned, or the program has closed it. The caller frees it with
+ * sqlipc_query(), sqlipc_exec(), sqlipc_execute(), sqlipc_batch_run() or sqlipc_load_open(), until the program has learned
+ * its end: sqlipc_commit() or sqlipc_rollback() has returned, or the program has closed it. The caller frees it with
  * sqlipc_transaction_close(), which rolls it back if it is still open.
  *
  * Without blocking, this function returns before the transaction has begun: sqlipc_transaction_is_open() tells when it has.
@@ -652,6 +654,57 @@ int sqlipc_rollback(sqlipc_transaction *transaction);
  * the transaction stay for the program to close. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
  */
 sqlipc_transaction *sqlipc_transaction_close(sqlipc_transaction *transaction);
+
+/* ---- Batches ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * Creates an empty batch for `database`: a list of statements that return no rows, which sqlipc_batch_run() carries out by
+ * one call, all or nothing. Sends nothing. The caller frees it with sqlipc_batch_close(). Errors: -ENOMEM. Since: 0.2
+ */
+int sqlipc_batch_new(sqlipc_connection *connection, const char *database, sqlipc_batch **ret_batch);
+
+/**
+ * Add one statement at the end, with positional values as sqlipc_query() takes them, or with parameters as
+ * sqlipc_query_with() takes them. SQL and values are copied. The SQL is not compiled before the batch runs, so it may depend
+ * on the statements before it. A statement that cannot be added leaves the batch as it was.
+ *
+ * Errors: -EDQUOT with SQLIPC_ERROR_LIMITS_EXCEEDED (the batch would have more than 4096 statements, or more than 4 MiB of
+ * SQL, values and a few bytes for each statement and value; or the statement has more than 1 MiB of values); -EINVAL with
+ * SQLIPC_ERROR_SQL (the SQL is not UTF-8) or with SQLIPC_ERROR_NONE (`types`, a type, a name or `struct_size` is invalid);
+ * -EOPNOTSUPP (as sqlipc_query_with()); -EBUSY (the batch is running). Since: 0.2
+ */
+int sqlipc_batch_add(sqlipc_batch *batch, const char *sql, const char *types, ...);
+int sqlipc_batch_add_with(sqlipc_batch *batch, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters);
+
+/**
+ * Carries out all statements of the batch in their order. 0: they are committed together, or belong to the connection's
+ * transaction (sqlipc_begin()); `*ret_changes` (NULL: not wanted) is the sum of their changes, and the batch is empty and
+ * may be filled again. After a failure it keeps its statements, and may be run again. Always waits, as sqlipc_exec();
+ * sqlipc_interrupt() ends the wait.
+ *
+ * If a statement fails, nothing is left of those before it. The message then begins with its number, from 1 ("statement 2 of
+ * 3: ..."), and sqlipc_error_sql_offset() is an offset into its SQL. The library never sends a batch twice unless it is
+ * certain that it was not begun.
+ *
+ * Errors: those of sqlipc_exec(), about one statement or the whole batch. They are -ECONNABORTED with
+ * SQLIPC_ERROR_OUTCOME_UNKNOWN if the service was lost, the connection's timeout passed, or the call was interrupted, after
+ * the batch was sent and before the answer came: all of the batch may have taken effect, and after a timeout or an
+ * interrupt it may still do so. -EINVAL with SQLIPC_ERROR_EMPTY_STATEMENT: also for a batch without statements. -EPERM with
+ * SQLIPC_ERROR_NOT_ALLOWED: also for a statement that returns rows or is about a savepoint. -EOPNOTSUPP: a service of
+ * version 0.1. Since: 0.2
+ */
+int sqlipc_batch_run(sqlipc_batch *batch, int64_t *ret_changes);
+
+/**
+ * Returns the number of rows that `statement` (from 0) of the last run that succeeded has changed, as
+ * sqlipc_cursor_changes(). 0 if there is no such statement or run. Since: 0.2
+ */
+int64_t sqlipc_batch_changes(const sqlipc_batch *batch, size_t statement);
+
+/**
+ * Frees the batch. Sends nothing. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_batch *sqlipc_batch_close(sqlipc_batch *batch);
 
 /* ---- Loads -------------------------------------------------------------------------------------------------------- */
 
@@ -725,8 +778,8 @@ sqlipc_load *sqlipc_load_close(sqlipc_load *load);
  * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(),
  * sqlipc_execute(), sqlipc_query(), sqlipc_begin() and sqlipc_load_open() return at once, and sqlipc_statement_is_ready(),
  * sqlipc_cursor_next(), sqlipc_transaction_is_open() and sqlipc_load_row() return their errors; sqlipc_commit(),
- * sqlipc_rollback() and sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases() and sqlipc_exec()
- * wait in any case. Since: 0.1
+ * sqlipc_rollback() and sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases(), sqlipc_exec()
+ * and sqlipc_batch_run() wait in any case. Since: 0.1
  */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
 
@@ -804,6 +857,11 @@ void sqlipc_transaction_closep(sqlipc_transaction **transaction);
  * The same for a load: nothing of it is written unless it was finished before. Since: 0.2
  */
 void sqlipc_load_closep(sqlipc_load **load);
+
+/**
+ * The same for a batch. Since: 0.2
+ */
+void sqlipc_batch_closep(sqlipc_batch **batch);
 
 #ifdef __cplusplus
 }

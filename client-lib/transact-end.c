@@ -11,10 +11,7 @@
 #include "client-lib/transact.h"
 
 static void set_outcome_unknown(Error *e) {
-        char before[200];
-
-        (void) snprintf(before, sizeof before, "%.199s", e->message);
-        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s It is unknown whether the transaction was committed.", before);
+        repeat_set_unknown(e, "the transaction was committed");
 }
 
 /* The errors after which nothing of a transaction is left to be rolled back. */

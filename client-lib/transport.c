@@ -16,9 +16,6 @@
 /* A channel whose answers have not advanced for this long is busy. */
 #define BUSY_USEC 10000u
 
-/* Limit of the service for parameters over the bus, measured as a row; larger ones need a channel. */
-#define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
-
 /* True if a new request would wait for another that may take long: in a blocking program, a result that it has not read;
  * otherwise, an answer that is late. Requests that were cancelled and forgotten do not count, because they end soon. */
 static bool is_busy(const ChannelLink *ch) {

@@ -40,6 +40,9 @@ typedef enum Attempt {
 /* Chooses the way of a request. `*attempt` is kept with it; `parameters_size`: of the row of parameters. */
 Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t parameters_size);
 
+/* Limit of the service for parameters over the bus, measured as a row; larger ones need a channel. */
+#define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
+
 /* True if only a channel can carry the parameters, or the program wants only channels. */
 bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size);
 

@@ -389,11 +389,10 @@ class Service:
         return subprocess.run(
             list(map(str, command)),
             env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address},
-            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE * 2,
             check=False,
-            **keywords,
+            **({"input": b""} | keywords),
         )
 
     def log_text(self):

@@ -15,6 +15,8 @@
  *      is-open: "open N", of the transaction            drop: close the transaction
  *      load DATABASE SQL       give FIRST N: rows of a number       give-blob SIZE      give-two: two values in a row
  *      finish: "changes N"     unload: close the load               loop FIRST N: gives and finishes without blocking
+ *      batch DATABASE          add HEX|n|- SQL: with a text, NULL or no value
+ *      run N: "changes SUM", and the changes of N statements
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -38,6 +40,7 @@ static sqlipc_statement *statement;
 static sqlipc_cursor *cursor;
 static sqlipc_transaction *transaction;
 static sqlipc_load *load;
+static sqlipc_batch *batch;
 
 static void answer(int r) {
         const char *name;
@@ -307,6 +310,33 @@ static void loop(int64_t first, int64_t n) {
         print_changes(r, n_changes);
 }
 
+static int new_batch(const char *database) {
+        batch = sqlipc_batch_close(batch);
+        return sqlipc_batch_new(connection, database, &batch);
+}
+
+static int add(char *value, const char *sql) {
+        if (*value == '-')
+                return sqlipc_batch_add(batch, sql, NULL);
+        if (*value == 'n')
+                return sqlipc_batch_add(batch, sql, "n");
+        return sqlipc_batch_add(batch, sql, "t", value, unhex(value));
+}
+
+static void run(size_t n) {
+        int64_t n_changes;
+        int r = sqlipc_batch_run(batch, &n_changes);
+
+        if (r < 0) {
+                answer(r);
+                return;
+        }
+        printf("changes %" PRId64, n_changes);
+        for (size_t i = 0; i < n; i++)
+                printf(" %" PRId64, sqlipc_batch_changes(batch, i));
+        putchar('\n');
+}
+
 static int open_remote(const char *which, const char *host) {
         if (!strcmp(which, "user"))
                 return sqlipc_open_user_remote(host, &connection);
@@ -403,6 +433,12 @@ static void obey(char *line) {
         } else if (!strcmp(verb, "unload")) {
                 load = sqlipc_load_close(load);
                 answer(0);
+        } else if (!strcmp(verb, "batch")) {
+                answer(new_batch(word));
+        } else if (!strcmp(verb, "add")) {
+                answer(add(word, line));
+        } else if (!strcmp(verb, "run")) {
+                run(strtoull(word, NULL, 10));
         } else if (!strcmp(verb, "changes")) {
                 printf("changes %" PRId64 " %" PRId64 "\n", sqlipc_cursor_changes(cursor), sqlipc_cursor_last_rowid(cursor));
         } else if (!strcmp(verb, "readonly")) {
@@ -463,6 +499,7 @@ int main(void) {
         free(line);
         finalize();
         sqlipc_load_close(load);
+        sqlipc_batch_close(batch);
         sqlipc_transaction_close(transaction);
         sqlipc_close(connection);
         return 0;
