@@ -4,15 +4,17 @@
 import contextlib
 import os
 import random
+import select
 import signal
 import sqlite3
 import struct
+import threading
 
 from client import Failure
 from gi.repository import GLib
-from harness import Service, expect, main
+from harness import Service, expect, main, rss_anon, wait_for
 from load_stream import BIG_ROW, END, begin_load, columns, end, frame, row, rows, send, stream, wait_for_load
-from tap import equal, test, true
+from tap import at_most, equal, test, true
 from writers import DB, make_written
 
 ERRORS = "org.sqlipc1.Error."
@@ -219,6 +221,41 @@ def in_a_transaction():
         equal(numbers(service), [], "before the commit")
         client.database(DB, "Commit", "(ta{sv})", t, {})
         equal(numbers(service), [1, 2, 100], "after it")
+
+
+@test
+def full_pipe():
+    """A client that sends 100 MiB while another program has the lock fills the pipe, not the memory; all rows arrive"""
+    n, text = 3200, "x" * 32768
+    with writable({"BusyTimeoutSec": 600, "TransactionTimeoutSec": 600}) as service:
+        client, sent = service.client(), []
+        with contextlib.closing(sqlite3.connect(service.written, timeout=10, isolation_level=None)) as foreign:
+            foreign.execute("BEGIN IMMEDIATE")
+            run, pipe = load(client, "INSERT INTO written(number, t) VALUES (?, ?)")
+            (worker,) = service.workers()
+            before = rss_anon(worker)
+
+            def write():
+                frames = [rows([[number, text]], 1) for number in range(n)]
+                send(pipe, columns(2))
+                for each in frames:
+                    send(pipe, each)
+                    sent.append(len(each))
+                send(pipe, end(n, columns(2) + b"".join(frames)))
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            wait_for(lambda: sent and not select.select([], [pipe], [], 0.5)[1], "the pipe is full")
+            at_most(sum(sent), 4 << 20, "bytes that were taken before the first row was written")
+            at_most(rss_anon(worker) - before, 8 << 20, "memory of the worker")
+            equal(foreign.execute("SELECT count(*) FROM written").fetchone(), (0,), "rows before its turn")
+            foreign.execute("ROLLBACK")
+            changes, results = wait(client, run)
+            writer.join()
+            equal((changes, results["rows"]), (n, n), "changes, rows")
+            at_most(rss_anon(worker) - before, 32 << 20, "memory of the worker after it")
+            sums = foreign.execute("SELECT count(*), sum(number), sum(length(t)), count(DISTINCT t) FROM written").fetchone()
+            equal(sums, (n, n * (n - 1) // 2, n * len(text), 1), "what arrived")
 
 
 @test
