@@ -23,14 +23,15 @@ from channel import Channel
 from client import (
     DATABASE, END, ERROR, MANAGER, MANAGER_PATH, SECONDS, Failure, GLib, decode, effective_uid, object_path,
 )
-from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, fds, main, wait_for
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, fds, main, rss_anon, wait_for
 from neighbours import besieged
 from raw_peer import QUERY_ROWS, Raw
 from tap import at_most, cases, diagnose, equal, true
+from writers import make_written
 
 ROOT = os.geteuid() == 0
 A, B = (UID_A, UID_B) if ROOT else (None, None)
-OBJECT = object_path("chinook")
+OBJECT, WRITTEN = object_path("chinook"), object_path("written")
 BUS_ERROR = "org.freedesktop.DBus.Error."
 SERVICE_ERROR = "org.sqlipc1.Error."
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
@@ -43,6 +44,10 @@ CONNECTIONS_MAX = 256
 service = Service(
     {"chinook": CHINOOK, "other": CHINOOK}, limits=settled.QUICK, bus_limits={"max_connections_per_user": CONNECTIONS_MAX}
 )
+service.database(
+    "written", Path=make_written(service.data / "written.sqlite", "wal"), Mode="read-write", AllowUsers="*", WriteUsers="*"
+)
+service.driver.manager("Reload")
 
 # ---- numbers of others ----
 
@@ -55,7 +60,13 @@ BY_STATEMENT = {
 BY_RUN = {
     "Cancel": lambda client, database, number: client.cancel(database, number),
     "NextRows": lambda client, database, number: client.next_rows(database, number),
+    "Wait": lambda client, database, number: client.database(database, "Wait", "(ta{sv})", number, {}),
 }
+BY_TRANSACTION = {
+    "Commit": lambda client, database, number: client.database(database, "Commit", "(ta{sv})", number, {}),
+    "Rollback": lambda client, database, number: client.database(database, "Rollback", "(ta{sv})", number, {}),
+}
+BY_NUMBER = ((BY_STATEMENT, "UnknownStatement"), (BY_RUN, "UnknownRun"), (BY_TRANSACTION, "TransactionEnded"))
 
 
 class Victim:
@@ -101,7 +112,7 @@ def forged_numbers():
     for uid in (A, B, None):
         forger = service.client(uid)
         for database in ("chinook", "other"):
-            for methods, error in ((BY_STATEMENT, "UnknownStatement"), (BY_RUN, "UnknownRun")):
+            for methods, error in BY_NUMBER:
                 for method in methods.values():
                     for number in numbers:
                         expect(error, method, forger, database, number)
@@ -132,7 +143,12 @@ def numbers_of_another_kind():
             tried += 1
     for number in (victim.idle.number, victim.busy.number, victim.fetched.number, victim.query.number):
         expect("UnknownRun", BY_RUN["NextRows"], victim.client, "chinook", number)
-        tried += 1
+        expect("UnknownRun", BY_RUN["Wait"], victim.client, "chinook", number)
+        tried += 2
+    for number in victim.numbers():
+        for method in BY_TRANSACTION.values():
+            expect("TransactionEnded", method, victim.client, "chinook", number)
+            tried += 1
     for number in (victim.idle.number, victim.busy.number):
         expect("UnknownRun", BY_RUN["Cancel"], victim.client, "chinook", number)
         for method in BY_STATEMENT.values():
@@ -355,28 +371,31 @@ def descriptors():
         }  # fmt: skip
 
 
-def calls_of(sql, parameters):
+def calls_of(sql, parameters, path=OBJECT, options=None):
     """Every method, with possible arguments."""
-    statement = ("Fetch", "(tava{sv}a{sv})", (1, parameters, {}, {}))
-    query = (sql, parameters, {}, {})
+    options = options or {}
+    statement = ("Fetch", "(tava{sv}a{sv})", (1, parameters, {}, options))
+    query = (sql, parameters, {}, options)
     return [
-        (OBJECT, DATABASE, name, GLib.Variant(signature, values))
+        (path, DATABASE, name, GLib.Variant(signature, values))
         for name, signature, values in (
-            ("Prepare", "(sa{sv})", (sql, {})), statement, ("Query", "(sava{sv}a{sv})", query),
+            ("Prepare", "(sa{sv})", (sql, options)), statement, ("Query", "(sava{sv}a{sv})", query),
             ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
-            ("NextRows", "(ta{sv})", (1, {})), ("Execute", "(sava{sv}a{sv})", query),
-            ("Load", "(sa{sv})", (sql, {})), ("Wait", "(ta{sv})", (1, {})),
-            ("ExecuteBatch", "(a(sava{sv})a{sv})", ([(sql, parameters, {})], {})),
-            ("Begin", "(a{sv})", ({},)), ("Commit", "(ta{sv})", (1, {})), ("Rollback", "(ta{sv})", (1, {})),
-            ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
+            ("NextRows", "(ta{sv})", (1, options)), ("Execute", "(sava{sv}a{sv})", query),
+            ("Load", "(sa{sv})", (sql, options)), ("Wait", "(ta{sv})", (1, options)),
+            ("ExecuteBatch", "(a(sava{sv})a{sv})", ([(sql, parameters, {})], options)),
+            ("Begin", "(a{sv})", (options,)), ("Commit", "(ta{sv})", (1, options)), ("Rollback", "(ta{sv})", (1, options)),
+            ("Cancel", "(ta{sv})", (1, options)), ("Finalize", "(ta{sv})", (1, options)),
+            ("OpenChannel", "(a{sv})", (options,)),
         )
     ] + [
         (MANAGER_PATH, MANAGER, name, GLib.Variant(signature, values))
         for name, signature, values in (
-            ("ListDatabases", "(a{sv})", ({},)), ("GetDatabase", "(sa{sv})", ("chinook", {})),
-            ("ListRuns", "(a{sv})", ({},)), ("ListStatements", "(a{sv})", ({},)),
-            ("ListTransactions", "(a{sv})", ({},)), ("ListChannels", "(a{sv})", ({},)), ("ListClients", "(a{sv})", ({},)),
-            ("CancelRun", "(ta{sv})", (1, {})), ("Reload", "(a{sv})", ({},)),
+            ("ListDatabases", "(a{sv})", (options,)), ("GetDatabase", "(sa{sv})", ("chinook", options)),
+            ("ListRuns", "(a{sv})", (options,)), ("ListStatements", "(a{sv})", (options,)),
+            ("ListTransactions", "(a{sv})", (options,)), ("ListChannels", "(a{sv})", (options,)),
+            ("ListClients", "(a{sv})", (options,)),
+            ("CancelRun", "(ta{sv})", (1, options)), ("Reload", "(a{sv})", (options,)),
         )
     ]  # fmt: skip
 
@@ -408,6 +427,58 @@ def descriptors_of_every_kind():
     left = [link for link in fds(service.pid()).values() if "memfd:sealed" in link or "zero" in link] if ROOT else []
     equal(left, [], "descriptors of the client that the service has")
     cases("hostile bus", tried, "a call with descriptors of some kind")
+
+
+NOT_TAKEN = {
+    BUS_ERROR + "InvalidArgs", BUS_ERROR + "AccessDenied", SERVICE_ERROR + "AccessDenied",
+    *(SERVICE_ERROR + name for name in ("UnknownOption", "InvalidOption", "LimitsExceeded")),
+    *(SERVICE_ERROR + name for name in ("UnknownStatement", "UnknownRun", "TransactionEnded")),
+}  # fmt: skip
+
+
+@besieged(service, UID_B)
+def arguments_of_other_types():
+    """Each method with arguments and options of other types is refused, also if the database can be written"""
+    peer, tried = Raw(service.folder / "bus", A), 0
+    others = [GLib.Variant(*each) for each in (
+        ("()", ()), ("(v)", (GLib.Variant("s", ""),)), ("(aay)", ([b"x"],)), ("(a{ss})", ({"a": "b"},)), ("(tt)", (1, 2)),
+    )]  # fmt: skip
+    wrong = [GLib.Variant("ad", [0.5]), GLib.Variant("(sv)", ("x", GLib.Variant("a{sv}", {}))), GLib.Variant("as", ["x"])]
+    options = [{key: value} for value in wrong for key in (
+        "transaction", "mode", "timeout-usec", "error-details", "page-size", "describe", "x" * 1000,
+    )]  # fmt: skip
+    for path, interface, method, _ in calls_of("SELECT 1", [], WRITTEN):
+        for arguments in others:
+            peer.send_with(peer.blob(path, interface, method, arguments), [])
+            equal(peer.answer(), BUS_ERROR + "InvalidArgs", f"{method}{arguments.get_type_string()}")
+            tried += 1
+    for each in options:
+        for call in calls_of("DELETE FROM written", [], WRITTEN, each):
+            peer.send_with(peer.blob(*call), [])
+            name = peer.answer()
+            true(name in NOT_TAKEN, f"{call[2]} with {each}: {name}")
+            tried += 1
+    peer.close()
+    cases("hostile bus", tried, "arguments or options of other types, in a method")
+
+
+@besieged(service, UID_B)
+def huge_arguments():
+    """Megabytes of SQL, statements and options in each method that takes them are refused"""
+    peer, tried = Raw(service.folder / "bus", A), 0
+    sql = "DELETE FROM written -- " + "x" * (4 << 20)
+    many = {f"option-{i}": GLib.Variant("t", i) for i in range(20000)}
+    batch = GLib.Variant("(a(sava{sv})a{sv})", ([("DELETE FROM written", [], {})] * 50000, {}))
+    calls = [call for call in calls_of(sql, [], WRITTEN) if call[3].get_size() > len(sql)]
+    calls += calls_of("DELETE FROM written", [], WRITTEN, many) + [(WRITTEN, DATABASE, "ExecuteBatch", batch)]
+    for call in calls:
+        peer.send_with(peer.blob(*call), [])
+        name = peer.answer()
+        true(name in NOT_TAKEN, f"{call[2]} with {call[3].get_size()} bytes: {name}")
+        tried += 1
+    peer.close()
+    at_most(rss_anon(service.pid()), 64 << 20 if not SANITIZED else 1 << 30, "memory of the service")
+    cases("hostile bus", tried, "huge arguments, in a method")
 
 
 @besieged(service, UID_B)
