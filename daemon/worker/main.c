@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
         (void) prctl(PR_SET_DUMPABLE, 0); /* otherwise other users' workers could open its memory through files in /proc */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* otherwise it has the name of the descriptor by which it was started */
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that has left is only EPIPE */
+        (void) signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is only EFBIG */
         r = set_up(engine, &setup);
         if (r <= 0) {
                 received_message_done(&setup);

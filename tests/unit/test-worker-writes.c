@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite as an engine that writes: statements, rights, transactions and files. */
+#include <errno.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <sched.h>
@@ -724,6 +725,33 @@ static void test_foreign_reader(void) {
         tear_down(&f);
 }
 
+/* A lock keeps a connection from seeing that the schema has changed. SQL that fails to compile then may be right. */
+static void test_schema_unseen(void) {
+        static const char sql[] = "SELECT name FROM album";
+        EngineStatement *statement;
+        EngineConnection *reader;
+        sqlite3 *other;
+        Fixture f;
+
+        set_up(&f, "delete", &to_write);
+        other = foreign_open(&f);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        g_assert_false(sqlite_engine.compile(reader, sql, strlen(sql), false, NULL, &statement, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_SQL);
+        sql_error_done(&f.error);
+        g_assert_cmpint(sqlite3_exec(other, "ALTER TABLE album ADD COLUMN name; BEGIN EXCLUSIVE", NULL, NULL, NULL), ==,
+                        SQLITE_OK);
+        g_assert_false(sqlite_engine.compile(reader, sql, strlen(sql), false, NULL, &statement, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_BUSY);
+        sql_error_done(&f.error);
+        g_assert_cmpint(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_true(sqlite_engine.compile(reader, sql, strlen(sql), false, NULL, &statement, &f.error));
+        sqlite_engine.release(statement);
+        sqlite_engine.disconnect(f.pool, reader);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
 /* ---- transactions that read ---- */
 
 static int64_t rows_of(Fixture *f, EngineConnection *c, const char *sql) {
@@ -848,6 +876,67 @@ static void test_disk_full(void) {
         if (mounted)
                 g_assert_cmpint(umount(disk), ==, 0);
         g_assert_cmpint(g_rmdir(disk), ==, 0);
+}
+
+static int write_fails_with; /* errno */
+
+static ssize_t fault_write(int fd, const void *bytes, size_t size, off_t offset) {
+        errno = write_fails_with;
+        return write_fails_with == 0 ? pwrite(fd, bytes, size, offset) : -1;
+}
+
+/* Before the engine puts its own calls in front of them. */
+static void install_fault(void) {
+        static const char *const names[] = { "pwrite", "pwrite64" };
+        sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+                if (vfs->xGetSystemCall(vfs, names[i]))
+                        g_assert_cmpint(vfs->xSetSystemCall(vfs, names[i], (sqlite3_syscall_ptr) fault_write), ==,
+                                        SQLITE_OK);
+        g_assert_cmpint(sqlite3_shutdown(), ==, SQLITE_OK); /* the engine configures SQLite before it is initialized */
+}
+
+/* Each errno has its own error, when the database is opened and later. Afterwards it is written to. */
+static void test_write_fails(void) {
+        static const struct {
+                int error;
+                ErrorNumber number;
+                const char *sentence;
+        } faults[] = {
+                { ENOSPC, ERROR_NO_SPACE, "the disk of this database is full" },
+                { EDQUOT, ERROR_NO_SPACE, "the disk of this database is full" },
+                { EFBIG, ERROR_NO_SPACE, "a file may not grow any more" },
+                { EROFS, ERROR_READ_ONLY, "mounted read-only: mount it read-write" },
+                { EIO, ERROR_INPUT_OUTPUT, "disk I/O error" },
+        };
+
+        for (size_t n = 0; n < G_N_ELEMENTS(modes) * G_N_ELEMENTS(faults) * 2; n++) {
+                const size_t i = n / 2 % G_N_ELEMENTS(faults);
+                Fixture f;
+
+                set_up(&f, modes[n / 2 / G_N_ELEMENTS(faults)], &to_write);
+                if (n % 2 == 0) {
+                        begin(&f);
+                        commit(&f);
+                }
+                write_fails_with = faults[i].error;
+                if (sqlite_engine.begin(f.pool, &f.writer, &f.error)) {
+                        (void) execute(&f, "INSERT INTO log VALUES(zeroblob(100000))");
+                        if (f.error.error == ERROR_NONE)
+                                g_assert_false(sqlite_engine.commit(f.writer, &f.error));
+                        end(&f);
+                }
+                write_fails_with = 0;
+                g_assert_cmpint(f.error.error, ==, faults[i].number);
+                g_assert_nonnull(strstr(f.error.message, faults[i].sentence));
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('small')"), ==, 1);
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM log"), ==, 3);
+                tear_down(&f);
+        }
 }
 
 /* While a reader stays, the log cannot be truncated; the first commit afterwards does it. */
@@ -1022,6 +1111,7 @@ int main(int argc, char **argv) {
         const Setup limits = { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 };
 
         g_test_init(&argc, &argv, NULL);
+        install_fault();
         g_assert_cmpint(sqlite_engine.init(&limits), ==, 0);
         g_test_add_func("/worker/writes/rows", test_rows);
         g_test_add_func("/worker/writes/never-allowed", test_never_allowed);
@@ -1040,9 +1130,11 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/interrupt", test_interrupt);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);
+        g_test_add_func("/worker/writes/schema-unseen", test_schema_unseen);
         g_test_add_func("/worker/writes/snapshot", test_snapshot);
         g_test_add_func("/worker/writes/snapshot-locks", test_snapshot_locks);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
+        g_test_add_func("/worker/writes/write-fails", test_write_fails);
         g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);
         g_test_add_func("/worker/writes/one-file", test_one_file);
         g_test_add_func("/worker/writes/hot-journal", test_hot_journal);

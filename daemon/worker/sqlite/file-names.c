@@ -78,8 +78,18 @@ static const FilePlace *translate(const char *name, char ret[static NAME_MAX + S
 /* ---- replacements for SQLite's system calls ---- */
 
 static void note(FileTrouble what) {
-        if (trouble == FILE_TROUBLE_NONE)
+        if (trouble == FILE_TROUBLE_NONE || trouble == FILE_TROUBLE_READ_ONLY)
                 trouble = what;
+}
+
+/* The kernel refused a call with this errno. A quota that is used up is treated as a full disk. */
+static void note_errno(int error) {
+        if (error == ENOSPC || error == EDQUOT)
+                disk_full = true;
+        else if (error == EROFS)
+                note(FILE_TROUBLE_READ_ONLY);
+        else if (error == EFBIG)
+                note(FILE_TROUBLE_TOO_LARGE);
 }
 
 /* Returns -1, like open(), with an errno for which SQLite does not try again with other flags. */
@@ -106,8 +116,10 @@ static int open_file(const char *name, int flags, int mode) {
         fd = openat(place->found.folder_fd, file, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
         if (fd < 0 && errno == EWOULDBLOCK)
                 return refuse(fd, FILE_TROUBLE_LEASED);
-        if (fd < 0 && errno != ELOOP && errno != ENXIO && errno != EISDIR) /* a link; a socket; a directory */
+        if (fd < 0 && errno != ELOOP && errno != ENXIO && errno != EISDIR) { /* a link; a socket; a directory */
+                note_errno(errno);
                 return fd;
+        }
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return refuse(fd, FILE_TROUBLE_IRREGULAR);
         return fd;
@@ -140,6 +152,14 @@ static int fstat_file(int fd, struct stat *ret) {
         return real_fstat(fd, ret);
 }
 
+static int delete_file(const FilePlace *place, const char *file) {
+        int r = unlinkat(place->found.folder_fd, file, 0);
+
+        if (r < 0)
+                note_errno(errno);
+        return r;
+}
+
 /* Deletes the "-journal", "-wal" or "-shm" of a database that this connection writes. If another file was put in the place
  * of the database, SQLite itself leaves the log of the other file alone. */
 static int unlink_file(const char *name) {
@@ -155,7 +175,7 @@ static int unlink_file(const char *name) {
         suffix = file + strlen(place->found.name);
         if (place->writes &&
             (strcmp(suffix, "-journal") == 0 || strcmp(suffix, "-wal") == 0 || strcmp(suffix, "-shm") == 0))
-                return unlinkat(place->found.folder_fd, file, 0);
+                return delete_file(place, file);
         errno = EPERM;
         return -1;
 }
@@ -173,13 +193,13 @@ static int open_folder(const char *name, int *ret_fd) {
         return *ret_fd >= 0 ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-/* Tells a full disk from other failures. A quota that is used up is treated in the same way. */
+/* Tells a full disk, and other reasons of the file system, from a disk that fails. */
 static ssize_t write_file(int fd, const void *bytes, size_t size, off64_t offset) {
         ssize_t n = real_write(fd, bytes, size, offset);
 
-        if (n < 0 && (errno == ENOSPC || errno == EDQUOT)) {
-                disk_full = true;
-                errno = ENOSPC;
+        if (n < 0) {
+                note_errno(errno);
+                errno = errno == EDQUOT ? ENOSPC : errno;
         }
         return n;
 }

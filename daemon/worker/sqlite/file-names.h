@@ -34,12 +34,15 @@ typedef struct FilePlace {
         bool writes; /* the connection that writes has this place; set by the caller */
 } FilePlace;
 
-/* Why SQLite could not open a file. SQLite has one code for all these reasons. */
+/* Why SQLite could not open a file, or write to it. SQLite has one code for all reasons why it cannot open, and another one
+ * for all reasons why it cannot write. */
 typedef enum FileTrouble {
         FILE_TROUBLE_NONE,
         FILE_TROUBLE_IRREGULAR, /* it is not a regular file: a FIFO, a link or a directory, for example */
         FILE_TROUBLE_LEASED,    /* another program has a lease on it */
         FILE_TROUBLE_REPLACED,  /* it is not the file that was checked */
+        FILE_TROUBLE_READ_ONLY, /* its file system is mounted read-only */
+        FILE_TROUBLE_TOO_LARGE, /* it has reached RLIMIT_FSIZE, or the largest size of its file system */
 } FileTrouble;
 
 /* Replaces the system calls of SQLite's VFS with those of this module. Must be called once. Returns an SQLite result
@@ -66,11 +69,12 @@ bool file_place_readable(const FilePlace *place, const char *suffix);
  * called right after xOpen, before SQLite takes a lock. */
 int file_names_opened(const FilePlace *place, bool *ret_is_checked);
 
-/* Returns and clears the first trouble since the last call. */
+/* Returns and clears the first trouble since the last call. SQLite can do without some files if their file system is
+ * read-only, so other trouble counts more. */
 FileTrouble file_names_trouble(void);
 
 /* True if a disk, or the quota of the worker's user on it, was full since the last call. SQLite has the same code for that
- * and for the size that a database may have. */
+ * and for the size that a database may have, and others if it cannot create a file. */
 bool file_names_disk_was_full(void);
 
 #endif

@@ -142,21 +142,42 @@ static void rest_writer(Pool *pool) {
         w->idle_usec = now_coarse_usec();
 }
 
-bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error) {
-        assert(!pool->writing);
-        if (!look_at_file(pool, NULL, error))
-                return false;
+static bool begin_writer(Pool *pool, SqlError *error) {
         if (!pool->writer)
                 pool->writer = open_fresh(pool, true, error);
         if (!pool->writer)
                 return false;
         pool->writing = true;
-        if (!sqlite_write_begin(&pool->writer->sqlite, error)) {
-                rest_writer(pool);
+        if (sqlite_write_begin(&pool->writer->sqlite, error))
+                return true;
+        rest_writer(pool);
+        return false;
+}
+
+/* All connections of a process share the "-shm". If the file system was read-only when the first of them opened it, none can
+ * write before all are closed. True: those that were idle have been closed. */
+static bool drop_read_only(Pool *pool, const SqlError *error) {
+        if (error->extended_code != SQLITE_READONLY || !pool->idle)
                 return false;
-        }
-        *ret = pool->writer;
+        while (pool->idle)
+                (void) connection_free(unlink_idle(pool, &pool->idle));
         return true;
+}
+
+bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error) {
+        bool ok;
+
+        assert(!pool->writing);
+        if (!look_at_file(pool, NULL, error))
+                return false;
+        ok = begin_writer(pool, error);
+        if (!ok && drop_read_only(pool, error)) {
+                sql_error_done(error);
+                ok = begin_writer(pool, error);
+        }
+        if (ok)
+                *ret = pool->writer;
+        return ok;
 }
 
 void pool_give(Pool *pool, PooledConnection *c) {

@@ -61,8 +61,14 @@ static void set_needs_owner(const SqliteConnection *c, SqlError *error) {
                         readable(c, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 
-/* Sets the error for trouble of open() for which SQLite has no code. False: there was no trouble. */
-static bool set_trouble(FileTrouble trouble, SqlError *error) {
+static void set_read_only(const SqliteConnection *c, SqlError *error) {
+        (void) sql_error_set(
+                error, ERROR_READ_ONLY, "the file system of this database is mounted read-only%s: mount it read-write",
+                c->writes ? "" : ", and in WAL mode the service cannot even read without files beside it");
+}
+
+/* Sets the error for trouble with a file for which SQLite has no code. False: there was no trouble. */
+static bool set_trouble(const SqliteConnection *c, FileTrouble trouble, SqlError *error) {
         switch (trouble) {
         case FILE_TROUBLE_IRREGULAR:
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
@@ -74,6 +80,15 @@ static bool set_trouble(FileTrouble trouble, SqlError *error) {
                 return true;
         case FILE_TROUBLE_REPLACED:
                 (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
+                return true;
+        case FILE_TROUBLE_READ_ONLY:
+                if (c->setup->writes) /* others could not write anyway */
+                        set_read_only(c, error);
+                return c->setup->writes;
+        case FILE_TROUBLE_TOO_LARGE:
+                (void) sql_error_set(error, ERROR_NO_SPACE,
+                                     "a file may not grow any more, because of LimitFSIZE= of the service or the limit of "
+                                     "its file system, so nothing was written");
                 return true;
         case FILE_TROUBLE_NONE:
                 return false;
@@ -109,14 +124,15 @@ static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool tem
                 (void) sql_error_set(
                         error, ERROR_LIMITS_EXCEEDED,
                         "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
-        else if (temporary || !c->writes)
+        else if (temporary || (!c->writes && !disk_full))
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
                         "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
         else if (disk_full || c->setup->database_size_max == UINT64_MAX)
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
-                        "the disk of this database is full, so nothing was written: free some of it");
+                        "the disk of this database is full%s: free some of it",
+                        c->writes ? ", so nothing was written" : ", and has no room for the files beside it");
         else
                 (void) sql_error_set(
                         error, ERROR_LIMITS_EXCEEDED,
@@ -124,9 +140,21 @@ static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool tem
                         "of its rows", (unsigned long long) c->setup->database_size_max);
 }
 
-/* SQLite takes a journal that it cannot open for a hot one, so all of these may be about files. */
+/* SQLite takes a journal that it cannot open for a hot one, so all of these may be about opening files. */
 static bool is_about_files(ErrorNumber error) {
         return error == ERROR_NEEDS_RECOVERY || error == ERROR_NEEDS_OWNER || error == ERROR_CANNOT_OPEN;
+}
+
+/* A file beside the database had no room. A checkpoint may meet a full disk, too, which is no error. */
+static bool is_full(const SqlError *error, bool disk_full) {
+        return error->error == ERROR_NO_SPACE ||
+                (disk_full && (is_about_files(error->error) || error->extended_code == SQLITE_IOERR_SHMSIZE));
+}
+
+static bool is_trouble(const SqlError *error, FileTrouble trouble) {
+        return is_about_files(error->error) ||
+                (error->error == ERROR_INPUT_OUTPUT &&
+                 (trouble == FILE_TROUBLE_READ_ONLY || trouble == FILE_TROUBLE_TOO_LARGE));
 }
 
 /* Sets the error for the failure `rc` of the connection `db`. */
@@ -140,15 +168,18 @@ static bool fail_on(SqliteConnection *c, sqlite3 *db, int rc, size_t offset_base
         /* a message of the file's own connection may name objects that are not exposed, so only its code is used */
         (void) sqlite_error_take(error, c->setup->n_exposed > 0 && db == c->file ? NULL : db, rc, offset_base);
         code = error->extended_code;
-        c->doubtful = c->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT;
+        c->doubtful = c->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT ||
+                trouble == FILE_TROUBLE_READ_ONLY || (c->writes && code == SQLITE_READONLY);
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: %s", c->access.refused, c->access.reason);
-        else if (error->error == ERROR_NO_SPACE)
+        else if (is_full(error, disk_full))
                 explain_no_space(c, limit_hit, temporary_full, disk_full, error);
         else if (code == SQLITE_READONLY_DBMOVED)
-                (void) set_trouble(FILE_TROUBLE_REPLACED, error);
-        else if (is_about_files(error->error) && set_trouble(trouble, error))
+                (void) set_trouble(c, FILE_TROUBLE_REPLACED, error);
+        else if (is_trouble(error, trouble) && set_trouble(c, trouble, error))
                 ;
+        else if (code == SQLITE_READONLY && c->writes) /* the "-shm" was opened when it could not be written to */
+                set_read_only(c, error);
         else if (error->error == ERROR_NEEDS_RECOVERY)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_RECOVERY,
@@ -272,7 +303,7 @@ static bool check_not_replaced(const SqliteConnection *c, SqlError *error) {
 
         if (!sqlite_connection_identify(c->setup, &now, error))
                 return false;
-        return file_identity_equal(&now, &c->identity) || !set_trouble(FILE_TROUBLE_REPLACED, error);
+        return file_identity_equal(&now, &c->identity) || !set_trouble(c, FILE_TROUBLE_REPLACED, error);
 }
 
 void sqlite_connection_set_progress(SqliteConnection *c, bool on) {
@@ -292,9 +323,11 @@ static bool open_place(SqliteConnection *c, const char *name, SqlError *error) {
         c->place.writes = c->writes;
         rc = open_file(c, name);
         if (rc == SQLITE_OK && c->writes && sqlite3_db_readonly(c->file, "main"))
-                return sql_error_set(error, ERROR_READ_ONLY,
-                                     "the service may not write to the file of this database: give its owner, the service's "
-                                     "user, write permission, and mount the file system read-write");
+                return set_trouble(c, file_names_trouble(), error)
+                        ? false
+                        : sql_error_set(error, ERROR_READ_ONLY,
+                                        "the service may not write to the file of this database: give its owner, the "
+                                        "service's user, write permission");
         if (rc == SQLITE_OK)
                 rc = set_up(c);
         return rc == SQLITE_OK ? check_not_replaced(c, error) : fail_on(c, c->file, rc, 0, error);
@@ -310,6 +343,7 @@ static bool open_as(SqliteConnection *c, bool writes, const Setup *setup, Engine
                 return false;
         c->identity = identity_of(&found.st);
         file_place_add(&c->place, found, name);
+        (void) file_names_disk_was_full();
         if (!open_place(c, name, error)) {
                 sqlite_connection_close(c);
                 return false;
@@ -374,8 +408,7 @@ void sqlite_connection_hold(SqliteConnection *c) {
         if (c->exposed || c->held) /* an exposed connection has a transaction already */
                 return;
         c->held = sqlite3_step(c->probe) == SQLITE_ROW;
-        if (!c->held)
-                (void) sqlite3_reset(c->probe);
+        c->unseen = !c->held && sqlite3_reset(c->probe) != SQLITE_OK; /* a schema may be empty */
 }
 
 void sqlite_connection_let_go(SqliteConnection *c) {

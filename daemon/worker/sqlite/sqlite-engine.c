@@ -130,7 +130,7 @@ static bool engine_compile(EngineConnection *connection, const char *sql, size_t
         SqliteStatement *s;
 
         if (describe)
-                statement_cache_refresh(cache);
+                (void) statement_cache_refresh(cache);
         if (!statement_cache_compile(cache, sql, sql_size, hint, &s, error))
                 return false;
         *ret = (EngineStatement *) (void *) s;
