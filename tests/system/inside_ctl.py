@@ -133,7 +133,7 @@ def check_knows_where_the_unit_writes():
     done("sqlipcctl", "create", "notes", folder / "notes.sqlite", *words)
     code, lines = found("notes")
     true(code == 0 and "ProtectSystem=" in lines[0] and "ReadWritePaths=" in lines[0], f"findings {lines}")
-    true("NeedsOwner" in query(INSERT, "notes", run=refused), "a file in a folder that the sandbox closes")
+    true("sqlipcctl check" in query(INSERT, "notes", run=refused), "a file in a folder that the sandbox closes")
     with dropped(f"[Service]\nReadWritePaths={folder}\n"):
         equal(found("notes"), (0, []), "findings with the drop-in")
         query(INSERT, "notes")

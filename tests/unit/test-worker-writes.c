@@ -907,7 +907,7 @@ static void test_write_fails(void) {
                 { ENOSPC, ERROR_NO_SPACE, "the disk of this database is full" },
                 { EDQUOT, ERROR_NO_SPACE, "the disk of this database is full" },
                 { EFBIG, ERROR_NO_SPACE, "a file may not grow any more" },
-                { EROFS, ERROR_READ_ONLY, "mounted read-only: mount it read-write" },
+                { EROFS, ERROR_READ_ONLY, "database read-only: mount it read-write" },
                 { EIO, ERROR_INPUT_OUTPUT, "disk I/O error" },
         };
 

@@ -63,8 +63,10 @@ static void set_needs_owner(const SqliteConnection *c, SqlError *error) {
 
 static void set_read_only(const SqliteConnection *c, SqlError *error) {
         (void) sql_error_set(
-                error, ERROR_READ_ONLY, "the file system of this database is mounted read-only%s: mount it read-write",
-                c->writes ? "" : ", and in WAL mode the service cannot even read without files beside it");
+                error, ERROR_READ_ONLY,
+                "the service sees the file system of this database read-only%s: mount it read-write, or let the service "
+                "write there, which \"sqlipcctl check\" explains",
+                c->writes ? "" : ", and in WAL mode it cannot even read without files beside it");
 }
 
 /* Sets the error for trouble with a file for which SQLite has no code. False: there was no trouble. */
