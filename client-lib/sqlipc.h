@@ -47,7 +47,7 @@ extern "C" {
 struct sd_bus;
 
 /**
- * Returns the version of the running library, such as "0.1.0"; a static string. The program may have been built with another
+ * Returns the version of the running library, such as "0.2.0"; a static string. The program may have been built with another
  * version. Since: 0.1
  */
 const char *sqlipc_version(void);
