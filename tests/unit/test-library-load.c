@@ -646,7 +646,8 @@ static void test_without_blocking(void) {
         start();
         n_called = 0;
         l.on_row = check_size;
-        l.load_late = l.paused = true;
+        l.load_late = true;
+        l.paused = true;
         CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
         load = load_open();
         CHECK_INT(sqlipc_load_set_ready_callback(load, on_ready, &n_called), 0);
@@ -725,7 +726,8 @@ static void check_never_waits(bool spliced) {
         int r;
 
         start();
-        l.keeps_write_fd = l.paused = true;
+        l.keeps_write_fd = true;
+        l.paused = true;
         l.spliced = spliced;
         load = load_open();
         while (l.n_wait == 0)
