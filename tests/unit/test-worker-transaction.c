@@ -190,6 +190,62 @@ static void test_rollback_beside_query(void) {
         writing_end();
 }
 
+/* ---- statements that take long, and other jobs ---- */
+
+static void look_for(uint64_t usec) {
+        for (uint64_t i = 0; i < usec; i += MSEC) {
+                writing.clock_usec += MSEC;
+                g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+        }
+}
+
+/* Another worker of the group reads the same socket. */
+static void take_as_another_worker(void) {
+        Message m = { .kind = MESSAGE_EXECUTE, .job = { .number = 77, .sql = "b", .sql_size = 1 } };
+        uint64_t number;
+
+        g_assert_cmpint(message_send(writing.rig.job_fd, &m, -1), ==, 0);
+        look_for(100 * MSEC);
+        g_assert_cmpint(message_withdraw_job(writing.extra_fds[1], &number), ==, 1);
+        g_assert_cmpuint(number, ==, 77);
+}
+
+/* While a statement of the transaction takes long, the worker leaves the jobs in their socket to others. */
+static void test_leaves_jobs_to_others(void) {
+        begin_to_write();
+        writing.hook = take_as_another_worker;
+        (void) writing_execute_until("a hook hang", SEC);
+        writing_settle();
+        writing_expect("ended 2 error 28; ");
+        writing_end();
+}
+
+static void cancel_other(void) {
+        writing_cancel(2);
+        look_for(10 * MSEC);
+        writing_expect("ended 2 error 30; ");
+}
+
+/* A job that has waited for the end of the transaction can be cancelled meanwhile: the supervisor does that at the deadline
+ * of the job. */
+static void test_cancels_job_that_waits(void) {
+        uint64_t transaction;
+
+        begin_to_write();
+        transaction = writing.transaction;
+        writing.transaction = 0;
+        (void) writing_execute("b");
+        writing_settle();
+        writing.transaction = transaction;
+        writing.hook = cancel_other;
+        (void) writing_execute("a hook");
+        writing_settle();
+        writing_expect("ended 3 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
 /* ---- the end ---- */
 
 static void test_commit_fails(void) {
@@ -434,6 +490,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/too-many-rows", test_too_many_rows);
         g_test_add_func("/worker/transaction/rollback-of-running", test_rollback_of_running);
         g_test_add_func("/worker/transaction/rollback-beside-query", test_rollback_beside_query);
+        g_test_add_func("/worker/transaction/leaves-jobs-to-others", test_leaves_jobs_to_others);
+        g_test_add_func("/worker/transaction/cancels-job-that-waits", test_cancels_job_that_waits);
         g_test_add_func("/worker/transaction/commit-fails", test_commit_fails);
         g_test_add_func("/worker/transaction/commit-busy", test_commit_busy);
         g_test_add_func("/worker/transaction/commit-busy-for-long", test_commit_busy_for_long);
