@@ -69,6 +69,22 @@ run ipcq-cli --user packages "SELECT p.name, p.version, round(p.installed_size /
 run ipcq-cli --user --mode=csv -p kind=Pre-Depends packages \
     'SELECT package, depends_on, version_constraint FROM dependency WHERE kind = :kind ORDER BY package LIMIT 5'
 
+title "A database that programs write to: four of them at once, each row durable"
+printf '%s\n' 'CREATE TABLE note(id INTEGER PRIMARY KEY, author TEXT, text TEXT);' >"$folder/note.sql"
+run sqlipcctl --user --config-dir="$folder/config" create notes "$folder/notes.sqlite" --schema="$folder/note.sql" --reload
+run ipcq-cli --user notes "INSERT INTO note(author, text) VALUES('demo', 'the first') RETURNING id"
+printf '\n$ %s\n' 'for author in ann bob cid dee; do ipcq-cli --user notes <$author.sql & done; wait   # 25 statements each'
+writers=()
+for author in ann bob cid dee; do
+    for text in {1..25}; do
+        echo "INSERT INTO note(author, text) VALUES('$author', 'note $text');"
+    done >"$folder/$author.sql"
+    ipcq-cli --user notes <"$folder/$author.sql" &
+    writers+=($!)
+done
+wait "${writers[@]}"
+run ipcq-cli --user notes 'SELECT author, count(*) AS rows FROM note GROUP BY author'
+
 title "An error points at its place"
 run ipcq-cli --user packages 'SELECT name, sise FROM package' 2>&1 || true
 
