@@ -318,6 +318,37 @@ static void test_lost_before_commit(void) {
         end();
 }
 
+static void check_why(uint64_t number, const char *why) {
+        const RigCall *c = call_statement("Execute", number);
+
+        check_error(c, ERROR("TransactionEnded"));
+        if (!strstr(c->sentence, why))
+                CHECK_STRING(c->sentence, why);
+        c = call_end(A, "Commit", number);
+        check_error(c, ERROR("TransactionEnded"));
+        CHECK(strstr(c->sentence, why));
+}
+
+/* Each later call gets the reason, for the last few transactions of a client. */
+static void test_tells_why_it_ended(void) {
+        uint64_t first = begin_open(), number = first;
+
+        say_failed(first, ERROR_TRANSACTION_ENDED);
+        check_why(first, "has ended: It failed.");
+        die();
+        for (unsigned i = 0; i < SESSION_N_ENDED; i++) {
+                check_why(first, "has ended: It failed.");
+                (void) call_begin(A, "write");
+                take(0);
+                number = only_run()->number;
+                say_started(number);
+                die();
+                check_why(number, "nothing was written");
+        }
+        check_why(first, "it may have ended");
+        end();
+}
+
 static void test_lost_after_commit(void) {
         const RigCall *c;
         uint64_t number = begin_committing(&c);
@@ -630,7 +661,7 @@ static void test_no_reply(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
-                TEST(test_lost_after_commit), TEST(test_worker_that_ends), TEST(test_cancelled), TEST(test_client_leaves),
+                TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends), TEST(test_cancelled), TEST(test_client_leaves),
                 TEST(test_deadline), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

@@ -116,6 +116,32 @@ static void test_statement_rolls_back(void) {
         writing_end();
 }
 
+/* The next report that `number` has ended must contain this. */
+static void expect_sentence(uint64_t number, const char *expected) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        bool found = false;
+
+        while (!found && message_receive(writing.rig.control_fd, &m) > 0) {
+                found = m.message.kind == MESSAGE_ENDED && m.message.ended.number == number;
+                if (found && !strstr(m.message.ended.failure.message, expected))
+                        g_error("%s", m.message.ended.failure.message);
+                received_message_done(&m);
+        }
+        g_assert_true(found);
+}
+
+/* The statement has its own error, and the statements after it learn of it, too. */
+static void test_tells_why_rolled_back(void) {
+        begin_to_write();
+        (void) writing_execute("b rollback");
+        (void) writing_execute("c");
+        writing_settle();
+        expect_sentence(2, "failed");
+        expect_sentence(1, "a statement failed, which has rolled back the transaction: failed");
+        expect_sentence(3, "the transaction has ended: a statement failed, which has rolled back the transaction: failed");
+        writing_end();
+}
+
 /* All rows wait in memory, so that the transaction can go on without their reader. */
 static void test_rows(void) {
         int fds[2];
@@ -486,6 +512,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/savepoints", test_savepoints);
         g_test_add_func("/worker/transaction/statement-fails", test_statement_fails);
         g_test_add_func("/worker/transaction/statement-rolls-back", test_statement_rolls_back);
+        g_test_add_func("/worker/transaction/tells-why-rolled-back", test_tells_why_rolled_back);
         g_test_add_func("/worker/transaction/rows", test_rows);
         g_test_add_func("/worker/transaction/too-many-rows", test_too_many_rows);
         g_test_add_func("/worker/transaction/rollback-of-running", test_rollback_of_running);

@@ -24,8 +24,11 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
 
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal) {
+        const char *why = session_why_ended(g_hash_table_lookup(context->sessions, p->name), number);
         Run *run = g_hash_table_lookup(context->runs, &number);
 
+        if (why)
+                return refuse(refusal, ERROR_TRANSACTION_ENDED, "Transaction %" PRIu64 " has ended: %s", number, why);
         if (!run || run->kind != RUN_TRANSACTION || run->state != RUN_STARTED || !run->session ||
             strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0)

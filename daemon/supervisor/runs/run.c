@@ -254,6 +254,8 @@ static bool keeps_result(const Run *run) {
 }
 
 static void fail(Run *run, const Failure *failure) {
+        if (run->kind == RUN_TRANSACTION && run->state >= RUN_STARTED && run->session)
+                session_note_ended(run->session, run->number, failure->message);
         answer_failure(run, failure);
         drop_unprepared_statement(run);
         run_free(run);

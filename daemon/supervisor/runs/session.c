@@ -30,7 +30,23 @@ bool session_may_write(const Session *s, const Database *d) {
         return p && policy_may_write(s->context, p, d);
 }
 
+void session_note_ended(Session *s, uint64_t number, const char *why) {
+        EndedTransaction *t = &s->ended[s->n_ended++ % SESSION_N_ENDED];
+
+        g_free(t->why);
+        *t = (EndedTransaction) { .number = number, .why = g_strdup(why) };
+}
+
+const char *session_why_ended(const Session *s, uint64_t number) {
+        for (unsigned i = 0; s && i < SESSION_N_ENDED; i++)
+                if (s->ended[i].number == number && s->ended[i].why)
+                        return s->ended[i].why;
+        return NULL;
+}
+
 Session *session_free(Session *s) {
+        for (unsigned i = 0; i < SESSION_N_ENDED; i++)
+                g_free(s->ended[i].why);
         g_hash_table_remove(s->context->sessions, s->name);
         (void) user_unref(s->user);
         g_free(s->name);

@@ -13,6 +13,14 @@
 #include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/user.h"
 
+#define SESSION_N_ENDED 4u
+
+/* A transaction that ended without Commit or Rollback. */
+typedef struct EndedTransaction {
+        uint64_t number;   /* 0: none */
+        char *why;         /* owned */
+} EndedTransaction;
+
 typedef struct Session {
         Context *context;  /* not owned */
         char *name;        /* the unique bus name */
@@ -21,6 +29,8 @@ typedef struct Session {
         GQueue runs;       /* of Run, by session_link */
         GQueue channels;   /* of Channel, by session_link */
         uint64_t began_usec;
+        EndedTransaction ended[SESSION_N_ENDED]; /* the last ones */
+        unsigned n_ended;  /* in all */
         uint64_t total_runs, total_rows, total_bytes; /* of runs that ended, and of channels as reported */
 } Session;
 
@@ -29,6 +39,12 @@ Session *session_get(Context *context, const Peer *p);
 
 /* True if the peer may write the database now (policy_may_write()). */
 bool session_may_write(const Session *s, const Database *d);
+
+/* Keeps the reason why a transaction ended for the calls that name it later. Only those of the last ones are kept. */
+void session_note_ended(Session *s, uint64_t number, const char *why);
+
+/* Returns that reason, borrowed; NULL: it is not kept. Accepts NULL. */
+const char *session_why_ended(const Session *s, uint64_t number);
 
 /* Frees a session that holds nothing. Returns NULL. */
 Session *session_free(Session *s);

@@ -211,9 +211,13 @@ static void lend(Transaction *t, Job *job) {
         (void) job_set_state(job, JOB_READY);
 }
 
-static void check_rolled_back(Transaction *t) {
-        if (t->batch.rolled_back)
-                break_off(t, "a statement failed or was interrupted, which has rolled back the transaction");
+/* The failure of `job` may have rolled back the transaction. Later statements report that failure, too. */
+static void check_rolled_back(Transaction *t, const Job *job) {
+        if (t->batch.rolled_back && t->error.error == ERROR_NONE)
+                (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED,
+                                     "a statement failed, which has rolled back the transaction: %s",
+                                     job->error.error != ERROR_NONE ? sql_error_as_failure(&job->error).message
+                                                                    : "it was interrupted");
 }
 
 static void run_next(Transaction *t) {
@@ -232,7 +236,7 @@ static void run_next(Transaction *t) {
                 job->counters.wrote = !job->write.reads;
                 write_batch_release(job);
         }
-        check_rolled_back(t);
+        check_rolled_back(t, job);
 }
 
 /* ---- loads ---- */
@@ -267,7 +271,7 @@ static void finish_load(Transaction *t) {
         t->is_saved = !job->counters.wrote;
         stop_load(t);
         write_batch_release(job);
-        check_rolled_back(t);
+        check_rolled_back(t, job);
 }
 
 /* The load has failed, and has its error. One that belongs to no transaction ends with it. */
@@ -280,7 +284,7 @@ static void fail_load(Transaction *t) {
         }
         stop_load(t);
         write_batch_release(job);
-        check_rolled_back(t);
+        check_rolled_back(t, job);
 }
 
 /* Reads, or runs the rows that were read. The load is the current task, and can be interrupted. */
@@ -510,7 +514,7 @@ static void forget(JobWriter *jobs, Job *job) {
                 return;
         }
         stop_load(t);
-        check_rolled_back(t);
+        check_rolled_back(t, job);
         if (!t->is_of_load)
                 return;
         give_back(t); /* at once: the transaction's own turn may be far away */
