@@ -400,7 +400,7 @@ static void test_rights_change(void) {
         database_find(&rig.manager->context, "open")->config->write_everybody = false;
         rig.manager->context.events->rights_changed(&rig.manager->context);
         rig_pump();
-        check_error(queued, ERROR("Busy"));
+        check_error(queued, ERROR("ReadOnly"));
         check_waits(c);
         CHECK_INT(stub_worker_cancels(0), 1);
         say_wrote(number, 5);

@@ -515,7 +515,8 @@ static void test_rights_change(void) {
         begin(); /* no worker has it */
         c = call_load(A, 0);
         lose_right();
-        check_error(c, ERROR("Busy"));
+        check_error(c, ERROR("ReadOnly"));
+        CHECK(strstr(c->sentence, "nothing was written"));
         check_error(call_load(A, 0), ERROR("ReadOnly"));
         end();
 
@@ -523,15 +524,16 @@ static void test_rights_change(void) {
         lose_right();
         CHECK_INT(stub_worker_cancels(0), 1);
         check_waits(c);
-        say_failed(number, ERROR_BUSY);
-        check_error(c, ERROR("Busy"));
+        CHECK_INT(only_run()->end.error, ERROR_READ_ONLY);
+        say_failed(number, ERROR_READ_ONLY);
+        check_error(c, ERROR("ReadOnly"));
         end();
 
         number = begin_started();
         lose_right();
         CHECK_INT(stub_worker_cancels(0), 1);
         die();
-        check_result(number, ERROR("Busy"));
+        check_result(number, ERROR("ReadOnly"));
 
         number = begin_waiting(&c); /* its commit has begun */
         say_committing(number);

@@ -553,16 +553,16 @@ static void test_rights_change(void) {
         begin(); /* no worker has it */
         c = call_begin(A, "write");
         lose_right();
-        check_error(c, ERROR("Busy"));
+        check_error(c, ERROR("ReadOnly"));
         check_error(call_begin(A, "write"), ERROR("ReadOnly"));
         end();
 
         number = begin_waiting(&c); /* nothing was written, so its client need not wait */
         lose_right();
-        check_error(c, ERROR("Busy"));
+        check_error(c, ERROR("ReadOnly"));
         CHECK_INT(stub_worker_cancels(0), 1);
         say_started(number);
-        say_failed(number, ERROR_BUSY);
+        say_failed(number, ERROR_READ_ONLY);
         CHECK_INT(n_runs(), 0);
         end();
 
@@ -661,9 +661,9 @@ static void test_no_reply(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
-                TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends), TEST(test_cancelled), TEST(test_client_leaves),
-                TEST(test_deadline), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
-                TEST(test_messages_out_of_turn), TEST(test_no_reply),
+                TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
+                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_socket_full),
+                TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };
 
         begin();

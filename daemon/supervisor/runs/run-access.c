@@ -55,6 +55,13 @@ static bool waits(const Run *run) {
         return run_is_under_way(run) && !run->committing && (run->writes || run->kind == RUN_TRANSACTION);
 }
 
+/* True if the run is of use only with the right to write, which its client has lost: to call again would not help. */
+static bool needs_lost_right(const Run *run, const Peer *p, const Database *now) {
+        bool only_writes = run->writes || run->kind == RUN_EXECUTE || run->kind == RUN_LOAD;
+
+        return run->group->writes && only_writes && policy_write_verdict(run->context, p, now) == POLICY_NO;
+}
+
 static void revoke_run(Run *run) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         const Database *now = database_find(run->context, database_name(run->database));
@@ -64,7 +71,10 @@ static void revoke_run(Run *run) {
                 run_end(run, RUN_END_CANCELLED, ERROR_TRANSACTION_ENDED, "The rights to the database changed.");
                 return;
         }
-        if (now && policy_is_visible(run->context, p, now))
+        if (now && policy_verdict(run->context, p, now) == POLICY_YES && needs_lost_right(run, p, now))
+                (void) refuse(&refusal, ERROR_READ_ONLY,
+                              "Your right to write the database was taken away while the call waited: nothing was written.");
+        else if (now && policy_is_visible(run->context, p, now))
                 (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
         else
                 (void) policy_refuse_unknown(database_name(run->database), &refusal);
