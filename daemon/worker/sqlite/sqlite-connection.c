@@ -410,7 +410,8 @@ void sqlite_connection_hold(SqliteConnection *c) {
         if (c->exposed || c->held) /* an exposed connection has a transaction already */
                 return;
         c->held = sqlite3_step(c->probe) == SQLITE_ROW;
-        c->unseen = !c->held && sqlite3_reset(c->probe) != SQLITE_OK; /* a schema may be empty */
+        /* a schema may be empty; and the progress handler may interrupt this, which says nothing about the file */
+        c->unseen = !c->held && (sqlite3_reset(c->probe) & 0xff) == SQLITE_BUSY;
 }
 
 void sqlite_connection_let_go(SqliteConnection *c) {

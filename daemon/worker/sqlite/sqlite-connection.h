@@ -55,7 +55,7 @@ typedef struct SqliteConnection {
         sqlite3_stmt *commands[WRITE_COMMAND_N]; /* NULL: not compiled yet */
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
-        bool unseen;         /* the last look at the schema failed, at a lock for example */
+        bool unseen;         /* a lock kept the last look from seeing the schema */
         FilePlace place;     /* where SQLite finds the file and those beside it */
         const ReaderLock *lock; /* of the file */
         FileIdentity identity;
