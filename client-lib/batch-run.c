@@ -125,7 +125,11 @@ static int send_batch(sqlipc_batch *b) {
 /* The program waits no longer, for a reason that the connection has. The service cannot be told. */
 static void give_up(sqlipc_batch *b) {
         b->error = b->connection->error;
-        if (b->call && !b->connection->closed)
+        if (!b->call || b->connection->closed)
+                return;
+        if (b->transaction)
+                transact_on_no_answer(b->transaction, &b->error);
+        else
                 repeat_set_unknown(&b->error, unknown_fact);
 }
 

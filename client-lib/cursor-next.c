@@ -78,8 +78,8 @@ static int fail_wait(sqlipc_cursor *c, int r) {
         Error *e = &c->connection->error;
 
         (void) connection_fail_wait(c->connection, r);
-        if (e->number != ERROR_NONE || c->tells_outcome)
-                repeat_set_outcome(e, c->state == CURSOR_WAITING ? FATE_NOT_BEGUN : FATE_UNKNOWN, c->read_only);
+        if (c->state != CURSOR_WAITING && (e->number != ERROR_NONE || c->tells_outcome))
+                cursor_set_no_answer(c, e);
         return e->result;
 }
 

@@ -95,6 +95,13 @@ static bool must_know_outcome(const sqlipc_cursor *c) {
         return c->fetch->source->operations->shared && !c->read_only;
 }
 
+void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {
+        if (c->transaction)
+                transact_on_no_answer(c->transaction, e);
+        else
+                repeat_set_outcome(e, FATE_UNKNOWN, c->read_only);
+}
+
 static void give_up(sqlipc_cursor *c) {
         bool sent = c->state == CURSOR_RUNNING;
 
@@ -103,7 +110,8 @@ static void give_up(sqlipc_cursor *c) {
                 return;
         }
         (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled before the service said that it had started.");
-        repeat_set_outcome(&c->error, sent ? FATE_UNKNOWN : FATE_NOT_BEGUN, c->read_only);
+        if (sent)
+                cursor_set_no_answer(c, &c->error);
         cursor_end(c, CURSOR_END_FAILED);
 }
 
@@ -231,7 +239,7 @@ void cursor_fail_errno(sqlipc_cursor *c, int r) {
         else
                 (void) error_set_send(&c->error, r);
         if (c->error.number != ERROR_NONE)
-                repeat_set_outcome(&c->error, FATE_UNKNOWN, c->read_only);
+                cursor_set_outcome(c, &c->error, FATE_UNKNOWN);
         cursor_end(c, CURSOR_END_LOST);
 }
 

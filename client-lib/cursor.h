@@ -99,6 +99,9 @@ uint64_t cursor_transaction_number(const sqlipc_cursor *c);
  * outcome of a run in a transaction is known, because only a commit makes it last. */
 void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate);
 
+/* The same if the program waits no longer for the answer to a run that was sent. */
+void cursor_set_no_answer(sqlipc_cursor *c, Error *e);
+
 /* True if the program has cancelled the run, or interrupted the connection since. */
 bool cursor_is_cancelled(sqlipc_cursor *c);
 

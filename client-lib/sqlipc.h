@@ -449,7 +449,8 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  * Errors: those of sqlipc_query() and sqlipc_cursor_next(). They are -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN if the
  * service was lost, the connection's timeout passed, or the call was interrupted, after the statement was sent and before an
  * answer came: the statement may have taken effect. After any other error that has a code of the service, it has changed
- * nothing. Since: 0.2
+ * nothing. In a transaction nothing is committed by a statement, so the second and the third are -ETIMEDOUT and -ECANCELED;
+ * but the statement may still take effect in the transaction: roll that back. Since: 0.2
  */
 int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
 int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
@@ -689,9 +690,9 @@ int sqlipc_batch_add_with(sqlipc_batch *batch, const char *sql, const sqlipc_par
  * Errors: those of sqlipc_exec(), about one statement or the whole batch. They are -ECONNABORTED with
  * SQLIPC_ERROR_OUTCOME_UNKNOWN if the service was lost, the connection's timeout passed, or the call was interrupted, after
  * the batch was sent and before the answer came: all of the batch may have taken effect, and after a timeout or an
- * interrupt it may still do so. -EINVAL with SQLIPC_ERROR_EMPTY_STATEMENT: also for a batch without statements. -EPERM with
- * SQLIPC_ERROR_NOT_ALLOWED: also for a statement that returns rows or is about a savepoint. -EOPNOTSUPP: a service of
- * version 0.1. Since: 0.2
+ * interrupt it may still do so; in a transaction, see sqlipc_exec(). -EINVAL with SQLIPC_ERROR_EMPTY_STATEMENT: also for a
+ * batch without statements. -EPERM with SQLIPC_ERROR_NOT_ALLOWED: also for a statement that returns rows or is about a
+ * savepoint. -EOPNOTSUPP: a service of version 0.1. Since: 0.2
  */
 int sqlipc_batch_run(sqlipc_batch *batch, int64_t *ret_changes);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Transactions (transact.h). Library. */
+#include <stdio.h>
 #include <string.h>
 
 #include "client-lib/call.h"
@@ -185,6 +186,16 @@ void transact_on_failure(sqlipc_transaction *t, Error *e) {
                 return;
         t->error = *e;
         transact_end(t);
+}
+
+void transact_on_no_answer(sqlipc_transaction *t, Error *e) {
+        size_t n;
+
+        transact_on_failure(t, e);
+        n = strlen(e->message);
+        if (e->number != ERROR_TRANSACTION_ENDED)
+                (void) snprintf(e->message + n, sizeof e->message - n,
+                                "%sIt may still take effect in the transaction: roll that back.", n > 0 ? " " : "");
 }
 
 /* ---- As a member of the connection -------------------------------------------------------------------------------- */

@@ -58,4 +58,8 @@ bool transact_is_at(const sqlipc_transaction *t, const char *owner);
 /* A run failed with `e`. If the service was lost, `e` becomes TRANSACTION_ENDED. */
 void transact_on_failure(sqlipc_transaction *t, Error *e);
 
+/* The program waits no longer for the answer to a run that was sent, for the reason in `e`. Nothing of it is committed, so
+ * the error stays; its sentence says that the run may go on in the transaction. */
+void transact_on_no_answer(sqlipc_transaction *t, Error *e);
+
 #endif

@@ -456,7 +456,8 @@ static void test_lost(void) {
 
 static void test_no_answer(void) {
         check_failure(false, ANSWER_NONE, 50000, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        check_failure(true, ANSWER_NONE, 50000, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_failure(true, ANSWER_NONE, 50000, -ETIMEDOUT, SQLIPC_ERROR_NONE); /* nothing of it is committed */
+        check_failure(true, ANSWER_INTERRUPT, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
         check_failure(false, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
 }
 

@@ -469,6 +469,24 @@ static void test_runs_fail(void) {
         check_run((Script) { ANSWER_DIE, NULL }, -ENOTCONN, SQLIPC_ERROR_TRANSACTION_ENDED, -ENOTCONN);
 }
 
+/* A statement that the program waits for no longer has committed nothing, so its outcome is not unknown. */
+static void test_no_answer(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run.answer = ANSWER_NONE;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 50000), 0);
+        CHECK_INT(exec(), -ETIMEDOUT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        CHECK(strstr(sqlipc_error_message(f.connection), "roll that back"));
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
 /* The worker dies while the rows of a statement are read. */
 static void test_broken_stream(void) {
         sqlipc_transaction *t;
@@ -756,6 +774,7 @@ int main(void) {
                 TEST(test_rollback_fails),
                 TEST(test_ended_by_service),
                 TEST(test_runs_fail),
+                TEST(test_no_answer),
                 TEST(test_broken_stream),
                 TEST(test_statement_fails),
                 TEST(test_bus_lost),

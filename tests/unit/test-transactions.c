@@ -495,6 +495,23 @@ static void test_deadline(void) {
         end();
 }
 
+/* A statement whose worker does not obey has written nothing, because its transaction is lost with the worker. */
+static void test_deadline_of_statement(void) {
+        static const char *const methods[] = { "Execute", "Query" };
+
+        for (unsigned i = 0; i < N_ELEMENTS(methods); i++) {
+                uint64_t number = begin_open();
+                const RigCall *c = call_statement(methods[i], number);
+
+                check_waits(c);
+                rig_pass_time(60 * SECOND);
+                rig_pass_time(6 * SECOND);
+                check_error(c, ERROR("TimedOut"));
+                check_is_over(number);
+                end();
+        }
+}
+
 /* ---- Refused ---- */
 
 static void test_socket_full(void) {
@@ -662,8 +679,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
-                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_socket_full),
-                TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn), TEST(test_no_reply),
+                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_of_statement),
+                TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };
 
         begin();
