@@ -680,7 +680,8 @@ int main(void) {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_of_statement),
-                TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn), TEST(test_no_reply),
+                TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn),
+                TEST(test_no_reply),
         };
 
         begin();

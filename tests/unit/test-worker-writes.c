@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -939,6 +940,51 @@ static void test_write_fails(void) {
         }
 }
 
+static int sync_fails_with; /* errno; 0: it does not fail */
+
+static int fault_sync(int fd, long number) {
+        errno = sync_fails_with;
+        return sync_fails_with == 0 ? (int) syscall(number, fd) : -1;
+}
+
+/* SQLite calls these instead of those of the C library. */
+int fdatasync(int fd) {
+        return fault_sync(fd, SYS_fdatasync);
+}
+
+int fsync(int fd) {
+        return fault_sync(fd, SYS_fsync);
+}
+
+/* Some file systems notice only then that the disk is full. */
+static void test_sync_fails(void) {
+        static const struct {
+                int error;
+                ErrorNumber number;
+        } faults[] = { { ENOSPC, ERROR_NO_SPACE }, { EDQUOT, ERROR_NO_SPACE }, { EIO, ERROR_INPUT_OUTPUT } };
+
+        for (size_t n = 0; n < G_N_ELEMENTS(modes) * G_N_ELEMENTS(faults); n++) {
+                const size_t i = n % G_N_ELEMENTS(faults);
+                Fixture f;
+
+                set_up(&f, modes[n / G_N_ELEMENTS(faults)], &to_write);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('lost')"), ==, 1);
+                sync_fails_with = faults[i].error;
+                g_assert_false(sqlite_engine.commit(f.writer, &f.error));
+                end(&f);
+                sync_fails_with = 0;
+                g_assert_cmpint(f.error.error, ==, faults[i].number);
+                g_assert_cmpint(f.error.extended_code, ==, SQLITE_IOERR_FSYNC);
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES('small')"), ==, 1);
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM log"), ==, 3);
+                tear_down(&f);
+        }
+}
+
 /* While a reader stays, the log cannot be truncated; the first commit afterwards does it. */
 static void test_wal_size_max(void) {
         sqlite3_stmt *stmt;
@@ -1135,6 +1181,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/snapshot-locks", test_snapshot_locks);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
         g_test_add_func("/worker/writes/write-fails", test_write_fails);
+        g_test_add_func("/worker/writes/sync-fails", test_sync_fails);
         g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);
         g_test_add_func("/worker/writes/one-file", test_one_file);
         g_test_add_func("/worker/writes/hot-journal", test_hot_journal);

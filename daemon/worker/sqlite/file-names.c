@@ -83,7 +83,7 @@ static void note(FileTrouble what) {
 }
 
 /* The kernel refused a call with this errno. A quota that is used up is treated as a full disk. */
-static void note_errno(int error) {
+void file_names_note_errno(int error) {
         if (error == ENOSPC || error == EDQUOT)
                 disk_full = true;
         else if (error == EROFS)
@@ -117,7 +117,7 @@ static int open_file(const char *name, int flags, int mode) {
         if (fd < 0 && errno == EWOULDBLOCK)
                 return refuse(fd, FILE_TROUBLE_LEASED);
         if (fd < 0 && errno != ELOOP && errno != ENXIO && errno != EISDIR) { /* a link; a socket; a directory */
-                note_errno(errno);
+                file_names_note_errno(errno);
                 return fd;
         }
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -156,7 +156,7 @@ static int delete_file(const FilePlace *place, const char *file) {
         int r = unlinkat(place->found.folder_fd, file, 0);
 
         if (r < 0)
-                note_errno(errno);
+                file_names_note_errno(errno);
         return r;
 }
 
@@ -198,7 +198,7 @@ static ssize_t write_file(int fd, const void *bytes, size_t size, off64_t offset
         ssize_t n = real_write(fd, bytes, size, offset);
 
         if (n < 0) {
-                note_errno(errno);
+                file_names_note_errno(errno);
                 errno = errno == EDQUOT ? ENOSPC : errno;
         }
         return n;

@@ -73,6 +73,9 @@ int file_names_opened(const FilePlace *place, bool *ret_is_checked);
  * read-only, so other trouble counts more. */
 FileTrouble file_names_trouble(void);
 
+/* Notes why the kernel refused a call for a database file or a file beside it. Those that are replaced need not be noted. */
+void file_names_note_errno(int error);
+
 /* True if a disk, or the quota of the worker's user on it, was full since the last call. SQLite has the same code for that
  * and for the size that a database may have, and others if it cannot create a file. */
 bool file_names_disk_was_full(void);

@@ -147,10 +147,12 @@ static bool is_about_files(ErrorNumber error) {
         return error == ERROR_NEEDS_RECOVERY || error == ERROR_NEEDS_OWNER || error == ERROR_CANNOT_OPEN;
 }
 
-/* A file beside the database had no room. A checkpoint may meet a full disk, too, which is no error. */
+/* A file beside the database had no room, or the disk had none when a file was synced. A checkpoint may meet a full disk,
+ * too, which is no error. */
 static bool is_full(const SqlError *error, bool disk_full) {
         return error->error == ERROR_NO_SPACE ||
-                (disk_full && (is_about_files(error->error) || error->extended_code == SQLITE_IOERR_SHMSIZE));
+                (disk_full && (is_about_files(error->error) || error->extended_code == SQLITE_IOERR_SHMSIZE ||
+                               error->extended_code == SQLITE_IOERR_FSYNC));
 }
 
 static bool is_trouble(const SqlError *error, FileTrouble trouble) {

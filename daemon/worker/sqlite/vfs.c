@@ -2,6 +2,8 @@
 /*
  * Side: worker. See vfs.h. SQLite's registry of VFSs is global, so the counters here are global, too.
  *
+ * A sync that fails is noted, because SQLite has one code for a full disk and for one that is broken.
+ *
  * A temporary file is wrapped: a TempFile, followed in the same allocation by the file of the real VFS. Any other file is
  * the real VFS's own from its first byte, so that SQLite calls it directly; a database is followed by a DatabaseFile.
  * Temporary files need no xShmMap, xFetch or sector tricks; other calls are passed on.
@@ -32,6 +34,7 @@ typedef struct DatabaseFile {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
 static uint64_t temp_size, temp_size_max;
+static int (*real_sync)(sqlite3_file *file, int flags); /* NULL: no file that is written was opened yet */
 static bool temp_limit_hit, temp_disk_full, temp_open_failed;
 
 enum {
@@ -146,6 +149,41 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         return rc;
 }
 
+/* ---- failures to sync ---- */
+
+static int sync_file(sqlite3_file *file, int flags) {
+        int rc = real_sync(file, flags), error = 0;
+
+        if (rc != SQLITE_OK && file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK)
+                file_names_note_errno(error);
+        return rc;
+}
+
+/* The real VFS has a few constant sets of methods, with one xSync. */
+static void watch_sync(sqlite3_file *file) {
+        static struct {
+                const sqlite3_io_methods *below;
+                sqlite3_io_methods methods;
+        } sets[4];
+
+        if (real_sync && file->pMethods->xSync != real_sync)
+                return;
+        real_sync = file->pMethods->xSync;
+        for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+                if (!sets[i].below) {
+                        sets[i].below = file->pMethods;
+                        sets[i].methods = *file->pMethods;
+                        sets[i].methods.xSync = sync_file;
+                }
+                if (sets[i].below == file->pMethods) {
+                        file->pMethods = &sets[i].methods;
+                        return;
+                }
+        }
+}
+
+/* ---- files of databases ---- */
+
 /* Called before a lock is taken. If the file is not the one that was checked, SQLite's own xClose closes it, which keeps
  * the descriptor open as long as closing it would drop locks of other connections to the same file (I12). */
 static int begin_database(const FilePlace *place, sqlite3_file *file) {
@@ -178,6 +216,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
                 flags |= SQLITE_OPEN_READONLY;
         }
         rc = real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
+        if (rc == SQLITE_OK && place->writes)
+                watch_sync(file);
         return rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) ? begin_database(place, file) : rc;
 }
 
