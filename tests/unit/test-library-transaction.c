@@ -12,7 +12,7 @@
 #define SQL "UPDATE t SET a = 1"
 
 /* How the service answers Begin, Commit and Rollback. */
-typedef enum Answer { ANSWER_OK, ANSWER_ERROR, ANSWER_NONE, ANSWER_DIE, ANSWER_LATE } Answer;
+typedef enum Answer { ANSWER_OK, ANSWER_ERROR, ANSWER_NONE, ANSWER_DIE, ANSWER_LATE, ANSWER_INTERRUPT } Answer;
 
 typedef struct Script {
         Answer answer;
@@ -48,6 +48,10 @@ static int follow(const Script *script, sd_bus_message *m) {
         case ANSWER_DIE:
                 f.stop = true;
                 return 1;
+        case ANSWER_INTERRUPT: /* before the answer comes */
+                CHECK_INT(sqlipc_interrupt(f.connection), 0);
+                usleep(50000);
+                return 0;
         case ANSWER_LATE:
                 usleep(50000);
                 return 0;
@@ -358,6 +362,57 @@ static void test_late_begin(void) {
         CHECK_INT(named, 0);
         fake_wait_for(&n_rollback, 1);
         fake_done(&f);
+}
+
+static void test_interrupted_begin(void) {
+        sqlipc_transaction *t;
+
+        start();
+        on_begin.answer = ANSWER_INTERRUPT;
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ECANCELED);
+        on_begin.answer = ANSWER_OK;
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, 0);
+        fake_wait_for(&n_rollback, 1);
+        t = begin(SQLIPC_TRANSACTION_WRITE); /* the next one is not affected */
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, NUMBER);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_begin, 2);
+        CHECK_INT(n_rollback, 1);
+}
+
+/* The bus is the program's, and outlives the connection. */
+static void check_closed_begin(bool with_connection) {
+        sqlipc_transaction *t;
+
+        start();
+        on_begin.answer = ANSWER_LATE;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_transaction_is_open(t), 0);
+        if (with_connection) {
+                sqlipc_connection_ref(f.connection);
+                sqlipc_close(f.connection);
+                CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        } else
+                sqlipc_transaction_close(t);
+        while (n_rollback == 0) {
+                CHECK(sd_bus_process(f.client_bus, NULL) >= 0);
+                CHECK(sd_bus_wait(f.client_bus, 1000) >= 0);
+        }
+        if (with_connection)
+                sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_begin, 1);
+        CHECK_INT(n_rollback, 1);
+}
+
+static void test_closed_begin(void) {
+        check_closed_begin(false);
+        check_closed_begin(true);
 }
 
 static void check_commit(sqlipc_transaction_mode how, Script script, int r, sqlipc_error code) {
@@ -768,6 +823,8 @@ int main(void) {
                 TEST(test_transports),
                 TEST(test_arguments),
                 TEST(test_begin_fails),
+                TEST(test_interrupted_begin),
+                TEST(test_closed_begin),
                 TEST(test_late_begin),
                 TEST(test_commit_fails),
                 TEST(test_failed_commit_is_rolled_back),
