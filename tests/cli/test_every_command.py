@@ -3,9 +3,11 @@
 """Every command that .help lists, at the prompt: its output, and the shell's survival if the daemon is killed before the
 command or while the command waits for an answer. A command without a row in the table below fails.
 """
+import contextlib
 import os
 import re
 import signal
+import sqlite3
 
 from pty_shell import ENTER, Shell, control  # finds what follows
 
@@ -44,6 +46,10 @@ COMMANDS = {
     "gox": [(GENRE + ";", "Rock"), (".gox", "Name.*Rock")],
     "headers": [(".headers on", ""), (".headers auto", "")],
     "help": [(".help", r"\.tables"), (".help tables", "LIKE"), (".help nonsense", "nonsense")],
+    "import": [
+        (".shell printf 'x\\n1\\n' >x.csv", ""), (".open written", ""), (".import x.csv t", "^1 row into t$"),
+        (".open chinook", ""),
+    ],
     "indexes": [(".indexes Track", "IFK_TrackAlbumId|TrackAlbumId")],
     "limit": [(".limit", "row"), (".limit rows 2", ""), (".limit", "2"), (".limit rows off", "")],
     "mode": [(".mode csv", ""), (GENRE + ";", "^Rock"), (".mode box", ""), (".mode", "box")],
@@ -97,7 +103,12 @@ NEEDS_NOBODY = set(
 
 def service_of():
     """A service whose daemon the bus starts, and starts again after its end, as on a desktop."""
-    return Service({"chinook": CHINOOK, "other": CHINOOK}, activation=True)
+    service = Service({"chinook": CHINOOK, "other": CHINOOK}, activation=True)
+    path = service.data / "written.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t(x)")
+    service.database("written", Path=path, Mode="read-write")
+    return service
 
 
 def shell_of(service, *options):

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/import: the rows of csv, tsv and jsonl, their faults, and the types of their columns. */
+/* The import of files: the rows of csv, tsv and jsonl, their faults, and the types of their columns. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tools/cli/import/import-file.h"
 
 /* ---- Types -------------------------------------------------------------------------------------------------------- */
 
 static void check_type(const char *text, sqlipc_type type) {
-        g_assert_cmpint(column_type_of_text(text, strlen(text)), ==, type);
+        Value value;
+
+        g_assert_cmpint(column_read_number(text, strlen(text), &value) ? value.type : SQLIPC_TEXT, ==, type);
+        if (type == SQLIPC_INTEGER)
+                g_assert_cmpint(value.integer, ==, g_ascii_strtoll(text, NULL, 10));
+        if (type == SQLIPC_REAL)
+                g_assert_true(value.real == g_ascii_strtod(text, NULL));
 }
 
 static void test_types(void) {
@@ -18,7 +26,14 @@ static void test_types(void) {
         check_type("9223372036854775808", SQLIPC_TEXT);
         check_type("007", SQLIPC_TEXT);
         check_type("+1", SQLIPC_TEXT);
+        check_type("123456789012345678", SQLIPC_INTEGER);
+        check_type("-999999999999999999", SQLIPC_INTEGER);
         check_type("1.50", SQLIPC_REAL);
+        check_type("-0.1", SQLIPC_REAL);
+        check_type("123456789.012345", SQLIPC_REAL);
+        check_type("0.12345678901234567", SQLIPC_REAL);
+        check_type("-", SQLIPC_TEXT);
+        check_type("-.5", SQLIPC_TEXT);
         check_type("1e3", SQLIPC_REAL);
         check_type("1e999", SQLIPC_TEXT);
         check_type("1e", SQLIPC_TEXT);
@@ -34,10 +49,6 @@ static void test_types(void) {
 }
 
 /* ---- Files -------------------------------------------------------------------------------------------------------- */
-
-static void on_fault(uint64_t line, const char *fault, void *userdata) {
-        g_string_append_printf(userdata, "%" G_GUINT64_FORMAT ": %s\n", line, fault);
-}
 
 static void append_value(GString *out, const Value *value) {
         switch (value->type) {
@@ -59,42 +70,79 @@ static void append_value(GString *out, const Value *value) {
 }
 
 static void append_rows(ImportFile *file, GString *out) {
-        const Value *values;
-        uint64_t line;
-
-        import_file_rewind(file);
-        while (import_file_next(file, &values, &line) > 0) {
-                g_string_append_printf(out, "%" G_GUINT64_FORMAT ":", line);
+        g_assert_cmpint(import_file_rewind(file), ==, 0);
+        while (import_file_next(file) > 0) {
+                g_string_append_printf(out, "%" G_GUINT64_FORMAT ":", file->line);
                 for (guint i = 0; i < file->columns->len; i++) {
                         g_string_append_c(out, ' ');
-                        append_value(out, &values[i]);
+                        append_value(out, &file->values[i]);
                 }
                 g_string_append_c(out, '\n');
         }
 }
 
-/* Compares the faults of a file; or, if it has none, the statement that makes its table, and its rows. */
-static void check(ImportFormat format, const char *text, bool has_header, const GArray *table, const char *expected) {
-        ImportFile *file = import_file_new(format, text, strlen(text), has_header);
-        g_autoptr(GString) out = g_string_new(NULL);
+static ImportFile *open_text(ImportFormat format, const char *text, size_t chunk, size_t max) {
+        int fd = memfd_create("text", MFD_CLOEXEC);
+        ImportInput input;
 
-        if (import_file_check(file, table, on_fault, out) == 0) {
-                if (!table) {
-                        g_autofree char *create = import_file_create_sql(file, "t");
+        g_assert_cmpint(write(fd, text, strlen(text)), ==, strlen(text));
+        g_assert_cmpint(import_input_init(&input, fd, chunk, max), ==, 0);
+        return import_file_new(format, &input);
+}
 
-                        g_string_append_printf(out, "%s\n", create);
+static void append_fault(const ImportFile *file, GString *out) {
+        g_string_append_printf(out, "%" G_GUINT64_FORMAT ": %s\n", file->line, file->fault->str);
+}
+
+/* Appends the faults of a file; or, if it has none, the statement that makes its table, and
+ * its rows. */
+static void describe(ImportFile *file, GString *out) {
+        int r = import_file_begin(file);
+
+        if (r < 0)
+                append_fault(file, out);
+        while (r >= 0 && (r = import_file_check(file)) != 0)
+                if (r < 0) {
+                        append_fault(file, out);
+                        r = 0;
                 }
-                append_rows(file, out);
+        if (out->len > 0)
+                return;
+        if (!file->table) {
+                g_autofree char *create = import_file_create_sql(file, "t");
+
+                g_string_append_printf(out, "%s\n", create);
         }
-        g_assert_cmpstr(out->str, ==, expected);
-        (void) import_file_free(file);
+        append_rows(file, out);
+}
+
+/* The description does not depend on the window. */
+static void check_from(uint64_t n_skipped, ImportFormat format, const char *text, bool has_header, const GArray *table,
+                       const char *expected) {
+        static const size_t chunks[] = { 1, 7, 65536 };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(chunks); i++) {
+                ImportFile *file = open_text(format, text, chunks[i], 65536);
+                g_autoptr(GString) out = g_string_new(NULL);
+
+                file->has_header = has_header;
+                file->table = table;
+                file->n_skipped = n_skipped;
+                describe(file, out);
+                g_assert_cmpstr(out->str, ==, expected);
+                (void) import_file_free(file);
+        }
+}
+
+static void check(ImportFormat format, const char *text, bool has_header, const GArray *table, const char *expected) {
+        check_from(0, format, text, has_header, table, expected);
 }
 
 static void test_csv(void) {
         check(IMPORT_CSV, "a,b\r\n1,\"x, \"\"y\"\"\nz\"\r\n2,\n\n3,\"\"", true, NULL,
-              "CREATE TABLE \"t\"(\"a\" INTEGER, \"b\" TEXT)\n2: '1' 'x, \"y\"\nz'\n4: '2' NULL\n6: '3' ''\n");
+              "CREATE TABLE \"t\"(\"a\" INTEGER, \"b\" TEXT)\n2: 1 'x, \"y\"\nz'\n4: 2 NULL\n6: 3 ''\n");
         check(IMPORT_CSV, "\357\273\277a\n1.5\n\n2\n", true, NULL,
-              "CREATE TABLE \"t\"(\"a\" REAL)\n2: '1.5'\n3: NULL\n4: '2'\n");
+              "CREATE TABLE \"t\"(\"a\" REAL)\n2: 1.5\n3: NULL\n4: 2\n");
         check(IMPORT_CSV, "a\n7\" wide\n", true, NULL, "CREATE TABLE \"t\"(\"a\" TEXT)\n2: '7\" wide'\n");
         check(IMPORT_TSV, "a\tb\n1,5\t\"x\ty\"\n", true, NULL,
               "CREATE TABLE \"t\"(\"a\" TEXT, \"b\" TEXT)\n2: '1,5' 'x\ty'\n");
@@ -102,11 +150,11 @@ static void test_csv(void) {
 
 static void test_csv_faults(void) {
         check(IMPORT_CSV, "a,b\n1\n1,2\n1,2,3\n\"1\"x,2\n\377,1\n", true, NULL,
-              "2: it has fewer fields than there are columns\n4: it has more fields than there are columns\n"
+              "2: it has 1 field, and there are 2 columns\n4: it has 3 fields, and there are 2 columns\n"
               "5: there is text after a closing quote\n6: it is not UTF-8 text\n");
         check(IMPORT_CSV, "a\n\"1\n2\n", true, NULL, "2: a quote is opened and never closed\n");
         check(IMPORT_CSV, "", true, NULL, "1: the file is empty\n");
-        check(IMPORT_CSV, "a,A\n1,2\n", true, NULL, "1: two columns have the same name\n");
+        check(IMPORT_CSV, "a,A\n1,2\n", true, NULL, "1: two columns have the name A\n");
         check(IMPORT_CSV, "a,\n1,2\n", true, NULL, "1: a column has no name\n");
         check(IMPORT_CSV, "\"a\nb\"x\n", true, NULL, "1: there is text after a closing quote\n");
 }
@@ -120,7 +168,14 @@ static void test_jsonl(void) {
               "4: 1 NULL x'hi'\n");
         check(IMPORT_JSONL, "[1]\n{\"a\":\n{\"a\":1}\n{\"a\":1,\"a\":2}\n{\"a\":\"\377\"}\n", true, NULL,
               "1: it is not an object\n2: it is not JSON\n4: a member occurs twice\n5: it is not UTF-8 text\n");
-        check(IMPORT_JSONL, "\n", true, NULL, "1: the file is empty\n");
+        check(IMPORT_JSONL, "\n", true, NULL, "2: no line has a value, so there are no columns\n");
+        check(IMPORT_JSONL, "\357\273\277{\"a\":{\"base64\":\"aGk=\",\"b\":1}}\n{\"A\":{\"base64\":\"aGk\"}}",
+              true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '{\"base64\":\"aGk=\",\"b\":1}'\n2: '{\"base64\":\"aGk\"}'\n");
+        check(IMPORT_JSONL, "{\"a\":\"\\\\u0000\"}\n", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '\\u0000'\n");
+        check(IMPORT_JSONL, "{\"a\":\"\\\\\\u0000\"}\n", true, NULL,
+              "1: it has a NUL (\\u0000), which SQLite's JSON functions cut off\n");
 }
 
 /* ---- Tables that exist -------------------------------------------------------------------------------------------- */
@@ -135,10 +190,32 @@ static void test_table(void) {
         check(IMPORT_CSV, "007,\n,x\n", false, table, "1: '007' ''\n2: NULL 'x'\n");
         check(IMPORT_CSV, "Name\nx\n", true, table, "2: 'x'\n");
         check(IMPORT_CSV, "n,other\n1,2\n", true, table,
-              "1: the table has no column of a name in this line (--no-header takes it as a row)\n");
+              "1: the table has no column other; --no-header takes the line as a row\n");
+        check(IMPORT_CSV, "1,x\n", true, table, "1: 1 'x'\n");
+        check(IMPORT_CSV, "\"1\"x\n1,x\n", true, table, "1: there is text after a closing quote\n");
         check(IMPORT_CSV, "many,x\n1,y\n0x1,z\n", false, table,
               "1: column n is for numbers, and this is a text: many\n3: column n is for numbers, and this is a text: 0x1\n");
-        check(IMPORT_JSONL, "{\"n\":1}\n{\"m\":1}\n", true, table, "2: the table has no column for one of its members\n");
+        check(IMPORT_JSONL, "{\"n\":1}\n{\"m\":1}\n", true, table, "2: the table has no column m\n");
+}
+
+/* ---- The window --------------------------------------------------------------------------------------------------- */
+
+static void test_skip(void) {
+        check_from(2, IMPORT_CSV, "\357\273\277# \"one\n# two\na\nx\n", true, NULL,
+                   "CREATE TABLE \"t\"(\"a\" TEXT)\n4: 'x'\n");
+        check_from(9, IMPORT_CSV, "a\nx\n", true, NULL, "10: the file is empty\n");
+}
+
+/* A row that is larger than the window may be is a fault, and ends the file. */
+static void test_long_row(void) {
+        static const char text[] = "a\n1\n\"23456789012345678901234567890\n2\n3\n";
+        ImportFile *file = open_text(IMPORT_CSV, text, 1, 16);
+        g_autoptr(GString) out = g_string_new(NULL);
+
+        describe(file, out);
+        g_assert_cmpstr(out->str, ==, "3: it is longer than 16 bytes, so the rest of the file was not read; is a quote "
+                                      "never closed?\n");
+        (void) import_file_free(file);
 }
 
 int main(int argc, char **argv) {
@@ -148,5 +225,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/cli/import/csv-faults", test_csv_faults);
         g_test_add_func("/cli/import/jsonl", test_jsonl);
         g_test_add_func("/cli/import/table", test_table);
+        g_test_add_func("/cli/import/skip", test_skip);
+        g_test_add_func("/cli/import/long-row", test_long_row);
         return g_test_run();
 }

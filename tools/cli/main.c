@@ -82,6 +82,7 @@ static int run_file(Shell *shell, const char *path) {
         FILE *file = is_stdin ? stdin : fopen(path, "re");
         int r;
 
+        shell->stdin_is_script |= is_stdin;
         if (!file) {
                 r = -errno;
                 shell_complain(shell, "%s: %s", path, g_strerror(-r));

@@ -9,7 +9,7 @@
 extern const CommandGroup commands_all[];
 
 /* The tables of command-*.c. Each ends with a command without a name. */
-extern const Command commands_data[], commands_export[], commands_session[], commands_shell[], commands_output[],
-        commands_query[];
+extern const Command commands_data[], commands_export[], commands_import[], commands_session[], commands_shell[],
+        commands_output[], commands_query[];
 
 #endif

@@ -10,8 +10,44 @@
 /* The longest number that is looked at: a text with more characters is no number that a double holds exactly. */
 enum { NUMBER_SIZE_MAX = 40 };
 
+/* So many digits fit into 64 bits, and into a double, whatever they are. */
+enum { DIGITS_OF_INTEGER = 18, DIGITS_OF_REAL = 15 };
+
+static uint64_t take_digits(const char **p, const char *end, uint64_t n) {
+        for (; *p < end && g_ascii_isdigit(**p); ++*p)
+                n = n * 10 + (uint64_t) (**p - '0');
+        return n;
+}
+
+/* Reads most numbers: few digits and no exponent. The quotient of two exact doubles is rounded correctly. */
+static bool read_short(const char *text, size_t size, Value *ret) {
+        static const double powers[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14 };
+        const char *end = text + size, *whole = text + (size > 0 && *text == '-'), *p = whole, *fraction;
+        uint64_t n = take_digits(&p, end, 0);
+
+        if (p == whole || p - whole > DIGITS_OF_INTEGER || (p - whole > 1 && *whole == '0'))
+                return false;
+        if (p == end) {
+                *ret = (Value) { .type = SQLIPC_INTEGER, .integer = whole > text ? -(int64_t) n : (int64_t) n };
+                return true;
+        }
+        if (*p++ != '.')
+                return false;
+        fraction = p;
+        n = take_digits(&p, end, n);
+        if (p != end || p == fraction || p - whole - 1 > DIGITS_OF_REAL)
+                return false;
+        *ret = (Value) { .type = SQLIPC_REAL, .real = (double) n / powers[p - fraction] };
+        ret->real = whole > text ? -ret->real : ret->real;
+        return true;
+}
+
 static size_t count_digits(const char *text) {
-        return strspn(text, "0123456789");
+        size_t n = 0;
+
+        while (g_ascii_isdigit(text[n]))
+                n++;
+        return n;
 }
 
 static const char *skip_exponent(const char *p) {
@@ -23,38 +59,45 @@ static const char *skip_exponent(const char *p) {
         return count_digits(digits) > 0 ? digits + count_digits(digits) : p;
 }
 
-static bool is_integer(const char *text) {
+static sqlipc_type read_integer(const char *text, Value *ret) {
         errno = 0;
-        (void) g_ascii_strtoll(text, NULL, 10);
-        return errno == 0;
+        ret->integer = g_ascii_strtoll(text, NULL, 10);
+        return errno == 0 ? SQLIPC_INTEGER : SQLIPC_TEXT;
 }
 
-static bool is_finite(const char *text) {
-        return isfinite(g_ascii_strtod(text, NULL));
+static sqlipc_type read_real(const char *text, Value *ret) {
+        ret->real = g_ascii_strtod(text, NULL);
+        return isfinite(ret->real) ? SQLIPC_REAL : SQLIPC_TEXT;
 }
 
-sqlipc_type column_type_of_text(const char *text, size_t size) {
-        char number[NUMBER_SIZE_MAX + 1];
-        const char *p = number, *after;
-        size_t whole;
+/* Returns the type of a text of any number of digits, and reads it. */
+static sqlipc_type read_long(const char *text, Value *ret) {
+        const char *whole = text + (*text == '-'), *after = whole + count_digits(whole);
 
-        if (size == 0 || size > NUMBER_SIZE_MAX || memchr(text, 0, size))
+        if (after == whole || (after > whole + 1 && *whole == '0'))
                 return SQLIPC_TEXT;
-        memcpy(number, text, size);
-        number[size] = 0;
-        p += *p == '-';
-        whole = count_digits(p);
-        if (whole == 0 || (whole > 1 && *p == '0'))
-                return SQLIPC_TEXT;
-        after = p + whole;
         if (!*after)
-                return is_integer(number) ? SQLIPC_INTEGER : SQLIPC_TEXT;
+                return read_integer(text, ret);
         if (*after == '.') {
                 if (count_digits(after + 1) == 0)
                         return SQLIPC_TEXT;
                 after += 1 + count_digits(after + 1);
         }
-        return !*skip_exponent(after) && is_finite(number) ? SQLIPC_REAL : SQLIPC_TEXT;
+        return !*skip_exponent(after) ? read_real(text, ret) : SQLIPC_TEXT;
+}
+
+bool column_read_number(const char *text, size_t size, Value *ret) {
+        char number[NUMBER_SIZE_MAX + 1];
+
+        if (read_short(text, size, ret))
+                return true;
+        if (size == 0 || size > NUMBER_SIZE_MAX || memchr(text, 0, size))
+                return false;
+        memcpy(number, text, size);
+        number[size] = 0;
+        *ret = (Value) {};
+        ret->type = read_long(number, ret);
+        return ret->type != SQLIPC_TEXT;
 }
 
 const char *column_type_for(ColumnTypes types, bool of_text) {
@@ -89,11 +132,18 @@ char column_affinity(const char *declared) {
         return contains(type, "REAL") || contains(type, "FLOA") || contains(type, "DOUB") ? 'R' : 'N';
 }
 
+bool column_is_for_numbers(char affinity) {
+        return affinity == 'I' || affinity == 'R';
+}
+
 bool column_takes(char affinity, const Value *value) {
         g_autofree char *text = NULL;
+        Value number;
         char *end;
 
-        if ((affinity != 'I' && affinity != 'R') || value->type != SQLIPC_TEXT)
+        if (!column_is_for_numbers(affinity) || value->type != SQLIPC_TEXT)
+                return true;
+        if (column_read_number(value->bytes, value->size, &number))
                 return true;
         text = g_strstrip(g_strndup(value->bytes, value->size));
         if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))

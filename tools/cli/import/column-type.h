@@ -16,8 +16,8 @@
 typedef unsigned ColumnTypes;
 #define COLUMN_TYPE(type) (1u << (type))
 
-/** Returns SQLIPC_INTEGER or SQLIPC_REAL if the text is a number, else SQLIPC_TEXT. */
-sqlipc_type column_type_of_text(const char *text, size_t size);
+/** Returns true if the text is a number, which `*ret` then is. */
+bool column_read_number(const char *text, size_t size, Value *ret);
 
 /** The type of a new column that holds values of these types; "" if no type would leave them as they are. `of_text`: the
  * types were seen in texts, which may be texts instead. */
@@ -26,6 +26,8 @@ const char *column_type_for(ColumnTypes types, bool of_text);
 /** The affinity that SQLite derives from the declared type of a column: 'I' INTEGER, 'R' REAL, 'N' NUMERIC, 'T' TEXT,
  * 'B' BLOB or none. NULL: none was declared. */
 char column_affinity(const char *declared);
+
+bool column_is_for_numbers(char affinity);
 
 /** Returns true if the value belongs into a column of the affinity: a text belongs into one for INTEGER or REAL only if
  * SQLite stores it as a number there, such as "007". */

@@ -3,8 +3,8 @@
  * Reads csv (RFC 4180) and tsv. Pure.
  *
  * A field in quotes may contain separators, newlines, and quotes that are doubled; blanks around it are not allowed.
- * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF. A
- * byte order mark is skipped, and so are empty lines, unless they are the rows of a table of one column.
+ * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF. Empty lines are skipped,
+ * unless they are the rows of a table of one column.
  *
  * An empty field is NULL if it is not quoted, else an empty text.
  */
@@ -17,8 +17,9 @@
 #include "tools/terminal/value.h"
 
 typedef struct Delimited {
-        const char *text;      /* borrowed */
-        size_t size, position;
+        const char *text;      /* borrowed; a part of a file */
+        size_t size, position; /* of .text */
+        bool is_last;          /* the part ends with the file */
         uint64_t line;         /* of .position, from 1 */
         char separator;
         bool keeps_empty;      /* an empty line is a row */
@@ -26,11 +27,16 @@ typedef struct Delimited {
         GStringChunk *unquoted;
 } Delimited;
 
-void delimited_begin(Delimited *reader, const char *text, size_t size, char separator);
+/** `line`: the number of the first line. */
+void delimited_begin(Delimited *reader, char separator, uint64_t line);
 void delimited_done(Delimited *reader);
 
-/** Reads the next row. Returns 1: `reader->fields` has it until the next call; 0: the end; -EBADMSG: `*ret_fault`, a static
- * text, says what is wrong with the row, which was skipped. `*ret_line`: the line on which it begins. */
+/** Sets the part of the file in which the next row begins. */
+void delimited_feed(Delimited *reader, const char *text, size_t size, bool is_last);
+
+/** Reads the next row. Returns 1: `reader->fields` has it until the next call; 0: the end; -EAGAIN: the part has no more
+ * whole row, and feed one that begins at .position; -EBADMSG: `*ret_fault`, a static text, says what is wrong with the row,
+ * which was skipped. `*ret_line`: the line on which it begins. */
 int delimited_next(Delimited *reader, uint64_t *ret_line, const char **ret_fault);
 
 #endif

@@ -9,17 +9,19 @@
 #include "tools/cli/import/json-lines.h"
 #include "tools/cli/sql/sql-name.h"
 
+/* SQLite's limit. A file with other names in each line would otherwise need much memory. */
+enum { COLUMNS_MAX = 2000 };
+
 typedef struct ImportReader {
-        const char *text; /* borrowed */
-        size_t size;
-        bool has_header;
-        const GArray *table; /* borrowed; of the check */
         Delimited delimited;
         JsonLines *json;
-        GArray *values;   /* of Value: those of the row */
-        GHashTable *places; /* of JSON: name -> index in columns + 1; the names are those of the columns */
+        bool is_over;        /* the rest of the file cannot be read */
+        bool is_checked;     /* the columns are known */
+        bool has_lines;      /* the check has met a row, good or bad */
+        GArray *values;      /* of Value: those of the row */
+        GHashTable *places;  /* of JSON: owned name -> index in columns + 1 */
         GStringChunk *chunk; /* of JSON: the bytes of the row */
-        GArray *is_set;   /* of JSON: bool, if the row has the column */
+        GArray *is_set;      /* of JSON: bool, if the row has the column */
 } ImportReader;
 
 static void clear_column(void *data) {
@@ -37,20 +39,24 @@ static ImportColumn *column_at(const GArray *columns, guint i) {
         return &g_array_index(columns, ImportColumn, i);
 }
 
-ImportFile *import_file_new(ImportFormat format, const char *text, size_t size, bool has_header) {
+ImportFile *import_file_new(ImportFormat format, const ImportInput *input) {
         ImportFile *file = g_new0(ImportFile, 1);
         ImportReader *reader = g_new0(ImportReader, 1);
 
         *reader = (ImportReader) {
-                .text = text,
-                .size = size,
-                .has_header = has_header,
                 .values = g_array_new(false, true, sizeof(Value)),
-                .places = g_hash_table_new(g_str_hash, g_str_equal),
+                .places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                 .chunk = g_string_chunk_new(4096),
                 .is_set = g_array_new(false, true, sizeof(bool)),
         };
-        *file = (ImportFile) { .format = format, .columns = import_columns_new(), .reader = reader };
+        *file = (ImportFile) {
+                .format = format,
+                .has_header = true,
+                .input = *input,
+                .columns = import_columns_new(),
+                .fault = g_string_new(NULL),
+                .reader = reader,
+        };
         return file;
 }
 
@@ -70,25 +76,67 @@ ImportFile *import_file_free(ImportFile *file) {
         g_array_unref(file->reader->is_set);
         g_free(file->reader);
         g_array_unref(file->columns);
+        g_string_free(file->fault, TRUE);
+        import_input_done(&file->input);
         g_free(file);
         return NULL;
 }
 
-static void begin_reading(ImportFile *file) {
+/* ---- The file ----------------------------------------------------------------------------------------------------- */
+
+G_GNUC_PRINTF(2, 3) static int fail(ImportFile *file, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        g_string_vprintf(file->fault, format, arguments);
+        va_end(arguments);
+        return -EBADMSG;
+}
+
+/* The parser continues in the window that the file has now. */
+static void feed(ImportFile *file) {
         ImportReader *reader = file->reader;
 
-        end_reading(reader);
-        if (file->format == IMPORT_JSONL)
-                reader->json = json_lines_new(reader->text, reader->size);
+        if (reader->json)
+                json_lines_feed(reader->json, file->input.text, file->input.size, file->input.is_last);
         else
-                delimited_begin(&reader->delimited, reader->text, reader->size, file->format == IMPORT_TSV ? '\t' : ',');
+                delimited_feed(&reader->delimited, file->input.text, file->input.size, file->input.is_last);
+}
+
+static size_t position(const ImportReader *reader) {
+        return reader->json ? json_lines_position(reader->json) : reader->delimited.position;
 }
 
 double import_file_done(const ImportFile *file) {
-        const ImportReader *reader = file->reader;
-        size_t position = reader->json ? json_lines_position(reader->json) : reader->delimited.position;
+        uint64_t done = file->input.passed + position(file->reader);
 
-        return reader->size > 0 ? (double) position / (double) reader->size : 1;
+        return file->input.total > 0 ? MIN((double) done / (double) file->input.total, 1) : 1;
+}
+
+static int begin_reading(ImportFile *file) {
+        ImportReader *reader = file->reader;
+        int r;
+
+        end_reading(reader);
+        reader->is_over = false;
+        if (file->format == IMPORT_JSONL)
+                reader->json = json_lines_new(file->n_skipped + 1);
+        else
+                delimited_begin(&reader->delimited, file->format == IMPORT_TSV ? '\t' : ',', file->n_skipped + 1);
+        r = import_input_rewind(&file->input, file->n_skipped);
+        feed(file);
+        return r;
+}
+
+static int read_more(ImportFile *file) {
+        int r = import_input_more(&file->input, position(file->reader));
+
+        feed(file);
+        if (r != -EFBIG)
+                return r;
+        file->reader->is_over = true;
+        return fail(file, "it is longer than %zu bytes, so the rest of the file was not read; is a quote never closed?",
+                    file->input.max);
 }
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------ */
@@ -101,100 +149,120 @@ static const ImportColumn *find_column(const GArray *columns, const char *name) 
         return NULL;
 }
 
-/* Adds a column of the file. Returns what is wrong; NULL: nothing. */
-static const char *add_column(ImportFile *file, const GArray *table, const char *name, size_t size) {
-        ImportColumn column = { .name = g_strndup(name, size) };
-        const ImportColumn *there = table ? find_column(table, column.name) : NULL;
-        const char *fault = NULL;
+/* Adds a column of the file. */
+static int add_column(ImportFile *file, const char *name) {
+        const ImportColumn *there = file->table ? find_column(file->table, name) : NULL;
+        ImportColumn column = {};
 
-        if (size == 0)
-                fault = "a column has no name";
-        else if (find_column(file->columns, column.name))
-                fault = "two columns have the same name";
-        else if (table && !there)
-                fault = file->format == IMPORT_JSONL ? "the table has no column for one of its members"
-                                                     : "the table has no column of a name in this line (--no-header takes "
-                                                       "it as a row)";
-        if (fault) {
-                g_free(column.name);
-                return fault;
-        }
+        if (file->reader->is_checked)
+                return fail(file, "the file has changed since it was checked");
+        if (!*name)
+                return fail(file, "a column has no name");
+        if (find_column(file->columns, name))
+                return fail(file, "two columns have the name %s", name);
+        if (file->table && !there)
+                return fail(file, "the table has no column %s%s", name,
+                            file->format == IMPORT_JSONL ? "" : "; --no-header takes the line as a row");
+        if (file->columns->len == COLUMNS_MAX)
+                return fail(file, "there are more than %d columns", COLUMNS_MAX);
+        column.name = g_strdup(name);
         if (there) {
                 column.affinity = there->affinity;
                 column.not_null = there->not_null;
         }
         g_array_append_val(file->columns, column);
-        return NULL;
+        return 0;
 }
 
-/* The columns of the table, in their order. */
-static void take_columns_of_table(ImportFile *file, const GArray *table) {
-        for (guint i = 0; i < table->len; i++)
-                (void) add_column(file, table, column_at(table, i)->name, strlen(column_at(table, i)->name));
-}
+/* ---- Rows of csv and tsv ------------------------------------------------------------------------------------------ */
 
-/* Reads the first line. */
-static const char *read_header(ImportFile *file, const GArray *table, uint64_t *ret_line) {
+static int next_delimited(ImportFile *file) {
         const char *fault = NULL;
-        int r = delimited_next(&file->reader->delimited, ret_line, &fault);
-        const GArray *fields = file->reader->delimited.fields;
+        int r;
 
-        if (r == 0)
-                return "the file is empty";
-        for (guint i = 0; i < fields->len && !fault; i++) {
-                const Value *name = &g_array_index(fields, Value, i);
-
-                fault = add_column(file, table, name->bytes, name->size);
+        while ((r = delimited_next(&file->reader->delimited, &file->line, &fault)) == -EAGAIN) {
+                r = read_more(file);
+                if (r < 0)
+                        return r;
         }
-        return fault;
+        return r < 0 ? fail(file, "%s", fault) : r;
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+/* SQLite users do not quote empty texts. */
+static void fill_not_null(ImportFile *file, GArray *fields) {
+        for (guint i = 0; i < file->columns->len; i++) {
+                const ImportColumn *column = column_at(file->columns, i);
+                Value *value = &g_array_index(fields, Value, i);
 
-static int next_delimited(ImportFile *file, uint64_t *ret_line, const char **ret_fault) {
-        Delimited *delimited = &file->reader->delimited;
-        int r = delimited_next(delimited, ret_line, ret_fault);
+                if (column->not_null && column->affinity == 'T' && value->type == SQLIPC_NULL)
+                        *value = (Value) { .type = SQLIPC_TEXT, .bytes = "" };
+        }
+}
+
+/* SQLite would do the same, while other writers wait. */
+static void read_numbers(ImportFile *file, GArray *fields) {
+        for (guint i = 0; i < file->columns->len; i++) {
+                Value *value = &g_array_index(fields, Value, i), number;
+
+                if (value->type == SQLIPC_TEXT && column_is_for_numbers(column_at(file->columns, i)->affinity) &&
+                    column_read_number(value->bytes, value->size, &number))
+                        *value = number;
+        }
+}
+
+static int next_fields(ImportFile *file) {
+        GArray *fields = file->reader->delimited.fields;
+        int r = next_delimited(file);
 
         if (r <= 0)
                 return r;
-        if (delimited->fields->len != file->columns->len) {
-                *ret_fault = delimited->fields->len < file->columns->len ? "it has fewer fields than there are columns"
-                                                                         : "it has more fields than there are columns";
-                return -EBADMSG;
-        }
-        g_array_set_size(file->reader->values, 0);
-        g_array_append_vals(file->reader->values, delimited->fields->data, delimited->fields->len);
+        if (fields->len != file->columns->len)
+                return fail(file, "it has %u %s, and there %s %u %s", fields->len, fields->len == 1 ? "field" : "fields",
+                            file->columns->len == 1 ? "is" : "are", file->columns->len,
+                            file->columns->len == 1 ? "column" : "columns");
+        if (file->table)
+                fill_not_null(file, fields);
+        if (file->reader->is_checked)
+                read_numbers(file, fields);
+        file->values = (const Value *) (const void *) fields->data;
         return 1;
 }
 
-/* Returns the index of the column; makes it in the check. -1: `*ret_fault`. */
-static int place_of(ImportFile *file, const char *name, const char **ret_fault) {
+/* ---- Rows of JSON ------------------------------------------------------------------------------------------------- */
+
+/* Returns the index of the column; makes it in the check. */
+static int place_of(ImportFile *file, const char *name) {
         ImportReader *reader = file->reader;
         int place = GPOINTER_TO_INT(g_hash_table_lookup(reader->places, name));
+        const ImportColumn *column;
 
         if (place > 0)
                 return place - 1;
-        *ret_fault = add_column(file, reader->table, name, strlen(name));
-        if (*ret_fault)
-                return -1;
-        place = (int) file->columns->len;
-        (void) g_hash_table_insert(reader->places, column_at(file->columns, (guint) place - 1)->name,
-                                   GINT_TO_POINTER(place));
-        g_array_set_size(reader->values, file->columns->len);
-        g_array_set_size(reader->is_set, file->columns->len);
-        g_array_index(reader->values, Value, place - 1).type = SQLIPC_NULL;
-        return place - 1;
+        column = find_column(file->columns, name);
+        if (!column) {
+                int r = add_column(file, name);
+
+                if (r < 0)
+                        return r;
+                column = column_at(file->columns, file->columns->len - 1);
+                g_array_set_size(reader->values, file->columns->len);
+                g_array_set_size(reader->is_set, file->columns->len);
+                g_array_index(reader->values, Value, file->columns->len - 1).type = SQLIPC_NULL;
+        }
+        place = (int) (column - column_at(file->columns, 0));
+        if (g_hash_table_size(reader->places) < 2 * COLUMNS_MAX) /* names differ in their case, too */
+                (void) g_hash_table_insert(reader->places, g_strdup(name), GINT_TO_POINTER(place + 1));
+        return place;
 }
 
 static const char *on_member(const char *name, const Value *value, void *userdata) {
         ImportFile *file = userdata;
         ImportReader *reader = file->reader;
-        const char *fault = NULL;
-        int place = place_of(file, name, &fault);
+        int place = place_of(file, name);
         Value copy = *value;
 
         if (place < 0)
-                return fault;
+                return file->fault->str;
         if (g_array_index(reader->is_set, bool, place))
                 return "a member occurs twice";
         if (value->bytes)
@@ -204,7 +272,7 @@ static const char *on_member(const char *name, const Value *value, void *userdat
         return NULL;
 }
 
-static int next_json(ImportFile *file, uint64_t *ret_line, const char **ret_fault) {
+static void clear_values(ImportFile *file) {
         ImportReader *reader = file->reader;
 
         g_string_chunk_clear(reader->chunk);
@@ -214,107 +282,132 @@ static int next_json(ImportFile *file, uint64_t *ret_line, const char **ret_faul
                 g_array_index(reader->values, Value, i) = (Value) { .type = SQLIPC_NULL };
                 g_array_index(reader->is_set, bool, i) = false;
         }
-        return json_lines_next(reader->json, on_member, file, ret_line, ret_fault);
 }
 
-/* SQLite users do not quote empty texts. */
-static void fill_not_null(ImportFile *file) {
-        for (guint i = 0; i < file->columns->len; i++) {
-                const ImportColumn *column = column_at(file->columns, i);
-                Value *value = &g_array_index(file->reader->values, Value, i);
+static int next_members(ImportFile *file) {
+        ImportReader *reader = file->reader;
+        const char *fault = NULL;
+        int r;
 
-                if (column->not_null && column->affinity == 'T' && value->type == SQLIPC_NULL)
-                        *value = (Value) { .type = SQLIPC_TEXT, .bytes = "" };
+        clear_values(file);
+        while ((r = json_lines_next(reader->json, on_member, file, &file->line, &fault)) == -EAGAIN) {
+                r = read_more(file);
+                if (r < 0)
+                        return r;
         }
+        file->values = (const Value *) (const void *) reader->values->data;
+        if (r < 0 && fault != file->fault->str)
+                return fail(file, "%s", fault);
+        return r;
 }
 
-static int next_row(ImportFile *file, uint64_t *ret_line, const char **ret_fault) {
-        int r = file->format == IMPORT_JSONL ? next_json(file, ret_line, ret_fault)
-                                             : next_delimited(file, ret_line, ret_fault);
-
-        if (r > 0 && file->format != IMPORT_JSONL)
-                fill_not_null(file);
-        return r;
+int import_file_next(ImportFile *file) {
+        if (file->reader->is_over)
+                return 0;
+        return file->format == IMPORT_JSONL ? next_members(file) : next_fields(file);
 }
 
 /* ---- The check ---------------------------------------------------------------------------------------------------- */
 
-/* Notes the types of a row. Returns what is wrong, which the caller frees; NULL: nothing. */
-static char *check_row(ImportFile *file) {
-        for (guint i = 0; i < file->columns->len; i++) {
+/* The first text of csv makes its column one for texts; the others need not be looked at. */
+static void note_type(const ImportFile *file, ImportColumn *column, const Value *value) {
+        bool of_text = file->format != IMPORT_JSONL && value->type == SQLIPC_TEXT;
+        Value number;
+
+        if (of_text && !(column->types & COLUMN_TYPE(SQLIPC_TEXT)) && column_read_number(value->bytes, value->size, &number))
+                column->types |= COLUMN_TYPE(number.type);
+        else
+                column->types |= COLUMN_TYPE(value->type);
+}
+
+int import_file_check(ImportFile *file) {
+        int r = import_file_next(file);
+
+        if (r == 0 && file->columns->len == 0 && !file->reader->has_lines) {
+                file->reader->has_lines = true;
+                return fail(file, "no line has a value, so there are no columns");
+        }
+        file->reader->has_lines |= r < 0 || file->columns->len > 0;
+        for (guint i = 0; r > 0 && i < file->columns->len; i++) {
                 ImportColumn *column = column_at(file->columns, i);
-                const Value *value = &g_array_index(file->reader->values, Value, i);
-                bool of_text = file->format != IMPORT_JSONL && value->type == SQLIPC_TEXT;
+                const Value *value = &file->values[i];
 
                 if (!column_takes(column->affinity, value))
-                        return g_strdup_printf("column %s is for numbers, and this is a text: %.*s", column->name,
-                                               (int) MIN(value->size, 40), value->bytes);
-                column->types |= COLUMN_TYPE(of_text ? column_type_of_text(value->bytes, value->size) : value->type);
+                        return fail(file, "column %s is for numbers, and this is a text: %.*s", column->name,
+                                    (int) MIN(value->size, 40), value->bytes);
+                if (!file->table)
+                        note_type(file, column, value);
         }
-        return NULL;
-}
-
-/* Makes the columns. Returns what is wrong; NULL: nothing. */
-static const char *begin_columns(ImportFile *file, const GArray *table, uint64_t *ret_line) {
-        const char *fault = NULL;
-
-        *ret_line = 1;
-        if (file->format == IMPORT_JSONL)
-                return NULL;
-        if (file->reader->has_header)
-                fault = read_header(file, table, ret_line);
-        else if (table)
-                take_columns_of_table(file, table);
-        else
-                fault = "without a line of names there must be a table";
-        file->reader->delimited.keeps_empty = file->columns->len == 1;
-        return fault;
-}
-
-uint64_t import_file_check(ImportFile *file, const GArray *table, ImportFault on_fault, void *userdata) {
-        uint64_t n_faults = 0, line;
-        const char *fault;
-        int r;
-
-        begin_reading(file);
-        file->reader->table = table;
-        fault = begin_columns(file, table, &line);
-        if (fault) {
-                on_fault(line, fault, userdata);
-                return 1;
-        }
-        while ((r = next_row(file, &line, &fault)) != 0) {
-                g_autofree char *unfit = r > 0 ? check_row(file) : NULL;
-
-                file->n_rows++;
-                if (r > 0 && !unfit)
-                        continue;
-                on_fault(line, unfit ?: fault, userdata);
-                n_faults++;
-        }
-        if (n_faults == 0 && file->columns->len == 0) {
-                on_fault(1, "the file is empty", userdata);
-                n_faults++;
-        }
-        return n_faults;
-}
-
-void import_file_rewind(ImportFile *file) {
-        const char *fault;
-        uint64_t line;
-
-        begin_reading(file);
-        if (file->format != IMPORT_JSONL && file->reader->has_header)
-                (void) delimited_next(&file->reader->delimited, &line, &fault);
-        file->reader->delimited.keeps_empty = file->columns->len == 1;
-}
-
-int import_file_next(ImportFile *file, const Value **ret_values, uint64_t *ret_line) {
-        const char *fault;
-        int r = next_row(file, ret_line, &fault);
-
-        *ret_values = (const Value *) (const void *) file->reader->values->data;
         return r;
+}
+
+static bool names_column(const ImportFile *file, const GArray *fields) {
+        for (guint i = 0; i < fields->len; i++) {
+                const Value *value = &g_array_index(fields, Value, i);
+                g_autofree char *name = g_strndup(value->bytes, value->size);
+
+                if (find_column(file->table, name))
+                        return true;
+        }
+        return false;
+}
+
+/* Makes the columns from the first line. */
+static int take_header(ImportFile *file) {
+        const GArray *fields = file->reader->delimited.fields;
+        int r = 0;
+
+        for (guint i = 0; i < fields->len && r >= 0; i++) {
+                const Value *value = &g_array_index(fields, Value, i);
+                g_autofree char *name = g_strndup(value->bytes, value->size);
+
+                r = add_column(file, name);
+        }
+        return r;
+}
+
+/* Finds out if the first line names columns; the columns are then known. */
+static int read_header(ImportFile *file) {
+        int r = next_delimited(file);
+
+        if (r == 0)
+                return fail(file, "the file is empty");
+        if (file->table && (r == -EBADMSG || (r > 0 && !names_column(file, file->reader->delimited.fields)))) {
+                file->has_header = false;
+                return begin_reading(file);
+        }
+        return r < 0 ? r : take_header(file);
+}
+
+int import_file_begin(ImportFile *file) {
+        int r = begin_reading(file);
+
+        file->line = file->n_skipped + 1;
+        if (r < 0 || file->format == IMPORT_JSONL)
+                return r;
+        if (!file->has_header && !file->table)
+                return fail(file, "a new table takes the names of its columns from this line");
+        if (file->has_header)
+                r = read_header(file);
+        for (guint i = 0; r >= 0 && !file->has_header && i < file->table->len; i++)
+                r = add_column(file, column_at(file->table, i)->name);
+        file->reader->delimited.keeps_empty = file->columns->len == 1;
+        return r;
+}
+
+int import_file_rewind(ImportFile *file) {
+        int r = begin_reading(file);
+
+        for (guint i = 0; !file->table && i < file->columns->len; i++) {
+                ImportColumn *column = column_at(file->columns, i);
+
+                column->affinity = column_affinity(column_type_for(column->types, file->format != IMPORT_JSONL));
+        }
+        file->reader->is_checked = true;
+        if (r >= 0 && file->format != IMPORT_JSONL && file->has_header)
+                r = next_delimited(file);
+        file->reader->delimited.keeps_empty = file->columns->len == 1;
+        return r < 0 ? r : 0;
 }
 
 /* ---- SQL ---------------------------------------------------------------------------------------------------------- */
@@ -334,7 +427,7 @@ char *import_file_create_sql(const ImportFile *file, const char *table) {
         return g_string_free(g_string_append_c(sql, ')'), FALSE);
 }
 
-char *import_file_insert_sql(const ImportFile *file, const char *table, size_t n_rows) {
+char *import_file_insert_sql(const ImportFile *file, const char *table) {
         GString *sql = g_string_new("INSERT INTO ");
 
         sql_name_append_quoted(sql, table, '"');
@@ -342,12 +435,8 @@ char *import_file_insert_sql(const ImportFile *file, const char *table, size_t n
                 g_string_append_c(sql, i == 0 ? '(' : ',');
                 sql_name_append_quoted(sql, column_at(file->columns, i)->name, '"');
         }
-        g_string_append(sql, ")VALUES");
-        for (size_t row = 0; row < n_rows; row++) {
-                g_string_append(sql, row > 0 ? ",(" : "(");
-                for (guint i = 0; i < file->columns->len; i++)
-                        g_string_append(sql, i > 0 ? ",?" : "?");
-                g_string_append_c(sql, ')');
-        }
-        return g_string_free(sql, FALSE);
+        g_string_append(sql, ")VALUES(");
+        for (guint i = 0; i < file->columns->len; i++)
+                g_string_append(sql, i > 0 ? ",?" : "?");
+        return g_string_free(g_string_append_c(sql, ')'), FALSE);
 }

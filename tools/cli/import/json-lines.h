@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads objects of JSON, one on a line, with SQLite's own JSON functions. Pure. true and false are 1 and 0, arrays and
- * objects are texts of JSON, but {"base64": "..."} is a BLOB, as the shell writes it.
+ * Reads objects of JSON, one on a line, with SQLite's own JSON functions. true and false are 1 and 0, arrays and
+ * objects are texts of JSON, except {"base64": "..."}, which is a BLOB, as the shell writes it.
  */
 #ifndef SQLIPC_TOOLS_CLI_IMPORT_JSON_LINES_H
 #define SQLIPC_TOOLS_CLI_IMPORT_JSON_LINES_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 #include "tools/terminal/value.h"
 
 typedef struct JsonLines JsonLines;
 
-/** Called for each member of an object; the strings are valid until it returns. Returns NULL, or a static text that says
- * what is wrong. */
+/** Called for each member of an object; the strings are valid until it returns. Returns NULL, or a text that says what is
+ * wrong. */
 typedef const char *(*JsonMember)(const char *name, const Value *value, void *userdata);
 
-/** The text is borrowed. */
-JsonLines *json_lines_new(const char *text, size_t size);
+/** `line`: the number of the first line. */
+JsonLines *json_lines_new(uint64_t line);
 /** NULL is allowed. Returns NULL. */
 JsonLines *json_lines_free(JsonLines *reader);
 
-/** Reads the next line that is not empty. Returns 1; 0: the end; -EBADMSG: `*ret_fault`, a static text, says what is wrong
- * with the line. `*ret_line` is its number, from 1. */
+/** Sets the part of the file in which the next line begins; borrowed. `is_last`: the part ends with the file. */
+void json_lines_feed(JsonLines *reader, const char *text, size_t size, bool is_last);
+
+/** Reads the next line that is not empty. Returns 1; 0: the end; -EAGAIN: the part has no more whole line, and feed one that
+ * begins at json_lines_position(); -EBADMSG: `*ret_fault`, a text of this module or of `member`, says what is wrong with the
+ * line. `*ret_line` is its number, from 1. */
 int json_lines_next(JsonLines *reader, JsonMember member, void *userdata, uint64_t *ret_line, const char **ret_fault);
 
-/** The number of bytes that have been read. */
+/** The number of bytes of the part that have been read. */
 size_t json_lines_position(const JsonLines *reader);
 
 #endif

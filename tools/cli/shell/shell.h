@@ -31,6 +31,7 @@ typedef struct Shell {
         Catalog *catalog;          /* names of the open database, for completion */
         Editor *editor;            /* borrowed; NULL: not interactive */
         bool interactive;          /* a user at a prompt */
+        bool stdin_is_script;      /* standard input holds statements and commands */
         Unit unit;                 /* the unit that is running: file and line for messages. Borrowed */
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
         unsigned depth;            /* nesting depth of .read and .run */

@@ -3,14 +3,13 @@
 #include "tools/cli/shell/transaction.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
-#include "tools/cli/output/interrupt.h"
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-run.h"
+#include "tools/cli/shell/wait.h"
 
 static SessionTransaction *of(Shell *shell) {
         return &shell->session.transaction;
@@ -40,25 +39,6 @@ int transaction_check_none(Shell *shell) {
 
 /* ---- Waiting ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for the library; `cancels`: or for Ctrl-C. */
-static int wait_once(sqlipc_connection *connection, bool cancels) {
-        struct pollfd fds[2] = { { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) },
-                                 { .fd = cancels ? interrupt_fd() : -1, .events = POLLIN } };
-        uint64_t until = UINT64_MAX, now = (uint64_t) g_get_monotonic_time();
-        int timeout = -1;
-
-        (void) sqlipc_get_timeout(connection, &until);
-        if (until != UINT64_MAX)
-                timeout = until <= now ? 0 : (int) MIN((until - now) / 1000 + 1, (uint64_t) G_MAXINT);
-        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR)
-                return -errno;
-        (void) sqlipc_process(connection);
-        if (!cancels || (!interrupt_pending() && !interrupt_leave()))
-                return 0;
-        (void) interrupt_take();
-        return -ECANCELED;
-}
-
 static int has_begun(sqlipc_transaction *transaction) {
         int r = sqlipc_transaction_is_open(transaction);
 
@@ -70,7 +50,7 @@ static int wait_for(Shell *shell, int (*ask)(sqlipc_transaction *), bool cancels
         int r;
 
         while ((r = ask(of(shell)->object)) == -EAGAIN) {
-                r = wait_once(shell->session.connection, cancels);
+                r = wait_for_library(shell->session.connection, cancels, UINT64_MAX);
                 if (r < 0)
                         return r;
         }
