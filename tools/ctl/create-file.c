@@ -120,9 +120,14 @@ static int put_in_place(const char *temporary, const char *path) {
         return r < 0 ? r : sync_path(folder, O_DIRECTORY);
 }
 
+typedef struct Making {
+        const NewFile *file;
+        char *temporary; /* the path at which it is made */
+} Making;
+
 static int make(void *userdata) {
-        const NewFile *file = userdata;
-        g_autofree char *temporary = g_strdup_printf("%s.%d.new", file->path, (int) getpid());
+        const Making *making = userdata;
+        const NewFile *file = making->file;
         g_autofree char *folder = g_path_get_dirname(file->path);
         int r;
 
@@ -134,28 +139,32 @@ static int make(void *userdata) {
                 complain("%s is there already.", file->path);
                 return 1;
         }
-        r = make_database(temporary, file);
+        r = make_database(making->temporary, file);
         if (r == 0) {
-                r = put_in_place(temporary, file->path);
+                r = put_in_place(making->temporary, file->path);
                 if (r < 0)
                         complain("%s cannot be made: %s", file->path, g_strerror(-r));
         }
         if (r < 0)
-                remove_all(temporary);
+                remove_all(making->temporary);
         return r < 0 ? 1 : 0;
 }
 
-static int undo(void *userdata) {
-        const NewFile *file = userdata;
-
-        remove_all(file->path);
+static int undo(void *path) {
+        remove_all(path);
         return 0;
 }
 
+/* A child that was killed, for example by Ctrl-C, leaves its file to another one. */
 int create_file(const NewFile *file, const ServiceUser *user) {
-        return service_child_run(user, make, (void *) file) == 0 ? 0 : -1;
+        g_autofree char *temporary = g_strdup_printf("%s.%d.new", file->path, (int) getpid());
+        int r = service_child_run(user, make, &(Making) { .file = file, .temporary = temporary });
+
+        if (r < 0)
+                (void) service_child_run(user, undo, temporary);
+        return r == 0 ? 0 : -1;
 }
 
 void create_file_undo(const NewFile *file, const ServiceUser *user) {
-        (void) service_child_run(user, undo, (void *) file);
+        (void) service_child_run(user, undo, (void *) file->path);
 }
