@@ -743,10 +743,10 @@ def add_writable():
         command_line = ("add", "mine", path, f"--service-user={me}", "--mode=read-write")
         err = ask(*command_line, "--expose=Album", code=FAILED, on=fresh)[1]
         true("Expose=" in err and "reading only" in err and "Nothing was written" in err, err)
-        err = ask(*command_line, "--allow-user=*", "--write-user=daemon", "--write-group=bin", on=fresh)[1]
+        err = ask(*command_line, "--allow-user=*", "--write-user=daemon", "--write-group=bin", "--write-polkit", on=fresh)[1]
         true("rollback mode" in err, err)
         text = (fresh.config_dir / "databases.d/mine.conf").read_text()
-        true("Mode=read-write\nAllowUsers=*\nWriteUsers=daemon\nWriteGroups=bin\n" in text, text)
+        true("Mode=read-write\nAllowUsers=*\nWriteUsers=daemon\nWriteGroups=bin\nWritePolkit=yes\n" in text, text)
         if os.geteuid() == 0:
             err = ask(*command_line, "--force", f"--service-user={pwd.getpwuid(UID_A).pw_name}", code=OK, on=fresh)[1]
             true(f"{path} belongs to root" in err and f"the folder {fresh.data} belongs to root" in err, err)
@@ -791,6 +791,24 @@ def create_publishes():
         equal((path.read_bytes(), file.read_bytes()), before, "the files")
         equal([p.name for p in file.parent.iterdir()], ["notes.conf"], "configuration")
         equal([p.name for p in fresh.data.iterdir()], ["notes.sqlite"], "files after refusals")
+
+
+@test
+def create_interrupted():
+    """create: Ctrl-C in the middle of the schema leaves no file"""
+    with Service({}) as fresh:
+        schema = fresh.folder / "endless.sql"
+        schema.write_text("CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                          "INSERT INTO t SELECT i FROM n WHERE i < 0;")
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        program = subprocess.Popen(
+            [CTL, f"--config-dir={fresh.config_dir}", f"--address={fresh.address}", "create", "a", fresh.data / "a.sqlite",
+             f"--schema={schema}", f"--service-user={me}"], stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+        wait_for(lambda: list(fresh.data.iterdir()), "the file that is being written")
+        program.send_signal(signal.SIGINT)
+        err = program.communicate(timeout=PATIENCE)[1].decode()
+        equal(program.returncode, FAILED, err)
+        equal(list(fresh.data.iterdir()), [], "files")
 
 
 @test

@@ -42,7 +42,7 @@ static void test_everything(void) {
 
         CHECK_STRING(d->path, file.path);
         CHECK_STRING(d->description, file.description);
-        CHECK(d->immutable && d->polkit);
+        CHECK(d->immutable && d->polkit && !d->write_polkit);
         check_list(d->allow_users, users);
         check_list(d->allow_groups, groups);
         check_list(d->expose, expose);
@@ -55,11 +55,13 @@ static void test_writers(void) {
                 .mode = "read-write",
                 .write_users = (char **) users,
                 .write_groups = (char **) groups,
+                .write_polkit = true,
         };
         g_autoptr(Config) config = read_back(&file);
         const DatabaseConfig *d = g_hash_table_lookup(config->databases, "x");
 
         CHECK(database_config_is_writable(d));
+        CHECK(d->write_polkit);
         check_list(d->write_users, users);
         check_list(d->write_groups, groups);
 }
@@ -85,7 +87,7 @@ static void test_odd_values(void) {
 
                 CHECK_STRING(d->path, values[i]);
                 CHECK_STRING(d->description, values[i] + 1);
-                CHECK(!d->polkit);
+                CHECK(!d->polkit && !d->write_polkit);
         }
 }
 

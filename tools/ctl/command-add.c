@@ -29,6 +29,7 @@ static char *make_text(const char *path) {
                 .write_groups = publish_options.write_groups,
                 .immutable = arg_immutable,
                 .polkit = publish_options.polkit,
+                .write_polkit = publish_options.write_polkit,
         };
 
         return database_file_text(&file);

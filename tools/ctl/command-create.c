@@ -31,6 +31,7 @@ static char *make_text(const char *path) {
                 .write_users = publish_options.write_users,
                 .write_groups = publish_options.write_groups,
                 .polkit = publish_options.polkit,
+                .write_polkit = publish_options.write_polkit,
         };
 
         return database_file_text(&file);
@@ -119,5 +120,5 @@ static int run(Context *c, char **words) {
 const Verb verb_create = {
         "create", "NAME [PATH]", "Make a database that clients can write to, and publish it", 1, 2, true, options,
         "Without PATH the file is made in the service's own folder.\n"
-        "Without --write-user and --write-group, root and the service's own user alone may write.\n", run,
+        "Without --write-user, --write-group and --write-polkit, root and the service's own user alone may write.\n", run,
 };

@@ -64,6 +64,8 @@ char *database_file_text(const DatabaseFile *file) {
                 g_string_append(text, "Polkit=yes\n");
         append_list(text, "WriteUsers", file->write_users);
         append_list(text, "WriteGroups", file->write_groups);
+        if (file->write_polkit)
+                g_string_append(text, "WritePolkit=yes\n");
         append_list(text, "Expose", file->expose);
         return g_string_free(text, FALSE);
 }

@@ -11,7 +11,7 @@ typedef struct DatabaseFile {
         const char *mode;                            /* NULL for the default */
         char **allow_users, **allow_groups, **expose; /* NULL for none */
         char **write_users, **write_groups;
-        bool immutable, polkit;
+        bool immutable, polkit, write_polkit;
 } DatabaseFile;
 
 /** The text; the caller frees it. config_add_database() reads the same values from it, whatever bytes these contain. */

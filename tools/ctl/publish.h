@@ -9,7 +9,7 @@
 /** The options of both verbs. */
 typedef struct PublishOptions {
         char **allow_users, **allow_groups, **write_users, **write_groups, *description, *service_user;
-        gboolean polkit, reload;
+        gboolean polkit, write_polkit, reload;
 } PublishOptions;
 
 extern PublishOptions publish_options;
@@ -24,6 +24,8 @@ extern PublishOptions publish_options;
           "Let a user who may use it also write (again for more; * is all)", "USER" }, \
         { "write-group", 0, 0, G_OPTION_ARG_STRING_ARRAY, &publish_options.write_groups, \
           "Let a group that may use it also write (again for more)", "GROUP" }, \
+        { "write-polkit", 0, 0, G_OPTION_ARG_NONE, &publish_options.write_polkit, \
+          "Ask polkit about all other users who may use it", NULL }, \
         { "description", 0, 0, G_OPTION_ARG_STRING, &publish_options.description, "A line about it", "TEXT" }, \
         { "reload", 0, 0, G_OPTION_ARG_NONE, &publish_options.reload, "Have the service read it, too", NULL }, \
         { "service-user", 0, 0, G_OPTION_ARG_STRING, &publish_options.service_user, "Whom the service runs as", "USER" }
