@@ -74,6 +74,7 @@ def all_datasets():
         "study": (2000, ["integer"] + ["text"] * 30, [None] + [20] * 30),
         "wide": (4, ["integer", "blob"], [None, 1 << 20]),
         "write_rollback": (0, [], []),
+        "write_study": (0, [], []),
         "write_wal": (0, [], []),
     }
     equal(sorted(path.stem for path in sets.glob("*.sqlite")), sorted(shapes), "databases")
@@ -92,6 +93,14 @@ def all_datasets():
         ask(sets / "point.sqlite", "SELECT * FROM point LIMIT 7"),
         "the first rows of fewer",
     )
+
+
+def change(name, sql):
+    db = sqlite3.connect(sets / f"{name}.sqlite", timeout=30)
+    try:
+        db.execute(sql)
+    finally:
+        db.close()
 
 
 def publish():
@@ -178,6 +187,28 @@ def write():
         n_rows, n_different = ask(sets / f"{name}.sqlite", f"SELECT count(*), count(DISTINCT n) FROM {name}")[0]
         true(n_rows == n_different > 32, f"rows of {name}: {n_rows}, different: {n_different}")
     equal(list(sets.glob("direct-*")), [], "files that were left")
+
+
+@test
+def load():
+    """load: a load of libsqlipc beside a loop in process; no figures if the table is not what was loaded"""
+    arguments = arguments_for(verbs()["load"])
+    report = json.loads(bench("load", "--rounds=2", "--json", *arguments))
+    table = report["tables"][0]
+    equal([row["name"] for row in table["rows"]], ["libsqlipc", "in process"], "sides")
+    true(all(min(row["cells"][0]["values"]) > 0 for row in table["rows"]), f"times: {table}")
+    true("rows/s" == report["figures"]["rate, libsqlipc"]["unit"], report["figures"])
+    equal(ask(sets / "write_study.sqlite", "SELECT count(*) FROM write_study"), [(0,)], "rows that were left")
+    equal(list(sets.glob("direct-*")), [], "files that were left")
+    trigger = (
+        "CREATE TRIGGER spoils AFTER INSERT ON write_study WHEN new.id = 7 "
+        "BEGIN UPDATE write_study SET c30 = 'spoiled' WHERE id = new.id; END"
+    )
+    change("write_study", trigger)
+    try:
+        equal(bench("load", *arguments, code=FAILED), "", "output if a row differs")
+    finally:
+        change("write_study", "DROP TRIGGER spoils")
 
 
 @test

@@ -29,7 +29,7 @@ static int parse(Request *request, int argc, char **argv) {
         const GOptionEntry entries[] = {
                 { "all", 0, 0, G_OPTION_ARG_FILENAME, &request->folder, "Make all kinds, as FOLDER/KIND.sqlite", "FOLDER" },
                 { "kind", 0, 0, G_OPTION_ARG_STRING, &request->kind,
-                  "study (default), narrow, relay, point, wide, write_wal, write_rollback", "KIND" },
+                  "study (default), narrow, relay, point, wide, write_wal, write_rollback, write_study", "KIND" },
                 { "size", 0, 0, G_OPTION_ARG_STRING, &request->size, "How many rows: tiny, normal, full (default)", "SIZE" },
                 { "rows", 0, 0, G_OPTION_ARG_INT64, &request->n_rows, "How many rows, rather than by --size", "N" },
                 { "seed", 0, 0, G_OPTION_ARG_INT64, &request->seed, "Which random values, 1", "N" },
@@ -90,8 +90,8 @@ static int run(const Request *request) {
 
         if (!kind || (request->n_rows < 0 && request->n_rows != BY_SIZE) ||
             (request->size && bench_size_from_name(request->size, &size) < 0)) {
-                fprintf(stderr, "sqlipc-bench: --kind is study, narrow, relay, point, wide, write_wal or write_rollback, "
-                                "--size tiny, normal or full, and --rows 0 or more.\n");
+                fprintf(stderr, "sqlipc-bench: --kind is study, narrow, relay, point, wide, write_wal, write_rollback or "
+                                "write_study, --size tiny, normal or full, and --rows 0 or more.\n");
                 return BENCH_USAGE;
         }
         if (request->quiet)

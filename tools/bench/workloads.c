@@ -14,6 +14,7 @@ const Workload *const workloads[] = {
         &workload_exposed,
         &workload_fetch,
         &workload_first_row,
+        &workload_load,
         &workload_marshal,
         &workload_readers,
         &workload_reference,

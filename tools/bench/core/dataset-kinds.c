@@ -4,9 +4,14 @@
 
 #include "tools/bench/core/dataset.h"
 
+#define STUDY_COLUMNS DATASET_STUDY_COLUMNS
+#define STUDY_LENGTH DATASET_STUDY_LENGTH
+#define STUDY_TABLE                                                                                                        \
+        "id INTEGER PRIMARY KEY, c01 TEXT, c02 TEXT, c03 TEXT, c04 TEXT, c05 TEXT, c06 TEXT, c07 TEXT, c08 TEXT, "         \
+        "c09 TEXT, c10 TEXT, c11 TEXT, c12 TEXT, c13 TEXT, c14 TEXT, c15 TEXT, c16 TEXT, c17 TEXT, c18 TEXT, c19 TEXT, "   \
+        "c20 TEXT, c21 TEXT, c22 TEXT, c23 TEXT, c24 TEXT, c25 TEXT, c26 TEXT, c27 TEXT, c28 TEXT, c29 TEXT, c30 TEXT"
+
 enum {
-        STUDY_COLUMNS = 30,
-        STUDY_LENGTH = 20,
         NARROW_LENGTH = 8,
         RELAY_COLUMNS = 16,
         TEXT_LENGTH = 32,
@@ -75,10 +80,7 @@ static int bind_wide(sqlite3_stmt *insert, gint64 row, Random *random) {
 const DatasetKind dataset_kinds[] = {
         {
                 "study",
-                "id INTEGER PRIMARY KEY, c01 TEXT, c02 TEXT, c03 TEXT, c04 TEXT, c05 TEXT, c06 TEXT, c07 TEXT, "
-                "c08 TEXT, c09 TEXT, c10 TEXT, c11 TEXT, c12 TEXT, c13 TEXT, c14 TEXT, c15 TEXT, c16 TEXT, c17 TEXT, "
-                "c18 TEXT, c19 TEXT, c20 TEXT, c21 TEXT, c22 TEXT, c23 TEXT, c24 TEXT, c25 TEXT, c26 TEXT, c27 TEXT, "
-                "c28 TEXT, c29 TEXT, c30 TEXT",
+                STUDY_TABLE,
                 1 + STUDY_COLUMNS,
                 { 2000, 300000, 300000 },
                 bind_study,
@@ -130,6 +132,15 @@ const DatasetKind dataset_kinds[] = {
                 { 0, 0, 0 },
                 bind_point,
                 "CREATE INDEX write_rollback_n ON write_rollback (n)",
+        },
+        /* for workload-load.c: empty, too */
+        {
+                "write_study",
+                STUDY_TABLE,
+                1 + STUDY_COLUMNS,
+                { 0, 0, 0 },
+                bind_study,
+                .wal = true,
         },
         {},
 };

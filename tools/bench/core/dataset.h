@@ -12,6 +12,10 @@
 #include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/random.h"
 
+/* Each row of `study` has an identifier, counted from 1, and this many texts of this many letters. */
+#define DATASET_STUDY_COLUMNS 30
+#define DATASET_STUDY_LENGTH 20
+
 typedef struct sqlite3_stmt sqlite3_stmt;
 
 typedef struct DatasetKind {
