@@ -384,6 +384,24 @@ static void test_turns(void) {
         writing_end();
 }
 
+/* The worker's turn ends with the transaction that was open when its time was over: the next one waits for the next turn. */
+static void test_turn_ends(void) {
+        begin_to_write();
+        (void) writing_open(true, LONG);
+        (void) writing_open(true, LONG);
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_pass(LEASE_TURN_USEC / 2);
+        commit("committing 1; ended 1 wrote 0 0; started 2 to write; ");
+        writing_pass(LEASE_TURN_USEC);
+        writing_commit(2);
+        writing_settle();
+        writing_expect("committing 2; ended 2 wrote 0 0; returned; wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        writing_expect("started 3 to write; ");
+        writing_end();
+}
+
 /* Another job of the same worker that waits ends an idle transaction, too. */
 static void test_idle_for_job(void) {
         begin_to_write();
@@ -527,6 +545,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/lease", test_lease);
         g_test_add_func("/worker/transaction/cancel-while-waiting", test_cancel_while_waiting);
         g_test_add_func("/worker/transaction/turns", test_turns);
+        g_test_add_func("/worker/transaction/turn-ends", test_turn_ends);
         g_test_add_func("/worker/transaction/idle-for-job", test_idle_for_job);
         g_test_add_func("/worker/transaction/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/transaction/snapshot", test_snapshot);

@@ -278,9 +278,14 @@ void writer_unclaim(GroupWriter *w, WriterClaim *claim) {
         w->since_usec = now_usec();
 }
 
+/* The turn of this worker is over: another one waits for the lease. */
+static bool must_return(const GroupWriter *w) {
+        return w->lease == WRITER_LEASE_ASKED && now_usec() >= return_usec(w);
+}
+
 bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim) {
         return w->lease >= WRITER_LEASE_HELD && w->claims == claim && !w->claimed && !w->batch.connection &&
-               !(w->batch_is_next && w->queue.first);
+               !(w->batch_is_next && w->queue.first) && !must_return(w);
 }
 
 void writer_grant(GroupWriter *w, WriterClaim *claim) {
