@@ -90,6 +90,25 @@ def rolled_back_by_statement():
 
 
 @test
+def index_of_words():
+    """A statement that is given up at its first row takes back only itself, even if an index writes much when it ends"""
+    many = " ".join(f"word{n}" for n in range(100_000))
+    indexed = "INSERT INTO words VALUES(?) RETURNING rowid"
+    with writable() as service:
+        with contextlib.closing(sqlite3.connect(service.written)) as db:
+            db.execute("CREATE VIRTUAL TABLE words USING fts5(word)")
+        client = service.client()
+        expect("NotAllowed", client.execute, DB, indexed, [many])
+        client.execute(DB, "INSERT INTO words VALUES('one')")
+        t = begin(client, "write")
+        client.execute(DB, INSERT, [1], options=inside(t))
+        expect("NotAllowed", client.execute, DB, indexed, [many], options=inside(t))
+        end(client, "Commit", t)
+        equal(numbers(service), [1], "rows in the file")
+        equal(client.query_rows(DB, "SELECT count(*) FROM words")[1], [[1]], "rows of the index")
+
+
+@test
 def snapshot():
     """A transaction that reads sees one state, and cannot write"""
     with writable() as service:

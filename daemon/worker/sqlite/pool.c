@@ -127,6 +127,12 @@ bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *h
         return sql_error_set(error, ERROR_BUSY, "the schema of this database keeps changing: try again");
 }
 
+/* If a statement fails while it is reset, as one of FTS5 may, SQLite rolls back, but keeps a read transaction that belongs
+ * to no statement. */
+static bool keeps_transaction(const SqliteConnection *c) {
+        return sqlite3_txn_state(c->file, NULL) != SQLITE_TXN_NONE;
+}
+
 /* Keeps the connection that writes for its next transaction, or closes it. */
 static void rest_writer(Pool *pool) {
         PooledConnection *w = pool->writer;
@@ -134,11 +140,10 @@ static void rest_writer(Pool *pool) {
         sqlite_write_rollback(&w->sqlite);
         sqlite_connection_end(&w->sqlite);
         pool->writing = false;
-        if (w->sqlite.doubtful) {
+        if (w->sqlite.doubtful || keeps_transaction(&w->sqlite)) {
                 pool->writer = connection_free(w);
                 return;
         }
-        assert(sqlite3_txn_state(w->sqlite.file, NULL) == SQLITE_TXN_NONE);
         w->idle_usec = now_coarse_usec();
 }
 
