@@ -19,14 +19,24 @@ void sqlite_statement_clear(SqliteStatement *s) {
         *s = (SqliteStatement) { .connection = s->connection };
 }
 
+/* A statement that is given up in the middle ends now. If it changed a virtual table, that may write, and an interrupt of
+ * this would roll back the transaction. */
+static void reset(SqliteStatement *s) {
+        if (s->writes)
+                sqlite_connection_set_progress(s->connection, false);
+        (void) sqlite3_reset(s->stmt); /* returns the error of the last step again, which has been handled */
+        if (s->writes)
+                sqlite_connection_set_progress(s->connection, true);
+}
+
 void sqlite_statement_release(SqliteStatement *s) {
         static uint64_t use;
 
+        reset(s);
         if (!s->sql) {
                 sqlite_statement_clear(s);
                 return;
         }
-        (void) sqlite3_reset(s->stmt); /* returns the error of the last step again, which has been handled */
         (void) sqlite3_clear_bindings(s->stmt);
         s->used = ++use;
 }
