@@ -15,6 +15,7 @@
 #include "client-lib/prepared-channel.h"
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
+#include "client-lib/transact.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
@@ -231,13 +232,11 @@ static int wait_ready(sqlipc_statement *s) {
         return s->state == STATEMENT_FAILED ? connection_fail(s->connection, &s->error) : 0;
 }
 
-_public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql,
-                            sqlipc_statement **ret_statement) {
+static int prepare(sqlipc_connection *connection, const char *database, const char *sql,
+                   sqlipc_statement **ret_statement) {
         _cleanup_(sqlipc_finalizep) sqlipc_statement *s = NULL;
         int r;
 
-        if (!connection || !database || !sql || !ret_statement)
-                return connection_fail_errno(connection, -EINVAL);
         r = connection_check(connection);
         if (r < 0)
                 return r;
@@ -257,6 +256,21 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
         }
         *ret_statement = steal(s);
         return 0;
+}
+
+_public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql,
+                            sqlipc_statement **ret_statement) {
+        int r;
+
+        if (!connection || !database || !sql || !ret_statement)
+                return connection_fail_errno(connection, -EINVAL);
+        r = prepare(connection, database, sql, ret_statement);
+        if (r < 0 && connection->blocking) {
+                r = transact_ask_to_write(connection, database);
+                if (r == 0)
+                        r = prepare(connection, database, sql, ret_statement);
+        }
+        return r;
 }
 
 _public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {

@@ -236,6 +236,19 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         return 0;
 }
 
+/* Without blocking, the refusal comes later. */
+static int query_or_ask(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                        size_t n_parameters, sqlipc_cursor **ret_cursor) {
+        int r = query_with(connection, database, sql, parameters, n_parameters, ret_cursor);
+
+        if (r < 0 && connection->blocking) {
+                r = transact_ask_to_write(connection, database);
+                if (r == 0)
+                        r = query_with(connection, database, sql, parameters, n_parameters, ret_cursor);
+        }
+        return r;
+}
+
 _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,
                                const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor) {
         _cleanup_free_ Parameter *read = NULL;
@@ -246,7 +259,7 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
         r = parameter_read_all(parameters, n_parameters, &read);
         if (r < 0)
                 return connection_fail_send(connection, r);
-        return query_with(connection, database, sql, read, n_parameters, ret_cursor);
+        return query_or_ask(connection, database, sql, read, n_parameters, ret_cursor);
 }
 
 _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
@@ -263,12 +276,28 @@ _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, c
         va_end(ap);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        return query_with(connection, database, sql, parameters, n, ret_cursor);
+        return query_or_ask(connection, database, sql, parameters, n, ret_cursor);
+}
+
+static int exec_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                     size_t n_parameters, int64_t *ret_changes) {
+        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
+        int r;
+
+        r = new_query(connection, database, sql, parameters, n_parameters, &c);
+        if (r < 0)
+                return r;
+        c->tells_outcome = true;
+        r = cursor_next_wait_ended(c);
+        if (r < 0)
+                return r;
+        if (ret_changes)
+                *ret_changes = sqlipc_cursor_changes(c);
+        return 0;
 }
 
 _public_ int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
                               const sqlipc_parameter *parameters, size_t n_parameters, int64_t *ret_changes) {
-        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         _cleanup_free_ Parameter *read = NULL;
         int r;
 
@@ -279,16 +308,13 @@ _public_ int sqlipc_exec_with(sqlipc_connection *connection, const char *databas
         r = parameter_read_all(parameters, n_parameters, &read);
         if (r < 0)
                 return connection_fail_send(connection, r);
-        r = new_query(connection, database, sql, read, n_parameters, &c);
-        if (r < 0)
-                return r;
-        c->tells_outcome = true;
-        r = cursor_next_wait_ended(c);
-        if (r < 0)
-                return r;
-        if (ret_changes)
-                *ret_changes = sqlipc_cursor_changes(c);
-        return 0;
+        r = exec_with(connection, database, sql, read, n_parameters, ret_changes);
+        if (r < 0) {
+                r = transact_ask_to_write(connection, database);
+                if (r == 0)
+                        r = exec_with(connection, database, sql, read, n_parameters, ret_changes);
+        }
+        return r;
 }
 
 _public_ int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes) {

@@ -154,7 +154,9 @@ int sqlipc_interrupt(sqlipc_connection *connection);
  * 1: if the administrator requires polkit authorization, the user may be asked to authenticate for a call. 0, the default:
  * such a call fails with -EACCES. This is for interactive programs. sqlipc_prepare(), sqlipc_execute() and sqlipc_query()
  * then wait for their answer without a limit, regardless of the connection's timeout, because a user may have to look for a
- * password. Since: 0.1
+ * password; so do sqlipc_exec(), sqlipc_begin(), sqlipc_load_open() and sqlipc_batch_run(). If polkit decides who may write,
+ * the user is asked when a statement is about to write; with sqlipc_query() and sqlipc_prepare() only if the connection
+ * blocks. Since: 0.1
  */
 int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, int allow);
 

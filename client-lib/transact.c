@@ -272,17 +272,12 @@ static int wait_open(sqlipc_transaction *t) {
         return t->state == TRANSACTION_OVER ? connection_fail(t->connection, &t->error) : 0;
 }
 
-_public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
-                          sqlipc_transaction **ret_transaction) {
+static int begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode, bool waits,
+                 sqlipc_transaction **ret_transaction) {
         _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
         char *path;
         int r;
 
-        if (!ret_transaction)
-                return connection_fail_errno(connection, -EINVAL);
-        r = check_begin(connection, database, mode);
-        if (r < 0)
-                return r;
         r = call_database_path(database, &path);
         if (r < 0)
                 return connection_fail_errno(connection, r);
@@ -297,13 +292,44 @@ _public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, s
         r = send_begin(t);
         if (r < 0)
                 return connection_fail_send(connection, r);
-        if (connection->blocking) {
+        if (waits) {
                 r = wait_open(t);
                 if (r < 0)
                         return r;
         }
         *ret_transaction = steal(t);
         return 0;
+}
+
+_public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
+                          sqlipc_transaction **ret_transaction) {
+        int r;
+
+        if (!ret_transaction)
+                return connection_fail_errno(connection, -EINVAL);
+        r = check_begin(connection, database, mode);
+        return r < 0 ? r : begin(connection, database, mode, connection->blocking, ret_transaction);
+}
+
+/* True if a statement may have been refused only because its user was not asked. */
+static bool may_ask_user(sqlipc_connection *c, const char *database) {
+        _cleanup_free_ char *path = NULL;
+
+        return c->error.number == ERROR_READ_ONLY && c->allow_interactive_authorization && !c->dispatching &&
+               call_database_path(database, &path) >= 0 && !find_current(c, path);
+}
+
+int transact_ask_to_write(sqlipc_connection *c, const char *database) {
+        _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
+        const Error before = c->error;
+        int r;
+
+        if (!may_ask_user(c, database))
+                return c->error.result;
+        r = begin(c, database, SQLIPC_TRANSACTION_WRITE, true, &t);
+        if (r == -EOPNOTSUPP || (r < 0 && c->error.number == ERROR_READ_ONLY)) /* there was nothing to ask */
+                c->error = before;
+        return r < 0 ? c->error.result : 0;
 }
 
 _public_ int sqlipc_transaction_is_open(sqlipc_transaction *t) {

@@ -37,6 +37,11 @@ struct sqlipc_transaction {
         Error error;                   /* OVER: result 0 if it ended as the program wanted */
 };
 
+/* A statement was refused with the connection's error. If it writes, and the user may be asked to authenticate, waits for
+ * the answer. 0: the statement can be sent again. Otherwise the connection's error, which may be another one then. The
+ * service asks the user only if a call is certainly about writing, such as Begin. */
+int transact_ask_to_write(sqlipc_connection *c, const char *database);
+
 /* Returns a new reference on the transaction to which new runs on the database belong, or NULL. */
 sqlipc_transaction *transact_ref_current(sqlipc_connection *connection, const char *path);
 

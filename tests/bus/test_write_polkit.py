@@ -12,6 +12,7 @@ from channel import Channel
 from client import DATABASE, GLib, object_path, to_variant
 from fake_polkit import FakePolkit
 from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
+from library import Library
 from tap import equal, true
 from writers import DB, make_written
 
@@ -234,6 +235,27 @@ def reading_first():
         expect("AccessDenied", execute, one)
         equal([q for q in fake.asked() if q[1]], [(DB, True)], "questions with interaction")
         equal(n_rows(service), 1, "rows")
+
+
+@needs_root
+def library():
+    """libsqlipc has the user asked for each kind of statement that writes, if its program allows that, and sends it then"""
+    for line, answer in (
+        (f"exec {DB} {INSERT}", "changes 1"),
+        (f"query {DB} {INSERT}", "ok"),
+        (f"prepare {DB} {INSERT}", "ok"),
+        (f"begin write {DB}", "ok"),
+        (f"load {DB} INSERT INTO written(number) VALUES (?)", "ok"),
+    ):
+        for transport in ("auto", "channel"):
+            with stage({WRITE: ("challenge", "no")}) as (service, fake, _), \
+                    Library(service, transport=transport, user=UID_A) as one:
+                true(one.failure(line)[1] in ("ReadOnly", INTERACTIVE_REQUIRED), line)
+                one.ok("interactive 1")
+                equal(one.failure(line)[1], "AccessDenied", f"{line} of a user who fails")
+                fake.rules[WRITE] = ("challenge", "yes")
+                equal(one.ask(line)[1], answer, line)
+                equal([q for q in fake.asked() if q[1]], [(WRITE, True)] * 2, f"questions of {line}")
 
 
 @needs_root

@@ -20,6 +20,8 @@ typedef struct Script {
 } Script;
 
 static Script on_begin, on_commit, on_rollback;
+static bool asks_user_allowed; /* by the last Begin */
+static bool asks_user;    /* a statement is ReadOnly until Begin was answered */
 static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answer */
 static atomic_int n_begin, n_commit, n_rollback, n_channels, n_rows;
 static uint64_t named;    /* the transaction of the last run, 0: none */
@@ -87,7 +89,10 @@ static int on_begin_call(sd_bus_message *m) {
         CHECK(sd_bus_message_read(m, "a{sv}", 1, &key, "s", &value) > 0);
         CHECK_STRING(key, "mode");
         (void) snprintf(mode, sizeof mode, "%s", value);
+        asks_user_allowed = sd_bus_message_get_allow_interactive_authorization(m) > 0;
         r = follow(&on_begin, m);
+        if (r == 0 && asks_user)
+                on_run = (Script) { ANSWER_OK, NULL };
         if (r == 0)
                 CHECK(fake_answered(sd_bus_reply_method_return(m, "ta{sv}", NUMBER, 0)));
         return 1;
@@ -140,6 +145,7 @@ static void start(void) {
         on_begin = on_commit = on_rollback = on_run = (Script) { ANSWER_OK, NULL };
         n_begin = n_commit = n_rollback = n_channels = n_rows = 0;
         named = 0;
+        asks_user = false;
         fake_start(&f);
         f.writes = true;
         f.on_call = on_call;
@@ -524,6 +530,65 @@ static void test_runs_fail(void) {
         check_run((Script) { ANSWER_DIE, NULL }, -ENOTCONN, SQLIPC_ERROR_TRANSACTION_ENDED, -ENOTCONN);
 }
 
+static void start_asking(bool allowed) {
+        start();
+        asks_user = true;
+        on_run = (Script) { ANSWER_ERROR, "ReadOnly" };
+        CHECK_INT(sqlipc_set_allow_interactive_authorization(f.connection, allowed), 0);
+}
+
+/* Query never has the user asked if a statement may write, because it may only read. */
+static void test_user_is_asked(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+
+        start_asking(true);
+        CHECK_INT(exec(), 0);
+        CHECK(asks_user_allowed);
+        CHECK_INT(named, 0);
+        CHECK_INT(f.n_query, 2);
+        fake_done(&f);
+        CHECK_INT(n_begin, 1);
+        CHECK_INT(n_rollback, 1);
+
+        start_asking(true);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL " RETURNING a", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), 1);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+        CHECK_INT(n_begin, 1);
+
+        start_asking(false);
+        CHECK_INT(exec(), -EROFS);
+        fake_done(&f);
+        CHECK_INT(n_begin, 0);
+
+        start_asking(true); /* in a transaction it is about something else */
+        t = begin(SQLIPC_TRANSACTION_READ);
+        on_run = (Script) { ANSWER_ERROR, "ReadOnly" };
+        CHECK_INT(exec(), -EROFS);
+        CHECK_INT(n_begin, 1);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* The error is that of the user's answer, if there is one. */
+static void check_not_asked(const char *error, int r, sqlipc_error code) {
+        start_asking(true);
+        on_begin = (Script) { ANSWER_ERROR, error };
+        CHECK_INT(exec(), r);
+        check_code(code);
+        CHECK_INT(f.n_query, 1);
+        fake_done(&f);
+        CHECK_INT(n_begin, 1);
+}
+
+static void test_user_refuses(void) {
+        check_not_asked("AccessDenied", -EACCES, SQLIPC_ERROR_ACCESS_DENIED);
+        check_not_asked("ReadOnly", -EROFS, SQLIPC_ERROR_READ_ONLY);
+        check_not_asked("LimitsExceeded", -EDQUOT, SQLIPC_ERROR_LIMITS_EXCEEDED);
+}
+
 /* A statement that the program waits for no longer has committed nothing, so its outcome is not unknown. */
 static void test_no_answer(void) {
         sqlipc_transaction *t;
@@ -831,6 +896,8 @@ int main(void) {
                 TEST(test_rollback_fails),
                 TEST(test_ended_by_service),
                 TEST(test_runs_fail),
+                TEST(test_user_is_asked),
+                TEST(test_user_refuses),
                 TEST(test_no_answer),
                 TEST(test_broken_stream),
                 TEST(test_statement_fails),
