@@ -24,6 +24,7 @@
 #define AUTHORITY ":1.2"             /* polkit's unique name */
 #define TURNS_MAX 100000             /* of a loop that should come to rest */
 #define N_TIMERS_MAX 128
+#define MINUTE_USEC (UINT64_C(60) * 1000000)
 #define LONG_USEC (UINT64_C(4) * 3600 * 1000000) /* longer than anything is kept */
 
 Rig rig = { .n_peers = RIG_N_PEERS, .questions = G_QUEUE_INIT };
@@ -433,11 +434,13 @@ void rig_check_nothing_left(void) {
                 rig_pump();
         rig_pump();
         close_fds(); /* of replies to clients that had left, which a bus drops */
+        rig_pass_time(MINUTE_USEC); /* pipes of loads are checked at intervals */
         demand(g_hash_table_size(context->runs) == 0 && g_hash_table_size(context->channels) == 0);
         demand(context->workers.length == 0 && stub_workers_count() == 0);
         demand(g_hash_table_size(context->leases) == 0);
         demand(g_hash_table_size(context->users) == 0);
-        demand(context->pipes->resting.length == 0 && context->pipes->budget.granted == 0);
+        demand(context->pipes->resting.length == 0 && context->pipes->kept.length == 0);
+        demand(context->pipes->budget.granted == 0);
         demand(context->polkit->n_asked == 0 && context->polkit->n_interactive == 0 && context->polkit->waiting.length == 0);
         demand(count_descriptors() == n_descriptors);
         rig.n_calls = rig.n_numbers = 0;

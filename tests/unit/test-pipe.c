@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -197,6 +198,81 @@ static void test_kept_pipes_are_shrunk(void) {
         rig_done(&rig);
 }
 
+/* The pipe of a load that has ended; returns the client's write end. */
+static int add_ended_load(Rig *rig) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        Pipe *p;
+
+        CHECK_INT(pipe_new_inward(rig->user, &p, &refusal), 0);
+        int fd = pipe_take_read_fd(p);
+        CHECK_INT(write(fd, "rows", 4), 4);
+        (void) pipe_unref(p);
+        return fd;
+}
+
+static void wait_for_rest(Rig *rig) {
+        while (rig->manager->pipes.resting.length > 0)
+                CHECK(sd_event_run(rig->manager->context.event, 1000000) >= 0);
+}
+
+/* A client that keeps its end of a load's pipe gets EPIPE, and the pipe counts, at its real size, until it is closed. */
+static void test_kept_write_ends(void) {
+        int pages = 64, size = pages * (int) sysconf(_SC_PAGESIZE), fd;
+        static Rig rig;
+
+        rig_init(&rig, 4096);
+        for (unsigned turn = 0; turn < 2; turn++) {
+                fd = add_ended_load(&rig);
+                CHECK_INT(write(fd, "more", 4), -1);
+                CHECK_INT(errno, EPIPE);
+                CHECK_INT(rig.user->pipe_account.retired, 1);
+                CHECK_INT(fcntl(fd, F_SETPIPE_SZ, size), size);
+                wait_for_rest(&rig);
+                CHECK_INT(rig.user->pipe_account.retired, pages);
+                CHECK_INT(rig.manager->pipes.kept.length, 1);
+                CHECK_INT(write(fd, "more", 4), -1);
+                CHECK_INT(close(fd), 0);
+                CHECK_INT(add_pipe(&rig, rig.user, false), 0);
+                CHECK_INT(rig.user->pipe_account.retired, 0);
+                CHECK_INT(rig.manager->pipes.kept.length, 0);
+        }
+        rig_done(&rig);
+}
+
+static void test_kept_write_ends_of_others(void) {
+        static Rig rig;
+        int fd, other;
+
+        rig_init(&rig, 4096);
+        fd = add_ended_load(&rig);
+        wait_for_rest(&rig);
+        CHECK_INT(rig.user->pipe_account.retired, 1);
+        CHECK_INT(close(fd), 0);
+        User *u = rig.user;
+        rig.user = user_get(&rig.manager->context, 1001);
+        other = add_ended_load(&rig); /* of another user */
+        wait_for_rest(&rig);
+        CHECK_INT(u->pipe_account.retired, 0);
+        CHECK_INT(close(other), 0);
+        (void) user_unref(u);
+        rig_done(&rig);
+}
+
+/* Most clients have closed their end by then. */
+static void test_closed_write_ends(void) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        static Rig rig;
+        Pipe *p;
+
+        rig_init(&rig, 4096);
+        CHECK_INT(pipe_new_inward(rig.user, &p, &refusal), 0);
+        CHECK_INT(close(pipe_take_read_fd(p)), 0);
+        (void) pipe_unref(p);
+        CHECK_INT(rig.user->pipes.length, 0);
+        CHECK_INT(rig.user->pipe_account.used, 0);
+        rig_done(&rig);
+}
+
 /* Two users that only keep the read ends of finalized statements leave a third one, and root, their pipes. */
 static void test_two_users_that_keep_read_ends(void) {
         static Rig rig;
@@ -224,9 +300,10 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_cost_with_pipes_in_use), TEST(test_cost_with_retired_pipes), TEST(test_closed_pipe_makes_room),
                 TEST(test_grown_pipe_is_found_in_turn), TEST(test_retired_pipes_are_freed_in_time),
-                TEST(test_kept_pipes_are_shrunk),
-                TEST(test_two_users_that_keep_read_ends),
+                TEST(test_kept_pipes_are_shrunk), TEST(test_kept_write_ends), TEST(test_kept_write_ends_of_others),
+                TEST(test_closed_write_ends), TEST(test_two_users_that_keep_read_ends),
         };
 
+        (void) signal(SIGPIPE, SIG_IGN);
         return test_main(tests, N_ELEMENTS(tests));
 }

@@ -22,7 +22,7 @@ typedef enum PipeState {
         PIPE_IN_USE,  /* by a statement or a run */
         PIPE_BROKEN,  /* as IN_USE, but it has no write end: its reader sees end-of-file, and it counts no more */
         PIPE_RESTING, /* retired a moment ago */
-        PIPE_WATCHED, /* retired: freed once its reader closes it */
+        PIPE_WATCHED, /* retired: freed once its reader closes it; of a load: a while after its writer has closed it */
         PIPE_STATE_MAX,
 } PipeState;
 

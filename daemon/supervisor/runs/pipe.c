@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/base/context.h"
@@ -10,7 +11,9 @@
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/runs/pipe.h"
 
-#define REST_USEC UINT64_C(100000) /* until a retired pipe is watched, or all pipes are checked */
+#define REST_USEC UINT64_C(100000)  /* until a retired pipe is watched, or all pipes are checked */
+#define KEPT_USEC UINT64_C(5000000) /* between two checks of pipes that cannot be watched, so many at a time */
+#define KEPT_CHECKS 64u
 
 static uint64_t page_size(void) {
         return (uint64_t) sysconf(_SC_PAGESIZE);
@@ -48,9 +51,70 @@ static void resize(Pipe *p, uint64_t pages) {
         set_size(p, real, size < 0 && p->share.granted > 0 ? p->share.granted : real);
 }
 
+/* ---- Pipes of loads that have ended ---- */
+
+/* Keeps a descriptor that is neither end, so that the client gets EPIPE. */
+static bool keep(Pipe *p) {
+        char name[64];
+
+        (void) snprintf(name, sizeof name, "/proc/self/fd/%d", p->write_fd);
+        p->path_fd = open(name, O_PATH | O_CLOEXEC);
+        return p->path_fd >= 0;
+}
+
+/* Opens the service's end for a moment. False: there is no descriptor left, so the pipe counts as it did. */
+static bool lift(Pipe *p) {
+        char name[64];
+
+        (void) snprintf(name, sizeof name, "/proc/self/fd/%d", p->path_fd);
+        p->write_fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        return p->write_fd >= 0;
+}
+
+static void lower(Pipe *p) {
+        (void) close(p->write_fd);
+        p->write_fd = -1;
+}
+
+static bool is_lifted_closed(const Pipe *p) {
+        struct pollfd pfd = { .fd = p->write_fd };
+
+        return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLHUP);
+}
+
+/* The same as check(), for such a pipe. True: it is freed. */
+static bool check_kept(Pipe *p, bool give_back) {
+        if (!lift(p))
+                return false;
+        if (is_lifted_closed(p)) {
+                pipe_free(p);
+                return true;
+        }
+        if (pipe_check(p) && give_back)
+                resize(p, p->share.granted);
+        lower(p);
+        return false;
+}
+
+/* Checks a few of those that no call of their users may ever check. */
+static void check_some_kept(Context *context) {
+        GQueue *kept = &context->pipes->kept;
+
+        for (guint n = MIN(kept->length, KEPT_CHECKS); n > 0; n--) {
+                GList *link = g_queue_pop_head_link(kept);
+
+                g_queue_push_tail_link(kept, link);
+                (void) check_kept(link->data, false);
+        }
+}
+
 /* Counts a pipe at its real size. A retired pipe is shrunk, or freed if it has no reader. `give_back`: a pipe that its
  * reader grew is reduced to the size that we gave it, unless it holds more bytes than that. May end its run. */
 static void check(Pipe *p, bool give_back) {
+        if (p->path_fd >= 0) {
+                (void) check_kept(p, give_back);
+                return;
+        }
         if (p->state == PIPE_RESTING && pipe_is_closed(p)) {
                 pipe_free(p);
                 return;
@@ -133,6 +197,23 @@ static void find_grown(Context *context) {
 
 static void start_rest_or_warn(Context *context);
 
+/* Only pipes that cannot be watched are left. Starts the timer for them, which has just fired. */
+static void start_slow_rest(PipeStock *stock) {
+        stock->is_slow = sd_event_source_set_time_relative(stock->timer, KEPT_USEC) >= 0 &&
+                         sd_event_source_set_enabled(stock->timer, SD_EVENT_ONESHOT) >= 0;
+}
+
+/* The system does not tell when its writer closes it. */
+static void check_rested(Pipe *p) {
+        PipeStock *stock = p->user->context->pipes;
+
+        if (check_kept(p, false))
+                return;
+        g_queue_unlink(&stock->resting, &p->rest_link);
+        g_queue_push_tail_link(&stock->kept, &p->rest_link);
+        pipe_life_move(&p->state, PIPE_WATCHED);
+}
+
 static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
         Context *context = userdata;
 
@@ -140,13 +221,18 @@ static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
                 Pipe *p = i->data;
 
                 next = i->next;
-                if (pipe_is_closed(p))
+                if (p->path_fd >= 0)
+                        check_rested(p);
+                else if (pipe_is_closed(p))
                         pipe_free(p);
                 else if (!watch(p))
                         break; /* the others cannot be watched either */
         }
+        check_some_kept(context);
         if (context->pipes->resting.head)
                 start_rest_or_warn(context);
+        else if (context->pipes->kept.head)
+                start_slow_rest(context->pipes);
         if (context->pipes->are_short) {
                 context->pipes->are_short = false;
                 find_grown(context);
@@ -158,8 +244,10 @@ static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
 static int start_rest(Context *context) {
         int r;
 
-        if (context->pipes->timer && sd_event_source_get_enabled(context->pipes->timer, NULL) > 0)
+        if (context->pipes->timer && sd_event_source_get_enabled(context->pipes->timer, NULL) > 0 &&
+            !context->pipes->is_slow)
                 return 0;
+        context->pipes->is_slow = false;
         if (!context->pipes->timer)
                 return sd_event_add_time_relative(context->event, &context->pipes->timer, CLOCK_MONOTONIC, REST_USEC, 0,
                                                   on_rest_over, context);
@@ -243,8 +331,8 @@ static int new_pipe(User *u, bool is_inward, bool for_run, Pipe **ret, Refusal *
         if (verdict != PIPE_ADMITTED)
                 return refuse_new(u, verdict, refusal);
         Pipe *p = g_new(Pipe, 1);
-        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .is_inward = is_inward, .write_fd = -1, .read_fd = -1, .link.data = p,
-                      .rest_link.data = p };
+        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .is_inward = is_inward, .write_fd = -1, .path_fd = -1, .read_fd = -1,
+                      .link.data = p, .rest_link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);
 
         int r = open_pipe(p, refusal);
@@ -293,8 +381,8 @@ void pipe_unwatch(Pipe *p) {
         p->watch = sd_event_source_disable_unref(p->watch);
 }
 
-/* The client may keep its end of a load's pipe as long as it likes, and without a reader nothing tells when it closes that.
- * So the pipe must not keep memory: it is emptied and made small. It takes no more bytes after that. */
+/* The client may keep its end of a load's pipe as long as it likes. So the pipe must not keep memory: it is emptied and made
+ * small. It takes no more bytes after that. */
 static void empty(Pipe *p) {
         uint8_t bytes[16384];
         uint64_t n_left = real_pages(p) * page_size() / sizeof bytes + 1;
@@ -325,9 +413,24 @@ void pipe_free(Pipe *p) {
         pipe_close_read_fd(p);
         if (p->state == PIPE_RESTING)
                 g_queue_unlink(&p->user->context->pipes->resting, &p->rest_link);
+        else if (p->state == PIPE_WATCHED && p->path_fd >= 0)
+                g_queue_unlink(&p->user->context->pipes->kept, &p->rest_link);
+        if (p->path_fd >= 0)
+                (void) close(p->path_fd);
         g_queue_unlink(&p->user->pipes, &p->link);
         (void) user_unref(p->user);
         g_free(p);
+}
+
+/* Closes the service's end of a load's pipe. False: the client has closed its own, or that cannot be found out later. */
+static bool end_inward(Pipe *p) {
+        p->ended_by = NULL;
+        if (is_lifted_closed(p) || !keep(p))
+                return false;
+        empty(p);
+        set_size(p, real_pages(p), UINT64_MAX);
+        lower(p);
+        return true;
 }
 
 /* Most readers that have seen the end close the pipe soon, so a retired pipe is not watched at once. */
@@ -335,7 +438,7 @@ static void retire(Pipe *p) {
         Context *context = p->user->context;
 
         pipe_close_read_fd(p);
-        if (p->state == PIPE_BROKEN || p->is_inward) {
+        if (p->state == PIPE_BROKEN || (p->is_inward && !end_inward(p))) {
                 pipe_free(p);
                 return;
         }

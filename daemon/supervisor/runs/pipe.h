@@ -6,6 +6,10 @@
  * 1. The supervisor owns the write end and passes it along with each run. It keeps the write end open, and silent, until the
  *    last read end is closed: this is the only way to learn that the pipe's pages are free (a client may keep its end as
  *    long as it likes).
+ *    The pipe of a load leads the other way. Its read end must be closed when the load ends, because a client that still
+ *    writes would wait for ever. After that the supervisor has a descriptor that is neither end (O_PATH), by which it opens
+ *    the pipe for a moment, to see if a write end is left. It does so for a few pipes every five seconds, and if the uid
+ *    gets a new one.
  * 2. A client can grow a pipe at the service's cost. pipe_check() notices this, and the pipe then counts at its real size.
  *    A pipe is checked when its run parks. A few pipes of a uid, in turns, are checked when the uid gets a new one. All
  *    pipes are checked when the kernel has fewer pages left than it should.
@@ -23,7 +27,9 @@
 typedef struct PipeStock {
         PipeBudget budget;
         GQueue resting;          /* of Pipe, by rest_link */
+        GQueue kept;             /* the same: those of loads that have rested, and have a writer */
         sd_event_source *timer;  /* fires when they have rested; NULL: none has rested yet */
+        bool is_slow;            /* the timer is only for those in `kept` */
         bool are_short;          /* the timer looks for pipes that grew */
 } PipeStock;
 
@@ -40,8 +46,9 @@ struct Pipe {
         PipeState state;
         PipeGrowth growth;
         bool is_inward;          /* of a load: the client writes. The service's end is the read end, and the client's the
-                                  * write end. It is never RESTING: its client learns the end by EPIPE */
-        int write_fd;            /* the service's end, non-blocking; -1: BROKEN */
+                                  * write end */
+        int write_fd;            /* the service's end, non-blocking; -1: BROKEN, or retired and inward */
+        int path_fd;             /* retired and inward: neither end; otherwise -1 */
         int read_fd;             /* the client's end, blocking, until it was handed out; then -1 */
         PipeShare share;         /* the pages that it counts for */
         uint64_t number;         /* of its statement, or of its run if it has no statement */
@@ -50,7 +57,7 @@ struct Pipe {
         const struct Worker *ended_by; /* the worker whose run was the last to end; only to be compared */
         uint64_t ended_at;       /* how many messages this worker had sent by then */
         GList link;              /* in user->pipes */
-        GList rest_link;         /* RESTING: in `resting` */
+        GList rest_link;         /* RESTING: in `resting`; WATCHED and inward: in `kept` */
 };
 
 /* How many pipes are checked for each new one. The number of system calls must not grow with the number of pipes that a user

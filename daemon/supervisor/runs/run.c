@@ -312,7 +312,7 @@ static void lose(Run *run) {
                 count_result(run);
         if (run->statement && run->kind == RUN_FETCH)
                 statement_on_worker_lost(run->statement);
-        if (run->pipe)
+        if (run->pipe && !run->pipe->is_inward) /* that of a load is retired now, and counts until its client closes it */
                 pipe_break(run->pipe);
         if (keeps_result(run) || (run->session && run->reader && !run->call && !run->reader->call))
                 run_is_over(run); /* no call is waiting: the next NextRows will find the broken pipe */

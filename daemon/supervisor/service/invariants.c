@@ -154,7 +154,8 @@ static PipeAccount account_of_pipes(const User *u) {
                 const Pipe *p = i->data;
                 const PipeShare *s = &p->share;
 
-                HOLD((p->write_fd < 0) == (p->state == PIPE_BROKEN), u->uid);
+                HOLD((p->write_fd < 0) == (p->state == PIPE_BROKEN || p->path_fd >= 0), u->uid);
+                HOLD(p->path_fd < 0 || (p->is_inward && p->state >= PIPE_RESTING), u->uid);
                 HOLD(s->retired == (p->state >= PIPE_RESTING), u->uid);
                 a.used += s->pages;
                 a.granted += s->granted;
