@@ -359,6 +359,8 @@ class Service:
         self.daemon.wait()
         self.daemon = None
         wait_for(lambda: not any(executable(p) == str(self.worker) for p in workers), "workers die with their supervisor")
+        if self.bus.poll() is None and not self.activation:  # otherwise the next one may find the name taken
+            wait_for(lambda: not self.has_owner(), "the bus has noticed it")
 
     # ---- clients ----
 
