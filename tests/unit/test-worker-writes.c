@@ -295,6 +295,8 @@ static void test_never_allowed(void) {
                 { "VACUUM", "VACUUM is not allowed: it is for the file's owner" },
                 { "-- all\n /* of it */\tvacuum INTO 'x'", "VACUUM is not allowed" },
                 { "VACUUM INTO hex('x')", "VACUUM is not allowed" },
+                { " \vVACUUM", "VACUUM is not allowed" },
+                { "\xef\xbb\xbf VACUUM", "VACUUM is not allowed" },
                 { "CREATE TEMP TABLE t(x)", "a TEMP table, view or trigger is not allowed: connections are shared" },
                 { "CREATE TEMP VIEW v AS SELECT 1", "a TEMP table, view or trigger" },
                 { "CREATE TEMP TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", "a TEMP table, view or trigger" },

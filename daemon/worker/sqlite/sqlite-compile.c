@@ -27,15 +27,18 @@ static bool has_more(sqlite3 *db, const char *sql, const char *end) {
         return false;
 }
 
+/* SQLite skips a byte order mark anywhere, and a vertical tab after other space. */
 static const char *skip_space_and_comments(const char *sql) {
         for (;;) {
                 const char *end = NULL;
 
-                sql += strspn(sql, " \t\n\f\r");
+                sql += strspn(sql, " \t\n\v\f\r");
                 if (strncmp(sql, "--", 2) == 0)
                         end = strchr(sql, '\n');
                 else if (strncmp(sql, "/*", 2) == 0 && (end = strstr(sql + 2, "*/")))
                         end++;
+                else if (strncmp(sql, "\xef\xbb\xbf", 3) == 0)
+                        end = sql + 2;
                 if (!end)
                         return sql;
                 sql = end + 1;
