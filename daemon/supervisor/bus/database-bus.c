@@ -765,7 +765,7 @@ static const sd_bus_vtable database_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Load", SD_BUS_ARGS("s", sql, "a{sv}", options),
                                 SD_BUS_RESULT("t", run, "h", pipe, "a{sv}", info), method_load, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_ARGS("t", run, "a{sv}", options),
-                                SD_BUS_RESULT("x", changes, "a{sv}", results), method_wait_for_load,
+                                SD_BUS_RESULT("x", changes, "a{sv}", info), method_wait_for_load,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ExecuteBatch", SD_BUS_ARGS("a(sava{sv})", statements, "a{sv}", options),
                                 SD_BUS_RESULT("ax", changes, "a{sv}", info), method_execute_batch,
