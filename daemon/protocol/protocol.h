@@ -171,7 +171,7 @@ typedef struct JobSpec {
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
         size_t sql_size;
 
-        /* RUN, EXECUTE and LOAD */
+        /* RUN, EXECUTE and LOAD; transaction and deadline also of EXECUTE_BATCH */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
@@ -311,7 +311,7 @@ typedef struct Message {
         MessageKind kind;
         union {
                 Setup setup;
-                JobSpec job;     /* PREPARE, RUN, EXECUTE, EXECUTE_BATCH */
+                JobSpec job;     /* PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD */
                 Begin begin;
                 Cancel cancel;
                 Started started;
@@ -332,7 +332,7 @@ typedef struct Message {
 typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
-        int pipe_fd;             /* RUN: write end, LOAD: read end, CHANNEL: socket; owned; -1 otherwise */
+        int pipe_fd;             /* RUN: write end; LOAD: read end; CHANNEL: socket; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
 } ReceivedMessage;

@@ -159,8 +159,7 @@ static int read_control(WorkerLoop *w) {
 
 static bool is_job(MessageKind kind) {
         return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_EXECUTE_BATCH ||
-               kind == MESSAGE_LOAD ||
-               kind == MESSAGE_BEGIN;
+               kind == MESSAGE_LOAD || kind == MESSAGE_BEGIN;
 }
 
 static uint64_t number_of(const Message *m) {

@@ -2,8 +2,7 @@
 /*
  * Side: worker. One transaction for the statements of several jobs, each in a savepoint of its own. If a job has a list of
  * statements, all of them are in its savepoint, and count as one here. A job whose statement ran waits in the batch for the
- * commit. A job whose statement failed is READY, with its error, and has not changed anything
- * for the others:
+ * commit. A job whose statement failed is READY, with its error, and has changed nothing:
  *
  *      begin --> run, run, ... --> commit --> end         or end at any time: everything is taken back
  *
