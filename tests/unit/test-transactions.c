@@ -512,6 +512,24 @@ static void test_deadline_of_statement(void) {
         }
 }
 
+/* A statement waits for those before it, which is no fault of its SQL: PrepareTimeoutSec= is no limit for that. */
+static void test_statement_waits(void) {
+        static const char *const methods[] = { "Execute", "Query" };
+
+        for (unsigned i = 0; i < N_ELEMENTS(methods); i++) {
+                uint64_t number = begin_open();
+                const RigCall *c = call_statement(methods[i], number);
+
+                CHECK(n_runs() == 2);
+                rig_pass_time(10 * SECOND);
+                check_waits(c);
+                CHECK_INT(stub_worker_cancels(0), 0);
+                die();
+                check_error(c, ERROR("WorkerLost"));
+                end();
+        }
+}
+
 /* ---- Refused ---- */
 
 static void test_socket_full(void) {
@@ -680,8 +698,8 @@ int main(void) {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_of_statement),
-                TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change), TEST(test_messages_out_of_turn),
-                TEST(test_no_reply),
+                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
+                TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };
 
         begin();

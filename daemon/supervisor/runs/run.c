@@ -188,9 +188,9 @@ static void on_compile_timeout(Run *run) {
                 cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
 }
 
-/* True if it may be long after TAKEN that the worker reports anything. */
+/* True if it may be long after TAKEN that the worker reports anything. Statements of a transaction wait for each other. */
 static bool starts_late(const Run *run) {
-        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || (run->kind == RUN_LOAD && run->transaction > 0);
+        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run->transaction > 0;
 }
 
 void run_on_timeout(Run *run) {
