@@ -659,6 +659,32 @@ static void test_commit_fails(void) {
         tear_down(&f);
 }
 
+/* In its transaction a client may defer all foreign keys, and not take that back. No other transaction has them deferred. */
+static void test_deferral(void) {
+        static const char defer[] = "PRAGMA defer_foreign_keys = ON";
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        foreign(&f, "CREATE TABLE child(album REFERENCES album)");
+        for (int keeps = 0; keeps < 2; keeps++) {
+                begin(&f);
+                g_assert_cmpint(execute(&f, defer).error, ==, ERROR_NOT_ALLOWED);
+                g_assert_cmpstr(f.error.message, ==,
+                                "PRAGMA defer_foreign_keys is not allowed: it needs a transaction that writes");
+                g_assert_cmpint(execute(&f, "INSERT INTO child VALUES(99)").error, ==, ERROR_SQL);
+                sqlite_engine.allow_savepoints(f.writer);
+                g_assert_cmpint(execute(&f, defer).error, ==, ERROR_NONE);
+                g_assert_cmpint(execute(&f, "PRAGMA defer_foreign_keys = OFF").error, ==, ERROR_NOT_ALLOWED);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO child VALUES(99)"), ==, 1);
+                if (keeps)
+                        g_assert_cmpint(changes_of(&f, "INSERT INTO album VALUES(99, 'late')"), ==, 1);
+                g_assert_cmpint(sqlite_engine.commit(f.writer, &f.error), ==, keeps);
+                end(&f);
+        }
+        g_assert_cmpint(number(&f, "SELECT count(*) FROM child"), ==, 1);
+        tear_down(&f);
+}
+
 /* A cancelled statement takes back the transaction. A commit is never cancelled. */
 static void test_interrupt(void) {
         Fixture f;
@@ -1175,6 +1201,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/savepoints", test_savepoints);
         g_test_add_func("/worker/writes/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/writes/commit-fails", test_commit_fails);
+        g_test_add_func("/worker/writes/deferral", test_deferral);
         g_test_add_func("/worker/writes/interrupt", test_interrupt);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);

@@ -61,6 +61,12 @@ static bool is_number_of_user(const char *name) {
         return strcasecmp(name, "user_version") == 0 || strcasecmp(name, "application_id") == 0;
 }
 
+/* The commit then checks foreign keys, instead of each statement. OFF would make SQLite forget the violations so far. */
+static bool defers_foreign_keys(const char *name, const char *argument) {
+        return strcasecmp(name, "defer_foreign_keys") == 0 && argument &&
+                (strcasecmp(argument, "on") == 0 || strcmp(argument, "1") == 0);
+}
+
 static int authorize_pragma(Access *access, const char *name, const char *argument) {
         static const char reason[] = "the service chooses the settings of its connections";
 
@@ -76,7 +82,9 @@ static int authorize_pragma(Access *access, const char *name, const char *argume
                 access->changes = true;
                 return SQLITE_OK;
         }
-        return refuse(access, "PRAGMA", name, reason);
+        if (!access->rights || !defers_foreign_keys(name, argument))
+                return refuse(access, "PRAGMA", name, reason);
+        return access->savepoints ? SQLITE_OK : refuse(access, "PRAGMA", name, "it needs a transaction that writes");
 }
 
 /* ---- changes ---- */

@@ -32,7 +32,7 @@ typedef struct Access {
         char target[128];        /* the name of the first such table, which may be empty, and is cut off if it is longer */
         bool target_is_listed;   /* setup->write_tables has it, or is empty */
         bool ours;               /* SQL of the worker or of a virtual table is compiled, not a client's; set by the caller */
-        bool savepoints;         /* SAVEPOINT, RELEASE and ROLLBACK TO are allowed; set by the caller */
+        bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
