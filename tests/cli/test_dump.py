@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """.dump, .backup and .export: a copy equals the database at one moment, and an interrupted copy leaves no file behind.
+.restore: the database equals the file, or is not changed.
 
 Python's own sqlite3 compares a copy object by object, row by row, and by the bits of each value.
 """
+import contextlib
 import fcntl
 import os
 import pathlib
+import pwd
 import resource
 import signal
 import sqlite3
@@ -18,7 +21,7 @@ import termios
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import CHINOOK, CLI, PATIENT, Service, main, wait_for  # noqa: E402
+from harness import CHINOOK, CLI, CTL, PATIENT, Service, main, wait_for  # noqa: E402
 from tap import equal, test, true  # noqa: E402
 
 OK, QUERY, USAGE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 4, 5, 130
@@ -197,6 +200,7 @@ TYPED = "CREATE TABLE typed({}); INSERT INTO typed VALUES (1, 2, 3, 4), (1, 2, 3
     ", ".join(f'c{i} "{name}"' for i, name in enumerate(TYPES))
 )
 UTF16 = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"
+make("target.sqlite", "PRAGMA journal_mode = WAL;" + ODD)
 service = Service(
     {
         "chinook": CHINOOK,
@@ -209,6 +213,9 @@ service = Service(
         "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
         "typed": {"Path": make("typed.sqlite", TYPED), "Expose": "typed"},
+        "target": {"Path": HERE / "target.sqlite", "Mode": "read-write", "WriteSchema": "yes"},
+        "target_rows": {"Path": HERE / "target.sqlite", "Mode": "read-write"},
+        "unrelated": {"Path": HERE / "target.sqlite", "Mode": "read-write", "WriteSchema": "yes", "ForeignKeys": "no"},
     }
 )
 
@@ -295,6 +302,112 @@ def backups():
         copy.unlink(missing_ok=True)
         ask(database, ".backup copy.sqlite")
         check_copy(copy, original(database), rowids=True)
+
+
+# ---- .restore ----------------------------------------------------------------------------------------------------------
+
+
+VIRTUAL = ("CREATE VIRTUAL", "INSERT INTO words", "INSERT INTO places", "words'")
+WITHOUT_VIRTUAL = "\n".join(line for line in ODD.splitlines() if not line.startswith(VIRTUAL))
+TARGET = HERE / "target.sqlite"
+CIRCLE = """
+CREATE TABLE one(id INTEGER PRIMARY KEY, other REFERENCES two(code));
+CREATE TABLE two(id INTEGER PRIMARY KEY, code, other REFERENCES one);
+CREATE TABLE self(id INTEGER PRIMARY KEY, parent REFERENCES self);
+CREATE UNIQUE INDEX codes ON two(code);
+INSERT INTO one VALUES (1, 'a'), (2, 'b');
+INSERT INTO two VALUES (1, 'a', 2), (2, 'b', 1);
+INSERT INTO self VALUES (1, 3), (2, 1), (3, NULL);
+"""
+SLOW_CHECK = """
+PRAGMA ignore_check_constraints = ON;
+CREATE TABLE slow(x CHECK (length(hex(zeroblob(2000000 + x))) > 0));
+WITH n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 5000) INSERT INTO slow SELECT 0 FROM n;
+"""
+
+
+def check_restored(file):
+    """sqlite_sequence cannot be dropped, so it may stay, without rows."""
+    with contextlib.closing(sqlite3.connect(TARGET)) as db:
+        equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)], "integrity_check")
+    got, expected = content(TARGET, rowids=True), content(file, rowids=True)
+    if b"sqlite_sequence" in got and b"sqlite_sequence" not in expected:
+        equal(got.pop(b"sqlite_sequence"), [], "rows of sqlite_sequence")
+        got["schema"] = [row for row in got["schema"] if row[1] != b"sqlite_sequence"]
+    equal(sorted(map(str, got)), sorted(map(str, expected)), "what there is")
+    for key, value in expected.items():
+        equal(got[key], value, f"{key!r} of the database")
+
+
+def restores_nothing(path, *options, says, database="target", code=QUERY):
+    before = content(TARGET, rowids=True)
+    ask(database, " ".join((".restore", *options, str(path))), code=code, says=says)
+    equal(content(TARGET, rowids=True) == before, True, f"the content after {says!r}")
+
+
+@test
+def restores():
+    """.restore replaces all that there is by the content of a file, with rowids"""
+    backup, online = HERE / "backup.sqlite", HERE / "online.sqlite"
+    ask("chinook", ".backup backup.sqlite")
+    where = f"--address={service.address}", f"--config-dir={service.config_dir}"
+    done = service.run(CTL, *where, "backup", "chinook", online, f"--service-user={pwd.getpwuid(os.geteuid()).pw_name}")
+    equal(done.returncode, OK, f"exit code of sqlipcctl backup, which said {done.stderr}")
+    plain = make("plain.sqlite", WITHOUT_VIRTUAL, fill_odd)
+    for file in (backup, plain, online, make("circle.sqlite", CIRCLE), HERE / "many.sqlite", CHINOOK):
+        ask("unrelated" if file == plain else "target", f".restore --force {file}")
+        check_restored(file)
+    ask("target", f".restore --force {HERE / 'utf16.sqlite'}")
+    equal(sqlite3.connect(TARGET).execute("SELECT * FROM t").fetchall(), [("größe",), (1.5,)], "rows in another encoding")
+
+
+@test
+def restores_nothing_else():
+    """A restore that fails changes nothing: no --force, a file that is bad or cannot be restored, no right"""
+    ask("target", f".restore --force {HERE / 'circle.sqlite'}")
+    restores_nothing(CHINOOK, says=b"target is not empty; --force replaces all that it has")
+    restores_nothing(HERE / "wide.sqlite", "--force", says=b"too many columns")  # for columns and rowid
+    restores_nothing(HERE / "plain.sqlite", "--force", says=b"foreign key mismatch")
+    restores_nothing(HERE / "odd.sqlite", "--force", says=b"the virtual table words cannot be copied; nothing was changed")
+    restores_nothing(HERE / "missing.sqlite", "--force", says=b"unable to open database file; nothing was changed")
+    restores_nothing(HERE, "--force", says=b"nothing was changed")
+    (HERE / "zero.sqlite").write_bytes(b"")
+    restores_nothing(HERE / "zero.sqlite", "--force", says=b"it is empty; nothing was changed")
+    (HERE / "text.sqlite").write_bytes(b"no database" * 1000)
+    restores_nothing(HERE / "text.sqlite", "--force", says=b"file is not a database; nothing was changed")
+    damaged = bytearray(CHINOOK.read_bytes())
+    damaged[len(damaged) // 2 :] = b"\xff" * (len(damaged) - len(damaged) // 2)
+    (HERE / "half.sqlite").write_bytes(damaged)
+    restores_nothing(HERE / "half.sqlite", "--force", says=b"malformed; nothing was changed")
+    violated = make("violated.sqlite", CIRCLE + "PRAGMA foreign_keys = OFF; INSERT INTO one VALUES (3, 'nothing');")
+    restores_nothing(violated, "--force", says=b"FOREIGN KEY constraint failed")
+    unchecked = "PRAGMA ignore_check_constraints = ON; CREATE TABLE c(x CHECK (x)); INSERT INTO c VALUES (0)"
+    checked = make("checked.sqlite", unchecked)
+    restores_nothing(checked, "--force", says=b"table c cannot be restored, and nothing was changed")
+    restores_nothing(CHINOOK, "--force", says=b"WriteSchema=", database="target_rows")
+    ask("chinook", f".restore --force {CHINOOK}", code=QUERY, says=b"No client may write this database")
+    ask("target", "BEGIN", f".restore --force {CHINOOK}", code=QUERY, says=b"a transaction is open")
+    ask("target", ".restore", code=USAGE, says=b"usage: .restore")
+    ask("target", ".restore a b", code=USAGE, says=b"usage: .restore")
+
+
+@test
+def restore_interrupted():
+    """SIGINT in the middle of a restore, and a client that is killed there, change nothing"""
+    before = content(TARGET, rowids=True)
+    slow = make("slow.sqlite", SLOW_CHECK)
+    for sent, code in ((signal.SIGINT, INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)):
+        process = start("target", f".restore --force {slow}")
+        wait_for(lambda: service.driver.manager("ListTransactions")[0], "the transaction")
+        wait_for(lambda: service.states(), "the load")
+        process.send_signal(sent)
+        process.communicate(timeout=SECONDS)
+        equal(process.returncode, code, "exit code")
+        wait_for(lambda: not service.driver.manager("ListTransactions")[0], "the end of the transaction")
+        equal(content(TARGET, rowids=True) == before, True, "the content")
+
+
+# ---- other files -------------------------------------------------------------------------------------------------------
 
 
 @test

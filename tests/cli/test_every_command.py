@@ -71,6 +71,10 @@ COMMANDS = {
     "quit": [],
     "read": [(".shell echo 'SELECT 40 + 2;' >script.sql", ""), (".read script.sql", "42")],
     "reset": [(".reset", "")],
+    "restore": [
+        (".backup --force saved.sqlite", ""), (".open restored", ""), (".restore --force saved.sqlite", "rows from saved"),
+        (".open chinook", ""),
+    ],
     "run": [(".save rock " + GENRE, ""), (".run rock", "Rock")],
     "save": [(".save rock " + GENRE, ""), (".run rock", "Rock")],
     "schema": [(".schema Genre", r"CREATE TABLE.*Genre")],
@@ -104,10 +108,11 @@ NEEDS_NOBODY = set(
 def service_of():
     """A service whose daemon the bus starts, and starts again after its end, as on a desktop."""
     service = Service({"chinook": CHINOOK, "other": CHINOOK}, activation=True)
-    path = service.data / "written.sqlite"
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE t(x)")
-    service.database("written", Path=path, Mode="read-write")
+    for name in ("written", "restored"):
+        path = service.data / f"{name}.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE t(x)")
+        service.database(name, Path=path, Mode="read-write", WriteSchema="yes")
     return service
 
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that write the content of files into the database: .import. */
+/* Commands that write the content of files into the database: .import, .restore. */
 #include <errno.h>
 #include <string.h>
 
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/dump/restore.h"
 #include "tools/cli/import/import.h"
 
 typedef struct ImportWords {
@@ -77,6 +78,15 @@ static int run_import(Shell *shell, const Command *command, char **arguments) {
         return import_run(shell, &options);
 }
 
+static int run_restore(Shell *shell, const Command *command, char **arguments) {
+        bool force = g_str_equal(arguments[1], "--force");
+        const char *path = arguments[force ? 2 : 1];
+
+        if (!path || *path == '-' || (!force && arguments[2]))
+                return command_misuse(shell, command);
+        return restore_run(shell, path, force);
+}
+
 const Command commands_import[] = {
         { .name = "import",
           .arguments = "[--csv|--tsv|--jsonl] [--skip N] [--no-header] FILE TABLE",
@@ -86,5 +96,12 @@ const Command commands_import[] = {
                      "the members of JSON objects; if the first line names no column of the TABLE, or with --no-header, it "
                      "is a row. --skip N skips the first N lines. Every bad line is named.",
           .n_min = 2, .n_max = -1, .kinds = { ARGUMENT_FILE, ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_import },
+        { .name = "restore",
+          .arguments = "[--force] FILE",
+          .summary = "Replace the content of the database by that of an SQLite file",
+          .details = "All is replaced in one transaction, or nothing: tables with their rows and rowids, indexes, views, "
+                     "triggers and user_version. A database that is not empty is replaced with --force only. A file with "
+                     "virtual tables is refused.",
+          .n_min = 1, .n_max = 2, .kinds = { ARGUMENT_FILE, ARGUMENT_FILE }, .run = run_restore },
         {},
 };
