@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Clients that append to shared lists in transactions of random shape, and note what they did and were told.
 
-    with playing(service, 1000, seed) as (processes, paths):
-        ...                                  # until they end
-    pickle.loads(paths[0].read_bytes())      # the histories.Transactions of the first process
+    with Playing(service, 1000, seed) as playing:
+        while playing.goes_on():
+            playing.kill_client()            # one of them, with its process; another one takes its place
+    playing.history()                        # the histories.Transactions of all
 
 Each version of a list is the text of its row, so an update that was lost leaves a gap.
 """
@@ -32,6 +33,7 @@ APPEND = (
     "ON CONFLICT(key) DO UPDATE SET list = list || ',' || excluded.list"
 )
 READ = "SELECT list FROM lists WHERE key = ?1"
+LAST = "SELECT max(key) FROM lists"
 UNKNOWN_ERRORS = ("OutcomeUnknown", "NoReply")
 
 
@@ -44,20 +46,31 @@ def read(key, *values):
 
 
 class Player:
-    """A client with its transactions; `base` is the first number of those."""
+    """A client with its transactions. `base` is the first number of those. `note` keeps one before its outcome is known, and
+    again afterwards: what the bus was not asked for before a kill has no note, and must not be seen by others."""
 
-    def __init__(self, address, base, n, seed):
-        self.address, self.base, self.n = address, base, n
+    def __init__(self, address, base, n, seed, note):
+        self.address, self.base, self.n, self.note = address, base, n, note
         self.random = random.Random(seed)
-        self.client, self.done = None, []
+        self.client = None
 
     def run(self):
+        first = self._first_round()
         for i in range(self.n):
             if not self.client:
                 self.client = Client(self.address)
-            self.done.append(self._play(self.base + i, i // PER_LISTS))
+            self.note(self._play(self.base + i, first + i // PER_LISTS))
         if self.client:
             self.client.close()
+
+    def _first_round(self):
+        """Returns which lists the others have reached."""
+        while True:
+            try:
+                with contextlib.closing(Client(self.address)) as client:
+                    return (client.query_rows(DB, LAST)[1][0][0] or 0) // N_LISTS
+            except (Failure, Broken):
+                pass  # its worker was killed
 
     def _play(self, number, round_):
         writes = self.random.random() < 0.6
@@ -91,6 +104,7 @@ class Player:
             self._leave()
             return
         t.outcome = UNKNOWN if chance < 0.95 else FAILED
+        self.note(t)
         self.client.database(DB, "Commit" if t.outcome is UNKNOWN else "Rollback", "(ta{sv})", transaction, {})
         if t.outcome is UNKNOWN:
             t.outcome = OK
@@ -106,29 +120,72 @@ def numbers_of(text):
     return [int(number) for number in text.split(",")] if text else []
 
 
-def play(address, path, process, n, seed):
+def play(address, path, base, n_threads, n, seed):
+    """The life of a process."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def note(transaction):
+        os.write(fd, pickle.dumps(transaction))  # one write, so that a kill and the other threads divide none
+
     with contextlib.closing(Client(address)):  # gi is not made for threads that load its parts at the same time
-        numbers = range(process * N_THREADS, (process + 1) * N_THREADS)
-        players = [Player(address, number * n + 1, n, seed * 1000 + number) for number in numbers]
+        players = [Player(address, base + i * n, n, seed * 1000 + base + i, note) for i in range(n_threads)]
         threads = [threading.Thread(target=player.run) for player in players]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    path.write_bytes(pickle.dumps([t for player in players for t in player.done]))
 
 
-@contextlib.contextmanager
-def playing(service, n_transactions, seed):
-    """Yields the processes with the players, and the files that will have their transactions."""
-    n = n_transactions // (N_PROCESSES * N_THREADS) + 1
-    os.environ["PYTHONWARNINGS"] = "ignore"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["client", "histories", "players"])
-    paths = [service.data / f"history-{i}" for i in range(N_PROCESSES)]
-    processes = [context.Process(target=play, args=(service.address, path, i, n, seed)) for i, path in enumerate(paths)]
-    for process in processes:
+def notes(path):
+    with open(path, "rb") as file, contextlib.suppress(EOFError):
+        while True:
+            yield pickle.load(file)
+
+
+class Playing:
+    """The processes: those that play their transactions to the end, and one that may be killed."""
+
+    def __init__(self, service, n_transactions, seed):
+        self.service, self.seed = service, seed
+        self.n, self.base = n_transactions // (N_PROCESSES * N_THREADS) + 1, 1
+        self.paths, self.n_killed = [], 0
+        os.environ["PYTHONWARNINGS"] = "ignore"
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["client", "histories", "players"])
+
+    def _start(self, n_threads, n):
+        path = self.service.data / f"history-{len(self.paths)}"
+        process = self.context.Process(target=play, args=(self.service.address, path, self.base, n_threads, n, self.seed))
+        self.paths.append(path)
+        self.base += n_threads * n
         process.start()
-    yield processes, paths
-    for process in processes:
-        process.join()
+        return process
+
+    def _start_mortal(self):
+        self.mortal = self._start(2, 100000)
+
+    def __enter__(self):
+        self.processes = [self._start(N_THREADS, self.n) for _ in range(N_PROCESSES)]
+        self._start_mortal()
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.join()
+        self._end_mortal()
+
+    def _end_mortal(self):
+        self.mortal.kill()
+        self.mortal.join()
+
+    def goes_on(self):
+        return any(process.is_alive() for process in self.processes)
+
+    def kill_client(self):
+        self._end_mortal()
+        self.n_killed += 1
+        self._start_mortal()
+
+    def history(self):
+        by_number = {t.number: t for path in self.paths if path.exists() for t in notes(path)}
+        return list(by_number.values())

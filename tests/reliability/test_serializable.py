@@ -3,18 +3,17 @@
 """Transactions of many clients at once could have happened one after the other: histories.py finds no anomaly.
 
 Each client begins transactions of random shape, to read or to write, on lists that all of them share. Some clients leave in
-the middle of one, and workers are killed. `--transactions N`: how many in all; `--seed N`: other shapes.
+the middle of one, others are killed, as are workers. `--transactions N`: how many in all; `--seed N`: other shapes.
 """
 import contextlib
 import os
-import pickle
 import random
 import signal
 import sqlite3
 import time
 
 from histories import FAILED, OK, UNKNOWN, History, Transaction
-from players import DB, append, numbers_of, playing, read
+from players import DB, Playing, append, numbers_of, read
 from settled import option
 
 from harness import SANITIZED, Service, main
@@ -70,10 +69,12 @@ def anomalies():
 # ---- The service ----
 
 
-def kill_workers(service, processes, chance):
+def kill_some(service, playing, chance):
+    """Returns how many workers were killed."""
     n = 0
-    while any(process.is_alive() for process in processes):
+    while playing.goes_on():
         time.sleep(chance.uniform(0.3, 0.8))
+        playing.kill_client()
         for pid in service.workers()[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -83,7 +84,7 @@ def kill_workers(service, processes, chance):
 
 @test
 def serializable():
-    """Transactions of 12 clients, with kills of workers and clients that leave: no anomaly"""
+    """Transactions of 14 clients, with workers and clients that are killed, and clients that leave: no anomaly"""
     diagnose(f"--seed {SEED}")
     limits = {"TransactionsMax": 64, "RunsMax": 256, "TransactionIdleSec": 60}
     with Service(limits=limits) as service:
@@ -93,13 +94,13 @@ def serializable():
             db.execute("CREATE TABLE lists(key INTEGER PRIMARY KEY, list TEXT)")
         service.database(DB, Path=path, Mode="read-write", Synchronous="normal")
         service.driver.manager("Reload")
-        with playing(service, N_TRANSACTIONS, SEED) as (processes, paths):
-            n_kills = kill_workers(service, processes, random.Random(SEED))
-        history = [t for part in paths for t in pickle.loads(part.read_bytes())]
+        with Playing(service, N_TRANSACTIONS, SEED) as playing:
+            n_kills = kill_some(service, playing, random.Random(SEED))
+        history = playing.history()
         with contextlib.closing(sqlite3.connect(path)) as db:
             last = {key: numbers_of(text) for key, text in db.execute("SELECT key, list FROM lists")}
     outcomes = {outcome: sum(t.outcome == outcome for t in history) for outcome in (OK, FAILED, UNKNOWN)}
-    diagnose(f"{outcomes}, {n_kills} workers killed, {len(last)} lists")
+    diagnose(f"{outcomes}, {n_kills} workers and {playing.n_killed} processes of clients killed, {len(last)} lists")
     true(outcomes[OK] > len(history) / 2, "too few transactions were committed")
     equal(History(history, last).check(), [], "anomalies")
     cases("serializability", len(history), "a transaction beside others")
