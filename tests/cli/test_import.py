@@ -195,6 +195,7 @@ def empty():
     for name in ("empty.csv", "empty.jsonl"):
         true(f"{name}:1: " in refuses(name, "", "bad"), name)
     true("skipped.csv:4: the file is empty" in refuses("skipped.csv", "a\n", "bad", "--skip", "3"), "skipped")
+    true("the file is empty" in refuses("skipped.csv", "a\n", "bad", "--skip", str(10**18)), "far more lines than there are")
     true("twice.csv:1: two columns have the name A" in refuses("twice.csv", "a,A\n1,2\n", "bad"), "the same name")
     imports("names.csv", "a,b\n", "only_names")
     equal(columns("only_names"), [("a", "TEXT"), ("b", "TEXT")], "columns")

@@ -63,6 +63,8 @@ def options():
         completes(shell, ".dump --p", ".dump --preserve-rowids ")
         completes(shell, ".export --f", ".export --force ")
         completes(shell, ".schema --i", ".schema --indent ")
+        completes(shell, ".import --j", ".import --jsonl ")
+        completes(shell, ".restore --f", ".restore --force ")
         offers(shell, ".connect --", "--system", "--user", "--address=", "--host=")
 
 

@@ -420,6 +420,7 @@ static int replace_in_transaction(Restore *restore, bool force) {
 
         if (r < 0)
                 return r;
+        shell->session.transaction.of_script = true;
         r = replace(restore, force);
         if (r < 0) {
                 session_forget_transaction(&shell->session);

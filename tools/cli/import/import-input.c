@@ -88,7 +88,7 @@ int import_input_rewind(ImportInput *input, uint64_t n_lines) {
         input->passed = 0;
         input->is_last = false;
         r = skip_mark(input);
-        for (; n_lines > 0 && r >= 0; n_lines--)
+        for (; n_lines > 0 && r >= 0 && (input->size > 0 || !input->is_last); n_lines--)
                 r = skip_line(input);
         return r;
 }

@@ -316,6 +316,7 @@ static int write_rows(Import *import, int64_t *ret_changes) {
 
         if (r < 0)
                 return r;
+        shell->session.transaction.of_script |= own;
         if (!import->table)
                 r = make_table(import);
         if (r >= 0)

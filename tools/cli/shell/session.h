@@ -30,7 +30,7 @@ typedef struct SessionTransaction {
         sqlipc_transaction *object; /* owned; NULL: there is none */
         GPtrArray *savepoints;      /* owned; names, in small letters, the first one at the beginning */
         bool of_savepoint;          /* the first savepoint has begun it */
-        bool of_script;             /* --single-transaction has begun it */
+        bool of_script;             /* --single-transaction, or a command such as .import, has begun it and ends it */
 } SessionTransaction;
 
 typedef struct Session {
