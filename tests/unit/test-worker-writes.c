@@ -1013,7 +1013,7 @@ static void test_sync_fails(void) {
         }
 }
 
-/* While a reader stays, the log cannot be truncated; the first commit afterwards does it. */
+/* While a reader stays, the log cannot be truncated; the next transaction afterwards does it. */
 static void test_wal_size_max(void) {
         sqlite3_stmt *stmt;
         sqlite3 *other;
@@ -1033,7 +1033,74 @@ static void test_wal_size_max(void) {
         begin(&f);
         g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
         commit(&f);
+        g_assert_cmpint(size_of(&f, "-wal"), <, 1 << 20);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
+static sqlite3_stmt *read_on(sqlite3 *other) {
+        sqlite3_stmt *stmt;
+
+        g_assert_cmpint(sqlite3_prepare_v2(other, "SELECT * FROM album", -1, &stmt, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        return stmt;
+}
+
+static void make_log_large(Fixture *f) {
+        begin(f);
+        g_assert_cmpint(changes_of(f, "INSERT INTO log VALUES(zeroblob(1500000))"), ==, 1);
+        commit(f);
+        g_assert_cmpint(size_of(f, "-wal"), >, 1 << 20);
+}
+
+/* Readers that overlap never leave the log. The writer pauses until a reader has begun that does not use it. */
+static void test_wal_readers_overlap(void) {
+        sqlite3_stmt *readers[2];
+        sqlite3 *others[2];
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        f.setup.busy_usec = UINT64_MAX / 4;
+        for (size_t i = 0; i < 2; i++)
+                others[i] = foreign_open(&f);
+        readers[0] = read_on(others[0]);
+        make_log_large(&f);
+        readers[1] = read_on(others[1]); /* uses the log, which is written back only in part */
+        g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+        g_assert_cmpint(sqlite3_finalize(readers[0]), ==, SQLITE_OK);
+        g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+        readers[0] = read_on(others[0]); /* does not use it */
+        g_assert_cmpint(sqlite3_finalize(readers[1]), ==, SQLITE_OK);
+        sql_error_done(&f.error);
+        begin(&f);
         g_assert_cmpint(size_of(&f, "-wal"), ==, 0);
+        g_assert_cmpint(sqlite3_finalize(readers[0]), ==, SQLITE_OK);
+        end(&f);
+        for (size_t i = 0; i < 2; i++)
+                g_assert_cmpint(sqlite3_close(others[i]), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
+/* A reader that stays for longer than half of BusyTimeoutSec= stops writers only once for each WalSizeMax=. */
+static void test_wal_reader_stays(void) {
+        sqlite3_stmt *reader;
+        sqlite3 *other;
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        f.setup.busy_usec = 2000;
+        other = foreign_open(&f);
+        reader = read_on(other);
+        make_log_large(&f);
+        g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+        g_usleep(1000);
+        sql_error_done(&f.error);
+        begin(&f);
+        g_assert_cmpint(changes_of(&f, "INSERT INTO log VALUES(1)"), ==, 1);
+        commit(&f);
+        make_log_large(&f);
+        g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+        g_assert_cmpint(sqlite3_finalize(reader), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
         tear_down(&f);
 }
@@ -1212,6 +1279,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/write-fails", test_write_fails);
         g_test_add_func("/worker/writes/sync-fails", test_sync_fails);
         g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);
+        g_test_add_func("/worker/writes/wal-readers-overlap", test_wal_readers_overlap);
+        g_test_add_func("/worker/writes/wal-reader-stays", test_wal_reader_stays);
         g_test_add_func("/worker/writes/one-file", test_one_file);
         g_test_add_func("/worker/writes/hot-journal", test_hot_journal);
         g_test_add_func("/worker/writes/hot-journal-of-owner", test_hot_journal_of_owner);

@@ -56,6 +56,8 @@ typedef struct SqliteConnection {
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
         bool unseen;         /* a lock kept the last look from seeing the schema */
+        uint64_t log_size_borne; /* the log may be so large: readers stayed too long for the pause; 0: WalSizeMax= */
+        uint64_t log_until_usec; /* the end of the pause for readers of the log; 0: none is under way */
         FilePlace place;     /* where SQLite finds the file and those beside it */
         const ReaderLock *lock; /* of the file */
         FileIdentity identity;

@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/sqlite/file-names.h"
 
 static const char *const commands[WRITE_COMMAND_N] = {
@@ -63,30 +64,69 @@ bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error) {
         return false;
 }
 
+/* ---- the log ---- */
+
+/* 0: there is no log. */
+static uint64_t log_size(const SqliteConnection *c) {
+        sqlite3_file *log;
+        sqlite3_int64 size;
+
+        if (sqlite3_file_control(c->file, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || !log->pMethods ||
+            log->pMethods->xFileSize(log, &size) != SQLITE_OK)
+                return 0;
+        return (uint64_t) size;
+}
+
+/* Truncates the log if it is larger than `max`. False: readers are in the way. */
+static bool bound_log(SqliteConnection *c, uint64_t max) {
+        int rc;
+
+        if (log_size(c) <= max)
+                return true;
+        rc = sqlite3_wal_checkpoint_v2(c->file, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (rc == SQLITE_OK)
+                c->log_size_borne = 0;
+        return (rc & 0xff) != SQLITE_BUSY;
+}
+
+/* SQLite starts the log again only at a moment without readers of it. If they overlap, there is none, and the log grows
+ * for ever. A new reader does not use a log that is written back as a whole. So if nothing is written for as long as the
+ * longest of them takes, the moment comes. The pause ends before BusyTimeoutSec= has passed. If readers stay for longer, the
+ * next pause is made when the log has grown as much again. */
+static bool pauses_for_log(SqliteConnection *c) {
+        uint64_t max = c->setup->wal_size_max, now;
+
+        if (bound_log(c, c->log_size_borne > 0 ? c->log_size_borne : max)) {
+                c->log_until_usec = 0;
+                return false;
+        }
+        now = now_usec();
+        if (c->log_until_usec == 0)
+                c->log_until_usec = now + c->setup->busy_usec / 2;
+        if (now < c->log_until_usec)
+                return true;
+        c->log_size_borne = log_size(c) + max;
+        c->log_until_usec = 0;
+        return false;
+}
+
+/* ---- transactions ---- */
+
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
         int rc;
 
         (void) file_names_disk_was_full(); /* a checkpoint may have met a full disk, which was no error */
+        if (pauses_for_log(c))
+                return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
         rc = execute(c, WRITE_BEGIN);
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
-}
-
-/* A reader that stays keeps SQLite from starting the log again from its beginning. If one is there now, a later commit tries
- * again. */
-static void bound_log(SqliteConnection *c) {
-        sqlite3_file *log;
-        sqlite3_int64 size;
-
-        if (sqlite3_file_control(c->file, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log->pMethods &&
-            log->pMethods->xFileSize(log, &size) == SQLITE_OK && (uint64_t) size > c->setup->wal_size_max)
-                (void) sqlite3_wal_checkpoint_v2(c->file, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc = execute(c, WRITE_COMMIT);
 
         if (rc == SQLITE_OK) {
-                bound_log(c);
+                (void) bound_log(c, c->setup->wal_size_max); /* if readers are in the way, the next transaction waits */
                 return true;
         }
         (void) sqlite_connection_fail(c, rc, 0, error);

@@ -12,7 +12,8 @@
  * ERROR_BUSY: worth another try in a moment. */
 bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error);
 
-/* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment. */
+/* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment; also if the log is too large, and
+ * readers keep it from being truncated. */
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error);
 
 /* Makes the transaction durable, and truncates the log if it is too large. ERROR_BUSY: readers are in the way, the
