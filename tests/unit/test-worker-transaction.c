@@ -430,6 +430,18 @@ static void test_foreign_writer(void) {
         writing_end();
 }
 
+/* BusyTimeoutSec= is for other programs. The time that the transaction has waited for its turn does not count. */
+static void test_foreign_writer_after_wait(void) {
+        writing_begin();
+        (void) writing_open(true, LONG);
+        writing_pass(2 * writing.setup->busy_usec);
+        writing.n_begin_busy = 3;
+        writing_say(MESSAGE_LEASE);
+        writing_pass(50 * MSEC);
+        writing_expect("wanted; started 1 to write; ");
+        writing_end();
+}
+
 /* ---- transactions that read ---- */
 
 static void test_snapshot(void) {
@@ -548,6 +560,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/turn-ends", test_turn_ends);
         g_test_add_func("/worker/transaction/idle-for-job", test_idle_for_job);
         g_test_add_func("/worker/transaction/foreign-writer", test_foreign_writer);
+        g_test_add_func("/worker/transaction/foreign-writer-after-wait", test_foreign_writer_after_wait);
         g_test_add_func("/worker/transaction/snapshot", test_snapshot);
         g_test_add_func("/worker/transaction/snapshot-writes", test_snapshot_writes);
         g_test_add_func("/worker/transaction/snapshot-cancelled", test_snapshot_cancelled);

@@ -40,6 +40,7 @@ struct Transaction {
         Job *load;                  /* borrowed: the load under way; NULL: none is */
         bool is_of_load;            /* it was made for the load, and has no number. The load reports for both */
         uint64_t begun_usec, used_usec; /* since when it waits to begin; when a statement last ended, or rows came */
+        uint64_t busy_until_usec;   /* until when other programs may keep it from beginning; 0: none has yet */
         uint64_t retry_usec;        /* it met a lock: the next attempt; 0: now */
         uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
@@ -177,9 +178,11 @@ static void open_it(Transaction *t) {
         uint64_t now = now_usec();
 
         if (!try_to_begin(t)) {
+                if (t->busy_until_usec == 0)
+                        t->busy_until_usec = now + context_of(t)->setup->busy_usec;
                 if (t->error.error != ERROR_BUSY) {
                         end(t);
-                } else if (now >= t->begun_usec + context_of(t)->setup->busy_usec) {
+                } else if (now >= t->busy_until_usec) {
                         engine_of(t)->give_up(&t->error);
                         end(t);
                 } else {
