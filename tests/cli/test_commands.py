@@ -134,7 +134,7 @@ def help_for_each():
     listed, _ = ask(".help")
     lines = re.findall(r"^(\.[a-z0-9]+(?:, \\[^ ,\n]+)*)( \S[^\n]*?)??(?:\n {32}|  *) (\S[^\n]*)$", listed, re.M)
     titles = re.findall(r"^[A-Z][^\n]*:$", listed, re.M)
-    equal(len(titles), 6, f"groups of {listed!r}")
+    equal(len(titles), 7, f"groups of {listed!r}")
     true(re.search(r"^\.tables, \\dt \[LIKE\]  ", listed, re.M), f"no arguments in {listed!r}")
     true(len(lines) > 50, f"only {len(lines)} lines in {listed!r}")
     for names, _, summary in lines:
