@@ -46,6 +46,8 @@ publish_datasets() {
         name=$(basename "$file" .sqlite)
         publish_database "$folder" "$name" "$file" "dataset $name of sqlipc-bench"
         case $name in write_*) echo "Mode=read-write" >>"$folder/config/databases.d/$name.conf" ;; esac
+        # Its log keeps its size, as that of a program that opens the file.
+        case $name in write_study) echo "WalSizeMax=1G" >>"$folder/config/databases.d/$name.conf" ;; esac
     done
     # The daemon must own what it writes, and the folder.
     [ "$(id -u)" != 0 ] || chown nobody: "$folder/data" "$folder"/data/write_*.sqlite

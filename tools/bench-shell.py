@@ -4,8 +4,10 @@
 
 usage: tools/bench-shell.py CLI FOLDER PAIRS
 
-FOLDER has data/study.sqlite, which a service publishes as `study`, and the service's configuration. Whole processes in turn:
-first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the least and the most.
+FOLDER has data/study.sqlite, which a service publishes as `study`, and data/write_study.sqlite with an empty table of the same
+columns, which it publishes for writing; imported.sqlite, the same for sqlite3; and the service's configuration. Whole processes
+in turn: first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the least and the
+most.
 """
 import os
 import pathlib
@@ -121,12 +123,8 @@ def with_service(command):
     return seconds, own, service_seconds() - before
 
 
-def measure_mode(mode):
-    ours = [CLI, "--user", f"--mode={mode}", "study", SQL]
-    theirs = ["sqlite3", f"-{mode}", FILE, SQL]
-    run(ours)  # the service runs, the file is read
-    run(theirs)
-    pairs = [in_turn(i, lambda: with_service(ours), lambda: run(theirs)) for i in range(PAIRS)]
+def print_pairs(what, pairs):
+    """Prints the times of whole processes: ours with that of the service, theirs."""
     columns = {
         "ipcq-cli, s": [o[0] for o, _ in pairs],
         "sqlite3, s": [t[0] for _, t in pairs],
@@ -136,7 +134,39 @@ def measure_mode(mode):
         "sqlite3 CPU, s": [t[1] for _, t in pairs],
         "CPU ratio, with service": [(o[1] + o[2]) / t[1] for o, t in pairs],
     }
-    print(f"{mode}: " + ", ".join(f"{name} {shown(values)}" for name, values in columns.items()), flush=True)
+    print(f"{what}: " + ", ".join(f"{name} {shown(values)}" for name, values in columns.items()), flush=True)
+
+
+def measure_mode(mode):
+    ours = [CLI, "--user", f"--mode={mode}", "study", SQL]
+    theirs = ["sqlite3", f"-{mode}", FILE, SQL]
+    run(ours)  # the service runs, the file is read
+    run(theirs)
+    print_pairs(mode, [in_turn(i, lambda: with_service(ours), lambda: run(theirs)) for i in range(PAIRS)])
+
+
+def check_and_empty(shell, data):
+    """Reads the table, which must be the file that was imported, and deletes its rows, not too many by one statement."""
+    if subprocess.run([*shell, "SELECT * FROM write_study"], stdout=subprocess.PIPE, check=True).stdout != data:
+        sys.exit(f"the table that {shell} reads is not the file that was imported")
+    n_rows = data.count(b"\n")
+    delete = [f"DELETE FROM write_study WHERE id <= {row + 20000};" for row in range(0, n_rows, 20000)]
+    subprocess.run([*shell, "\n".join(delete)], stdout=subprocess.DEVNULL, check=True)
+
+
+def measure_import():
+    """A CSV file into an empty table in WAL mode."""
+    path, imported = FOLDER / "study.csv", str(FOLDER / "imported.sqlite")
+    data = subprocess.run(["sqlite3", "-csv", FILE, SQL], stdout=subprocess.PIPE, check=True).stdout
+    path.write_bytes(data)
+    ours = [CLI, "--user", "write_study", f".import --no-header {path} write_study"]
+    theirs = ["sqlite3", imported, ".mode csv", f".import {path} write_study"]
+    pairs = []
+    for i in range(PAIRS + 1):
+        pairs.append(in_turn(i, lambda: with_service(ours), lambda: run(theirs)))
+        check_and_empty([CLI, "--user", "--mode=csv", "--headers=off", "write_study"], data)
+        check_and_empty(["sqlite3", "-csv", imported], data)
+    print_pairs("import", pairs[1:])  # in the first, the files grow
 
 
 def measure_start():
@@ -168,6 +198,7 @@ def main():
     measure_start()
     for mode in ("csv", "json"):
         measure_mode(mode)
+    measure_import()
     measure_memory()
 
 
