@@ -4,10 +4,10 @@
 
 usage: tools/bench-shell.py CLI FOLDER PAIRS
 
-FOLDER has data/study.sqlite, which a service publishes as `study`, and data/write_study.sqlite with an empty table of the same
-columns, which it publishes for writing; imported.sqlite, the same for sqlite3; and the service's configuration. Whole processes
-in turn: first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the least and the
-most.
+FOLDER has data/study.sqlite, which a service publishes as `study`; data/write_study.sqlite with an empty table of the same
+columns, which it publishes for writing; imported.sqlite, the same for sqlite3; and the service's configuration. Whole
+processes in turn: first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the
+least and the most.
 """
 import os
 import pathlib

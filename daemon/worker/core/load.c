@@ -127,11 +127,10 @@ static bool name_row(Job *job) {
         return false;
 }
 
-bool load_run(Job *job) {
+static bool run_rows(Job *job) {
         RowSource *s = &job->load->source;
 
         if (s->event == PAGE_ROW) {
-                s->until_usec = now_usec() + TURN_USEC;
                 if (!job_engine(job)->load(job->load->statement, s, &job->error))
                         return name_row(job);
                 job->sink.n_rows = s->n_rows;
@@ -141,6 +140,17 @@ bool load_run(Job *job) {
         if (job->error.error != ERROR_NONE) /* it may have been cancelled in its last moment */
                 return false;
         return s->event == PAGE_MORE || load_has_rows(job->load) || fail(job, s->event);
+}
+
+bool load_run(Job *job) {
+        Load *l = job->load;
+
+        l->source.until_usec = now_usec() + TURN_USEC;
+        do {
+                if (!run_rows(job))
+                        return false;
+        } while (l->source.event == PAGE_MORE && now_usec() < l->source.until_usec && load_read(job) && !l->waits);
+        return job->error.error == ERROR_NONE;
 }
 
 void load_stop(Job *job) {

@@ -7,8 +7,8 @@
  *
  * 1. The client is not trusted: every byte goes through the page decoder, which bounds sizes and memory.
  * 2. END is the only good end. A pipe that ends before it, as that of a client that was killed, ends the job with an error.
- * 3. No call takes longer than a few rows or one read. If the pipe is empty, `waits` is set, and the job's task waits for
- *    it.
+ * 3. No call takes longer than about a millisecond and a few rows. If the pipe is empty, `waits` is set, and the job's task
+ *    waits for it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_LOAD_H
 #define SQLIPC_DAEMON_WORKER_CORE_LOAD_H
@@ -43,7 +43,8 @@ bool load_read(Job *job);
  * job->error. */
 bool load_begin(Job *job, EngineConnection *connection);
 
-/* Runs the statement for the rows that wait, for a moment. False with job->error, which names the row if it is about one. */
+/* Runs the statement for the rows that wait, and for more that it reads, for a moment. False with job->error, which names
+ * the row if it is about one. */
 bool load_run(Job *job);
 
 /* Releases the statement. */
