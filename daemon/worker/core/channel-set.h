@@ -29,7 +29,7 @@ void channel_set_give_away(ChannelSet *s);
 
 /* Gives channels back that have been quiet for long. Closes those that have only a part of a request, or a last answer that
  * the client does not read. Returns when to check again, UINT64_MAX: no need to. */
-uint64_t channel_set_expire(ChannelSet *s, uint64_t now_coarse_usec);
+uint64_t channel_set_expire(ChannelSet *s, uint64_t now_usec);
 
 /* Since when nothing has been under way, on channels or otherwise; UINT64_MAX: something is under way. */
 uint64_t channel_set_idle_since(const ChannelSet *s);

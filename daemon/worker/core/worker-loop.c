@@ -309,7 +309,7 @@ static int wait_msec(const WorkerLoop *w) {
 
 /* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
 static void on_timer(WorkerLoop *w) {
-        uint64_t now = now_coarse_usec(), next, channels;
+        uint64_t now = now_usec(), next, channels; /* by the coarse clock nothing may be due yet */
         uint64_t n;
 
         (void) read(w->tasks.timer_fd, &n, sizeof n);
