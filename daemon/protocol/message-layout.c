@@ -140,6 +140,7 @@ static const Field channel[] = {
         FIELD(channel.row_size_max),
         FIELD(channel.result_rows_max),
         FIELD(channel.result_size_max),
+        FIELD(channel.reads),
         FIELD(channel.state),
         {},
 };
@@ -154,6 +155,7 @@ static const Field channel_close[] = { FIELD(channel_close.number), FIELD(channe
 static const Field channel_end[] = {
         CHANNEL_PROGRESS_FIELDS(channel_end.progress),
         FIELD(channel_end.waiting),
+        FIELD(channel_end.reads),
         FIELD(channel_end.state, .max = CHANNEL_STATE_SIZE_MAX),
         FIELD(channel_end.unread, .max = UNREAD_SIZE_MAX),
         {},

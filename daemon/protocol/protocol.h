@@ -270,6 +270,7 @@ typedef struct ChannelSetup {
         uint32_t statements_max;
         uint64_t run_timeout_usec, prepare_timeout_usec;
         uint64_t row_size_max, result_rows_max, result_size_max;
+        bool reads;                  /* from CHANNEL_RESTED */
         Bytes state;                 /* from CHANNEL_RESTED; size 0: a new channel */
 } ChannelSetup;
 
@@ -295,6 +296,7 @@ typedef struct ChannelClose {
 typedef struct ChannelEnd {
         ChannelProgress progress;         /* since the last CHANNEL_PROGRESS */
         bool waiting;                     /* RESTED: a request waits, and this worker cannot serve it soon */
+        bool reads;                       /* RESTED: its requests only read, and should not wait for commits of others */
         Bytes state;                      /* RESTED: for the next worker; opaque to the supervisor, decoded as hostile; at
                                            * most CHANNEL_STATE_SIZE_MAX */
         Bytes unread;                     /* answers that did not fit the socket: the supervisor writes them; size 0: none */

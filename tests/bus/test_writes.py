@@ -290,6 +290,39 @@ def one_commit():
     equal(found[-1], 1, "workers")
 
 
+def places_of_reader(service):
+    """Returns how many workers a writer and a reader have, before and after the reader has begun to write."""
+    client = service.client()
+    writer, reader = Channel(client, DB), Channel(client, DB)
+
+    def n_workers():
+        return len({more.get("worker-pid") for *_, more in client.manager("ListChannels")[0]})
+
+    writer.ask("INSERT INTO single VALUES (-1)")
+    for n in range(100):
+        writer.ask("INSERT INTO single VALUES (?)", n)
+        equal(reader.ask("SELECT count(*) FROM single"), [[n + 2]], "rows, which the reader must see at once")
+    before = n_workers()
+    for n in range(100, 110):
+        writer.ask("INSERT INTO single VALUES (?)", n)
+        reader.ask("INSERT INTO single VALUES (?)", -n)
+    after = n_workers()
+    equal(writer.ask("SELECT count(*) FROM single"), [[121]], "rows")
+    writer.close()
+    reader.close()
+    return before, after
+
+
+@test
+def reader_beside_writer():
+    """A channel that only reads leaves the worker that writes; when it writes, it returns to it"""
+    found = []  # again, since a worker that gets no CPU for 100 ms is taken for one that is stuck
+    while (2, 1) not in found and len(found) < 5:
+        with writable() as service:
+            found.append(places_of_reader(service))
+    equal(found[-1], (2, 1), "workers before and after the reader wrote")
+
+
 @needs_root
 def many_writers():
     """32 writers of three users, a reader that stopped, and a program that opens the file: no error, each row once"""

@@ -528,8 +528,8 @@ static void lie(StubWorker *w, Input *in) {
         case 9:
                 say(w, &(Message) {
                         .kind = kind % 12 == 8 ? MESSAGE_CHANNEL_RESTED : MESSAGE_CHANNEL_CLOSED,
-                        .channel_end = { .progress = progress, .waiting = value & 4, .state = { "state", value % 6u },
-                                         .unread = { "unread", value / 32u } },
+                        .channel_end = { .progress = progress, .waiting = value & 4, .reads = value & 16,
+                                         .state = { "state", value % 6u }, .unread = { "unread", value / 32u } },
                 });
                 break;
         case 10: say_number(w, MESSAGE_PONG, number); break;

@@ -325,7 +325,7 @@ static bool fake_snapshot(EngineConnection *c, SqlError *error) {
 }
 
 static bool fake_keeps_writers_out(const EngineConnection *c) {
-        return writing.n_locks > 0;
+        return writing.n_locks > 0 || (c->writes && writing.has_no_wal);
 }
 
 static bool fake_writer_waits(const EngineConnection *c) {
@@ -502,7 +502,9 @@ static void add_report(GString *text, const Message *m) {
                 g_string_append_printf(text, "drained %" G_GUINT64_FORMAT "; ", m->drained.number);
                 return;
         case MESSAGE_CHANNEL_CLOSED: g_string_append(text, "closed; "); return;
-        case MESSAGE_CHANNEL_RESTED: g_string_append(text, "rested; "); return;
+        case MESSAGE_CHANNEL_RESTED:
+                g_string_append_printf(text, "rested%s; ", m->channel_end.reads ? " reads" : "");
+                return;
         default: return;
         }
 }

@@ -35,6 +35,7 @@ typedef struct Writing {
         void (*hook)(void);
         uint64_t commit_usec;   /* how long a commit takes */
         bool reader_locks;      /* snapshots, and "read" while it is stepped, keep writers out, and a commit is busy */
+        bool has_no_wal;         /* the database has a rollback journal */
         bool foreign_writer;    /* another program waits for these locks */
         bool loses_snapshots;   /* a statement that reads ends its transaction */
 

@@ -942,6 +942,65 @@ static void test_channel_client_leaves(void) {
         close_channel();
 }
 
+/* Another channel than that of the writer reads after each commit. Returns what was reported. */
+static char *read_beside(Client *reader, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                uint64_t number;
+
+                ask("a");
+                number = client_add_query(reader, "r read rows=1", 0, NULL);
+                client_send(reader);
+                writing_settle();
+                (void) client_expect(reader, number, ERROR_NONE);
+        }
+        writing_settle();
+        return writing_reports();
+}
+
+/* A channel that only reads leaves a worker that writes. One that the supervisor takes for such a one leaves when it has
+ * written. */
+static void test_channel_that_reads(void) {
+        g_autofree char *before = NULL, *after = NULL, *stayed = NULL;
+        Client reader;
+        uint64_t number;
+
+        open_channel();
+        client_start(&writing.rig, &reader);
+        before = read_beside(&reader, 60);
+        g_assert_null(strstr(before, "rested"));
+        after = read_beside(&reader, 5);
+        g_assert_nonnull(strstr(after, "rested reads; "));
+        client_done(&reader);
+
+        client_init(&writing.rig, &reader);
+        reader.setup.reads = true;
+        client_open(&writing.rig, &reader);
+        stayed = read_beside(&reader, 100); /* there is no other worker for it */
+        g_assert_null(strstr(stayed, "rested"));
+        number = client_add_query(&reader, "b", 0, NULL);
+        client_send(&reader);
+        writing_settle();
+        (void) client_expect(&reader, number, ERROR_NONE);
+        writing_settle();
+        writing_expect("rested; ");
+        client_done(&reader);
+        close_channel();
+}
+
+/* Without a WAL a reader of another worker would be in the way of commits. */
+static void test_channel_that_reads_without_wal(void) {
+        g_autofree char *reports = NULL;
+        Client reader;
+
+        open_channel();
+        writing.has_no_wal = true;
+        client_start(&writing.rig, &reader);
+        reports = read_beside(&reader, 100);
+        g_assert_null(strstr(reports, "rested"));
+        client_done(&reader);
+        close_channel();
+}
+
 /* Several channels share a commit. */
 static void test_channels(void) {
         Client others[10];
@@ -1012,5 +1071,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/channel-deadline", test_channel_deadline);
         g_test_add_func("/writer/channel-client-leaves", test_channel_client_leaves);
         g_test_add_func("/writer/channels", test_channels);
+        g_test_add_func("/writer/channel-that-reads", test_channel_that_reads);
+        g_test_add_func("/writer/channel-that-reads-without-wal", test_channel_that_reads_without_wal);
         return g_test_run();
 }

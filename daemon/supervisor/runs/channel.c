@@ -366,6 +366,7 @@ static Message hand_over_message(const Channel *c) {
                         .row_size_max = l.row_size_max,
                         .result_rows_max = l.result_rows_max,
                         .result_size_max = l.result_size_max,
+                        .reads = c->reads,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };
@@ -515,6 +516,7 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
                 return;
         }
         c->kept = g_steal_pointer(&kept);
+        c->reads = end->reads;
         c->cancelled_usec = 0;
         if (end->unread.size > 0) {
                 if (!drain(c, end))

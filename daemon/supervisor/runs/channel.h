@@ -58,6 +58,7 @@ typedef struct Channel {
         uint64_t leaves_usec;       /* LEAVING: when it closes, even without an answer */
         uint64_t n_runs, n_rows, n_bytes; /* of all its requests so far */
         uint32_t n_statements;      /* that its worker keeps for it */
+        bool reads;                 /* its last worker said so; see placement.h */
         ChannelRun run;
         sd_event_source *io, *timer;
         bool spared;                /* see clock_timer_was_late(). Not a state: it is about the supervisor, which was late */

@@ -9,7 +9,8 @@
  * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
  *
  * If a worker of the group wrote a moment ago, it is chosen: channels that write share commits in one worker, and in two
- * workers they would only take turns.
+ * workers they would only take turns. A channel that only reads would wait there for each commit. The worker notices that,
+ * and gives it back (`reads`); it then gets another worker, if there may be one.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H

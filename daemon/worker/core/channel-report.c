@@ -81,6 +81,7 @@ int channel_report_rested(ServedChannel *c, bool waiting, Bytes unread) {
         m.channel_end = (ChannelEnd) {
                 .progress = progress_now(c),
                 .waiting = waiting,
+                .reads = c->reads,
                 .state = { .data = (const char *) state, .size = size },
                 .unread = unread,
         };

@@ -49,6 +49,7 @@ static void ended(Job *job, bool drained) {
         ServedChannel *c = channel_of(job);
 
         channel_report_count(c);
+        served_channel_note_end(c, job->write.writes);
         if (job->wait.settled || !drained) { /* nothing is pinned now, even if the end cannot be written yet */
                 job->wait.settled = false;
                 channel_report_now(c);

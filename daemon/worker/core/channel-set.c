@@ -34,10 +34,12 @@ static void close_channel(ChannelSet *s, ServedChannel *c, Bytes unread) {
         forget_channel(s, c);
 }
 
-/* Gives the channel back. If there is no memory for its state, it stays. */
-static void rest_channel(ChannelSet *s, ServedChannel *c, bool waiting) {
-        if (channel_report_rested(c, waiting, (Bytes) {}) == 0)
-                forget_channel(s, c);
+/* Gives the channel back. False: there is no memory for its state, so it stays. */
+static bool rest_channel(ChannelSet *s, ServedChannel *c, bool waiting) {
+        if (channel_report_rested(c, waiting, (Bytes) {}) < 0)
+                return false;
+        forget_channel(s, c);
+        return true;
 }
 
 /* Gives the channel back, so that it moves to another worker. If it cannot, closes it. The supervisor writes the answers
@@ -158,6 +160,9 @@ static int settle(TaskQueue *q, Task *t) {
                 leave(s, c);
                 return 0;
         }
+        if (c->state == CHANNEL_IDLE && served_channel_belongs_elsewhere(c) && served_channel_can_move(c) &&
+            rest_channel(s, c, false))
+                return 0;
         again = look_again_usec(c);
         if (c->state != CHANNEL_IDLE)
                 task_queue_append(q, t);
@@ -230,7 +235,7 @@ void channel_set_give_away(ChannelSet *s) {
         for (ServedChannel *c = s->first, *next; c; c = next) {
                 next = c->next;
                 if (&c->task != s->tasks->current && served_channel_can_move(c) && served_channel_has_input(c))
-                        rest_channel(s, c, true);
+                        (void) rest_channel(s, c, true);
         }
 }
 
@@ -249,7 +254,7 @@ uint64_t channel_set_expire(ChannelSet *s, uint64_t now) {
                 else if (c->intake >= CHANNEL_CLOSING || channel_input_is_partial(&c->input))
                         close_channel(s, c, (Bytes) {});
                 else if (served_channel_can_move(c))
-                        rest_channel(s, c, false);
+                        (void) rest_channel(s, c, false);
         }
         return first;
 }

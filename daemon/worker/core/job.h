@@ -90,6 +90,7 @@ typedef struct JobContext {
         EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
         void *progress_data; /* borrowed */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
+        uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
         size_t spooled;      /* bytes of all spools */
 } JobContext;
 

@@ -15,6 +15,8 @@
 #include "daemon/worker/core/channel-state.h"
 #include "daemon/worker/core/monotonic.h"
 
+#define READS_MIN 64u    /* a channel that has read more often than this since it wrote, */
+#define COMMITS_MIN 64u  /* while the worker has committed so often, should move */
 #define QUIET_USEC (10 * USEC_PER_SEC)   /* after this time without requests the channel goes back to the supervisor */
 
 /* ---- states ---- */
@@ -76,6 +78,8 @@ int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessa
         c->statements.n_max = c->setup.statements_max;
         c->progress.number = c->setup.number;
         c->used_usec = now_coarse_usec();
+        c->reads = c->setup.reads;
+        c->n_commits = context->n_commits;
         c->readable = true; /* the supervisor hands a channel over when its socket is readable */
         r = set_up(c, owner, context, received);
         c->setup.state = (Bytes) {};
@@ -162,6 +166,19 @@ bool served_channel_on_events(ServedChannel *c, uint32_t events) {
 }
 
 /* ---- facts ---- */
+
+void served_channel_note_end(ServedChannel *c, bool wrote) {
+        uint64_t n_commits = c->job.context->n_commits;
+
+        if (wrote) {
+                c->reads = false;
+                c->n_reads = 0;
+                c->n_commits = n_commits;
+        } else if (c->n_reads < READS_MIN)
+                c->n_reads++;
+        else if (n_commits - c->n_commits >= COMMITS_MIN)
+                c->reads = true;
+}
 
 bool served_channel_is_answered(const ServedChannel *c) {
         return !served_channel_is_busy(c) && page_writer_is_idle(&c->job.writer) && page_encoder_is_empty(&c->job.encoder);

@@ -85,6 +85,10 @@ struct ServedChannel {
         uint64_t progress_usec;   /* when the supervisor last heard of the channel; coarse clock */
         ChannelProgress progress; /* sums since then */
         bool running_said;        /* by the last report a request is under way */
+
+        bool reads;               /* it only reads, so another worker than the one that writes should have it */
+        unsigned n_reads;         /* requests since the last that wrote */
+        uint64_t n_commits;       /* of the worker, then */
 };
 
 /* True if a channel may change from `from` to `to`, by the table above. */
@@ -109,6 +113,15 @@ bool served_channel_on_events(ServedChannel *c, uint32_t events);
 /* Reads once, at most as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside
  * the channel's own step. False: nothing came. */
 bool served_channel_read(ServedChannel *c);
+
+/* A request has ended. Commits of other channels delay requests that only read. So a channel that has read often, while the
+ * worker has committed often, is one that reads, until it writes. */
+void served_channel_note_end(ServedChannel *c, bool wrote);
+
+/* True if the channel reads, and the supervisor does not know that; or if it believes that, and the channel has written. */
+static inline bool served_channel_belongs_elsewhere(const ServedChannel *c) {
+        return c->reads != c->setup.reads;
+}
 
 /* True if a request is under way. */
 static inline bool served_channel_is_busy(const ServedChannel *c) {

@@ -264,12 +264,15 @@ static bool announce(WriteBatch *b, SqlError *error) {
 }
 
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
+        bool delays_readers;
         Job *job;
 
         if (!is_announced(b) && !announce(b, error))
                 return false;
+        delays_readers = b->context->engine->keeps_writers_out(b->connection); /* there is no WAL */
         if (!b->context->engine->commit(b->connection, error))
                 return false;
+        b->context->n_commits += !delays_readers;
         while ((job = job_list_take(&b->jobs))) {
                 job->counters.wrote = true;
                 write_batch_release(job);
