@@ -178,7 +178,8 @@ typedef struct Engine {
 
         /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other
          * writer can be beside. Between begin() and disconnect() there is no second begin(). ERROR_BUSY: another program
-         * writes; worth another try in a moment. Other errors are those of connect(). */
+         * writes, or writers pause for readers; worth another try in a moment, for less than setup->busy_usec in the latter
+         * case. Other errors are those of connect(). */
         bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
 
         /* Makes everything that was kept durable. ERROR_BUSY: readers of another program are in the way; the transaction

@@ -93,7 +93,7 @@ static void retry(GroupWriter *w, uint64_t now, uint64_t until) {
         w->retry_usec = earlier(now + w->retry_pause_usec, until);
 }
 
-/* Another program writes. Jobs that have waited for it for too long end. */
+/* Another program writes, or the engine pauses. Jobs that have waited for it for too long end. */
 static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
         uint64_t until = UINT64_MAX;
         JobList all = w->queue, late = {};

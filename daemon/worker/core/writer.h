@@ -19,8 +19,8 @@
  *    two turns except then.
  * 5. A transaction of a client (transaction.h) claims the writer. Claims and batches take turns. While a transaction has its
  *    claim, all jobs wait in the queue, and the lease is kept.
- * 6. If another program writes, a job waits for it for BusyTimeoutSec=. It waits for the lease and its turn until its own
- *    deadline.
+ * 6. If another program writes, a job waits for it for BusyTimeoutSec=. A pause for readers of a large log looks the same,
+ *    and is shorter. A job waits for the lease and its turn until its own deadline.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
 #define SQLIPC_DAEMON_WORKER_CORE_WRITER_H
