@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,6 +144,25 @@ void rig_pass_time(uint64_t usec) {
 int __wrap_sd_bus_set_address(sd_bus *bus, const char *address);
 int __wrap_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_error *error, sd_bus_message **reply);
 int __real_sd_bus_call(sd_bus *bus, sd_bus_message *call, uint64_t usec, sd_bus_error *error, sd_bus_message **reply);
+int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...);
+int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
+int __real_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
+
+int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...) {
+        va_list values;
+        int r;
+
+        if (rig.out_of_memory)
+                return -ENOMEM;
+        va_start(values, types);
+        r = sd_bus_reply_method_returnv(call, types, values);
+        va_end(values);
+        return r;
+}
+
+int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m) {
+        return rig.out_of_memory ? -ENOMEM : __real_sd_bus_message_new_method_return(call, m);
+}
 
 const char *rig_peer_name(unsigned peer) {
         static const char *const names[RIG_N_PEERS_MAX] = {
@@ -409,6 +429,14 @@ void rig_begin(void) {
         n_descriptors = count_descriptors(); /* each time: the engine's symbolizer takes some */
 }
 
+void rig_begin_users(void) {
+        if (!rig.manager)
+                rig_init();
+        rig_begin();
+        for (unsigned i = 0; i < rig.n_peers; i++)
+                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
+}
+
 static void close_fds(void) {
         while (rig.n_fds > 0)
                 close(rig.fds[--rig.n_fds]);
@@ -418,6 +446,8 @@ void rig_check_nothing_left(void) {
         const Context *context = &rig.manager->context;
         void *question;
 
+        rig.out_of_memory = false;
+        stub_workers_ignore_kill(false);
         for (unsigned i = 0; i < rig.n_peers; i++)
                 rig_leave(i);
         rig_pump();

@@ -55,6 +55,7 @@ typedef struct Rig {
         size_t n_fds;
         uint64_t numbers[RIG_N_NUMBERS];     /* of statements, runs and channels, as replies told them */
         size_t n_numbers;
+        bool out_of_memory;                  /* the supervisor cannot make replies */
         GQueue questions;                    /* of sd_bus_message: polkit was asked, and did not answer yet */
 } Rig;
 
@@ -64,6 +65,9 @@ void rig_init(void);
 
 /* Before each input. */
 void rig_begin(void);
+
+/* The same for a test, which the first one may call before rig_init(): each peer is of a user of its own. */
+void rig_begin_users(void);
 
 /* Everything that can happen now happens. */
 void rig_pump(void);

@@ -4,138 +4,31 @@
  * the statement is carried out, fails, is cancelled, or loses its worker before or after COMMITTING. The test's clock does
  * not advance by itself.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/runs/group-jobs.h"
-#include "daemon/supervisor/runs/run.h"
-#include "daemon/supervisor/workers/worker.h"
-#include "dbus-interfaces/sqlipc-names.h"
 #include "dbus-interfaces/wire/page-decoder.h"
-#include "tests/rigs/bus-rig.h"
-#include "tests/rigs/stub-worker.h"
-#include "tests/unit/test.h"
-
-#define OPEN SQLIPC_DATABASE_PATH "/open"
-#define SECOND UINT64_C(1000000)
-#define ERROR(name) (SQLIPC_ERROR_PREFIX name)
-
-enum { A, B, C }; /* peers, each of a user of its own */
-
-static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
-        rig_set_mode("open", "read-write");
-}
-
-static void end(void) {
-        stub_workers_ignore_kill(false);
-        rig_check_nothing_left();
-}
-
-static Worker *worker(unsigned n) {
-        Worker *w = g_queue_peek_nth(&rig.manager->context.workers, n);
-
-        CHECK(w);
-        return w;
-}
-
-static const Run *only_run(void) {
-        GHashTableIter i;
-        void *value = NULL;
-
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 1);
-        g_hash_table_iter_init(&i, rig.manager->context.runs);
-        CHECK(g_hash_table_iter_next(&i, NULL, &value));
-        return value;
-}
+#include "tests/rigs/script.h"
 
 /* Execute, Query, QueryRows or OpenRows. Returns the call. */
 static const RigCall *call(unsigned peer, const char *method) {
         sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, method);
 
         CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "UPDATE t SET a = 1", 0, 0, 0) >= 0);
-        rig_send_call(peer, m, true);
-        rig_pump();
-        return &rig.calls[rig.n_calls - 1];
-}
-
-static const RigCall *call_with_number(unsigned peer, const char *method, uint64_t number) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, method);
-
-        CHECK(sd_bus_message_append(m, "ta{sv}", number, 0) >= 0);
-        rig_send_call(peer, m, true);
-        rig_pump();
-        return &rig.calls[rig.n_calls - 1];
+        return send_call(peer, m);
 }
 
 static const RigCall *execute(unsigned peer) {
         return call(peer, "Execute");
 }
 
-static void check_waits(const RigCall *c) {
-        CHECK_INT(c->n_replies, 0);
-}
-
-static void check_error(const RigCall *c, const char *name) {
-        CHECK_INT(c->n_replies, 1);
-        CHECK_STRING(c->error, name);
-}
-
 /* ---- The worker ---- */
-
-static void take(unsigned n) {
-        CHECK(stub_worker_take(n));
-        rig_pump();
-}
-
-static void say(const Message *m) {
-        stub_worker_say(0, m);
-        rig_pump();
-}
-
-static void get_lease(void) {
-        say(&(Message) { .kind = MESSAGE_LEASE_WANTED });
-        CHECK_INT(stub_worker_lease(0).n_granted, 1);
-}
-
-static void say_committing(uint64_t number) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, number);
-        say(&(Message) { .kind = MESSAGE_COMMITTING, .committing.numbers = { (const char *) bytes, sizeof bytes } });
-}
-
-/* The worker has the lease, and commits the run. */
-static void commit(uint64_t number) {
-        get_lease();
-        say_committing(number);
-}
-
-static void say_started(uint64_t number) {
-        say(&(Message) { .kind = MESSAGE_STARTED, .started = { .number = number, .described = true } });
-}
 
 static void say_wrote(uint64_t number, int64_t n_changes) {
         say(&(Message) { .kind = MESSAGE_ENDED, .ended = { .number = number, .wrote = true, .n_changes = n_changes,
                                                            .last_rowid = 12, .usec = 34, .drained = true } });
-}
-
-static void say_failed(uint64_t number, ErrorNumber error) {
-        say(&(Message) { .kind = MESSAGE_ENDED,
-                         .ended = { .number = number, .drained = true,
-                                    .failure = { .error = error, .sql_offset = -1, .message = "It failed." } } });
-}
-
-static void die(void) {
-        stub_worker_die(0, CLD_KILLED, SIGSEGV);
-        rig_pump();
 }
 
 /* ---- Rights ---- */
@@ -159,7 +52,7 @@ static void test_no_reply_wanted(void) {
         sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Execute");
         CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "DELETE FROM t", 0, 0, 0) >= 0);
         rig_send_call(A, m, false);
-        rig_pump();
+        pump();
         CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 }
@@ -217,7 +110,7 @@ static void test_execute(void) {
         say_wrote(number, 7);
         check_error(c, "");
         CHECK_INT(c->n_changes, 7);
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(n_runs(), 0);
         end();
 
         number = begin_execute(&c); /* a statement that changed no table */
@@ -279,7 +172,7 @@ static void test_execute_at_a_worker_that_ends(void) {
 
         CHECK(worker_end(worker(0), WORKER_END_STOPPING));
         stub_worker_die(0, CLD_EXITED, 0);
-        rig_pump();
+        pump();
         check_waits(c);
         CHECK_INT(only_run()->number, number);
         take(0);
@@ -291,7 +184,7 @@ static void test_execute_at_a_worker_that_ends(void) {
         commit(number);
         CHECK(worker_end(worker(0), WORKER_END_STOPPING));
         stub_worker_die(0, CLD_EXITED, 0);
-        rig_pump();
+        pump();
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 
@@ -299,7 +192,7 @@ static void test_execute_at_a_worker_that_ends(void) {
         CHECK(worker_end(worker(0), WORKER_END_STOPPING));
         stub_worker_say(0, &(Message) { .kind = MESSAGE_LEASE_RETURNED });
         stub_worker_die(0, CLD_EXITED, 0);
-        rig_pump();
+        pump();
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 }
@@ -324,29 +217,27 @@ static void test_execute_is_cancelled(void) {
         const RigCall *c;
         uint64_t number = begin_execute(&c);
 
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
-        rig_pump();
-        CHECK_INT(stub_worker_cancels(0), 1);
+        cancel();
         check_waits(c);
         say_failed(number, ERROR_CANCELLED);
         check_error(c, ERROR("Cancelled"));
         end();
 
         number = begin_execute(&c);
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         say_wrote(number, 5);
         check_error(c, "");
         CHECK_INT(c->n_changes, 5);
         end();
 
         (void) begin_execute(&c); /* it does not obey, and is killed; it had not begun to commit */
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         rig_pass_time(6 * SECOND);
         check_error(c, ERROR("Cancelled"));
         end();
 
         number = begin_execute(&c);
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         commit(number);
         rig_pass_time(6 * SECOND);
         check_error(c, ERROR("OutcomeUnknown"));
@@ -374,18 +265,18 @@ static void test_execute_while_the_client_leaves(void) {
         uint64_t number = begin_execute(&c);
 
         rig_leave(A);
-        rig_pump();
+        pump();
         CHECK_INT(stub_worker_cancels(0), 1);
         CHECK(!only_run()->session);
         say_wrote(number, 5);
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(n_runs(), 0);
         end();
 
         begin(); /* before a worker took it */
         (void) execute(A);
         rig_leave(A);
-        rig_pump();
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        pump();
+        CHECK_INT(n_runs(), 0);
         CHECK(!stub_worker_take(0));
         end();
 }
@@ -397,9 +288,7 @@ static void test_rights_change(void) {
 
         const RigCall *queued = execute(B);
         check_waits(queued);
-        database_find(&rig.manager->context, "open")->config->write_everybody = false;
-        rig.manager->context.events->rights_changed(&rig.manager->context);
-        rig_pump();
+        lose_right();
         check_error(queued, ERROR("ReadOnly"));
         check_waits(c);
         CHECK_INT(stub_worker_cancels(0), 1);
@@ -421,7 +310,7 @@ static const RigCall *call_batch(unsigned n, const char *sql, const char *type, 
         CHECK(sd_bus_message_close_container(m) >= 0);
         CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
         rig_send_call(A, m, wants_reply);
-        rig_pump();
+        pump();
         return &rig.calls[rig.n_calls - 1];
 }
 
@@ -453,7 +342,7 @@ static void test_batch(void) {
         say_batch_ended(number, 2);
         check_error(c, "");
         CHECK_INT(c->n_changes, 7);
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(n_runs(), 0);
         end();
 
         number = begin_batch(&c);
@@ -494,7 +383,7 @@ static void test_batch_with_other_changes(void) {
 static void check_batch_refused(const RigCall *c, const char *name, const char *part) {
         check_error(c, name);
         CHECK(strstr(c->sentence, part));
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(n_runs(), 0);
         CHECK_INT(rig.manager->context.workers.length, 0);
 }
 
@@ -575,7 +464,7 @@ static void test_committing_others(void) {
         sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Prepare");
         CHECK(sd_bus_message_append(m, "sa{sv}", "DELETE FROM t", 0) >= 0);
         rig_send_call(A, m, true);
-        rig_pump();
+        pump();
         take(0);
         commit(only_run()->number);
         CHECK_INT(rig.manager->context.workers.length, 0);
@@ -634,25 +523,19 @@ static void test_query_is_lost(void) {
         end();
 }
 
-static void take_right_away(void) {
-        database_find(&rig.manager->context, "open")->config->write_everybody = false;
-        rig.manager->context.events->rights_changed(&rig.manager->context);
-        rig_pump();
-}
-
 /* It waits for the lease when the right to write goes; if it is about to be committed, it is too late. */
 static void test_query_loses_its_right(void) {
         uint64_t number = begin_query();
 
-        take_right_away();
+        lose_right();
         CHECK_INT(stub_worker_cancels(0), 1);
         say_failed(number, ERROR_BUSY);
-        CHECK_INT(g_hash_table_size(rig.manager->context.runs), 0);
+        CHECK_INT(n_runs(), 0);
         end();
 
         number = begin_query();
         commit(number);
-        take_right_away();
+        lose_right();
         CHECK_INT(stub_worker_cancels(0), 0);
         say_wrote(number, 1);
         end();
@@ -664,7 +547,7 @@ static void test_query_that_started_late(void) {
         const RigCall *c = call(A, "Query");
         take(0);
         uint64_t number = only_run()->number;
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         say_started(number);
         check_error(c, "");
         CHECK_INT(rig.n_fds, 1);
@@ -674,7 +557,7 @@ static void test_query_that_started_late(void) {
         c = call(A, "Query");
         take(0);
         number = only_run()->number;
-        run_end((Run *) only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         say(&(Message) { .kind = MESSAGE_STARTED, .started = { .number = number, .described = true, .read_only = true } });
         check_error(c, ERROR("Cancelled"));
         end();

@@ -21,18 +21,13 @@
 enum { A, B, C }; /* peers, each of a user of its own */
 
 static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
+        rig_begin_users();
         rig.manager->context.config->limits.workers_max = 8;
         rig.manager->context.config->limits.workers_total_max = 32;
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
         rig_set_mode("open", "read-write");
 }
 
 static void end(void) {
-        stub_workers_ignore_kill(false);
         rig_check_nothing_left();
         CHECK_INT(g_hash_table_size(rig.manager->context.leases), 0);
 }

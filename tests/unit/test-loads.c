@@ -4,99 +4,11 @@
  * after COMMITTING, if the client leaves, or if it loses its rights; and how long a result is kept for Wait. The test's
  * clock does not advance by itself.
  */
-#include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "daemon/supervisor/base/database.h"
-#include "daemon/supervisor/runs/run.h"
-#include "daemon/supervisor/service/invariants.h"
-#include "daemon/supervisor/workers/worker.h"
-#include "dbus-interfaces/sqlipc-names.h"
-#include "tests/rigs/bus-rig.h"
-#include "tests/rigs/stub-worker.h"
-#include "tests/unit/test.h"
-
-#define OPEN SQLIPC_DATABASE_PATH "/open"
-#define SECOND UINT64_C(1000000)
-#define ERROR(name) (SQLIPC_ERROR_PREFIX name)
-
-enum { A, B }; /* peers, each of a user of its own */
-
-/* While this is set, the supervisor cannot make replies. */
-static bool out_of_memory;
-
-int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...);
-int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
-int __real_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
-
-int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...) {
-        va_list values;
-        int r;
-
-        if (out_of_memory)
-                return -ENOMEM;
-        va_start(values, types);
-        r = sd_bus_reply_method_returnv(call, types, values);
-        va_end(values);
-        return r;
-}
-
-int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m) {
-        return out_of_memory ? -ENOMEM : __real_sd_bus_message_new_method_return(call, m);
-}
-
-static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
-        rig_set_mode("open", "read-write");
-}
-
-static void end(void) {
-        out_of_memory = false;
-        rig_check_nothing_left();
-}
-
-static void pump(void) {
-        rig_pump();
-        invariants_check(&rig.manager->context);
-}
-
-static Worker *worker(unsigned n) {
-        Worker *w = g_queue_peek_nth(&rig.manager->context.workers, n);
-
-        CHECK(w);
-        return w;
-}
-
-static Run *find(uint64_t number) {
-        return g_hash_table_lookup(rig.manager->context.runs, &number);
-}
-
-static unsigned n_runs(void) {
-        return g_hash_table_size(rig.manager->context.runs);
-}
-
-static Run *only_run(void) {
-        GHashTableIter i;
-        void *value = NULL;
-
-        CHECK_INT(n_runs(), 1);
-        g_hash_table_iter_init(&i, rig.manager->context.runs);
-        CHECK(g_hash_table_iter_next(&i, NULL, &value));
-        return value;
-}
+#include "tests/rigs/script.h"
 
 /* ---- The client ---- */
-
-static const RigCall *send_call(unsigned peer, sd_bus_message *m) {
-        rig_send_call(peer, m, true);
-        pump();
-        return &rig.calls[rig.n_calls - 1];
-}
 
 /* Load in a transaction; 0: in none. */
 static const RigCall *call_load(unsigned peer, uint64_t transaction) {
@@ -110,32 +22,8 @@ static const RigCall *call_load(unsigned peer, uint64_t transaction) {
         return send_call(peer, m);
 }
 
-/* Wait, Cancel or Rollback. */
-static const RigCall *call_with_number(unsigned peer, const char *method, uint64_t number) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, method);
-
-        CHECK(sd_bus_message_append(m, "ta{sv}", number, 0) >= 0);
-        return send_call(peer, m);
-}
-
 static const RigCall *call_wait(uint64_t number) {
         return call_with_number(A, "Wait", number);
-}
-
-static const RigCall *call_begin(void) {
-        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Begin");
-
-        CHECK(sd_bus_message_append(m, "a{sv}", 1, "mode", "s", "write") >= 0);
-        return send_call(A, m);
-}
-
-static void check_waits(const RigCall *c) {
-        CHECK_INT(c->n_replies, 0);
-}
-
-static void check_error(const RigCall *c, const char *name) {
-        CHECK_INT(c->n_replies, 1);
-        CHECK_STRING(c->error, name);
 }
 
 static void check_changes(const RigCall *c, int64_t n) {
@@ -144,28 +32,6 @@ static void check_changes(const RigCall *c, int64_t n) {
 }
 
 /* ---- The worker ---- */
-
-static void take(unsigned n) {
-        CHECK(stub_worker_take(n));
-        pump();
-}
-
-static void say(const Message *m) {
-        stub_worker_say(0, m);
-        pump();
-}
-
-static void say_started(uint64_t number) {
-        say(&(Message) { .kind = MESSAGE_STARTED, .started = { .number = number, .described = true } });
-}
-
-static void say_committing(uint64_t number) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, number);
-        say(&(Message) { .kind = MESSAGE_LEASE_WANTED });
-        say(&(Message) { .kind = MESSAGE_COMMITTING, .committing.numbers = { (const char *) bytes, sizeof bytes } });
-}
 
 static Message loaded(uint64_t number) {
         return (Message) { .kind = MESSAGE_ENDED,
@@ -176,23 +42,6 @@ static void say_loaded(uint64_t number) {
         const Message m = loaded(number);
 
         say(&m);
-}
-
-static void say_failed(uint64_t number, ErrorNumber error) {
-        say(&(Message) { .kind = MESSAGE_ENDED,
-                         .ended = { .number = number, .drained = true,
-                                    .failure = { .error = error, .sql_offset = -1, .message = "It failed." } } });
-}
-
-static void die(void) {
-        stub_worker_die(0, CLD_KILLED, SIGSEGV);
-        pump();
-}
-
-/* Messages to the worker that it does not react to, until its socket is full. */
-static void fill_socket(void) {
-        while (message_send(worker(0)->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
-                ;
 }
 
 /* ---- Together ---- */
@@ -242,18 +91,6 @@ static void check_result(uint64_t number, const char *name) {
         end();
 }
 
-static void cancel(void) {
-        run_end(only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
-        pump();
-        CHECK_INT(stub_worker_cancels(0), 1);
-}
-
-static void lose_right(void) {
-        database_find(&rig.manager->context, "open")->config->write_everybody = false;
-        rig.manager->context.events->rights_changed(&rig.manager->context);
-        pump();
-}
-
 /* ---- Load, Wait ---- */
 
 static void test_wait(void) {
@@ -262,7 +99,7 @@ static void test_wait(void) {
 
         check_error(call_wait(number), ERROR("Busy"));
         check_error(call_with_number(B, "Wait", number), ERROR("UnknownRun"));
-        say_committing(number);
+        commit(number);
         check_waits(c);
         say_loaded(number);
         check_changes(c, 7);
@@ -270,7 +107,7 @@ static void test_wait(void) {
         end();
 
         number = begin_started();
-        say_committing(number);
+        commit(number);
         say_loaded(number);
         CHECK_INT(only_run()->state, RUN_OVER);
         check_error(call_with_number(B, "Wait", number), ERROR("UnknownRun"));
@@ -341,19 +178,19 @@ static void test_lost_after_commit(void) {
         const RigCall *c;
         uint64_t number = begin_waiting(&c);
 
-        say_committing(number);
+        commit(number);
         die();
         check_error(c, ERROR("OutcomeUnknown"));
         check_is_over(number);
         end();
 
         number = begin_started();
-        say_committing(number);
+        commit(number);
         die();
         check_result(number, ERROR("OutcomeUnknown"));
 
         number = begin_waiting(&c); /* its report arrives all the same */
-        say_committing(number);
+        commit(number);
         const Message m = loaded(number);
         stub_worker_say(0, &m);
         die();
@@ -415,7 +252,7 @@ static void test_cancelled(void) {
 
         number = begin_waiting(&c); /* the worker was faster */
         cancel();
-        say_committing(number);
+        commit(number);
         say_loaded(number);
         check_changes(c, 7);
         end();
@@ -428,7 +265,7 @@ static void test_cancelled(void) {
 
         number = begin_started();
         cancel();
-        say_committing(number);
+        commit(number);
         rig_pass_time(6 * SECOND);
         check_result(number, ERROR("OutcomeUnknown"));
 }
@@ -439,7 +276,7 @@ static void test_cancelled_after_the_end(void) {
 
         say_loaded(number);
         check_error(call_with_number(A, "Cancel", number), "");
-        run_end(only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
+        cancel_run();
         pump();
         CHECK_INT(stub_worker_cancels(0), 0);
         check_changes(call_wait(number), 7);
@@ -468,7 +305,7 @@ static void test_client_leaves(void) {
         end();
 
         number = begin_waiting(&c);
-        say_committing(number);
+        commit(number);
         rig_leave(A);
         pump();
         CHECK_INT(stub_worker_cancels(0), 1);
@@ -536,7 +373,7 @@ static void test_rights_change(void) {
         check_result(number, ERROR("ReadOnly"));
 
         number = begin_waiting(&c); /* its commit has begun */
-        say_committing(number);
+        commit(number);
         lose_right();
         CHECK_INT(stub_worker_cancels(0), 0);
         say_loaded(number);
@@ -557,10 +394,10 @@ static uint64_t begin_transaction(void) {
         const RigCall *c;
 
         begin();
-        c = call_begin();
+        c = call_begin(A, "write");
         take(0);
         uint64_t number = only_run()->number;
-        say(&(Message) { .kind = MESSAGE_STARTED, .started = { .number = number } });
+        say_started(number);
         check_error(c, "");
         return number;
 }
@@ -667,10 +504,10 @@ static void test_no_reply(void) {
         const RigCall *c;
         uint64_t number = begin_taken(&c);
 
-        out_of_memory = true;
+        rig.out_of_memory = true;
         say_started(number);
         check_error(c, ERROR("OutOfMemory")); /* its client has no pipe, so nothing can be written */
-        out_of_memory = false;
+        rig.out_of_memory = false;
         CHECK_INT(rig.n_fds, 0);
         CHECK_INT(stub_worker_cancels(0), 1);
         say_failed(number, ERROR_OUT_OF_MEMORY);
@@ -678,15 +515,15 @@ static void test_no_reply(void) {
         end();
 
         number = begin_waiting(&c);
-        say_committing(number);
-        out_of_memory = true;
+        commit(number);
+        rig.out_of_memory = true;
         say_loaded(number);
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 
         number = begin_started();
         say_loaded(number);
-        out_of_memory = true;
+        rig.out_of_memory = true;
         check_error(call_wait(number), ERROR("OutcomeUnknown"));
         end();
 }

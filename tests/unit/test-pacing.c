@@ -87,11 +87,7 @@ static void step(void) {
         } while (0)
 
 static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
+        rig_begin_users();
 }
 
 static void begin_charged(unsigned peer) {

@@ -72,15 +72,10 @@ static void test_others_are_rejected(void) {
 enum { A, B, C }; /* peers, each of a user of its own */
 
 static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
+        rig_begin_users();
 }
 
 static void end(void) {
-        stub_workers_ignore_kill(false);
         rig_check_nothing_left();
 }
 

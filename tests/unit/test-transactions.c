@@ -4,114 +4,11 @@
  * the worker is lost before or after COMMITTING, if the client leaves, or if it loses its rights. The test's clock does not
  * advance by itself.
  */
-#include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "daemon/supervisor/base/database.h"
-#include "daemon/supervisor/runs/run.h"
-#include "daemon/supervisor/service/invariants.h"
-#include "daemon/supervisor/workers/worker.h"
-#include "dbus-interfaces/sqlipc-names.h"
-#include "tests/rigs/bus-rig.h"
-#include "tests/rigs/stub-worker.h"
-#include "tests/unit/test.h"
-
-#define OPEN SQLIPC_DATABASE_PATH "/open"
-#define SECOND UINT64_C(1000000)
-#define ERROR(name) (SQLIPC_ERROR_PREFIX name)
-
-enum { A, B }; /* peers, each of a user of its own */
-
-/* While this is set, the supervisor cannot make replies. */
-static bool out_of_memory;
-
-int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...);
-int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
-int __real_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m);
-
-int __wrap_sd_bus_reply_method_return(sd_bus_message *call, const char *types, ...) {
-        va_list values;
-        int r;
-
-        if (out_of_memory)
-                return -ENOMEM;
-        va_start(values, types);
-        r = sd_bus_reply_method_returnv(call, types, values);
-        va_end(values);
-        return r;
-}
-
-int __wrap_sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **m) {
-        return out_of_memory ? -ENOMEM : __real_sd_bus_message_new_method_return(call, m);
-}
-
-static void begin(void) {
-        if (!rig.manager)
-                rig_init();
-        rig_begin();
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
-                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
-        rig_set_mode("open", "read-write");
-}
-
-static void end(void) {
-        out_of_memory = false;
-        rig_check_nothing_left();
-}
-
-static void pump(void) {
-        rig_pump();
-        invariants_check(&rig.manager->context);
-}
-
-static Worker *worker(unsigned n) {
-        Worker *w = g_queue_peek_nth(&rig.manager->context.workers, n);
-
-        CHECK(w);
-        return w;
-}
-
-static Run *find(uint64_t number) {
-        return g_hash_table_lookup(rig.manager->context.runs, &number);
-}
-
-static unsigned n_runs(void) {
-        return g_hash_table_size(rig.manager->context.runs);
-}
-
-static Run *only_run(void) {
-        GHashTableIter i;
-        void *value = NULL;
-
-        CHECK_INT(n_runs(), 1);
-        g_hash_table_iter_init(&i, rig.manager->context.runs);
-        CHECK(g_hash_table_iter_next(&i, NULL, &value));
-        return value;
-}
+#include "tests/rigs/script.h"
 
 /* ---- The client ---- */
-
-static const RigCall *send_call(unsigned peer, sd_bus_message *m) {
-        rig_send_call(peer, m, true);
-        pump();
-        return &rig.calls[rig.n_calls - 1];
-}
-
-static const RigCall *call_begin(unsigned peer, const char *mode) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Begin");
-
-        CHECK(sd_bus_message_append(m, "a{sv}", 1, "mode", "s", mode) >= 0);
-        return send_call(peer, m);
-}
-
-/* Commit or Rollback. */
-static const RigCall *call_end(unsigned peer, const char *method, uint64_t number) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, method);
-
-        CHECK(sd_bus_message_append(m, "ta{sv}", number, 0) >= 0);
-        return send_call(peer, m);
-}
 
 /* Execute or Query in a transaction; 0: in none. */
 static const RigCall *call_statement(const char *method, uint64_t transaction) {
@@ -125,58 +22,10 @@ static const RigCall *call_statement(const char *method, uint64_t transaction) {
         return send_call(A, m);
 }
 
-static void check_waits(const RigCall *c) {
-        CHECK_INT(c->n_replies, 0);
-}
-
-static void check_error(const RigCall *c, const char *name) {
-        CHECK_INT(c->n_replies, 1);
-        CHECK_STRING(c->error, name);
-}
-
 /* ---- The worker ---- */
-
-static void take(unsigned n) {
-        CHECK(stub_worker_take(n));
-        pump();
-}
-
-static void say(const Message *m) {
-        stub_worker_say(0, m);
-        pump();
-}
-
-static void say_started(uint64_t number) {
-        say(&(Message) { .kind = MESSAGE_STARTED, .started = { .number = number } });
-}
-
-static void say_committing(uint64_t number) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, number);
-        say(&(Message) { .kind = MESSAGE_LEASE_WANTED });
-        say(&(Message) { .kind = MESSAGE_COMMITTING, .committing.numbers = { (const char *) bytes, sizeof bytes } });
-}
 
 static void say_ended(uint64_t number, bool wrote) {
         say(&(Message) { .kind = MESSAGE_ENDED, .ended = { .number = number, .wrote = wrote, .drained = true } });
-}
-
-static void say_failed(uint64_t number, ErrorNumber error) {
-        say(&(Message) { .kind = MESSAGE_ENDED,
-                         .ended = { .number = number, .drained = true,
-                                    .failure = { .error = error, .sql_offset = -1, .message = "It failed." } } });
-}
-
-static void die(void) {
-        stub_worker_die(0, CLD_KILLED, SIGSEGV);
-        pump();
-}
-
-/* Messages to the worker that it does not react to, until its socket is full. */
-static void fill_socket(void) {
-        while (message_send(worker(0)->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
-                ;
 }
 
 /* ---- Together ---- */
@@ -207,7 +56,7 @@ static uint64_t begin_open(void) {
 static uint64_t begin_committing(const RigCall **ret) {
         uint64_t number = begin_open();
 
-        *ret = call_end(A, "Commit", number);
+        *ret = call_with_number(A, "Commit", number);
         CHECK_INT(stub_worker_commits(0), 1);
         check_waits(*ret);
         return number;
@@ -216,15 +65,9 @@ static uint64_t begin_committing(const RigCall **ret) {
 /* The transaction `number` is known as ended. */
 static void check_is_over(uint64_t number) {
         CHECK(!find(number));
-        check_error(call_end(A, "Commit", number), ERROR("TransactionEnded"));
-        check_error(call_end(A, "Rollback", number), ERROR("TransactionEnded"));
+        check_error(call_with_number(A, "Commit", number), ERROR("TransactionEnded"));
+        check_error(call_with_number(A, "Rollback", number), ERROR("TransactionEnded"));
         check_error(call_statement("Execute", number), ERROR("TransactionEnded"));
-}
-
-static void cancel(void) {
-        run_end(only_run(), RUN_END_BY_ADMINISTRATOR, ERROR_CANCELLED, "An administrator cancelled it.");
-        pump();
-        CHECK_INT(stub_worker_cancels(0), 1);
 }
 
 /* ---- Commit, Rollback ---- */
@@ -233,12 +76,12 @@ static void test_commit(void) {
         const RigCall *c;
         uint64_t number = begin_committing(&c);
 
-        check_error(call_end(A, "Commit", number), ERROR("Busy"));
-        check_error(call_end(A, "Rollback", number), ERROR("Busy"));
-        check_error(call_end(B, "Commit", number), ERROR("TransactionEnded"));
+        check_error(call_with_number(A, "Commit", number), ERROR("Busy"));
+        check_error(call_with_number(A, "Rollback", number), ERROR("Busy"));
+        check_error(call_with_number(B, "Commit", number), ERROR("TransactionEnded"));
         CHECK_INT(stub_worker_commits(0), 1);
         CHECK_INT(stub_worker_cancels(0), 0);
-        say_committing(number);
+        commit(number);
         check_waits(c);
         say_ended(number, true);
         check_error(c, "");
@@ -246,7 +89,7 @@ static void test_commit(void) {
         end();
 
         number = begin_committing(&c); /* a deferred constraint */
-        say_committing(number);
+        commit(number);
         say_failed(number, ERROR_SQL);
         check_error(c, ERROR("Sql"));
         check_is_over(number);
@@ -255,11 +98,11 @@ static void test_commit(void) {
 
 static void test_rollback(void) {
         uint64_t number = begin_open();
-        const RigCall *c = call_end(A, "Rollback", number);
+        const RigCall *c = call_with_number(A, "Rollback", number);
 
         CHECK_INT(stub_worker_cancels(0), 1);
         check_waits(c);
-        check_error(call_end(A, "Commit", number), ERROR("Busy"));
+        check_error(call_with_number(A, "Commit", number), ERROR("Busy"));
         check_error(call_statement("Execute", number), ERROR("TransactionEnded"));
         say_failed(number, ERROR_CANCELLED);
         check_error(c, "");
@@ -267,7 +110,7 @@ static void test_rollback(void) {
         end();
 
         number = begin_open(); /* the worker had ended it before */
-        c = call_end(A, "Rollback", number);
+        c = call_with_number(A, "Rollback", number);
         say_failed(number, ERROR_TRANSACTION_ENDED);
         check_error(c, ERROR("TransactionEnded"));
         end();
@@ -312,7 +155,7 @@ static void test_lost_before_commit(void) {
         end();
 
         number = begin_open();
-        c = call_end(A, "Rollback", number);
+        c = call_with_number(A, "Rollback", number);
         die();
         check_error(c, ERROR("Cancelled"));
         end();
@@ -324,7 +167,7 @@ static void check_why(uint64_t number, const char *why) {
         check_error(c, ERROR("TransactionEnded"));
         if (!strstr(c->sentence, why))
                 CHECK_STRING(c->sentence, why);
-        c = call_end(A, "Commit", number);
+        c = call_with_number(A, "Commit", number);
         check_error(c, ERROR("TransactionEnded"));
         CHECK(strstr(c->sentence, why));
 }
@@ -353,14 +196,14 @@ static void test_lost_after_commit(void) {
         const RigCall *c;
         uint64_t number = begin_committing(&c);
 
-        say_committing(number);
+        commit(number);
         die();
         check_error(c, ERROR("OutcomeUnknown"));
         check_is_over(number);
         end();
 
         number = begin_committing(&c); /* its report arrives all the same */
-        say_committing(number);
+        commit(number);
         stub_worker_say(0, &(Message) { .kind = MESSAGE_ENDED, .ended = { .number = number, .wrote = true,
                                                                           .drained = true } });
         die();
@@ -415,14 +258,14 @@ static void test_cancelled(void) {
 
         number = begin_committing(&c); /* the worker was faster */
         cancel();
-        say_committing(number);
+        commit(number);
         say_ended(number, true);
         check_error(c, "");
         end();
 
         number = begin_committing(&c); /* it does not obey, and is killed */
         cancel();
-        say_committing(number);
+        commit(number);
         rig_pass_time(6 * SECOND);
         check_error(c, ERROR("OutcomeUnknown"));
         end();
@@ -452,7 +295,7 @@ static void test_client_leaves(void) {
         rig_leave(A);
         pump();
         CHECK_INT(stub_worker_cancels(0), 1);
-        say_committing(number);
+        commit(number);
         say_ended(number, true);
         CHECK_INT(n_runs(), 0);
         end();
@@ -489,7 +332,7 @@ static void test_deadline(void) {
         number = begin_open();
         rig_pass_time(usec);
         CHECK_INT(stub_worker_cancels(0), 1);
-        check_error(call_end(A, "Commit", number), ERROR("Busy"));
+        check_error(call_with_number(A, "Commit", number), ERROR("Busy"));
         say_failed(number, ERROR_TRANSACTION_ENDED);
         check_is_over(number);
         end();
@@ -538,10 +381,10 @@ static void test_socket_full(void) {
         fill_socket();
         check_error(call_statement("Execute", number), ERROR("Busy"));
         check_error(call_statement("Query", number), ERROR("Busy"));
-        check_error(call_end(A, "Commit", number), ERROR("Busy"));
+        check_error(call_with_number(A, "Commit", number), ERROR("Busy"));
         CHECK_INT(only_run()->state, RUN_STARTED);
         CHECK_INT(stub_worker_commits(0), 0);
-        const RigCall *c = call_end(A, "Commit", number); /* the worker has read them */
+        const RigCall *c = call_with_number(A, "Commit", number); /* the worker has read them */
         CHECK_INT(stub_worker_commits(0), 1);
         say_ended(number, true);
         check_error(c, "");
@@ -549,7 +392,7 @@ static void test_socket_full(void) {
 
         number = begin_open(); /* CANCEL is sent again later */
         fill_socket();
-        c = call_end(A, "Rollback", number);
+        c = call_with_number(A, "Rollback", number);
         check_waits(c);
         CHECK_INT(stub_worker_cancels(0), 0);
         rig_pass_time(SECOND / 10);
@@ -568,17 +411,11 @@ static void test_bound(void) {
         check_waits(second);
         check_error(call_begin(A, "read"), ERROR("LimitsExceeded"));
         check_waits(call_begin(B, "read"));
-        (void) call_end(A, "Rollback", number);
+        (void) call_with_number(A, "Rollback", number);
         say_failed(number, ERROR_CANCELLED);
         check_waits(call_begin(A, "read"));
         l->transactions_max = before;
         end();
-}
-
-static void lose_right(void) {
-        database_find(&rig.manager->context, "open")->config->write_everybody = false;
-        rig.manager->context.events->rights_changed(&rig.manager->context);
-        pump();
 }
 
 static void test_rights_change(void) {
@@ -607,13 +444,13 @@ static void test_rights_change(void) {
         check_error(call_statement("Query", number), ERROR("TransactionEnded"));
         check_error(call_statement("Execute", number), ERROR("ReadOnly"));
         say_failed(number, ERROR_TRANSACTION_ENDED);
-        check_error(call_end(A, "Commit", number), ERROR("TransactionEnded"));
+        check_error(call_with_number(A, "Commit", number), ERROR("TransactionEnded"));
         end();
 
         number = begin_committing(&c); /* the worker decides */
         lose_right();
         check_waits(c);
-        say_committing(number);
+        commit(number);
         say_ended(number, true);
         check_error(c, "");
         end();
@@ -642,7 +479,7 @@ static void test_messages_out_of_turn(void) {
         check_is_ended(number);
 
         number = begin_open(); /* no COMMIT was sent */
-        say_committing(number);
+        commit(number);
         check_is_ended(number);
 
         number = begin_open();
@@ -650,7 +487,7 @@ static void test_messages_out_of_turn(void) {
         check_is_ended(number);
 
         number = begin_open();
-        const RigCall *c = call_end(A, "Rollback", number);
+        const RigCall *c = call_with_number(A, "Rollback", number);
         say_ended(number, false);
         check_error(c, ERROR("Cancelled"));
         check_is_ended(number);
@@ -662,24 +499,24 @@ static void test_no_reply(void) {
         const RigCall *c;
         uint64_t number = begin_waiting(&c);
 
-        out_of_memory = true;
+        rig.out_of_memory = true;
         say_started(number);
         check_error(c, ERROR("OutOfMemory")); /* nothing was written */
-        out_of_memory = false;
+        rig.out_of_memory = false;
         CHECK_INT(stub_worker_cancels(0), 1);
         say_failed(number, ERROR_OUT_OF_MEMORY);
         check_is_over(number);
         end();
 
         number = begin_committing(&c);
-        out_of_memory = true;
+        rig.out_of_memory = true;
         say_ended(number, true);
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 
         number = begin_open();
-        c = call_end(A, "Rollback", number);
-        out_of_memory = true;
+        c = call_with_number(A, "Rollback", number);
+        rig.out_of_memory = true;
         say_failed(number, ERROR_CANCELLED);
         check_error(c, ERROR("OutOfMemory"));
         end();
@@ -687,7 +524,7 @@ static void test_no_reply(void) {
         begin();
         c = call_statement("Execute", 0);
         take(0);
-        out_of_memory = true;
+        rig.out_of_memory = true;
         say_ended(only_run()->number, true);
         check_error(c, ERROR("OutcomeUnknown"));
         end();
