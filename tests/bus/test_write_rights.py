@@ -49,8 +49,9 @@ TABLES = "author names numbered words"  # WriteTables=
 # ---- what may be sent ----
 
 # What a statement needs: that its table is listed in WriteTables=, or another table, or the schema, or a table of SQLite's
-# own. NEVER: no client may.
+# own; or a transaction that writes. NEVER: no client may.
 READ, LISTED, OTHER, CHANGE_SCHEMA, SYSTEM, NEVER = "read", "listed", "other", "schema", "system", "never"
+TRANSACTION = "transaction"
 
 # `sql` under the rights that allow it; `rows`: it returns rows, which Execute refuses.
 Statement = namedtuple("Statement", "needs sql rows", defaults=(False,))
@@ -135,7 +136,9 @@ STATEMENTS = [
     Statement(NEVER, "PRAGMA schema_version = 9"),
     Statement(NEVER, "PRAGMA ignore_check_constraints = 1"),
     Statement(NEVER, "PRAGMA foreign_keys = 0"),
-    Statement(NEVER, "PRAGMA defer_foreign_keys = 1"),
+    Statement(TRANSACTION, "PRAGMA defer_foreign_keys = 1"),
+    Statement(NEVER, "PRAGMA defer_foreign_keys = 0"),
+    Statement(NEVER, "PRAGMA defer_foreign_keys"),
     Statement(NEVER, "PRAGMA recursive_triggers = 1"),
     Statement(NEVER, "PRAGMA trusted_schema = 1"),
     Statement(NEVER, "PRAGMA query_only = 0"),
@@ -399,6 +402,8 @@ def wanted(right, way, statement):
         return wanted_of_load(statement)
     if statement.needs in right.may:
         return set()
+    if LISTED in right.may and statement.needs == TRANSACTION:
+        return set() if way is Sender.in_transaction else {"NotAllowed"}
     if LISTED in right.may:
         return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "Sql", "SeveralStatements"}
     return {"ReadOnly"} if statement.needs in (LISTED, OTHER) else {"ReadOnly", "NotAllowed", "Sql", "SeveralStatements"}
