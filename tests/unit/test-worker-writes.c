@@ -650,6 +650,8 @@ static void test_commit_fails(void) {
         foreign(&f, "CREATE TABLE late(album REFERENCES album DEFERRABLE INITIALLY DEFERRED)");
         begin(&f);
         g_assert_cmpint(changes_of(&f, "INSERT INTO late VALUES(99)"), ==, 1);
+        g_assert_cmpint(execute(&f, "DETACH main").error, ==, ERROR_NOT_ALLOWED); /* the commit does not fail for this */
+        sql_error_done(&f.error);
         g_assert_false(sqlite_engine.commit(f.writer, &f.error));
         g_assert_cmpint(f.error.error, ==, ERROR_SQL);
         g_assert_cmpint(f.error.extended_code, ==, SQLITE_CONSTRAINT_FOREIGNKEY);

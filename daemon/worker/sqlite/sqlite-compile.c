@@ -172,6 +172,7 @@ bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
         c->access.ours = false;
         ok = compile(c, sql, sql_size, ret, error);
         c->access.ours = c->writes;
+        c->access.refused[0] = 0; /* the error has it; a failure after this, as of a commit, has another reason */
         compile_limit_end();
         access_widen(c->db);
         return ok;
