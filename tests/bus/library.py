@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libsqlipc in a separate process, library-client.c, which gets one command per line."""
+import contextlib
+import sqlite3
 import struct
 import subprocess
 
 from client import SECONDS, Failure, Text
-from harness import BUILD_ROOT, reachable
+from harness import BUILD_ROOT, CHINOOK, Service, reachable
 from tap import equal, test
 
 PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
@@ -21,6 +23,18 @@ def each_way(function):
         one.__doc__ = f"{function.__doc__} ({transport})"
         test(one)
     return function
+
+
+@contextlib.contextmanager
+def service_of_notes(journal="wal", **keywords):
+    """A service with a database "notes" that may be written, and "chinook", which may not; and the file of "notes"."""
+    with Service({"chinook": CHINOOK}, **keywords) as service:
+        path = service.data / "notes.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE note (id INTEGER PRIMARY KEY, text UNIQUE);")
+        service.database("notes", Path=path, Mode="read-write", WriteSchema="yes")
+        service.driver.manager("Reload")
+        yield service, path
 
 
 def owner_pid(service):

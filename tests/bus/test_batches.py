@@ -2,40 +2,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """ExecuteBatch: several statements of one call, all or nothing."""
 import contextlib
-import os
 import sqlite3
 import threading
 
 from client import Failure
 from gi.repository import GLib
-from harness import PATIENCE, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root
+from harness import UID_A, UID_B, UID_DAEMON, expect, main, needs_root
 from tap import equal, test, true
-from writers import DB, make_written
+from writers import DB, ask, numbers, writable
 
 INSERT = "INSERT INTO written(number) VALUES (?)"
-
-
-@contextlib.contextmanager
-def writable(journal="wal", uid=None, **keys):
-    with Service(uid=uid) as service:
-        service.written = make_written(service.data / "written.sqlite", journal)
-        with contextlib.closing(sqlite3.connect(service.written)) as db:
-            db.execute("CREATE TABLE single(n INTEGER UNIQUE)")
-            db.commit()
-        if uid is not None:
-            os.chown(service.written, uid, uid)
-        service.database(DB, **{"Path": service.written, "Mode": "read-write", **keys})
-        service.driver.manager("Reload")
-        yield service
-
-
-def ask(service, sql):
-    with contextlib.closing(sqlite3.connect(service.written, timeout=PATIENCE)) as db:
-        return [list(row) for row in db.execute(sql)]
-
-
-def numbers(service):
-    return [number for (number,) in ask(service, "SELECT number FROM written ORDER BY number")]
 
 
 @test

@@ -6,23 +6,11 @@ import os
 import signal
 import sqlite3
 
-from harness import BUILD_ROOT, CHINOOK, Service, main
-from library import Library, each_way
+from harness import BUILD_ROOT, main
+from library import Library, each_way, service_of_notes
 from tap import equal, test, true
 
 INSERT = "INSERT INTO note (text) VALUES"
-
-
-@contextlib.contextmanager
-def service_of():
-    """A service with a database "notes" that may be written, and "chinook", which may not."""
-    with Service({"chinook": CHINOOK}) as service:
-        path = service.data / "notes.sqlite"
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE note (id INTEGER PRIMARY KEY, text UNIQUE);")
-        service.database("notes", Path=path, Mode="read-write", WriteSchema="yes")
-        service.driver.manager("Reload")
-        yield service, path
 
 
 def texts(path):
@@ -42,7 +30,7 @@ def fill(library, *statements, database="notes"):
 @each_way
 def all_of_them(transport):
     """Statements that depend on each other, and values of all kinds; one commit, and the changes of each"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         fill(library, f"{INSERT} ('a'), ('b')", (f"{INSERT} (?)", b"c\0\xff"), (f"{INSERT} (?)", None),
              "CREATE TABLE other (x)", "INSERT INTO other SELECT id FROM note", "DELETE FROM note WHERE text = 'b'",
              "UPDATE note SET text = 'z' WHERE id > 10")  # fmt: skip
@@ -58,7 +46,7 @@ def all_of_them(transport):
 @each_way
 def failures(transport):
     """A statement that fails leaves nothing of the others. The message names it, and the offset is one into its SQL"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         fill(library, f"{INSERT} ('a')", f"{INSERT} ('b'), ('a')", f"{INSERT} ('c')")
         words = library.ask("run 0")[1].split(" ", 6)
         equal((words[3], words[5]), ("2067", "org.sqlipc1.Error.Sql"), f"SQLITE_CONSTRAINT_UNIQUE: {words}")
@@ -78,7 +66,7 @@ def failures(transport):
 @test
 def limits():
     """The library refuses what the service would refuse, and nothing less"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok("batch notes")
         sql = f"{INSERT} (?)"
         head = 16 + len(sql) + 1  # of each statement
@@ -97,7 +85,7 @@ def limits():
 @each_way
 def in_a_transaction(transport):
     """A batch belongs to the open transaction; one that fails leaves it as it was"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         library.ok("begin write notes")
         equal(library.ask(f"exec notes {INSERT} ('a')")[1], "changes 1")
         fill(library, f"{INSERT} ('b')", f"{INSERT} ('c')")
@@ -117,7 +105,7 @@ def in_a_transaction(transport):
 @test
 def unknown_outcome():
     """Without an answer the outcome is unknown. The batch keeps its statements, and runs when the service is there again"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         fill(library, f"{INSERT} ('a')")
         equal(library.ask("run 1")[1], "changes 1 1")
         os.kill(service.pid(), signal.SIGSTOP)
@@ -136,7 +124,7 @@ def example():
     """The example in the documentation writes all lines, or none"""
     program = BUILD_ROOT / "docs/examples/example-batch"
     command = [program, f"--address={{}}", "notes", f"{INSERT} (?)"]
-    with service_of() as (service, path):
+    with service_of_notes() as (service, path):
         command = [program, f"--address={service.address}", "notes", f"{INSERT} (?)"]
         done = service.run(*command, input=b"a\nb\nc\n")
         equal((done.returncode, done.stdout, done.stderr), (0, b"3 changed\n", b""), "INSERT")

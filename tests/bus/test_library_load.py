@@ -8,25 +8,13 @@ import sqlite3
 import subprocess
 
 from client import SECONDS
-from harness import BUILD_ROOT, Service, main, wait_for
-from library import Library
+from harness import BUILD_ROOT, main, wait_for
+from library import Library, service_of_notes
 from relay import relay_address
 from tap import equal, test, true
 
 N = 100000
 LOAD = "load notes INSERT INTO note (text) VALUES (?)"
-
-
-@contextlib.contextmanager
-def service_of(journal="wal", **keywords):
-    """A service with a database "notes" that may be written."""
-    with Service(**keywords) as service:
-        path = service.data / "notes.sqlite"
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE note (id INTEGER PRIMARY KEY, text UNIQUE);")
-        service.database("notes", Path=path, Mode="read-write")
-        service.driver.manager("Reload")
-        yield service, path
 
 
 def ask(path, sql):
@@ -48,7 +36,7 @@ def pause(service):
 def many_rows():
     """100,000 rows arrive, in both journal modes, with blocking and in an event loop"""
     for journal in ("wal", "delete"):
-        with service_of(journal) as (service, path), Library(service) as library:
+        with service_of_notes(journal) as (service, path), Library(service) as library:
             library.ok(LOAD)
             library.ok(f"give 0 {N}")
             equal(summary(path), (0, None), "before the end")
@@ -66,7 +54,7 @@ def many_rows():
 @test
 def bad_row():
     """A row in the middle that fails takes all back; the error names it, and the next load works"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ask("exec notes INSERT INTO note (text) VALUES (50000)")
         for give in (f"give 0 {N}", f"loop 0 {N}"):
             library.ok(LOAD)
@@ -85,7 +73,7 @@ def bad_row():
 @test
 def close_without_finish():
     """Closing a load, or the program's end, writes nothing, and other writers go on at once"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 50000")
         library.ok("unload")
@@ -106,7 +94,7 @@ def close_without_finish():
 @test
 def wrong_values():
     """A row with another number of values is refused, and the load goes on without it"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 5")
         equal(library.failure("give-two")[1], "ParameterCount")
@@ -118,7 +106,7 @@ def wrong_values():
 @test
 def bad_statements():
     """Statements that no load can run fail when it is opened"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         equal(library.failure("load notes SELECT ?")[:2], (1, "NotAllowed"))
         equal(library.failure("load notes DELETE FROM note")[1], "ParameterCount")
         equal(library.failure("load notes INSERT INTO nowhere VALUES (?)")[1], "Sql")
@@ -131,14 +119,14 @@ def bad_statements():
 @test
 def huge_blob():
     """A value of 50 MB goes through the pipe, between small ones; one that is too large ends the load"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 3")
         library.ok("give-blob 50000000")
         library.ok("give 3 3")
         equal(library.ask("finish")[1], "changes 7")
         equal(ask(path, "SELECT count(*), max(length(text)) FROM note"), (7, 50000000), "rows")
-    with service_of(limits={"RowSizeMax": "1M"}) as (service, path), Library(service) as library:
+    with service_of_notes(limits={"RowSizeMax": "1M"}) as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 3")
         library.ask("give-blob 2000000")
@@ -149,7 +137,7 @@ def huge_blob():
 @test
 def killed_worker():
     """A worker that is killed in the middle has written nothing; the next load works"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 50000")
         for pid in service.workers():
@@ -165,7 +153,7 @@ def killed_worker():
 @test
 def killed_service():
     """A service that is killed before the end has written nothing; the next one loads"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 50000")
         service.kill()
@@ -183,7 +171,7 @@ def killed_service():
 @test
 def unknown_outcome():
     """Once all rows are sent, the outcome is unknown until the answer comes, and stays so if the service dies before"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         library.ok("give 0 10")
         pause(service)
@@ -201,7 +189,7 @@ def unknown_outcome():
 @test
 def slow_service():
     """A row that meets the timeout is not taken, and can be given again"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok(LOAD)
         pause(service)
         library.ok("timeout 200000")
@@ -217,7 +205,7 @@ def slow_service():
 @test
 def in_a_transaction():
     """A load in a transaction is a part of it, also if it fails or is closed"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok("begin write notes")
         library.ask("exec notes INSERT INTO note (text) VALUES (-1)")
         library.ok(LOAD)
@@ -247,7 +235,7 @@ def in_a_transaction():
 @test
 def idle_load():
     """A load that keeps others waiting, and gets no rows, ends, and the program learns why"""
-    with service_of(limits={"TransactionIdleSec": "0.3"}) as (service, path):
+    with service_of_notes(limits={"TransactionIdleSec": "0.3"}) as (service, path):
         with Library(service) as library, Library(service) as other:
             library.ok(LOAD)
             library.ok("give 0 50000")
@@ -260,7 +248,7 @@ def idle_load():
 @test
 def without_descriptors():
     """A load needs a pipe, so it fails on a bus that passes no descriptors"""
-    with service_of() as (service, _):
+    with service_of_notes() as (service, _):
         with Library(service, opening=f"open {relay_address(service)}") as library:
             equal(library.failure(LOAD)[:2], (95, "NoDescriptors"))
 
@@ -274,7 +262,7 @@ def run_example(service, sql, lines):
 def example():
     """The example in the documentation loads all lines, or none"""
     sql = "INSERT INTO note (id, text) VALUES (?, ?)"
-    with service_of() as (service, path):
+    with service_of_notes() as (service, path):
         done = run_example(service, sql, b"1\ta\n2\tb\n")
         equal((done.returncode, done.stdout, done.stderr), (0, b"2 changed\n", b""), "two lines")
         done = run_example(service, sql, b"3\tc\n4\ta\n")

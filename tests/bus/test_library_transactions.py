@@ -7,23 +7,11 @@ import signal
 import sqlite3
 
 from client import Text
-from harness import BUILD_ROOT, Service, main, wait_for
-from library import Library, each_way
+from harness import BUILD_ROOT, main, wait_for
+from library import Library, each_way, service_of_notes
 from tap import equal, test, true
 
 INSERT = "exec notes INSERT INTO note (text) VALUES"
-
-
-@contextlib.contextmanager
-def service_of(journal="wal", **keywords):
-    """A service with a database "notes" that may be written."""
-    with Service(**keywords) as service:
-        path = service.data / "notes.sqlite"
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE note (id INTEGER PRIMARY KEY, text UNIQUE);")
-        service.database("notes", Path=path, Mode="read-write", WriteSchema="yes")
-        service.driver.manager("Reload")
-        yield service, path
 
 
 def texts(path):
@@ -39,7 +27,7 @@ def rows(library, sql):
 @each_way
 def commit(transport):
     """All changes are in the file after sqlipc_commit(), and none before; another connection does not see them"""
-    with service_of() as (service, path), Library(service, transport) as library, Library(service, transport) as other:
+    with service_of_notes() as (service, path), Library(service, transport) as library, Library(service, transport) as other:
         library.ok("begin write notes")
         for text in "abc":
             equal(library.ask(f"{INSERT} ('{text}')")[1], "changes 1")
@@ -58,7 +46,7 @@ def commit(transport):
 def rollback():
     """sqlipc_rollback() and sqlipc_transaction_close() take all changes back, also with a rollback journal"""
     for journal in ("wal", "delete"):
-        with service_of(journal) as (service, path), Library(service) as library:
+        with service_of_notes(journal) as (service, path), Library(service) as library:
             for end in ("rollback", "drop"):
                 library.ok("begin write notes")
                 library.ask(f"{INSERT} ('a')")
@@ -84,7 +72,7 @@ def not_locked(path):
 @test
 def failed_statement():
     """A statement that fails changes nothing, and the transaction goes on, unless the failure rolls it back"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         equal(library.failure(f"{INSERT} ('b'), ('a')")[1], "Sql")
@@ -106,7 +94,7 @@ def failed_statement():
 @test
 def deferred_constraint():
     """A commit that violates a deferred constraint fails with SQLite's code, and takes everything back"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("CREATE TABLE child (note REFERENCES note DEFERRABLE INITIALLY DEFERRED)")
         service.database("notes", Path=path, Mode="read-write", ForeignKeys="yes")
@@ -125,7 +113,7 @@ def deferred_constraint():
 def statements():
     """Prepared statements, rows of RETURNING and tables that the transaction creates"""
     for transport in ("pipe", "channel"):
-        with service_of() as (service, path), Library(service, transport) as library:
+        with service_of_notes() as (service, path), Library(service, transport) as library:
             library.ok("prepare notes INSERT INTO note (text) VALUES (?) RETURNING id")
             library.ok("begin write notes")
             for i in range(1, 4):
@@ -147,7 +135,7 @@ def statements():
 @each_way
 def snapshot(transport):
     """A transaction that reads sees one state, and writes nothing"""
-    with service_of() as (service, path), Library(service, transport) as library, Library(service) as writer:
+    with service_of_notes() as (service, path), Library(service, transport) as library, Library(service) as writer:
         writer.ask(f"{INSERT} ('a')")
         library.ok("begin read notes")
         equal(rows(library, "SELECT text FROM note"), [[Text(b"a")]], "before")
@@ -162,7 +150,7 @@ def snapshot(transport):
 @test
 def two_writers():
     """A second transaction that writes waits for the first"""
-    with service_of() as (service, path), Library(service) as first, Library(service) as second:
+    with service_of_notes() as (service, path), Library(service) as first, Library(service) as second:
         first.ok("begin write notes")
         first.ask(f"{INSERT} ('a')")
         second.say("begin write notes")
@@ -178,7 +166,7 @@ def two_writers():
 @each_way
 def killed_worker(transport):
     """A worker that is killed takes the transaction with it: nothing is written, and nothing repeated"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         for pid in service.workers():
@@ -197,7 +185,7 @@ def killed_worker(transport):
 @each_way
 def killed_service(transport):
     """A service that is killed takes the transaction with it; the next one has others"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         service.kill()
@@ -213,7 +201,7 @@ def killed_service(transport):
 @test
 def killed_service_before_commit():
     """The same, if the commit is the first to find out: it is known that nothing was written"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         service.kill()
@@ -225,7 +213,7 @@ def killed_service_before_commit():
 @test
 def unknown_outcome():
     """The outcome of a commit is unknown until it is answered, and stays so if the service dies before"""
-    with service_of() as (service, path), Library(service) as library:
+    with service_of_notes() as (service, path), Library(service) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         os.kill(service.pid(), signal.SIGSTOP)
@@ -244,7 +232,7 @@ def unknown_outcome():
 @test
 def too_long():
     """TransactionTimeoutSec= ends a transaction"""
-    with service_of(limits={"TransactionTimeoutSec": "0.3"}) as (service, path), Library(service) as library:
+    with service_of_notes(limits={"TransactionTimeoutSec": "0.3"}) as (service, path), Library(service) as library:
         library.ok("begin write notes")
         library.ask(f"{INSERT} ('a')")
         wait_for(lambda: library.ask(f"{INSERT} (NULL)")[1].startswith("error"), "the end of the transaction")
@@ -256,7 +244,7 @@ def too_long():
 def example():
     """The example in the documentation commits all statements, or none"""
     program = BUILD_ROOT / "docs/examples/example-transaction"
-    with service_of() as (service, path):
+    with service_of_notes() as (service, path):
         done = service.run(program, f"--address={service.address}", "notes", "INSERT INTO note (text) VALUES (NULL)", "3")
         equal((done.returncode, done.stdout, done.stderr), (0, b"3 changed\n", b""), "INSERT")
         equal(texts(path), [None] * 3, "rows")

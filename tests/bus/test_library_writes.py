@@ -4,21 +4,9 @@
 import contextlib
 import sqlite3
 
-from harness import BUILD_ROOT, CHINOOK, Service, main
-from library import Library, each_way
+from harness import BUILD_ROOT, main
+from library import Library, each_way, service_of_notes
 from tap import equal, test, true
-
-
-@contextlib.contextmanager
-def service_of():
-    """A service with a database "notes" that may be written, and "chinook", which may not."""
-    with Service({"chinook": CHINOOK}) as service:
-        path = service.data / "notes.sqlite"
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL);")
-        service.database("notes", Path=path, Mode="read-write", WriteSchema="yes")
-        service.driver.manager("Reload")
-        yield service, path
 
 
 def content(path):
@@ -29,7 +17,7 @@ def content(path):
 @each_way
 def executed(transport):
     """sqlipc_exec() returns after the commit, with the number of changes"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         equal(library.ask("exec notes INSERT INTO note (text) VALUES ('a'), ('b')")[1], "changes 2")
         equal(content(path), [(1, "a"), (2, "b")], "after INSERT")
         equal(library.ask("exec notes UPDATE note SET text = 'c' WHERE id > 1")[1], "changes 1")
@@ -42,8 +30,8 @@ def executed(transport):
 @each_way
 def failures(transport):
     """A statement that fails changes nothing, and reports SQLite's code"""
-    with service_of() as (service, path), Library(service, transport) as library:
-        _, name, message = library.failure("exec notes INSERT INTO note VALUES (1, 'a'), (2, NULL)")
+    with service_of_notes() as (service, path), Library(service, transport) as library:
+        _, name, message = library.failure("exec notes INSERT INTO note VALUES (1, 'a'), (2, 'a')")
         equal(name, "Sql", message)
         true("note.text" in message, message)
         equal(content(path), [], "rows")
@@ -54,7 +42,7 @@ def failures(transport):
 @each_way
 def cursors(transport):
     """A cursor tells changes and rowid at its end, after the rows of RETURNING, which are committed before they come"""
-    with service_of() as (service, path), Library(service, transport) as library:
+    with service_of_notes() as (service, path), Library(service, transport) as library:
         library.ok("query notes INSERT INTO note VALUES (7, 'a'), (9, 'b') RETURNING id")
         equal(library.ask("changes")[1], "changes 0 0", "before the end")
         rows, end = library.ask("rows 1")
@@ -72,7 +60,7 @@ def cursors(transport):
 def statements():
     """A statement that writes can be executed again, with other values, by pipe and channel"""
     for transport in ("pipe", "channel"):
-        with service_of() as (service, path), Library(service, transport) as library:
+        with service_of_notes() as (service, path), Library(service, transport) as library:
             library.ok("prepare notes INSERT INTO note (text) VALUES (?)")
             equal(library.ask("readonly")[1], "readonly 0", transport)
             for i in range(1, 4):
@@ -89,7 +77,7 @@ def statements():
 def example():
     """The example in the documentation says how much it has changed, or why it has not"""
     program = BUILD_ROOT / "docs/examples/example-exec"
-    with service_of() as (service, path):
+    with service_of_notes() as (service, path):
         done = service.run(program, f"--address={service.address}", "notes", "INSERT INTO note (text) VALUES ('x')")
         equal((done.returncode, done.stdout, done.stderr), (0, b"1 changed\n", b""), "INSERT")
         equal(content(path), [(1, "x")], "rows")

@@ -12,27 +12,13 @@ import threading
 
 from client import Failure
 from gi.repository import GLib
-from harness import SANITIZED, Service, expect, main, rss_anon, wait_for
+from harness import SANITIZED, expect, main, rss_anon, wait_for
 from load_stream import BIG_ROW, END, begin_load, columns, end, frame, row, rows, send, stream, wait_for_load
 from tap import at_most, equal, test, true
-from writers import DB, make_written
+from writers import DB, numbers, writable
 
 ERRORS = "org.sqlipc1.Error."
 INSERT = "INSERT INTO written(number) VALUES (?)"
-
-
-@contextlib.contextmanager
-def writable(limits=None):
-    with Service(limits=limits or {}) as service:
-        service.written = make_written(service.data / "written.sqlite", "wal")
-        service.database(DB, Path=service.written, Mode="read-write")
-        service.driver.manager("Reload")
-        yield service
-
-
-def numbers(service):
-    with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
-        return [number for (number,) in db.execute("SELECT number FROM written ORDER BY number")]
 
 
 def load(client, sql=INSERT, options=None):
@@ -124,8 +110,6 @@ def one_error_takes_all_back():
     """An error names the row, the client gets EPIPE, and nothing is written"""
     with writable() as service:
         client = service.client()
-        with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
-            db.execute("CREATE TABLE single(x UNIQUE)")
         run, pipe = load(client, "INSERT INTO single VALUES (?)")
         send(pipe, columns(1) + rows([[1], [2], [1], [3]]))
         name, message = failure(client, run)
@@ -191,7 +175,7 @@ def rights_and_others():
 @test
 def silent_loads_delay_no_one():
     """A load without rows keeps no writer waiting, nor does one that stops for longer than TransactionIdleSec="""
-    with writable({"TransactionIdleSec": "1s"}) as service:
+    with writable(limits={"TransactionIdleSec": "1s"}) as service:
         client, other = service.client(), service.client()
         silent, _ = load(client)
         equal(other.execute(DB, INSERT, [1])[0], 1, "beside a silent load")
@@ -227,7 +211,7 @@ def in_a_transaction():
 def full_pipe():
     """A client that sends 100 MiB while another program has the lock fills the pipe, not the memory; all rows arrive"""
     n, text = 3200, "x" * 32768
-    with writable({"BusyTimeoutSec": 600, "TransactionTimeoutSec": 600}) as service:
+    with writable(limits={"BusyTimeoutSec": 600, "TransactionTimeoutSec": 600}) as service:
         client, sent = service.client(), []
         with contextlib.closing(sqlite3.connect(service.written, timeout=10, isolation_level=None)) as foreign:
             foreign.execute("BEGIN IMMEDIATE")

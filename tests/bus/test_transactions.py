@@ -8,26 +8,12 @@ import time
 
 from client import Failure
 from gi.repository import GLib
-from harness import Service, expect, main, wait_for
+from harness import expect, main, wait_for
 from tap import equal, test, true
-from writers import DB, make_written
+from writers import DB, numbers, writable
 
 INSERT = "INSERT INTO written(number) VALUES (?)"
 COUNT = "SELECT count(*) FROM written"
-
-
-@contextlib.contextmanager
-def writable(journal="wal", limits=None):
-    with Service(limits=limits or {}) as service:
-        service.written = make_written(service.data / "written.sqlite", journal)
-        service.database(DB, Path=service.written, Mode="read-write")
-        service.driver.manager("Reload")
-        yield service
-
-
-def numbers(service):
-    with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
-        return [number for (number,) in db.execute("SELECT number FROM written ORDER BY number")]
 
 
 def begin(client, mode):

@@ -4,7 +4,6 @@
 rights, and many writers at once beside readers and programs that open the file themselves.
 """
 import contextlib
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -13,38 +12,13 @@ import time
 
 from channel import Channel
 from client import Failure, Text
-from harness import PATIENCE, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
+from harness import PATIENCE, PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, needs_root, wait_for
 from library import Library, each_way
 from tap import Skip, equal, test, true
-from writers import DB, Book, Crowd, make_written
+from writers import DB, Book, Crowd, ask, numbers, writable
 
 SCAN = "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 UNIQUE = 2067  # SQLITE_CONSTRAINT_UNIQUE
-
-
-@contextlib.contextmanager
-def writable(journal="wal", uid=None, limits=None, **keys):
-    """A service with the database of writers.py; service.written is its file."""
-    with Service(limits=limits or {}, uid=uid) as service:
-        service.written = make_written(service.data / "written.sqlite", journal)
-        with contextlib.closing(sqlite3.connect(service.written)) as db:
-            db.execute("CREATE TABLE single(n INTEGER UNIQUE)")
-            db.commit()
-        if uid is not None:
-            os.chown(service.written, uid, uid)
-        service.database(DB, **{"Path": service.written, "Mode": "read-write", **keys})
-        service.driver.manager("Reload")
-        yield service
-
-
-def ask(service, sql):
-    """Rows of the file, as another program reads them."""
-    with contextlib.closing(sqlite3.connect(service.written, timeout=PATIENCE)) as db:
-        return [list(row) for row in db.execute(sql)]
-
-
-def numbers(service):
-    return [number for (number,) in ask(service, "SELECT number FROM written ORDER BY number")]
 
 
 @test

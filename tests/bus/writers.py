@@ -22,7 +22,7 @@ from types import SimpleNamespace
 
 from channel import Channel
 from client import Broken, Client, Failure
-from harness import PATIENCE
+from harness import PATIENCE, Service
 from library import Library
 from tap import equal, true
 
@@ -49,6 +49,31 @@ def make_written(path, journal):
     return path
 
 
+@contextlib.contextmanager
+def writable(journal="wal", uid=None, limits=None, **keys):
+    """A service with this database, and a table with a constraint in it; service.written is its file."""
+    with Service(limits=limits or {}, uid=uid) as service:
+        service.written = make_written(service.data / "written.sqlite", journal)
+        with contextlib.closing(sqlite3.connect(service.written)) as db:
+            db.execute("CREATE TABLE single(n INTEGER UNIQUE)")
+            db.commit()
+        if uid is not None:
+            os.chown(service.written, uid, uid)
+        service.database(DB, **{"Path": service.written, "Mode": "read-write", **keys})
+        service.driver.manager("Reload")
+        yield service
+
+
+def ask(service, sql):
+    """Rows of the file, as another program reads them."""
+    with contextlib.closing(sqlite3.connect(service.written, timeout=PATIENCE)) as db:
+        return [list(row) for row in db.execute(sql)]
+
+
+def numbers(service):
+    return [number for (number,) in ask(service, "SELECT number FROM written ORDER BY number")]
+
+
 # ---- a writer ----
 
 
@@ -72,13 +97,13 @@ def by_channel(client):
     return lambda number: equal(channel.read(channel.fetch(statement, number)).end.n_changes, 1, "changes")
 
 
-class Service(SimpleNamespace):
+class Started(SimpleNamespace):
     """The members that Library reads, of a service that another process has started."""
 
 
 def by_library(transport):
     def begin(client):
-        library = Library(Service(address=client.address, environment=dict(os.environ)), transport)
+        library = Library(Started(address=client.address, environment=dict(os.environ)), transport)
         client.programs.append(library)
 
         def ask(line, wanted):
