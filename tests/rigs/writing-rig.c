@@ -521,10 +521,14 @@ char *writing_reports(void) {
 }
 
 void writing_expect(const char *expected) {
-        char *reports = writing_reports();
+        writing_settle();
+        writing_expect_last(expected);
+}
+
+void writing_expect_last(const char *expected) {
+        g_autofree char *reports = writing_reports();
 
         g_assert_cmpstr(reports, ==, expected);
-        g_free(reports);
 }
 
 void writing_expect_durable(const char *expected) {

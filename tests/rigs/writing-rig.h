@@ -70,8 +70,11 @@ void writing_pass(uint64_t usec);
 /* The reports of the worker since the last call, without PARKED, PROGRESS and FILLING. To be freed. */
 char *writing_reports(void);
 
-/* The same, which must be `expected`. */
+/* Lets the worker work until it waits. Fails unless its reports since the last call are `expected`. */
 void writing_expect(const char *expected);
+
+/* The same when the worker has ended. */
+void writing_expect_last(const char *expected);
 
 /* Fails unless these names are durable, as `writing.durable` has them. */
 void writing_expect_durable(const char *expected);

@@ -54,6 +54,13 @@ static unsigned start(unsigned peer, const char *database) {
         return n;
 }
 
+/* Two users have a worker each. */
+static void begin_two(void) {
+        begin();
+        (void) start(A, "open");
+        (void) start(B, "open");
+}
+
 static void say(unsigned n, MessageKind kind) {
         stub_worker_say(n, &(Message) { .kind = kind });
         rig_pump();
@@ -209,9 +216,7 @@ static void test_several_databases(void) {
 
 /* The lease is passed on when the process is reaped, and not when the worker is told to die. */
 static void test_holder_dies(void) {
-        begin();
-        (void) start(A, "open");
-        (void) start(B, "open");
+        begin_two();
         want(0);
         want(1);
         stub_workers_ignore_kill(true);
@@ -228,9 +233,7 @@ static void test_holder_dies(void) {
 
 /* It holds the file's lock for as long as the kernel keeps it, and others must learn that. */
 static void test_holder_does_not_die(void) {
-        begin();
-        (void) start(A, "open");
-        (void) start(B, "open");
+        begin_two();
         want(0);
         want(1);
         stub_workers_ignore_kill(true);
@@ -288,9 +291,7 @@ static void test_dying_waiter_is_passed_over(void) {
 
 /* The worker is ended for a message, and the lease is the other's then. */
 static void check_is_ended_for(void (*prepare)(void), MessageKind kind) {
-        begin();
-        (void) start(A, "open");
-        (void) start(B, "open");
+        begin_two();
         prepare();
         say(0, kind);
         CHECK_INT(stub_workers_alive(), 1);
@@ -367,9 +368,7 @@ static void fill_socket(unsigned n) {
 }
 
 static void test_full_socket(void) {
-        begin();
-        (void) start(A, "open");
-        (void) start(B, "open");
+        begin_two();
         fill_socket(0);
         want(0);
         CHECK(!lease_is_held_by(worker(0)));
@@ -383,9 +382,7 @@ static void test_full_socket(void) {
         check_asked("10");
         end();
 
-        begin(); /* it does not read: killed, like any worker that does not */
-        (void) start(A, "open");
-        (void) start(B, "open");
+        begin_two(); /* it does not read: killed, like any worker that does not */
         fill_socket(0);
         want(0);
         want(1);

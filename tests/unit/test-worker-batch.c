@@ -13,7 +13,6 @@ static void begin_with_lease(void) {
         (void) writing_execute("first");
         writing_settle();
         writing_say(MESSAGE_LEASE);
-        writing_settle();
         writing_expect("wanted; committing 1; ended 1 wrote 3 77; ");
         g_string_truncate(writing.durable, 0);
         writing.n_commits = writing.n_begins = writing.n_compiles = 0;
@@ -24,7 +23,6 @@ static void begin_with_lease(void) {
 static void test_all(void) {
         begin_with_lease();
         (void) writing_execute_batch("a;b;c");
-        writing_settle();
         writing_expect("committing 2; ended 2 wrote 9 77 changes 3 3 3; ");
         writing_expect_durable("a b c | ");
         g_assert_cmpuint(writing.n_begins, ==, 1);
@@ -36,11 +34,9 @@ static void test_all(void) {
 static void test_lease(void) {
         writing_begin();
         (void) writing_execute_batch("a");
-        writing_settle();
         writing_expect("wanted; ");
         g_assert_cmpuint(writing.n_compiles, ==, 0);
         writing_say(MESSAGE_LEASE);
-        writing_settle();
         writing_expect("committing 1; ended 1 wrote 3 77 changes 3; ");
         writing_end();
 }
@@ -89,13 +85,11 @@ static void test_mates(void) {
         (void) writing_execute("d");
         (void) writing_execute_batch("b;c");
         (void) writing_execute("a"); /* the worker takes the latest first */
-        writing_settle();
         writing_expect("committing 4 3 2; ended 4 wrote 3 77; ended 3 wrote 6 77 changes 3 3; ended 2 wrote 3 77; ");
         writing_expect_durable("a b c d | ");
         (void) writing_execute("h");
         (void) writing_execute_batch("f;g fail");
         (void) writing_execute("e");
-        writing_settle();
         writing_expect("committing 7 5; ended 7 wrote 3 77; ended 6 error 11; ended 5 wrote 3 77; ");
         writing_expect_durable("a b c d | e h | ");
         writing_end();
@@ -107,12 +101,10 @@ static void test_rollback(void) {
         begin_with_lease();
         (void) writing_execute_batch("c;d rollback;e");
         (void) writing_execute_batch("a;b");
-        writing_settle();
         writing_expect("ended 2 error 11; committing 3; ended 3 wrote 6 77 changes 3 3; ");
         writing_expect_durable("a b | ");
         (void) writing_execute("h rollback");
         (void) writing_execute_batch("f;g");
-        writing_settle();
         writing_expect("ended 4 error 11; committing 5; ended 5 wrote 6 77 changes 3 3; ");
         writing_expect_durable("a b | f g | ");
         writing_end();
@@ -125,7 +117,6 @@ static void test_commit_failure(void) {
         writing.commits[0] = writing.commits[1] = ERROR_SQL;
         (void) writing_execute("c");
         (void) writing_execute_batch("a;b");
-        writing_settle();
         writing_expect("committing 3 2; committing 3; ended 3 error 11; committing 2; ended 2 wrote 3 77; ");
         writing_expect_durable("c | ");
         writing_end();
@@ -138,7 +129,6 @@ static void test_long(void) {
         (void) writing_execute("f");
         (void) writing_execute_batch("b slow=4;c slow=4;d slow=4;e slow=4");
         (void) writing_execute("a");
-        writing_settle();
         writing_expect("committing 4; ended 4 wrote 3 77; committing 3; ended 3 wrote 12 77 changes 3 3 3 3; committing 2; "
                        "ended 2 wrote 3 77; ");
         writing_expect_durable("a | b c d e | f | ");
@@ -151,7 +141,6 @@ static void test_end_while_queued(void) {
         writing_begin();
         (void) writing_execute_batch("a;b");
         (void) writing_execute_batch_until("c", 50 * MSEC);
-        writing_settle();
         writing_expect("wanted; ");
         writing_cancel(1);
         writing_pass(40 * MSEC);
@@ -175,13 +164,10 @@ static void test_interrupt(void) {
         writing.hook = cancel_current;
         (void) writing_execute("c");
         (void) writing_execute_batch("a hook;b");
-        writing_settle();
         writing_expect("committing 2; ended 3 error 30; ended 2 wrote 3 77; ");
         (void) writing_execute_batch_until("d slow=20;e slow=20;f", 30 * MSEC);
-        writing_settle();
         writing_expect("ended 4 error 28; ");
         (void) writing_execute_batch_until("g;h hang", 30 * MSEC);
-        writing_settle();
         writing_expect("ended 5 error 28; ");
         writing_expect_durable("c | ");
         writing_end();
@@ -201,7 +187,6 @@ static void test_mate_leaves(void) {
         writing.hook = cancel_mate;
         (void) writing_execute_batch("b hook;c");
         (void) writing_execute("a");
-        writing_settle();
         writing_expect("ended 3 error 30; committing 2; ended 2 wrote 6 77 changes 3 3; ");
         writing_expect_durable("b c | ");
         g_assert_cmpuint(writing.n_rollbacks, ==, 1);
@@ -211,7 +196,6 @@ static void test_mate_leaves(void) {
 static void test_exit(void) {
         writing_begin();
         (void) writing_execute_batch("a;b");
-        writing_settle();
         writing_expect("wanted; ");
         writing_end();
 }
@@ -243,7 +227,6 @@ static void test_without_right(void) {
         writing_begin();
         writing.setup->writes = false;
         (void) writing_execute_batch("a");
-        writing_settle();
         writing_expect("ended 1 error 15; ");
         writing_end();
 }
@@ -253,16 +236,13 @@ static void test_without_right(void) {
 static void test_transaction(void) {
         begin_with_lease();
         writing.transaction = writing_open(true, LATER);
-        writing_settle();
         writing_expect("started 2 to write; ");
         (void) writing_execute_batch("a;b");
         (void) writing_execute_batch("c;d fail");
         (void) writing_execute_batch("e;f read");
-        writing_settle();
         writing_expect("ended 3 wrote 6 77 changes 3 3; ended 4 error 11; ended 5 error 16; ");
         writing_expect_durable("");
         writing_commit(2);
-        writing_settle();
         writing_expect("committing 2; ended 2 wrote 0 0; ");
         writing_expect_durable("a b | ");
         writing_end();
@@ -271,10 +251,8 @@ static void test_transaction(void) {
 static void test_transaction_that_reads(void) {
         begin_with_lease();
         writing.transaction = writing_open(false, LATER);
-        writing_settle();
         writing_expect("started 2; ");
         (void) writing_execute_batch("a;b");
-        writing_settle();
         writing_expect("ended 3 error 15; ");
         writing_end();
 }

@@ -89,7 +89,6 @@ static void lease(void) {
 static void begin(const char *sql) {
         writing_begin();
         (void) writing_load(sql, &pipe_fd);
-        writing_settle();
         writing_expect("started 1 to write; ");
 }
 
@@ -109,21 +108,17 @@ static void test_commit(void) {
         begin("a");
         begin_pages(&pages, pipe_fd, 1);
         send_pages(&pages);
-        writing_settle();
         writing_expect("");
         add_row(&pages, "1");
         add_row(&pages, "2");
         send_pages(&pages);
-        writing_settle();
         writing_expect("wanted; ");
         lease();
         add_row(&pages, "3");
         send_pages(&pages);
-        writing_settle();
         writing_expect("");
         writing_expect_durable("");
         send_end(&pages);
-        writing_settle();
         writing_expect("committing 1; ended 1 wrote 3 0; ");
         writing_expect_durable("a:1 a:2 a:3 | ");
         g_assert_true(service_has_closed());
@@ -163,7 +158,6 @@ static void test_many_rows(void) {
 }
 
 static void lose(const char *expected) {
-        writing_settle();
         writing_expect(expected);
         writing_expect_durable("");
         g_assert_false(writing.in_transaction);
@@ -180,7 +174,6 @@ static void test_end_of_file(void) {
         g_assert_true(writing.in_transaction);
         close(pipe_fd);
         pipe_fd = -1;
-        writing_settle();
         writing_expect("wanted; ended 1 error 30; ");
         writing_expect_durable("");
         g_assert_cmpuint(writing.n_rollbacks, ==, 1);
@@ -190,7 +183,6 @@ static void test_end_of_file(void) {
 static void test_end_of_file_at_once(void) {
         begin("a");
         close(pipe_fd);
-        writing_settle();
         writing_expect("ended 1 error 30; ");
         g_assert_cmpuint(writing.n_begins, ==, 0);
         writing_end();
@@ -373,7 +365,6 @@ static void test_others_before_rows(void) {
         writing_expect("wanted; committing 2; ended 2 wrote 3 77; ");
         send_rows(&pages, pipe_fd, "1");
         send_end(&pages);
-        writing_settle();
         writing_expect("committing 1; ended 1 wrote 1 0; ");
         writing_expect_durable("b | a:1 | ");
         finish();
@@ -390,10 +381,8 @@ static void test_two_loads(void) {
         writing_settle();
         lease();
         send_end(&second);
-        writing_settle();
         writing_expect("started 2 to write; wanted; ");
         send_end(&pages);
-        writing_settle();
         writing_expect("committing 1; ended 1 wrote 1 0; committing 2; ended 2 wrote 1 0; ");
         writing_expect_durable("a:1 | b:2 | ");
         close(fd);
@@ -410,13 +399,11 @@ static void begin_transaction(const char *sql) {
         (void) writing_execute("x");
         (void) writing_load(sql, &pipe_fd);
         (void) writing_execute("y");
-        writing_settle();
         writing_expect("wanted; started 1 to write; ended 2 wrote 3 77; started 3 to write; ");
 }
 
 static void end_transaction(const char *expected, const char *durable) {
         writing_commit(1);
-        writing_settle();
         writing_expect(expected);
         writing_expect_durable(durable);
         finish();
@@ -426,7 +413,6 @@ static void end_transaction(const char *expected, const char *durable) {
 static void test_in_transaction(void) {
         begin_transaction("a");
         send_rows(&pages, pipe_fd, "1 2");
-        writing_settle();
         writing_expect("");
         send_end(&pages);
         end_transaction("ended 3 wrote 2 0; ended 4 wrote 3 77; committing 1; ended 1 wrote 0 0; ", "x a:1 a:2 y | ");
@@ -437,7 +423,6 @@ static void test_commit_before_end(void) {
         begin_transaction("a");
         writing_commit(1);
         send_rows(&pages, pipe_fd, "1");
-        writing_settle();
         writing_expect("");
         send_end(&pages);
         end_transaction("ended 3 wrote 1 0; ended 4 wrote 3 77; committing 1; ended 1 wrote 0 0; ", "x a:1 y | ");

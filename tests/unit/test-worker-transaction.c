@@ -15,10 +15,8 @@
 static void begin_to_write(void) {
         writing_begin();
         writing.transaction = writing_open(true, LONG);
-        writing_settle();
         writing_expect("wanted; ");
         writing_say(MESSAGE_LEASE);
-        writing_settle();
         writing_expect("started 1 to write; ");
 }
 
@@ -26,13 +24,11 @@ static void begin_to_write(void) {
 static void begin_to_read(void) {
         writing_begin();
         writing.transaction = writing_open(false, LONG);
-        writing_settle();
         writing_expect("started 1; ");
 }
 
 static void commit(const char *expected) {
         writing_commit(writing.transaction);
-        writing_settle();
         writing_expect(expected);
 }
 
@@ -42,7 +38,6 @@ static void test_commit(void) {
         begin_to_write();
         (void) writing_execute("a");
         (void) writing_execute("b");
-        writing_settle();
         writing_expect("ended 2 wrote 3 77; ended 3 wrote 3 77; ");
         writing_expect_durable("");
         commit("committing 1; ended 1 wrote 0 0; ");
@@ -59,7 +54,6 @@ static void test_commit_at_once(void) {
         commit("ended 2 wrote 3 77; ended 3 wrote 3 77; committing 1; ended 1 wrote 0 0; ");
         writing_expect_durable("a b | ");
         (void) writing_execute("late");
-        writing_settle();
         writing_expect("ended 4 error 40; ");
         writing_end();
 }
@@ -67,10 +61,8 @@ static void test_commit_at_once(void) {
 static void test_rollback(void) {
         begin_to_write();
         (void) writing_execute("a");
-        writing_settle();
         writing_expect("ended 2 wrote 3 77; ");
         writing_cancel(1);
-        writing_settle();
         writing_expect("ended 1 error 30; ");
         writing_expect_durable("");
         g_assert_cmpuint(writing.n_rollbacks, ==, 1);
@@ -85,7 +77,6 @@ static void test_savepoints(void) {
         (void) writing_execute("b");
         (void) writing_execute("c savepoint fail");
         (void) writing_execute("d");
-        writing_settle();
         writing_expect("ended 2 wrote 3 77; ended 3 wrote 3 77; ended 4 error 11; ended 5 wrote 3 77; ");
         commit("committing 1; ended 1 wrote 0 0; ");
         writing_expect_durable("a b c d | ");
@@ -110,7 +101,6 @@ static void test_statement_rolls_back(void) {
         (void) writing_execute("a");
         (void) writing_execute("b rollback");
         (void) writing_execute("c");
-        writing_settle();
         writing_expect("ended 2 wrote 3 77; ended 3 error 11; ended 1 error 40; ended 4 error 40; ");
         writing_expect_durable("");
         writing_end();
@@ -185,7 +175,6 @@ static void test_rollback_of_running(void) {
         writing.hook = cancel_it;
         (void) writing_execute("a hook hang");
         (void) writing_execute("b");
-        writing_settle();
         writing_expect("ended 2 error 40; ended 1 error 30; ended 3 error 40; ");
         writing_expect_durable("");
         writing_end();
@@ -241,7 +230,6 @@ static void test_leaves_jobs_to_others(void) {
         begin_to_write();
         writing.hook = take_as_another_worker;
         (void) writing_execute_until("a hook hang", SEC);
-        writing_settle();
         writing_expect("ended 2 error 28; ");
         writing_end();
 }
@@ -265,7 +253,6 @@ static void test_cancels_job_that_waits(void) {
         writing.transaction = transaction;
         writing.hook = cancel_other;
         (void) writing_execute("a hook");
-        writing_settle();
         writing_expect("ended 3 wrote 3 77; ");
         commit("committing 1; ended 1 wrote 0 0; ");
         writing_expect_durable("a | ");
@@ -325,11 +312,9 @@ static void test_idle(void) {
         writing_pass(WRITING_IDLE_USEC + MSEC);
         writing_expect("");
         (void) writing_execute("a");
-        writing_settle();
         writing_expect("ended 2 wrote 3 77; ");
         writing_pass(WRITING_IDLE_USEC - MSEC);
         writing_say(MESSAGE_LEASE_ASKED);
-        writing_settle();
         writing_expect("");
         writing_pass(2 * MSEC);
         writing_expect("ended 1 error 40; returned; ");
@@ -350,14 +335,11 @@ static void test_lease(void) {
 static void test_cancel_while_waiting(void) {
         writing_begin();
         (void) writing_open(true, LONG);
-        writing_settle();
         writing_expect("wanted; ");
         writing_cancel(1);
-        writing_settle();
         writing_expect("ended 1 error 30; ");
         writing_say(MESSAGE_LEASE);
         writing_say(MESSAGE_LEASE_ASKED);
-        writing_settle();
         writing_expect("returned; ");
         g_assert_cmpuint(writing.n_begins, ==, 0);
         writing_end();
@@ -372,14 +354,11 @@ static void test_turns(void) {
         (void) writing_execute("a");
         (void) writing_open(true, LONG);
         (void) writing_execute("b");
-        writing_settle();
         writing_expect("");
         writing_commit(1);
-        writing_settle();
         writing_expect("committing 1; ended 1 wrote 0 0; committing 4 2; started 3 to write; ended 4 wrote 3 77; "
                        "ended 2 wrote 3 77; ");
         writing_commit(3);
-        writing_settle();
         writing_expect("committing 3; ended 3 wrote 0 0; ");
         writing_end();
 }
@@ -394,10 +373,8 @@ static void test_turn_ends(void) {
         commit("committing 1; ended 1 wrote 0 0; started 2 to write; ");
         writing_pass(LEASE_TURN_USEC);
         writing_commit(2);
-        writing_settle();
         writing_expect("committing 2; ended 2 wrote 0 0; returned; wanted; ");
         writing_say(MESSAGE_LEASE);
-        writing_settle();
         writing_expect("started 3 to write; ");
         writing_end();
 }
@@ -418,7 +395,6 @@ static void test_foreign_writer(void) {
         (void) writing_open(true, LONG);
         writing_settle();
         writing_say(MESSAGE_LEASE);
-        writing_settle();
         writing_expect("wanted; ");
         writing_pass(50 * MSEC);
         writing_expect("started 1 to write; ");
@@ -452,7 +428,6 @@ static void test_snapshot(void) {
         g_assert_cmpint(writing.n_connections, ==, 1);
         (void) writing_run("a read rows=100", &fds[0]);
         (void) writing_run("b read rows=1", &fds[1]);
-        writing_settle();
         writing_expect("started 2; "); /* 3 waits until the rows of 2 are sent */
         o = writing_read(fds[0], 2);
         g_assert_cmpuint(o.n_rows, ==, 100);
@@ -469,7 +444,6 @@ static void test_snapshot(void) {
 static void test_snapshot_writes(void) {
         begin_to_read();
         (void) writing_execute("a");
-        writing_settle();
         writing_expect("ended 2 error 15; ");
         commit("ended 1; ");
         writing_end();
@@ -482,10 +456,8 @@ static void test_snapshot_cancelled(void) {
         begin_to_read();
         (void) writing_run("a read rows=100", &fds[0]);
         (void) writing_run("b read rows=1", &fds[1]);
-        writing_settle();
         writing_expect("started 2; ");
         writing_cancel(1);
-        writing_settle();
         writing_expect("ended 3 error 40; ended 2 error 40; ended 1 error 30; ");
         g_assert_cmpint(writing.n_snapshots, ==, 0);
         o = writing_read(fds[0], 2);
@@ -498,7 +470,6 @@ static void test_snapshot_lost(void) {
         begin_to_read();
         writing.loses_snapshots = true;
         (void) writing_execute("a read");
-        writing_settle();
         writing_expect("ended 2 error 16; ended 1 error 40; ");
         writing_end();
 }
