@@ -41,6 +41,21 @@ def execute():
 
 
 @test
+def much_is_replaced():
+    """A statement that replaces more than TempSizeMax= says that it does; the same in parts works"""
+    with writable(limits={"TempSizeMax": "4M", "WorkersMax": 1}) as service:
+        client = service.client()
+        fill = """INSERT INTO written(number, t) WITH RECURSIVE n(x) AS (
+                  VALUES (1) UNION ALL SELECT x + 1 FROM n LIMIT 20000)"""
+        equal(client.execute(DB, fill + " SELECT x, hex(zeroblob(400)) FROM n")[0], 20000, "rows")
+        failure = expect("LimitsExceeded", client.execute, DB, "UPDATE written SET t = t || 'x'")
+        true("change fewer rows at a time" in str(failure), f"it says: {failure}")
+        for part in range(10):
+            client.execute(DB, "UPDATE written SET t = t || 'x' WHERE (id - 1) / 2000 = ?", [part])
+        equal(ask(service, "SELECT count(*), min(length(t)) FROM written"), [[20000, 801]], "rows")
+
+
+@test
 def execute_by_busctl():
     """Execute by busctl, which any administrator has"""
     if not shutil.which("busctl"):

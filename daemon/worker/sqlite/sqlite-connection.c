@@ -125,7 +125,10 @@ static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool tem
         if (limit_hit)
                 (void) sql_error_set(
                         error, ERROR_LIMITS_EXCEEDED,
-                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+                        "the %s fills more temporary space than TempSizeMax= allows%s",
+                        c->writes ? "statement" : "query",
+                        c->writes ? ", in which SQLite keeps what is replaced or deleted: change fewer rows at a time"
+                                  : ": sort or group less at a time");
         else if (temporary || (!c->writes && !disk_full))
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
