@@ -104,6 +104,7 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "group_staff"): TIMER,
     ("sd_event_source_set_enabled", "on_prepare"): TIMER,
     ("sd_event_source_set_enabled", "start_rest"): TIMER,
+    ("sd_event_source_set_enabled", "start_slow_rest"): TIMER,
     ("sd_event_source_set_enabled", "set"): TIMER,
     ("sd_event_source_set_enabled", "watch_idle"): TIMER,
     ("sd_event_source_set_enabled", "watch"): TIMER,
