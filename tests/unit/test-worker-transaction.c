@@ -96,12 +96,13 @@ static void test_statement_fails(void) {
         writing_end();
 }
 
+/* The end of the transaction is reported before the failure: a client that knows of the failure is told why. */
 static void test_statement_rolls_back(void) {
         begin_to_write();
         (void) writing_execute("a");
         (void) writing_execute("b rollback");
         (void) writing_execute("c");
-        writing_expect("ended 2 wrote 3 77; ended 3 error 11; ended 1 error 40; ended 4 error 40; ");
+        writing_expect("ended 2 wrote 3 77; ended 1 error 40; ended 4 error 40; ended 3 error 11; ");
         writing_expect_durable("");
         writing_end();
 }
@@ -126,9 +127,9 @@ static void test_tells_why_rolled_back(void) {
         (void) writing_execute("b rollback");
         (void) writing_execute("c");
         writing_settle();
-        expect_sentence(2, "failed");
         expect_sentence(1, "a statement failed, which has rolled back the transaction: failed");
         expect_sentence(3, "the transaction has ended: a statement failed, which has rolled back the transaction: failed");
+        expect_sentence(2, "failed");
         writing_end();
 }
 

@@ -438,6 +438,9 @@ static void turn(Task *task) {
                 run_next(t);
         else if (t->state == TRANSACTION_COMMITS)
                 commit(t);
+        /* Before the statement that failed is answered: the supervisor must know why when its client calls again. */
+        if (t->batch.rolled_back && t->error.error != ERROR_NONE && t->state < TRANSACTION_ENDS)
+                end(t);
 }
 
 /* The system does not tell of locks of the same process. */
@@ -605,7 +608,7 @@ void transaction_set_init(TransactionSet *set, JobContext *context, GroupWriter 
 bool transaction_add(TransactionSet *set, Job *job) {
         Transaction *t = find(set, job->spec->transaction);
 
-        if (!t || t->state != TRANSACTION_OPEN || t->error.error != ERROR_NONE)
+        if (!t || t->state != TRANSACTION_OPEN) /* one that is about to end tells the job why */
                 return false;
         job->write.writes = true;
         job->write.queue = &t->jobs;
