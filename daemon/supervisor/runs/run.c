@@ -691,10 +691,14 @@ static void cancel(Run *run, ErrorNumber error, const char *sentence) {
 }
 
 static int take_call(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
-        int r = run->call || run->end.error != ERROR_NONE
-                        ? refuse(refusal, ERROR_BUSY, "Another call is ending this transaction: wait for its answer.")
-                        : waiting_call_new(call, &run->call);
+        int r;
 
+        if (run->call)
+                return refuse(refusal, ERROR_BUSY, "Another call is ending this transaction: wait for its answer.");
+        if (run->end.error != ERROR_NONE) /* its worker was told so */
+                return refuse(refusal, ERROR_TRANSACTION_ENDED, "Transaction %" PRIu64 " has ended: %s", run->number,
+                              run->end.message);
+        r = waiting_call_new(call, &run->call);
         if (r >= 0)
                 run->on_ended = on_ended;
         return r;
