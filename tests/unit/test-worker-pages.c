@@ -217,8 +217,11 @@ static void test_end_is_reported_first(void) {
 
 /* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still
  * polls writable, so it is always in time for that. The end must not be reported a second time: the supervisor ends
- * a worker that reports unknown runs. */
+ * a worker that reports unknown runs. A worker that got no CPU for long sends its first page before the end, and finds
+ * the pipe closed. */
 static void test_reader_leaves_at_the_end(void) {
+        ReceivedMessage m;
+        ErrorNumber error;
         Rig rig;
         int fds[2];
         uint64_t number;
@@ -229,7 +232,12 @@ static void test_reader_leaves_at_the_end(void) {
         number = send_run_into(&rig, "SELECT * FROM t", fds[1]);
         expect_number(&rig, number, MESSAGE_TAKEN);
         expect_started(&rig, number);
-        expect_ended(&rig, number, ERROR_NONE);
+        m = next_report(&rig, number, MESSAGE_ENDED);
+        error = (ErrorNumber) m.message.ended.failure.error;
+        g_assert_true(error == ERROR_NONE || error == ERROR_PIPE_CLOSED);
+        if (!m.message.ended.drained)
+                expect_number(&rig, number, MESSAGE_DRAINED);
+        received_message_done(&m);
         g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
         close(fds[0]);
         close(fds[1]);
