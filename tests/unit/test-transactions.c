@@ -332,7 +332,7 @@ static void test_deadline(void) {
         number = begin_open();
         rig_pass_time(usec);
         CHECK_INT(stub_worker_cancels(0), 1);
-        check_error(call_with_number(A, "Commit", number), ERROR("Busy"));
+        check_error(call_with_number(A, "Commit", number), ERROR("TransactionEnded"));
         say_failed(number, ERROR_TRANSACTION_ENDED);
         check_is_over(number);
         end();

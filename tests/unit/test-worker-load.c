@@ -446,7 +446,7 @@ static void test_rolls_back_transaction(void) {
         begin_transaction("a rollback at=2");
         send_rows(&pages, pipe_fd, "1 2");
         writing_settle();
-        end_transaction("ended 3 error 11; ended 1 error 40; ended 4 error 40; ", "");
+        end_transaction("ended 1 error 40; ended 4 error 40; ended 3 error 11; ", "");
 }
 
 static void test_rollback_of_transaction(void) {
