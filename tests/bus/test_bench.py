@@ -190,6 +190,17 @@ def write():
 
 
 @test
+def relay():
+    """relay: connections that ask the service, beside bare calls over the same bus"""
+    report = json.loads(bench("relay", "--rounds=1", "--json", *arguments_for(verbs()["relay"])))
+    rates, ratios = report["tables"]
+    for table in (rates, ratios):
+        bare = [row["cells"] for row in table["rows"] if row["name"] == "bare bus connection"]
+        equal([all(cell["median"] > 0 for cell in cells) for cells in bare], [True], f"bare calls of {table['id']}")
+    true("bare" not in json.dumps(report["verdicts"]), report["verdicts"])
+
+
+@test
 def load():
     """load: a load of libsqlipc beside a loop in process; no figures if the table is not what was loaded"""
     arguments = arguments_for(verbs()["load"])

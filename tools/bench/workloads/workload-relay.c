@@ -6,15 +6,20 @@
  *
  * In a run, a side opens and closes connections until it has sent about as many queries as in every other run. Each query is
  * compiled again, as by a program that has just started.
+ *
+ * Another side is a bare bus connection, whose calls are answered at once and with nothing.
+ * No service on that bus can be faster.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/database-server.h"
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/report/service-facts.h"
+#include "tools/bench/workloads/bus-peer.h"
 #include "tools/bench/workloads/workload.h"
 
 #define RELAY_TABLE "relay"
@@ -22,7 +27,7 @@
 enum { DIRECT, BY_ITSELF }; /* the first sides */
 enum {
         ROUNDS = 10, /* samples, as in the original */
-        SIDES_MAX = 4 + DATABASE_SERVERS_MAX,
+        SIDES_MAX = 5 + DATABASE_SERVERS_MAX,
         STEPS_MAX = 8,
 };
 
@@ -39,6 +44,7 @@ struct RelaySide {
         const BenchOptions *options;
         sqlipc_transport transport;  /* of ours */
         DatabaseServerChoice server; /* of others */
+        const BusPeer *peer;         /* answers the bare calls; not owned */
         char *sql;
         pid_t server_pid;
         /* of the run under way */
@@ -50,6 +56,7 @@ struct RelaySide {
 typedef struct Relay {
         const BenchOptions *options;
         Service service;
+        BusPeer peer;                /* zeroed: the bus lets no program call another one */
         RelaySide sides[SIDES_MAX];
         size_t n_sides;
         Findings found[STEPS_MAX][SIDES_MAX];
@@ -107,6 +114,22 @@ static int ask_server(RelaySide *side, unsigned n_queries) {
         return r;
 }
 
+/* With a connection of its own, as any program has. */
+static int ask_nothing(RelaySide *side, unsigned n_queries) {
+        BusPeer visitor = { .name = side->peer->name };
+        int r = bench_service_open_bus(side->options, &visitor.bus);
+
+        for (unsigned i = 0; r >= 0 && i < n_queries; i++) {
+                uint8_t byte = 0;
+
+                r = bus_peer_echo(&visitor, &byte, sizeof byte, &byte);
+        }
+        sd_bus_flush_close_unref(visitor.bus);
+        if (r < 0)
+                fprintf(stderr, "sqlipc-bench: a bare call over the bus failed: %s\n", g_strerror(-r));
+        return r;
+}
+
 static int run_side(void *userdata) {
         RelaySide *side = userdata;
         int r = 0;
@@ -146,7 +169,7 @@ static int measure_step(Relay *relay, size_t step, unsigned n_queries) {
                 side->n_queries = n_queries;
                 side->n_connections = connections_of(relay, n_queries);
                 sides[i] = (Side) {
-                        .name = side->name, .run = run_side, .check = check_side, .userdata = side,
+                        .name = side->name, .run = run_side, .check = side->peer ? NULL : check_side, .userdata = side,
                         .server = side->server_pid,
                 };
         }
@@ -255,7 +278,7 @@ static void report_verdicts(const Relay *relay, Report *report) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
                 for (size_t side = 0; side < relay->n_sides; side++)
-                        if (relay->sides[side].ask != ask_ours)
+                        if (relay->sides[side].ask != ask_ours && !relay->sides[side].peer)
                                 verdict_of(relay, steps[i], side, report);
 }
 
@@ -269,6 +292,9 @@ static void report_all(const Relay *relay, Report *report) {
         report_note(report, "Direct SQLite opens the file, compiles, runs and closes. Ours opens a bus connection each time."
                             " The original fetched 10 rows at a time: here rows of ours and of MariaDB come as they are"
                             " read, and those of PostgreSQL in one result, which is faster than one by one.");
+        if (relay->peer.bus)
+                report_note(report, "The bare bus connection calls a program that answers at once, through the same bus"
+                                    " daemon: the limit of any service on that bus.");
         if (!library_service_has_channels((Service *) &relay->service))
                 report_note(report, "The service offers no channels: what asks through one is left out.");
 }
@@ -306,6 +332,8 @@ static int measure_and_report(Relay *relay, const DatabaseServerChoice *servers,
         add_ours(relay, "ours over the bus", SQLIPC_TRANSPORT_PIPE);
         if (library_service_has_channels(&relay->service))
                 add_ours(relay, "ours over a channel", SQLIPC_TRANSPORT_CHANNEL);
+        if (relay->peer.bus)
+                add_side(relay, "bare bus connection", ask_nothing, RELAY_TABLE)->peer = &relay->peer;
         for (int i = 0; r >= 0 && i < n_servers; i++)
                 r = add_server(relay, &servers[i]);
         if (r >= 0)
@@ -321,29 +349,50 @@ static int measure_and_report(Relay *relay, const DatabaseServerChoice *servers,
         return r;
 }
 
+/* The peer is left out if the bus does not let it be called, as the system bus does not. It is a process, so it starts
+ * before there is a connection that it would inherit. */
+static int start_peer(const BenchOptions *options, BusPeer *peer) {
+        uint8_t byte = 0;
+        int r = bus_peer_start_on_bus(options, peer);
+
+        if (r < 0)
+                return r;
+        r = bus_peer_echo(peer, &byte, sizeof byte, &byte);
+        if (r < 0)
+                (void) bus_peer_stop(peer);
+        return r == -EACCES || r == -EPERM ? 0 : r;
+}
+
 static int measure(const BenchOptions *options, Report *report) {
         Relay relay = { .options = options };
         DatabaseServerChoice servers[DATABASE_SERVERS_MAX];
         int n_servers = database_servers_get(options, servers);
         int r = n_servers;
 
+        if (r >= 0) {
+                r = start_peer(options, &relay.peer);
+                if (r < 0)
+                        fprintf(stderr, "sqlipc-bench: cannot call a program over the bus: %s\n", g_strerror(-r));
+        }
         if (r >= 0)
                 r = bench_service_open(options, &relay.service);
-        if (r < 0)
+        if (r < 0) {
+                (void) bus_peer_stop(&relay.peer);
                 return r;
+        }
         r = measure_and_report(&relay, servers, n_servers, report);
         for (int i = 0; i < n_servers; i++)
                 database_server_drop(&servers[i], RELAY_TABLE);
         bench_service_close(&relay.service);
-        return r;
+        return MIN(r, bus_peer_stop(&relay.peer));
 }
 
 const Workload workload_relay = {
         .verb = "relay",
         .help = "queries per second against queries per connection",
         .summary = "Connects, asks 1 to 30 times for 256 rows of 16 strings of 32 bytes, disconnects: direct SQLite (open,\n"
-                   "prepare, run, close), ours over the bus and over a channel, and PostgreSQL and MariaDB where\n"
-                   "--postgres or --mariadb name one. All values are copied.",
+                   "prepare, run, close), ours over the bus and over a channel, PostgreSQL and MariaDB where\n"
+                   "--postgres or --mariadb name one, and bare calls over the bus. All values are copied.",
         .database = RELAY_TABLE,
         .servers = true,
         .measure = measure,
