@@ -27,7 +27,7 @@ import settled  # noqa: F401 - finds tests/bus
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "differential"))
 
 from comparer import Comparer  # noqa: E402
-from harness import SANITIZED, Service, main  # noqa: E402
+from harness import BUILD_ROOT, SANITIZED, WORKER, Service, main  # noqa: E402
 from queries import Queries  # noqa: E402
 from schema import Schemas  # noqa: E402
 from shrink import Case, shrink  # noqa: E402
@@ -35,6 +35,9 @@ from tap import at_most, cases, diagnose, equal, test, true  # noqa: E402
 
 PER_SCHEMA = 250
 LIMITS = {"WorkerIdleSec": "1"}
+# The worker that asks SQLite for each value of a row, see row-layout.h.
+WORKER_VALUES = BUILD_ROOT / "tests/reliability/differential/sqlipc-worker-values"
+VALUES_PART = 5  # of the queries, one in so many: only the worker's encoder differs
 MOST = 3  # differences that are shrunk before it ends
 
 
@@ -51,10 +54,10 @@ def arguments():
 OPTIONS = arguments()
 
 
-def enough(totals, start):
+def enough(totals, start, part):
     if OPTIONS.minutes:
-        return time.monotonic() - start > 60 * OPTIONS.minutes
-    return totals["queries"] >= OPTIONS.queries
+        return time.monotonic() - start > 60 * OPTIONS.minutes / part
+    return totals["queries"] >= OPTIONS.queries / part
 
 
 def report(comparer, case, number):
@@ -65,10 +68,10 @@ def report(comparer, case, number):
     diagnose(f"a difference, also in {path}:\n{text}")
 
 
-def compare(comparer):
+def compare(comparer, part):
     """Until it is enough; returns how many queries differed."""
     start, number, n_differing = time.monotonic(), 0, 0
-    while not enough(comparer.totals, start) and n_differing < MOST:
+    while not enough(comparer.totals, start, part) and n_differing < MOST:
         source = random.Random(f"{OPTIONS.seed} {number}")
         schema = Schemas(source).schema(number)
         generator = Queries(source, schema)
@@ -82,12 +85,10 @@ def compare(comparer):
     return n_differing
 
 
-@test
-def random_queries():
-    """Random queries return the same in process and by every transport and page size"""
+def compare_with(worker, part=1):
     diagnose(f"seed {OPTIONS.seed}")
-    with Service(limits=LIMITS) as service, Comparer(service) as comparer:
-        differing = compare(comparer)
+    with Service(limits=LIMITS, worker=worker) as service, Comparer(service) as comparer:
+        differing = compare(comparer, part)
         totals = comparer.totals
         diagnose(
             f"{totals['runs']} runs, {totals['errors']} queries that SQLite refuses, {totals['bytes'] >> 20} MiB of values"
@@ -97,6 +98,18 @@ def random_queries():
         true(totals["runs"] >= 5 * totals["queries"], "runs of each query")
         true(totals["by pipe"] * 20 < totals["queries"], f"{totals['by pipe']} runs left the channel for a pipe")
         cases("differential", totals["queries"], "a random query: the same in process, by every transport, by page sizes")
+
+
+@test
+def random_queries():
+    """Random queries return the same in process and by every transport and page size"""
+    compare_with(WORKER)
+
+
+@test
+def each_value():
+    """Random queries return the same if the worker asks SQLite for each value of a row"""
+    compare_with(WORKER_VALUES, VALUES_PART)
 
 
 # The falsified part, and the largest case that may remain.

@@ -70,15 +70,17 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
 /* Encodes the row that waits. ENGINE_FAILED: SQLite had no memory to convert a value. */
 static EngineResult encode(SqliteStatement *s, RowSink *sink) {
         PageEncoder *e = sink->encoder;
-        int n = (int) sink->n_columns;
+        unsigned n = sink->n_columns;
         EngineResult result = row_sink_begin(sink);
+        sqlite3_value *first;
 
         if (result != ENGINE_ROW)
                 return result;
-        for (int i = 0; i < n; i++) {
-                /* One lookup for each column: sqlite3_column_type/text/bytes would each repeat it. The value is
+        first = row_layout_first(&s->layout, s->stmt, n);
+        for (unsigned i = 0; i < n; i++) {
+                /* At most one lookup for each column: sqlite3_column_type/text/bytes would each repeat it. The value is
                  * "unprotected", which only matters if threads share the connection (see sqlite3_value in sqlite3.h). */
-                sqlite3_value *v = sqlite3_column_value(s->stmt, i);
+                sqlite3_value *v = first ? row_layout_value(&s->layout, first, i) : sqlite3_column_value(s->stmt, (int) i);
                 const void *bytes;
                 uint8_t *at;
                 size_t size;

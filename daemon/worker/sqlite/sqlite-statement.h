@@ -6,6 +6,7 @@
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_STATEMENT_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_STATEMENT_H
 
+#include "daemon/worker/sqlite/row-layout.h"
 #include "daemon/worker/sqlite/sqlite-connection.h"
 
 typedef struct SqliteStatement {
@@ -17,6 +18,7 @@ typedef struct SqliteStatement {
         uint64_t used;        /* larger is later */
         uint8_t *columns;     /* owned: the COLUMNS payload of the last compile; NULL: not made yet */
         size_t columns_size;
+        RowLayout layout;     /* of its rows; SQLite may compile it again */
         bool writes;          /* see CompiledStatement */
         bool is_savepoint;
         bool changes_rows;
