@@ -26,10 +26,13 @@ static bool started(Job *job) {
         return !job->is_prepare || job_describe(job);
 }
 
-/* A socket has a queue of fixed size, and lacks memory only for a moment. */
+/* A client that reads an answer must find the database unlocked. A socket has a queue of fixed size, and lacks memory only
+ * for a moment. */
 static int write_page(Job *job) {
-        int r = page_writer_flush(&job->writer);
+        int r;
 
+        job_context_let_go(job->context);
+        r = page_writer_flush(&job->writer);
         return r == -ENOMEM ? PAGE_WRITER_FULL : r;
 }
 
@@ -75,6 +78,7 @@ const JobOwner channel_request_owner = {
 
 /* The answer will be the error that the caller stores at the result. */
 static SqlError *refuse(ServedChannel *c) {
+        c->is_quick = true;
         return job_refuse(&c->job, &c->spec);
 }
 
@@ -131,6 +135,8 @@ static void begin_fetch(ServedChannel *c, const ChannelRequest *q) {
         }
         c->spec.sql = s->sql;
         c->spec.sql_size = s->sql_size;
+        c->fetched = s;
+        c->is_quick = s->quick;
         set_parameters(&c->spec, load_le32(p + 16), load_le32(p + 20), p + CHANNEL_FETCH_HEAD_SIZE,
                        q->size - CHANNEL_FETCH_HEAD_SIZE);
         begin_run(c, load_le64(p + 8), &s->hint);
@@ -146,6 +152,8 @@ static bool copy_sql(ServedChannel *c, const uint8_t *sql, size_t size) {
                 c->sql = bytes;
                 c->sql_capacity = size + 1;
         }
+        c->is_quick = size > 0 && c->quick_sql_size == size && memcmp(c->sql, sql, size) == 0;
+        c->quick_sql_size = 0;
         memcpy(c->sql, sql, size);
         c->sql[size] = 0;
         c->spec.sql = c->sql;
@@ -178,6 +186,8 @@ static void begin_query(ServedChannel *c, const ChannelRequest *q) {
 }
 
 static void begin_job(ServedChannel *c, uint64_t number) {
+        c->is_quick = false;
+        c->fetched = NULL;
         c->spec = (JobSpec) {
                 .number = number,
                 .sql = "",
@@ -188,18 +198,17 @@ static void begin_job(ServedChannel *c, uint64_t number) {
         };
 }
 
-/* Decides if the request continues the read transaction of the one before, or begins a new one. */
+/* The request continues the read transaction of the one before, perhaps of another channel, unless it may have been sent
+ * later. Several requests that were read together have a transaction of their own. */
 static void join_batch(ServedChannel *c, uint64_t number) {
-        if (number > c->batch) {
-                job_let_go(&c->job);
-                c->batch = c->input.scanned_number;
-        }
-        c->job.keeps = number < c->batch;
-}
+        JobContext *context = c->job.context;
 
-void channel_request_end_batch(ServedChannel *c) {
-        job_let_go(&c->job);
-        c->batch = 0;
+        if (number > c->batch && !(c->has_sent && number == c->input.scanned_number))
+                job_context_let_go(context);
+        if (!context->shared)
+                c->batch = c->input.scanned_number;
+        c->has_sent = false;
+        c->job.keeps = number < c->input.scanned_number || context->shares;
 }
 
 static void begin(ServedChannel *c, const ChannelRequest *q) {
@@ -248,7 +257,20 @@ bool channel_request_begin_next(ServedChannel *c) {
         return r == -EBADMSG;
 }
 
+/* Remembers if the statement was quick. */
+static void note_time(ServedChannel *c) {
+        bool quick = c->job.counters.usec <= CHANNEL_QUICK_USEC;
+
+        if (c->job.refused)
+                return;
+        if (c->fetched)
+                c->fetched->quick = quick;
+        else if (c->spec.sql == c->sql)
+                c->quick_sql_size = quick ? c->spec.sql_size : 0;
+}
+
 void channel_request_end(ServedChannel *c) {
+        note_time(c);
         if (c->job.is_prepare && c->job.error.error != ERROR_NONE)
                 channel_statements_remove(&c->statements, c->spec.number);
         if (c->job.error.error == ERROR_PIPE_CLOSED)
@@ -256,7 +278,7 @@ void channel_request_end(ServedChannel *c) {
         if (c->sql_capacity > SQL_KEPT_SIZE) {
                 free(c->sql);
                 c->sql = NULL;
-                c->sql_capacity = 0;
+                c->sql_capacity = c->quick_sql_size = 0;
         }
         channel_input_done(&c->input);
 }

@@ -17,7 +17,4 @@ bool channel_request_begin_next(ServedChannel *c);
 /* The job of the request is over: releases what only that needed. */
 void channel_request_end(ServedChannel *c);
 
-/* Ends the read transaction that requests shared. */
-void channel_request_end_batch(ServedChannel *c);
-
 #endif

@@ -6,7 +6,6 @@
 #include "daemon/worker/core/channel-set.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -21,6 +20,7 @@
 
 static void forget_channel(ChannelSet *s, ServedChannel *c) {
         task_queue_take_out(s->tasks, &c->task);
+        channel_round_forget(&s->round, c);
         if (c->watched)
                 (void) epoll_ctl(s->tasks->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
         if (c->next)
@@ -70,12 +70,8 @@ static void hand_over(ChannelSet *s, ServedChannel *c) {
 
 /* ---- the task ---- */
 
-static ServedChannel *channel_of(const Task *t) {
-        return (ServedChannel *) (void *) ((char *) t - offsetof(ServedChannel, task));
-}
-
 static uint64_t next_usec(const Task *t) {
-        const ServedChannel *c = channel_of(t);
+        const ServedChannel *c = served_channel_of_task(t);
 
         switch (c->state) {
         case CHANNEL_READY:
@@ -89,16 +85,12 @@ static uint64_t next_usec(const Task *t) {
         }
 }
 
-static void turn(Task *t) {
-        (void) channel_turn(channel_of(t));
-}
-
 static void look(Task *t) {
-        channel_turn_look(channel_of(t));
+        channel_turn_look(served_channel_of_task(t));
 }
 
 static bool on_time(Task *t, uint64_t now) {
-        ServedChannel *c = channel_of(t);
+        ServedChannel *c = served_channel_of_task(t);
         JobState before = c->job.state;
 
         channel_turn_on_time(c, now);
@@ -106,7 +98,7 @@ static bool on_time(Task *t, uint64_t now) {
 }
 
 static void on_events(TaskQueue *q, Task *t, uint32_t events) {
-        ServedChannel *c = channel_of(t);
+        ServedChannel *c = served_channel_of_task(t);
 
         if (!served_channel_on_events(c, events) || t == q->current)
                 return;
@@ -116,7 +108,7 @@ static void on_events(TaskQueue *q, Task *t, uint32_t events) {
 }
 
 static void cancel(Task *t, ErrorNumber error, const char *message) {
-        channel_turn_cancel(channel_of(t), error, message);
+        channel_turn_cancel(served_channel_of_task(t), error, message);
 }
 
 /* When the channel needs attention even if nothing comes. */
@@ -142,7 +134,7 @@ static int watch_channel(TaskQueue *q, ServedChannel *c) {
 }
 
 static int settle(TaskQueue *q, Task *t) {
-        ServedChannel *c = channel_of(t);
+        ServedChannel *c = served_channel_of_task(t);
         ChannelSet *s = c->set;
         uint64_t again;
 
@@ -172,9 +164,8 @@ static int settle(TaskQueue *q, Task *t) {
 }
 
 static const TaskType task_type = {
-        .may_poll = true,
+        .is_channel = true,
         .next_usec = next_usec,
-        .turn = turn,
         .look = look,
         .on_time = on_time,
         .on_events = on_events,

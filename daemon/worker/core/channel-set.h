@@ -6,11 +6,13 @@
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_SET_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_SET_H
 
+#include "daemon/worker/core/channel-round.h"
 #include "daemon/worker/core/served-channel.h"
 #include "daemon/worker/core/task-queue.h"
 
 struct ChannelSet {
         ServedChannel *first;
+        ChannelRound round;  /* the one that is under way */
         TaskQueue *tasks;    /* borrowed; has those that are not idle */
         JobContext *context; /* borrowed */
 };

@@ -14,6 +14,7 @@ typedef struct ChannelStatement {
         char *sql;          /* owned, with a NUL after it */
         size_t sql_size;
         EngineHint hint;    /* the place of the compiled statement */
+        bool quick;         /* its last run was */
 } ChannelStatement;
 
 typedef struct ChannelStatements {

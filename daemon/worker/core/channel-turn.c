@@ -6,13 +6,14 @@
 
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
+#include "daemon/worker/core/channel-round.h"
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 
-#define TURN_USEC USEC_PER_MSEC          /* one turn takes requests for so long */
+#define TURN_USEC USEC_PER_MSEC          /* one turn, or the turns of one round, take requests for so long */
 
 #define DROPPED "the service closed this channel: open another, and ask again"
 
@@ -78,33 +79,65 @@ static bool has_request(ServedChannel *c) {
         return c->intake < CHANNEL_CLOSING && !c->job.context->leaving && channel_request_begin_next(c);
 }
 
-static ChannelState take_turn(ServedChannel *c) {
-        const Job *job = &c->job;
-        uint64_t until = UINT64_MAX;
-
+bool channel_turn_begin(ServedChannel *c) {
         c->used_usec = now_coarse_usec();
-        if (!served_channel_is_busy(c) && !page_writer_is_idle(&job->writer) && !send_all(c))
-                return c->state;
-        while (has_request(c)) {
-                JobState state = slice(c);
+        if (!served_channel_is_busy(c) && !page_writer_is_idle(&c->job.writer) && !send_all(c))
+                return false;
+        c->batch = c->input.scanned_number;
+        c->has_sent = c->reported || channel_input_is_partial(&c->input);
+        return true;
+}
 
+static uint64_t end_of(const Job *job) {
+        return job->taken_usec + job->counters.usec;
+}
+
+/* The request under way waits, or needs more turns. Its statement keeps the connection and the read transaction. */
+static bool leave_round(ServedChannel *c, JobState state) {
+        job_stop_sharing(&c->job);
+        c->lasts = state == JOB_READY || state == JOB_PARKED;
+        if (state == JOB_RETRY || state == JOB_QUEUED) /* a lock may last, and nothing else reports it */
+                channel_report_progress(c, c->used_usec);
+        (void) served_channel_set_state(c, state == JOB_READY ? CHANNEL_READY : CHANNEL_WAITING);
+        return false;
+}
+
+bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
+        const Job *job = &c->job;
+        bool busy = served_channel_is_busy(c);
+        uint64_t first = 0;
+
+        while (has_request(c)) {
+                JobState state;
+
+                if (!c->is_quick) /* it may last, so the answers to others must not wait for it */
+                        channel_round_send(round);
+                state = slice(c);
                 /* answers to earlier requests need not wait for a lock */
-                if (state == JOB_RETRY && (channel_turn_send(c) < 0 || c->client_left))
-                        return served_channel_set_state(c, CHANNEL_OVER);
+                if (state == JOB_RETRY && (channel_turn_send(c) < 0 || c->client_left)) {
+                        job_stop_sharing(&c->job);
+                        (void) served_channel_set_state(c, CHANNEL_OVER);
+                        return false;
+                }
                 /* epoll does not report again what was already readable when the request began */
                 if (state != JOB_OVER && served_channel_read(c) && c->input.cancelled)
                         continue;
-                if (state == JOB_RETRY || state == JOB_QUEUED) /* a lock may last, and nothing else reports it */
-                        channel_report_progress(c, c->used_usec);
                 if (state != JOB_OVER)
-                        return served_channel_set_state(c, state == JOB_READY ? CHANNEL_READY : CHANNEL_WAITING);
-                if (until == UINT64_MAX)
-                        until = job->taken_usec + TURN_USEC;
-                if (job->taken_usec + job->counters.usec >= until)
+                        return leave_round(c, state);
+                if (first == 0)
+                        first = job->taken_usec;
+                if (round->until_usec == UINT64_MAX)
+                        round->until_usec = first + TURN_USEC;
+                if (end_of(job) >= round->until_usec)
                         break;
         }
+        if (first > 0 && !busy)
+                c->lasts = end_of(job) > first + CHANNEL_QUICK_USEC;
+        return true;
+}
+
+ChannelState channel_turn_end(ServedChannel *c) {
         channel_report_progress(c, c->used_usec);
-        channel_request_end_batch(c); /* before the answers go: a client that reads one must find the database unlocked */
         if (c->client_left)
                 return served_channel_set_state(c, CHANNEL_OVER);
         if (send_all(c) && !served_channel_has_input(c))
@@ -113,9 +146,11 @@ static ChannelState take_turn(ServedChannel *c) {
 }
 
 ChannelState channel_turn(ServedChannel *c) {
-        (void) take_turn(c); /* which may return before the end of the batch */
-        channel_request_end_batch(c);
-        return c->state;
+        ChannelRound alone = { .until_usec = UINT64_MAX };
+        bool ends = channel_turn_begin(c) && channel_turn_run(c, &alone);
+
+        job_context_let_go(c->job.context);
+        return ends ? channel_turn_end(c) : c->state;
 }
 
 /* ---- from outside ---- */

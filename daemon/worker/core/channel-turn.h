@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The turns of a channel: it answers one request after the other, sends the answers, and ends.
+ * Side: worker. The turns of a channel: it answers one request after the other, sends the answers, and ends. Channels that
+ * share a read transaction have their turns together, in a round (channel-round.h).
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_TURN_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_TURN_H
 
 #include "daemon/worker/core/served-channel.h"
 
+typedef struct ChannelRound ChannelRound; /* channel-round.h */
+
 /* A turn of a channel that is READY: continues the request under way, takes requests for about a millisecond, sends
  * answers. */
 ChannelState channel_turn(ServedChannel *c);
+
+/* The same in three parts. begin() sends what is left of earlier answers, and must be called before the round's read
+ * transaction begins. False: the turn is over, because the channel is DRAINING or OVER. */
+bool channel_turn_begin(ServedChannel *c);
+
+/* Continues the request under way, and takes requests until the round ends. False: the turn is over, because a request is
+ * under way. True: the answers wait in the page, and the turn continues with end(). */
+bool channel_turn_run(ServedChannel *c, ChannelRound *round);
+
+/* Sends the answers. No read transaction may be shared now. */
+ChannelState channel_turn_end(ServedChannel *c);
 
 /* Sends the answers that are in the page: a result of page_writer_flush(). */
 int channel_turn_send(ServedChannel *c);

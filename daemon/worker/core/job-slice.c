@@ -68,7 +68,7 @@ static bool begin_to_write(Job *job) {
         job->write.writes = true;
         job->keeps = false;
         job_give_back(job);
-        job_let_go(job); /* what is read next must see what is written */
+        job_context_let_go(job->context); /* what is read next must see what is written */
         return job->started = true;
 }
 
@@ -113,8 +113,8 @@ static bool start(Job *job) {
         if (job->hint && job->hint->writes && !job->is_prepare && !spec->describe)
                 return begin_to_write(job);
         if (!job->connection) {
-                job->connection = job->kept;
-                job->kept = NULL;
+                job->connection = job->context->shared;
+                job->context->shared = NULL;
         }
         if (!job->connection &&
             !engine->connect(job->context->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))

@@ -45,6 +45,12 @@ void job_context_trim(JobContext *context) {
         context->spare_page = NULL;
 }
 
+void job_context_let_go(JobContext *context) {
+        if (context->shared)
+                context->engine->disconnect(context->pool, context->shared);
+        context->shared = NULL;
+}
+
 int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size) {
         *job = (Job) {
                 .task = task,
@@ -71,17 +77,16 @@ void job_give_back(Job *job) {
         if (job->lender)
                 job->lender->take_back(job->lender, job);
         else if (job->keeps && job->error.error == ERROR_NONE) /* after some errors the engine has ended the transaction */
-                job->kept = job->connection;
+                job->context->shared = job->connection;
         else
                 job_engine(job)->disconnect(job->context->pool, job->connection);
         job->connection = NULL;
         job->lender = NULL;
 }
 
-void job_let_go(Job *job) {
-        if (job->kept)
-                job_engine(job)->disconnect(job->context->pool, job->kept);
-        job->kept = NULL;
+void job_stop_sharing(Job *job) {
+        if (job->keeps && job->connection)
+                job_engine(job)->let_go(job->connection);
         job->keeps = false;
 }
 
@@ -103,8 +108,8 @@ void job_done(Job *job) {
                 return;
         if (job->state == JOB_QUEUED)
                 job->write.queue->forget(job->write.queue, job);
+        job->keeps = false;
         job_release(job);
-        job_let_go(job);
         page_free(job->context, job->page, job->encoder.page_size);
         sql_error_done(&job->error);
 }

@@ -85,6 +85,9 @@ typedef struct JobContext {
         int control_fd;      /* borrowed; reports go there */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
+        EngineConnection *shared; /* owned: the connection of the last request of a round (channel-round.h), with its read
+                              * transaction, for the next one; NULL: none */
+        bool shares;         /* the round has requests of channels after the one that has its turn */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next job; owned */
         JobWriter *writer;   /* borrowed; NULL: no statement writes */
         EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
@@ -96,6 +99,9 @@ typedef struct JobContext {
 
 /* Frees what is kept for the next job. */
 void job_context_trim(JobContext *context);
+
+/* Ends the read transaction that requests share. */
+void job_context_let_go(JobContext *context);
 
 /* The times at which a job that waits goes on. */
 typedef struct JobWait {
@@ -145,8 +151,7 @@ struct Job {
 
         EngineConnection *connection; /* owned while the job uses it, unless it is lent */
         JobWriter *lender;        /* borrowed: whose connection that is; NULL: the job's */
-        EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
-        bool keeps;               /* the next request will use the same connection */
+        bool keeps;               /* when it ends, the next request gets its connection, by context->shared */
         EngineStatement *statement; /* owned while the job uses it; NULL: none */
         bool started;             /* owner->started() was called, or is not needed because the statement is known to write. A
                                    * job may meet a lock before that, and after */
@@ -205,8 +210,8 @@ void job_give_back(Job *job);
 /* Does the same, and drops a payload that is sent in parts, and rows that were kept for the commit. */
 void job_release(Job *job);
 
-/* Gives back the connection that was kept for the next request. */
-void job_let_go(Job *job);
+/* The job will not pass its connection on. Its statement keeps the read transaction that it shared. */
+void job_stop_sharing(Job *job);
 
 /* How many bytes of this job have been written, are in the page, or wait in the spool. */
 uint64_t job_bytes(const Job *job);

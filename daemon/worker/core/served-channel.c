@@ -137,6 +137,7 @@ bool served_channel_read(ServedChannel *c) {
                 n = read_some(c, room, size, &more);
                 if (n < 0 && errno == EINTR)
                         continue;
+                c->reported = false;
                 c->readable = more; /* otherwise the socket is empty, and epoll reports new bytes */
                 if (n > 0) {
                         channel_input_commit(&c->input, (size_t) n);
@@ -155,7 +156,7 @@ bool served_channel_on_events(ServedChannel *c, uint32_t events) {
         if (events & (EPOLLHUP | EPOLLERR))
                 c->client_left = true;
         if (events & EPOLLIN)
-                c->readable = true;
+                c->readable = c->reported = true;
         if (events & EPOLLRDHUP)
                 c->half_closed = true;
         if (busy)

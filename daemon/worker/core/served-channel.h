@@ -22,19 +22,24 @@
  *    CHANNEL_AHEAD_SIZE.
  * 3. A prepared query costs no allocation: job, page and buffers belong to the channel, and the compiled statement is
  *    kept by the engine.
- * 4. Requests that had arrived together share a connection and a read transaction. It begins after they have all arrived, so
- *    each of them sees what was committed before it was sent. A request that fails ends the transaction, and the requests
- *    after it share another one. The engine may check only every few milliseconds whether the file was replaced
- *    (EngineHint); until then queries continue on the old file.
+ * 4. Requests that wait at the same time, on one channel or on several (channel-round.h), share a connection and a read
+ *    transaction. It begins after they were sent, so each of them sees what was committed before. It ends before any of
+ *    their answers is sent. A request that fails ends it, too, and one that lasts keeps it for itself. The requests after
+ *    these share another one. The engine may check only every few milliseconds whether the file was replaced (EngineHint);
+ *    until then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: served_channel_can_move().
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
 #define SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
 
+#include <stddef.h>
+
 #include "daemon/worker/core/channel-input.h"
 #include "daemon/worker/core/channel-statements.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/task.h"
+
+#define CHANNEL_QUICK_USEC 250u /* a quick request, or a quick turn, took no longer */
 
 typedef enum ChannelState {
         CHANNEL_IDLE,     /* there is nothing to do until its client sends more */
@@ -73,10 +78,18 @@ struct ServedChannel {
         ChannelStatements statements;
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
-        uint64_t batch;           /* number of the last request that had arrived when the turn's read transaction began */
+        uint64_t batch;           /* number of the last request that had arrived before the turn's read transaction began */
+        bool is_quick;            /* the request under way is like one that was quick */
+        ChannelStatement *fetched; /* borrowed: the statement of the FETCH under way, or NULL */
+        size_t quick_sql_size;    /* of the last QUERY, whose SQL `sql` still has; 0: it was not quick */
+
+        ServedChannel *next_in_round; /* channel-round.h */
+        bool lasts;               /* the last turn was long, so the next one is not in a round with others */
+        bool has_sent;            /* the next request had begun to arrive before the round began */
 
         /* Of the socket; they hold in any state: */
         bool readable;            /* it may have something to read */
+        bool reported;            /* it has, because epoll reported it and nothing was read since then */
         bool half_closed;         /* the client has shut down its sending end, so an end-of-file will be read */
         bool client_left;         /* it is broken, or there is no memory to read from it */
 
@@ -99,6 +112,10 @@ ChannelState served_channel_set_state(ServedChannel *c, ChannelState state);
 
 /* The channel takes only what `intake` allows from now on; does nothing if it takes less already. */
 void served_channel_restrict(ServedChannel *c, ChannelIntake intake);
+
+static inline ServedChannel *served_channel_of_task(const Task *t) {
+        return (ServedChannel *) (void *) ((char *) t - offsetof(ServedChannel, task));
+}
 
 /* Makes a channel whose job has `owner`. It is READY. The caller sets task.type and the place in a set. On success takes
  * over the message and its descriptor. -ENOMEM; -EBADMSG: the state cannot be decoded, or the socket is a blocking one. */

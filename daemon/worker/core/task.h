@@ -16,13 +16,14 @@ typedef struct Task Task;
 typedef struct TaskQueue TaskQueue;
 
 typedef struct TaskType {
-        /* If requests for such a task often follow its turns at once, the worker polls for them (looking.h). */
-        bool may_poll;
+        /* The task is a channel: it has its turns in rounds (channel-round.h). If requests often follow them at once, the
+         * worker polls for these (looking.h). */
+        bool is_channel;
 
         /* When the task needs a turn or on_time(), if nothing else happens: 0: it can continue now; UINT64_MAX: never. */
         uint64_t (*next_usec)(const Task *t);
 
-        /* Continues the task for a page or about a millisecond. */
+        /* Continues the task for a page or about a millisecond. NULL: it is a channel. */
         void (*turn)(Task *t);
 
         /* Called from inside the task's own step every few milliseconds; NULL: it has nothing to check then. */

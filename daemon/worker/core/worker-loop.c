@@ -255,6 +255,7 @@ static int on_progress(void *userdata) {
         if (!w->tasks.current)
                 return 0;
         now = now_usec();
+        channel_round_on_progress(&w->channels.round, &w->tasks, now);
         look = now - w->looked_usec >= LOOK_USEC;
         if (look) {
                 w->looked_usec = now;
@@ -339,13 +340,25 @@ static void arm_for_connections(WorkerLoop *w, uint64_t now) {
                 task_queue_arm(&w->tasks, next);
 }
 
+/* Gives turns to the channels with requests. */
+static int run_channels(WorkerLoop *w, Task *first, uint64_t now) {
+        uint64_t number = first->number;
+        int r = channel_round(&w->channels.round, &w->tasks, served_channel_of_task(first));
+
+        looking_on_turn(&w->looking, w->channels.round.n_turns == 1 ? number : 0);
+        arm_for_connections(w, now);
+        return r;
+}
+
 /* Gives a turn to a task that can continue, and puts it at the end of the queue. */
 static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
         Task *t = *link;
 
+        if (t->type->is_channel)
+                return run_channels(w, t, now);
         task_queue_unlink(&w->tasks, link);
         w->tasks.current = t;
-        looking_on_turn(&w->looking, t->type->may_poll ? t->number : 0);
+        looking_on_turn(&w->looking, 0);
         t->type->turn(t);
         w->tasks.current = NULL;
         arm_for_connections(w, now);

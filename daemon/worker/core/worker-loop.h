@@ -3,11 +3,11 @@
  * Side: worker. The loop of the worker, and the events that wake it: one epoll over the job socket, the control socket,
  * the channels, the pipes of jobs that wait for their readers, and a timer for things that are due after seconds of quiet.
  *
- * Order: a new job goes before continued ones; jobs that can continue take turns page by page; channels with requests get a
- * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless the engine
- * is inside one long step. In that case another worker of the group takes the job, and channels with requests are given
- * back so that another worker can take them. Jobs that write gather in the writer (writer.h), which gets its turn when no
- * task can go on, or after a millisecond.
+ * Order: a new job goes before continued ones; jobs that can continue take turns page by page; the channels with requests
+ * get a millisecond together (channel-round.h). Between two slices the worker reads its sockets, so a job waits for one page
+ * at most, unless the engine is inside one long step. In that case another worker of the group takes the job, and channels
+ * with requests are given back so that another worker can take them. Jobs that write gather in the writer (writer.h), which
+ * gets its turn when no task can go on, or after a millisecond.
  *
  * The messages that make the worker end are in leaving.h.
  */
