@@ -28,14 +28,14 @@ void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t
                 .page = page,
                 .page_size = page_size,
                 .run = run,
-                .limit = page + page_size,
+                .values.limit = page + page_size,
         };
 }
 
 void page_encoder_cut(PageEncoder *e, size_t fill) {
         e->fill = fill;
         e->open = 0;
-        e->row = e->next = NULL;
+        e->row = e->values.next = NULL;
         e->tail = NULL; /* it was the end of the page */
         e->tail_size = 0;
 }
@@ -65,7 +65,7 @@ static void close_frame(PageEncoder *e, size_t at, size_t end, FrameKind kind, u
 }
 
 size_t page_encoder_finish(PageEncoder *e) {
-        e->row = e->next = NULL;
+        e->row = e->values.next = NULL;
         if (e->open == FRAME_ROWS) {
                 store_le32(e->page + e->frame + FRAME_HEADER_SIZE, e->n_rows);
                 close_frame(e, e->frame, e->fill, FRAME_ROWS, 0);
@@ -81,23 +81,24 @@ int page_encoder_begin_row(PageEncoder *e, unsigned n_columns) {
         assert(e->open == 0 || e->open == FRAME_ROWS);
         assert(!e->tail);
 
-        e->row = e->next = NULL;
+        e->row = e->values.next = NULL;
         if (left < head || left - head < ROW_HEAD_SIZE(n_columns))
                 return 0;
 
         e->n_columns = n_columns;
-        e->column = 0;
         e->row = e->page + e->fill + head;
-        e->data = e->next = e->row + ROW_HEAD_SIZE(n_columns);
+        e->values.type = e->row;
+        e->values.end = e->row + n_columns;
+        e->values.data = e->values.next = e->row + ROW_HEAD_SIZE(n_columns);
         return 1;
 }
 
 int page_encoder_end_row(PageEncoder *e) {
-        if (!e->next) {
+        if (!e->values.next) {
                 e->row = NULL;
                 return 0;
         }
-        assert(e->column == e->n_columns);
+        assert(e->values.type == e->row + e->n_columns);
 
         if (e->open != FRAME_ROWS) {
                 e->open = FRAME_ROWS;
@@ -105,13 +106,13 @@ int page_encoder_end_row(PageEncoder *e) {
                 e->n_rows = 0;
         }
         e->n_rows++;
-        e->fill = (size_t) (e->next - e->page);
-        e->row = e->next = NULL;
+        e->fill = (size_t) (e->values.next - e->page);
+        e->row = e->values.next = NULL;
         return 1;
 }
 
 void page_encoder_abort_row(PageEncoder *e) {
-        e->row = e->next = NULL;
+        e->row = e->values.next = NULL;
 }
 
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
@@ -124,14 +125,14 @@ int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
 
         e->open = kind;
         e->frame = e->fill;
-        e->next = e->page + e->fill + FRAME_HEADER_SIZE;
+        e->values.next = e->page + e->fill + FRAME_HEADER_SIZE;
         return 1;
 }
 
 size_t page_encoder_part_room(const PageEncoder *e) {
         assert(e->open != 0 && e->open != FRAME_ROWS);
 
-        return (size_t) (e->limit - e->next);
+        return (size_t) (e->values.limit - e->values.next);
 }
 
 size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size) {
@@ -140,16 +141,16 @@ size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size) {
         if (size > room)
                 size = room;
         if (size > 0)
-                memcpy(e->next, bytes, size);
-        e->next += size;
+                memcpy(e->values.next, bytes, size);
+        e->values.next += size;
         return size;
 }
 
 void page_encoder_end_part(PageEncoder *e, bool more) {
         assert(e->open != 0 && e->open != FRAME_ROWS);
 
-        close_frame(e, e->frame, (size_t) (e->next - e->page), e->open, more ? FRAME_MORE : 0);
-        e->next = NULL;
+        close_frame(e, e->frame, (size_t) (e->values.next - e->page), e->open, more ? FRAME_MORE : 0);
+        e->values.next = NULL;
 }
 
 size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size, bool more) {
@@ -157,8 +158,8 @@ size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size
 
         if (n < TAIL_SIZE_MIN)
                 return 0;
-        n -= (size_t) (e->next + n - e->page) % FRAME_ALIGN;
-        e->next += n;
+        n -= (size_t) (e->values.next + n - e->page) % FRAME_ALIGN;
+        e->values.next += n;
         page_encoder_end_part(e, more || n < size);
         e->tail = bytes;
         e->tail_size = n;

@@ -23,6 +23,15 @@
 
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
+/* The values of the row under way. A loop that adds all of them does so in a local copy, page_row_add(), which the compiler
+ * keeps in registers: it would load the fields of the encoder again after each byte that is stored. */
+typedef struct PageRow {
+        uint8_t *type, *end; /* of the next value */
+        uint8_t *data;       /* first byte after the row's head */
+        uint8_t *next;       /* position of the next byte, also of a part under way; NULL once the row did not fit */
+        uint8_t *limit;      /* end of the page */
+} PageRow;
+
 typedef struct PageEncoder {
         uint8_t *page;       /* borrowed from the caller, page_size bytes */
         size_t page_size;
@@ -33,14 +42,9 @@ typedef struct PageEncoder {
         size_t frame;        /* offset of its header */
         uint32_t n_rows;     /* in the open ROWS frame */
 
-        /* the row under way */
-        unsigned n_columns, column;
-        uint8_t *row;        /* its first byte; NULL: no row is under way */
-        uint8_t *data;       /* first byte after its head */
-
-        /* the row or part under way */
-        uint8_t *next;       /* position of the next byte; NULL once the row did not fit */
-        uint8_t *limit;      /* end of the page */
+        uint8_t *row;        /* the first byte of the row under way; NULL: no row is under way */
+        unsigned n_columns;  /* of that row */
+        PageRow values;
 
         /* replaces the last bytes of [0, fill) */
         const uint8_t *tail; /* borrowed from the caller; NULL: none */
@@ -76,18 +80,22 @@ void page_encoder_abort_row(PageEncoder *e);
 
 /* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. Must be called at
  * most n_columns times for each row. */
-static inline uint8_t *page_encoder_add(PageEncoder *e, ValueType type, size_t size) {
-        uint8_t *at = e->next;
+static inline uint8_t *page_row_add(PageRow *row, ValueType type, size_t size) {
+        uint8_t *at = row->next;
 
-        if (!at || size > (size_t) (e->limit - at)) {
-                e->next = NULL;
+        if (!at || size > (size_t) (row->limit - at)) {
+                row->next = NULL;
                 return NULL;
         }
-        e->row[e->column] = (uint8_t) type;
-        store_le32(e->row + e->n_columns + (size_t) 4 * e->column, (uint32_t) (at + size - e->data));
-        e->column++;
-        e->next = at + size;
+        *row->type++ = (uint8_t) type;
+        store_le32(row->end, (uint32_t) (at + size - row->data));
+        row->end += 4;
+        row->next = at + size;
         return at;
+}
+
+static inline uint8_t *page_encoder_add(PageEncoder *e, ValueType type, size_t size) {
+        return page_row_add(&e->values, type, size);
 }
 
 static inline void page_encoder_add_null(PageEncoder *e) {

@@ -54,7 +54,7 @@ static inline bool row_sink_count(RowSink *sink) {
 static inline EngineResult row_sink_end(RowSink *sink) {
         PageEncoder *e = sink->encoder;
 
-        sink->row_size = e->next ? (size_t) (e->next - e->row) : 0;
+        sink->row_size = e->values.next ? (size_t) (e->values.next - e->row) : 0;
         if (sink->row_size > sink->row_size_max) {
                 page_encoder_abort_row(e);
                 return ENGINE_ROW_TOO_LARGE;

@@ -67,56 +67,74 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
         return result;
 }
 
+/* Adds value `v`. False: SQLite had no memory to convert it. */
+static inline bool add_value(PageRow *row, sqlite3_value *v) {
+        const void *bytes;
+        uint8_t *at;
+        size_t size;
+        int type = sqlite3_value_type(v);
+
+        switch (type) {
+        case SQLITE_TEXT:
+                bytes = sqlite3_value_text(v);
+                if (!bytes)
+                        return false;
+                size = (size_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL after it */
+                at = page_row_add(row, VALUE_TEXT, size);
+                if (at)
+                        memcpy(at, bytes, size);
+                return true;
+        case SQLITE_INTEGER:
+                at = page_row_add(row, VALUE_INTEGER, 8);
+                if (at)
+                        store_le64(at, (uint64_t) sqlite3_value_int64(v));
+                return true;
+        case SQLITE_FLOAT:
+                at = page_row_add(row, VALUE_REAL, 8);
+                if (at)
+                        store_le_double(at, sqlite3_value_double(v));
+                return true;
+        case SQLITE_BLOB:
+                /* the size before the blob: zeroblob() need not be expanded if it does not fit anyway */
+                size = (size_t) sqlite3_value_bytes(v);
+                at = page_row_add(row, VALUE_BLOB, size);
+                if (!at || size == 0)
+                        return true;
+                bytes = sqlite3_value_blob(v);
+                if (!bytes)
+                        return false;
+                memcpy(at, bytes, size);
+                return true;
+        default:
+                (void) page_row_add(row, VALUE_NULL, 0);
+                return true;
+        }
+}
+
 /* Encodes the row that waits. ENGINE_FAILED: SQLite had no memory to convert a value. */
 static EngineResult encode(SqliteStatement *s, RowSink *sink) {
-        PageEncoder *e = sink->encoder;
         unsigned n = sink->n_columns;
         EngineResult result = row_sink_begin(sink);
+        RowLayout layout;
         sqlite3_value *first;
+        PageRow row;
 
         if (result != ENGINE_ROW)
                 return result;
         first = row_layout_first(&s->layout, s->stmt, n);
+        layout = s->layout;
+        row = sink->encoder->values;
         for (unsigned i = 0; i < n; i++) {
                 /* At most one lookup for each column: sqlite3_column_type/text/bytes would each repeat it. The value is
                  * "unprotected", which only matters if threads share the connection (see sqlite3_value in sqlite3.h). */
-                sqlite3_value *v = first ? row_layout_value(&s->layout, first, i) : sqlite3_column_value(s->stmt, (int) i);
-                const void *bytes;
-                uint8_t *at;
-                size_t size;
+                sqlite3_value *v = first ? row_layout_value(&layout, first, i) : sqlite3_column_value(s->stmt, (int) i);
 
-                switch (sqlite3_value_type(v)) {
-                case SQLITE_INTEGER:
-                        page_encoder_add_int64(e, sqlite3_value_int64(v));
-                        break;
-                case SQLITE_FLOAT:
-                        page_encoder_add_double(e, sqlite3_value_double(v));
-                        break;
-                case SQLITE_TEXT:
-                        bytes = sqlite3_value_text(v);
-                        if (!bytes) {
-                                page_encoder_abort_row(e);
-                                return ENGINE_FAILED;
-                        }
-                        page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
-                        break;
-                case SQLITE_BLOB:
-                        /* the size before the blob: zeroblob() need not be expanded if it does not fit anyway */
-                        size = (size_t) sqlite3_value_bytes(v);
-                        at = page_encoder_add(e, VALUE_BLOB, size);
-                        if (!at || size == 0)
-                                break;
-                        bytes = sqlite3_value_blob(v);
-                        if (!bytes) {
-                                page_encoder_abort_row(e);
-                                return ENGINE_FAILED;
-                        }
-                        memcpy(at, bytes, size);
-                        break;
-                default:
-                        page_encoder_add_null(e);
+                if (!add_value(&row, v)) {
+                        page_encoder_abort_row(sink->encoder);
+                        return ENGINE_FAILED;
                 }
         }
+        sink->encoder->values = row;
         return row_sink_end(sink);
 }
 
