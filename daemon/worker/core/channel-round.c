@@ -149,10 +149,9 @@ int channel_round(ChannelRound *round, TaskQueue *tasks, ServedChannel *first) {
 
 /* ---- events inside a step ---- */
 
-void channel_round_on_progress(ChannelRound *round, TaskQueue *tasks, uint64_t now) {
+void channel_round_on_progress(ChannelRound *round, uint64_t now) {
         if (round->sent || !round->ran.first || now < round->until_usec)
                 return;
         round->sent = true;
-        tasks->current->job->keeps = false;
         channel_round_send(round);
 }

@@ -29,7 +29,7 @@ typedef struct ChannelList {
 
 typedef struct ChannelRound {
         ChannelList waiting; /* they have had no turn yet; their tasks are in the queue */
-        ChannelList ran;     /* their answers are to be sent */
+        ChannelList ran;     /* their answers wait to be sent */
         uint64_t until_usec; /* when it ends; UINT64_MAX: not known yet */
         bool sent;           /* the answers of `ran` were sent from inside a step */
         unsigned n_turns;
@@ -43,7 +43,7 @@ int channel_round(ChannelRound *round, TaskQueue *tasks, ServedChannel *first);
 void channel_round_send(ChannelRound *round);
 
 /* Called from inside a step: sends the answers that wait if the round should have ended. */
-void channel_round_on_progress(ChannelRound *round, TaskQueue *tasks, uint64_t now_usec);
+void channel_round_on_progress(ChannelRound *round, uint64_t now_usec);
 
 /* The channel is about to be freed. */
 void channel_round_forget(ChannelRound *round, ServedChannel *c);

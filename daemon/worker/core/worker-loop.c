@@ -255,7 +255,7 @@ static int on_progress(void *userdata) {
         if (!w->tasks.current)
                 return 0;
         now = now_usec();
-        channel_round_on_progress(&w->channels.round, &w->tasks, now);
+        channel_round_on_progress(&w->channels.round, now);
         look = now - w->looked_usec >= LOOK_USEC;
         if (look) {
                 w->looked_usec = now;
