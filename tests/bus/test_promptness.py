@@ -5,7 +5,8 @@
 The queries never end, so a row that waited for the end would never arrive; the tests need no clock.
 """
 from client import END, ROWS, decode
-from harness import CHINOOK, Service, main, wait_for
+from harness import BUILD_ROOT, CHINOOK, Service, main, wait_for
+from overheard import Overheard
 from tap import equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -86,6 +87,23 @@ def streams_share_a_worker():
     for run in (one, two):
         run.cancel()
         run.close()
+
+
+@test
+def messages_of_a_short_visit():
+    """A program connects and asks twice: it says Hello and asks, and the service asks the bus once who it is"""
+    client.point()
+    monitor = Overheard(service.address, "/")
+    try:
+        for _ in range(3):
+            del monitor.members[:]
+            ask = ["ask", "--user", "--transport=pipe", "--query", "--times=1", "chinook", "SELECT 1"]
+            done = service.run(BUILD_ROOT / "tools/bench/sqlipc-bench", *ask, input=b"\n\n")
+            equal(done.returncode, 0, done.stderr)
+            wait_for(lambda: monitor.members.count("Query") == 2, "the monitor has both queries")
+            equal(monitor.members, ["Hello", "Query", "GetConnectionCredentials", "Query"], "calls")
+    finally:
+        monitor.close()
 
 
 main(service)
