@@ -48,7 +48,8 @@ static int append_pages(sd_bus_message *m, uint32_t page_size) {
         return r < 0 ? r : sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
 }
 
-static int append_info(Reply *reply, const Started *started, uint32_t page_size) {
+/* `is_early`: the run is not known to have started. */
+static int append_info(Reply *reply, const Started *started, uint32_t page_size, bool is_early) {
         sd_bus_message *m = reply->message;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -58,6 +59,8 @@ static int append_info(Reply *reply, const Started *started, uint32_t page_size)
                 r = sd_bus_message_append(m, "{sv}", "readonly", "b", started->read_only);
         if (r >= 0 && page_size > 0)
                 r = append_pages(m, page_size);
+        if (r >= 0 && is_early)
+                r = sd_bus_message_append(m, "{sv}", "started", "b", false);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -73,7 +76,7 @@ static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Start
         if (r >= 0)
                 r = rows_append_columns_of_statement(&reply, started);
         if (r >= 0)
-                r = append_info(&reply, started, page_size);
+                r = append_info(&reply, started, page_size, run->state < RUN_STARTED);
         if (r >= 0)
                 r = reply_send(&reply);
         pacing_charge(run->user, reply.size);
@@ -152,7 +155,7 @@ static int reply_load(Run *run, const Started *started) {
         if (r >= 0)
                 r = sd_bus_message_append(reply.message, "th", run->number, run->pipe->read_fd);
         if (r >= 0)
-                r = append_info(&reply, started, run->page_size);
+                r = append_info(&reply, started, run->page_size, false);
         if (r >= 0)
                 r = reply_send(&reply);
         pacing_charge(run->user, reply.size);
@@ -321,6 +324,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.parameters = &parameters;
         spec.timeout_usec = ret_options->timeout_usec;
         spec.error_details = ret_options->error_details;
+        spec.answers_at_once = !ret_options->describe;
         if (spec.page_size == 0)
                 spec.page_size = ret_options->page_size;
         return run_spec_make(session, spec, ret, refusal);
@@ -330,7 +334,7 @@ static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_QUERY, .call = m, .on_started = reply_query };
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, OPTION_PAGES, &options, &run, refusal);
+        int r = new_one_shot(m, d, spec, OPTION_PAGES | OPTION_DESCRIBE, &options, &run, refusal);
 
         if (r < 0)
                 return r;

@@ -20,6 +20,7 @@ static const OptionRow option_table[] = {
         { "page-version", OPTION_PAGE_VERSION, 'u', 1, UINT32_MAX, G_STRUCT_OFFSET(Options, page_version) },
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
         { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
+        { "describe", OPTION_DESCRIBE, 'b', 0, 1, G_STRUCT_OFFSET(Options, describe) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
@@ -100,6 +101,7 @@ int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *ref
                 .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
                 .page_version = 1,
                 .max_bytes = ROWS_SIZE_DEFAULT,
+                .describe = 1,
                 .timeout_usec = UINT64_MAX,
         };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");

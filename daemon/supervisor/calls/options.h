@@ -20,6 +20,7 @@ typedef enum OptionKey {
         OPTION_PAGE_VERSION = 1 << 4,
         OPTION_TRANSACTION = 1 << 5,
         OPTION_MODE = 1 << 6,
+        OPTION_DESCRIBE = 1 << 7,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -30,6 +31,7 @@ typedef struct Options {
         uint32_t page_version; /* the highest that the client reads */
         uint32_t max_bytes;    /* of the rows in one reply */
         uint32_t error_details; /* 0 or 1 */
+        uint32_t describe;     /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */

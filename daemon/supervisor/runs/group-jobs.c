@@ -103,8 +103,12 @@ static int send_job(Group *g, Run *run) {
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
         Worker *w = group_find_idle_worker(g);
 
-        if (w && message_send(w->control_fd, &m, pipe_fd) >= 0)
-                return run_on_taken(run, w);
+        if (w && message_send(w->control_fd, &m, pipe_fd) >= 0) {
+                int taken = run_on_taken(run, w);
+
+                run_answer_at_once(run);
+                return taken;
+        }
         int r = message_send(g->job_fd, &m, pipe_fd);
         if (r >= 0)
                 move_to_sent(g, run);

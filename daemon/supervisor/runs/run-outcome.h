@@ -32,6 +32,9 @@ typedef struct RunOutcome {
  * error stays. */
 void run_outcome_lose(const RunOutcome *o, Refusal *end);
 
+/* Writes the error into the pipe `fd` (-1: none) of run `number`. Does nothing if the pipe has no room. */
+void run_outcome_write(int fd, uint64_t number, const Failure *f);
+
 /* Writes the error into the pipe `fd` (-1: none) of run `number`, unless the pipe may hold rows of the run. Does nothing if
  * the pipe has no room: then its reader finds the end of the file, and has to assume less. */
 void run_outcome_tell_reader(const RunOutcome *o, int fd, uint64_t number, const Refusal *end);

@@ -62,7 +62,9 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(spec->writes ? "BEGIN IMMEDIATE" : "BEGIN"),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
                 .list = spec->list ? *spec->list : STATEMENT_LIST_INIT,
-                .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION,
+                .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION &&
+                            !spec->answers_at_once,
+                .answers_at_once = spec->answers_at_once,
                 .page_size = spec->page_size,
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),

@@ -23,6 +23,7 @@ typedef struct RunSpec {
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
         bool writes;            /* TRANSACTION: it may write */
         bool error_details;
+        bool answers_at_once;     /* QUERY: see Run */
 } RunSpec;
 
 /* Makes a run; run_submit() queues it for a worker. Call run_free() if something fails in between. The run belongs to its

@@ -254,6 +254,8 @@ static bool keeps_result(const Run *run) {
 }
 
 static void fail(Run *run, const Failure *failure) {
+        if (run->answers_at_once && !run->call && run->state < RUN_STARTED)
+                run_outcome_write(run->pipe->write_fd, run->number, failure);
         if (run->kind == RUN_TRANSACTION && run->state >= RUN_STARTED && run->session)
                 session_note_ended(run->session, run->number, failure->message);
         answer_failure(run, failure);
@@ -449,6 +451,19 @@ static void refuse_without_reply(Run *run, int r) {
                 leave_session(run);
 }
 
+static void answer_started(Run *run, const Started *started) {
+        int r = run->on_started(run, started);
+
+        if (r < 0)
+                refuse_without_reply(run, r);
+        run->call = sd_bus_message_unref(run->call);
+}
+
+void run_answer_at_once(Run *run) {
+        if (run->answers_at_once && run->call && !run->group->writes && run->end.error == ERROR_NONE)
+                answer_started(run, &(Started) { .number = run->number, .read_only = true });
+}
+
 int run_on_started(Run *run, const Started *started) {
         if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
                 return 0;
@@ -461,12 +476,8 @@ int run_on_started(Run *run, const Started *started) {
         drop_job(run);
         if (run->end.error != ERROR_NONE)
                 refuse_late(run);
-        if (run->call) {
-                int r = run->on_started(run, started);
-                if (r < 0)
-                        refuse_without_reply(run, r);
-                run->call = sd_bus_message_unref(run->call);
-        }
+        if (run->call)
+                answer_started(run, started);
         if (run->kind == RUN_PREPARE) {
                 if (run->statement)
                         statement_on_prepared(run->statement);

@@ -4,7 +4,8 @@
  * Its states are in run-life.h. Supervisor.
  *
  * 1. The method that asked is answered exactly once: at STARTED (EXECUTE: at ENDED), or with the reason why the run ended
- *    before.
+ *    before. A query that wants no description is answered as soon as an idle worker has it, if it can only read. If it
+ *    then ends before STARTED, its reader gets the reason, as an ERROR frame.
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end a run whose job may still be in the job socket, the socket is emptied first (group_jobs_recall), so that no worker
  *    starts a run that was given up.
@@ -67,6 +68,7 @@ struct Run {
         RunStartedFunc on_started;
         RunEndedFunc on_ended;
         bool error_details;     /* the caller wants SQLite's code and offset with an error */
+        bool answers_at_once;     /* QUERY: without a description, and perhaps before STARTED */
 
         /* for the worker; dropped when the run has started */
         GBytes *sql;
@@ -136,6 +138,9 @@ int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal 
 
 /* The end of a load answers the call, at once if it has ended: then the run is freed. Otherwise Busy: another call waits. */
 int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+
+/* An idle worker was sent the job: answers the call of a run that answers at once. */
+void run_answer_at_once(Run *run);
 
 /* The run waits in the group's queue. */
 void run_on_queued(Run *run);
