@@ -103,13 +103,15 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
-int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec, uint64_t transaction) {
+int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "{sv}", "error-details", "b", 1);
         if (r >= 0 && pages)
                 r = sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
+        if (r >= 0 && !describe)
+                r = sd_bus_message_append(m, "{sv}", "describe", "b", false);
         if (r >= 0 && run_timeout_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
         if (r >= 0 && transaction > 0)

@@ -31,9 +31,9 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
 
 /* Appends the options of Prepare, Fetch, Query, OpenRows and Load. They ask for errors with SQLite's code and the offset
  * into the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
- * the highest version that the library knows. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0
- * for none. */
-int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec, uint64_t transaction);
+ * the highest version that the library knows. `describe`: false if the reply need not describe the statement.
+ * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. */
+int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction);
 
 /* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
 int call_check_sql(Error *e, const char *sql);

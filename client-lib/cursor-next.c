@@ -125,9 +125,12 @@ _public_ int sqlipc_cursor_next_block(sqlipc_cursor *c, size_t n_rows_max, const
 
 /* ---- The start ---------------------------------------------------------------------------------------------------- */
 
-/* True if only frames can show that the run started. Over the bus the service says so before the run computes. */
+/* True if only frames can show that the run started. */
 static bool starts_in_frames(const sqlipc_cursor *c) {
-        return c->state == CURSOR_RUNNING && c->fetch->source->operations->shared;
+        const Source *source = c->fetch->source;
+
+        return c->state == CURSOR_RUNNING &&
+               (source->operations->shared || (source == &c->fetch->pipe.source && c->fetch->pipe.starts_in_frames));
 }
 
 /* Advances the run as far as possible without waiting. 0: it waits; 1: it has started or failed. */

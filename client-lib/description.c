@@ -162,6 +162,13 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
                 return sd_bus_message_read(reply, "v", "u", &d->page_size);
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &d->read_only);
+        if (strcmp(key, "started") == 0 && strcmp(type, "b") == 0) {
+                bool started;
+                int r = dictionary_read_bool(reply, &started);
+
+                d->not_started = r >= 0 && !started;
+                return r;
+        }
         if (strcmp(key, "page-version") == 0 && strcmp(type, "u") == 0)
                 return read_page_version(reply);
         return 0;

@@ -20,6 +20,7 @@ typedef struct Description {
         char **parameters;   /* NULL: nameless */
         uint32_t page_size;
         bool read_only;      /* it changes nothing */
+        bool not_started;    /* the reply came before the run is known to have started */
 } Description;
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). 0, or a negative errno. */

@@ -107,7 +107,7 @@ static int send_prepare(sqlipc_statement *s) {
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
-        r = call_append_options(m, true, UINT64_MAX, 0);
+        r = call_append_options(m, true, true, UINT64_MAX, 0);
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);

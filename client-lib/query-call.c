@@ -19,6 +19,7 @@ void query_call_undo(sd_bus_message *reply, const char *path) {
 int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
+        bool is_piped = strcmp(method, "Query") == 0;
         int r;
 
         if (!c->transaction) { /* which no other bus can name */
@@ -36,8 +37,8 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
-        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec,
-                                cursor_transaction_number(c));
+        /* the frames of a pipe describe the rows, so the reply need not wait for that */
+        r = call_append_options(m, is_piped, !is_piped, c->run_timeout_usec, cursor_transaction_number(c));
         if (r < 0)
                 return r;
         *ret = steal(m);

@@ -35,6 +35,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         if (r < 0)
                 return r;
         fetch_set_number(c->fetch, number);
+        c->fetch->pipe.starts_in_frames = description.not_started;
         c->read_only = description.read_only;
         return 0;
 }

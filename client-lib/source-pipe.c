@@ -16,7 +16,7 @@ int source_pipe_open(SourcePipe *pipe, sd_bus_message *reply, int fd) {
                 return r;
         }
         pipe->fd = copy;
-        pipe->at_end_of_file = false;
+        pipe->at_end_of_file = pipe->starts_in_frames = false;
         return 0;
 }
 
@@ -45,6 +45,10 @@ static struct pollfd get_pollfd(const Source *source) {
         return (struct pollfd) { .fd = pipe->at_end_of_file ? -1 : pipe->fd, .events = POLLIN };
 }
 
+static bool started(const Source *source) {
+        return source_was_answered(source) && !((const SourcePipe *) source)->starts_in_frames;
+}
+
 static void close_pipe(Source *source) {
         SourcePipe *pipe = (SourcePipe *) source;
 
@@ -59,6 +63,6 @@ const SourceOperations source_pipe_operations = {
         .cancel = source_cancel_on_bus,
         .abandon = abandon,
         .pollfd = get_pollfd,
-        .started = source_was_answered,
+        .started = started,
         .close = close_pipe,
 };

@@ -13,6 +13,7 @@ typedef struct SourcePipe {
         Source source;
         int fd; /* read end; -1: no pipe yet, or not any more */
         bool at_end_of_file;
+        bool starts_in_frames; /* only the first frame shows that the run has started */
 } SourcePipe;
 
 extern const SourceOperations source_pipe_operations;

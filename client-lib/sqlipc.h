@@ -385,7 +385,7 @@ int sqlipc_clear_bindings(sqlipc_statement *statement);
 
 /**
  * Runs the statement with the bound values. A blocking call returns when the run has started, or has failed to start; a run
- * on a channel that has shown nothing after a tenth of a second counts as started. Ends an earlier cursor of the statement
+ * that has shown nothing after a tenth of a second counts as started. Ends an earlier cursor of the statement
  * that is still open: that cursor returns -ESTALE from then on. The caller closes each cursor with sqlipc_cursor_close().
  *
  * Errors: those of sqlipc_prepare(), because the database may have changed; -EINVAL (SQLIPC_ERROR_PARAMETER_...), -EDQUOT
