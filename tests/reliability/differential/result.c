@@ -231,7 +231,7 @@ const char *const result_spoils[] = { "bit", "type", "order", "row", "name", "co
 
 /* The first REAL of all values, NULL if there is none. */
 static uint8_t *find_real(Result *r) {
-        const uint8_t *at = r->values->data, *end = at + r->values->len;
+        const uint8_t *at = r->values->data, *end = r->values->len > 0 ? at + r->values->len : at; /* NULL without values */
 
         while (at < end) {
                 const uint8_t *start = at;
