@@ -670,6 +670,46 @@ static void test_request_that_writes(void) {
         end();
 }
 
+static void spend(Client *c) {
+        play.clock_usec += 300;
+}
+
+static uint64_t now(const Task *t) {
+        return 0;
+}
+
+/* A round takes a millisecond. Channels without a turn by then keep their place, after another task that waits. */
+static void test_order(void) {
+        static const TaskType type = { .next_usec = now };
+        Task other = { .type = &type };
+
+        begin("DELETE");
+        open_channels(N, VALUE);
+        for (unsigned i = 0; i < N; i++) {
+                (void) fetch(i, 1);
+                look(); /* so they are in this order */
+                if (i == 2)
+                        task_queue_append(&play.tasks, &other);
+        }
+        play.on_read = spend;
+        g_assert_true(serve_once());
+        for (unsigned i = 0; i < N; i++)
+                g_assert_cmpint(has_answer(&play.clients[i]), ==, i < 5);
+        g_assert_true(play.tasks.first == &other);
+        for (unsigned i = 5; i < N; i++) {
+                const Task *t = &other;
+
+                for (unsigned k = 5; k <= i; k++)
+                        t = t->next;
+                g_assert_true(t == &channel_of(&play.clients[i])->task);
+        }
+        task_queue_take_out(&play.tasks, &other);
+        serve();
+        for (unsigned i = 0; i < N; i++)
+                expect(i, 1);
+        end();
+}
+
 /* ---- clients that do not read, or leave ---- */
 
 /* An answer waits for room. The next round sends it before its transaction begins. */
@@ -745,6 +785,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/unknown-request", test_unknown_request);
         g_test_add_func("/round/large-answer", test_large_answer);
         g_test_add_func("/round/request-that-writes", test_request_that_writes);
+        g_test_add_func("/round/order", test_order);
         g_test_add_func("/round/full-socket", test_full_socket);
         g_test_add_func("/round/client-that-left", test_client_that_left);
         return g_test_run();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel-round.h. From top to bottom: lists, the three steps, events inside a step.
+ * Side: worker. See channel-round.h. From top to bottom: lists, the round, events inside a step.
  */
 #include "daemon/worker/core/channel-round.h"
 
@@ -43,7 +43,7 @@ void channel_round_forget(ChannelRound *round, ServedChannel *c) {
         take_out(&round->ran, c);
 }
 
-/* ---- the three steps ---- */
+/* ---- the round ---- */
 
 static bool can_share(const ServedChannel *c) {
         return c->state == CHANNEL_READY && !served_channel_is_busy(c) && !c->lasts;
@@ -60,14 +60,13 @@ static int join(ChannelRound *round, TaskQueue *tasks, ServedChannel *c) {
 }
 
 static int gather(ChannelRound *round, TaskQueue *tasks, ServedChannel *first) {
-        bool shares = can_share(first);
         int r = 0;
 
         for (Task *t = &first->task, *next; t && r == 0; t = next) {
                 ServedChannel *c = served_channel_of_task(t);
 
                 next = t->next;
-                while (next && (!shares || !next->type->is_channel || !can_share(served_channel_of_task(next))))
+                while (next && (!next->type->is_channel || !can_share(served_channel_of_task(next))))
                         next = next->next;
                 r = join(round, tasks, c);
         }
@@ -116,6 +115,15 @@ static int run_all(ChannelRound *round, TaskQueue *tasks) {
         return r;
 }
 
+static int run_alone(ChannelRound *round, TaskQueue *tasks, ServedChannel *c) {
+        task_queue_take_out(tasks, &c->task);
+        tasks->current = &c->task;
+        (void) channel_turn(c);
+        tasks->current = NULL;
+        round->n_turns++;
+        return c->task.type->settle(tasks, &c->task);
+}
+
 void channel_round_send(ChannelRound *round) {
         for (ServedChannel *c = round->ran.first; c; c = c->next_in_round)
                 (void) channel_turn_send(c);
@@ -140,6 +148,8 @@ int channel_round(ChannelRound *round, TaskQueue *tasks, ServedChannel *first) {
         int r;
 
         *round = (ChannelRound) { .until_usec = UINT64_MAX };
+        if (!can_share(first))
+                return run_alone(round, tasks, first);
         r = gather(round, tasks, first);
         if (r == 0)
                 r = run_all(round, tasks);
