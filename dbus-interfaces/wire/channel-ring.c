@@ -7,16 +7,16 @@
 
 #define MASK ((uint32_t) CHANNEL_RING_SIZE - 1)
 
-ChannelEnd channel_end_of_client(ChannelMemory *memory) {
-        return (ChannelEnd) {
+ChannelSide channel_side_of_client(ChannelMemory *memory) {
+        return (ChannelSide) {
                 .memory = memory,
                 .in = { .head = &memory->answers, .bytes = memory->answer_bytes, .own = memory->answers.read },
                 .out = { .head = &memory->requests, .bytes = memory->request_bytes, .own = memory->requests.written },
         };
 }
 
-ChannelEnd channel_end_of_worker(ChannelMemory *memory) {
-        return (ChannelEnd) {
+ChannelSide channel_side_of_worker(ChannelMemory *memory) {
+        return (ChannelSide) {
                 .memory = memory,
                 .in = { .head = &memory->requests, .bytes = memory->request_bytes, .own = memory->requests.read },
                 .out = { .head = &memory->answers, .bytes = memory->answer_bytes, .own = memory->answers.written },

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The rings of a channel with memory (sqlipc-channel.h): a byte stream in each direction, in memory that client and worker
- * share. Pure. The other side is hostile: it may write anything at any time into the whole memory. So an index of its own
- * never leaves a ring's private copy, the other side's index is read once and checked, and bytes are copied out before
+ * share. Pure. The other side is hostile: it may write anything at any time into the whole memory. So a side's own index
+ * is a private copy, the other side's index is read once and checked, and bytes are copied out before
  * anyone looks at them.
  *
- * A side that waits for nothing but the socket says so with a flag. The other side takes the flag away and sends one byte
- * through the socket. So at any time a sleeper's flag is set, or a byte for it is on its way. To go to sleep, a side
+ * A side that sleeps until the socket is readable sets a flag. The other side takes the flag away and sends one byte
+ * through the socket. So at any time a sleeper has its flag set, or a byte is on its way to it. To go to sleep, a side
  * sets the flag, reads the socket until it is empty, looks at the ring again, and only then waits, in this order. A side
  * never takes its own flag away: if it finds bytes without having slept, the byte that comes costs nothing until it
  * wants to sleep the next time.
@@ -51,16 +51,16 @@ typedef struct ChannelRing {
         uint32_t own; /* this side's index, of which the memory has a copy */
 } ChannelRing;
 
-/* The client's or the worker's end. Zeroed: no memory, only the socket. */
-typedef struct ChannelEnd {
+/* The ends of client or worker. Zeroed: no memory, only the socket. */
+typedef struct ChannelSide {
         ChannelMemory *memory; /* the mapping, not owned */
         ChannelRing in, out;
-} ChannelEnd;
+} ChannelSide;
 
 /* Makes an end of mapped memory. Continues at the indices in the memory: zero at first, later those of the side's
- * predecessor (the worker's end moves). Whatever they are, no byte outside the rings is touched. */
-ChannelEnd channel_end_of_client(ChannelMemory *memory);
-ChannelEnd channel_end_of_worker(ChannelMemory *memory);
+ * predecessor (the worker's end moves). No index in the memory leads to a byte outside the rings. */
+ChannelSide channel_side_of_client(ChannelMemory *memory);
+ChannelSide channel_side_of_worker(ChannelMemory *memory);
 
 /* Bytes that can be read. -EBADMSG: the other side's index is impossible. */
 ssize_t channel_ring_fill(const ChannelRing *ring);
