@@ -90,13 +90,15 @@ wait_for_server() {
     return 1
 }
 
+# The table of `bulk`, 182 MB of values, must fit into the memory of both servers, as it fits into the page cache. By default
+# MariaDB would read it from disk, and PostgreSQL would not keep a table that is larger than a quarter of its buffers.
 start_postgres() {
     local programs own=$folder/postgres
     programs=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin | sort -V | tail -1)
     make_server_folder postgres
     "${as_other[@]}" "$programs/initdb" -D "$own/data" --auth=trust --username=bench --encoding=UTF8 --no-locale \
         >"$folder/postgres.log" 2>&1 || { cat "$folder/postgres.log" >&2 && return 1; }
-    start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses=
+    start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses= -c shared_buffers=1GB
     # The folder is closed: only root and its owner can reach the socket in it.
     wait_for_server postgres "$programs/pg_isready" -h "$own"
     # shellcheck disable=SC2034 # for those who source this
@@ -110,7 +112,7 @@ start_mariadb() {
     "${as_other[@]}" mariadb-install-db --no-defaults --datadir="$own/data" --auth-root-authentication-method=normal \
         >"$folder/mariadb.log" 2>&1 || { cat "$folder/mariadb.log" >&2 && return 1; }
     start_server mariadb mariadbd --no-defaults --datadir="$own/data" --socket="$own/socket" --pid-file="$own/pid" \
-        --skip-networking
+        --skip-networking --innodb-buffer-pool-size=512M
     wait_for_server mariadb test -S "$own/socket"
     # shellcheck disable=SC2034 # for those who source this
     mariadb="root@$own/socket/test"

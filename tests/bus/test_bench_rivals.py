@@ -11,6 +11,8 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
+import sqlite3
 import subprocess
 import time
 
@@ -38,10 +40,22 @@ def bench(*arguments, code=0):
     return output
 
 
+def make_kinds(path):
+    """A table of `bulk` with each kind of value that the servers get, among them such that a text could change."""
+    numbers = [0, -1, 2**63 - 1, -2**63, None]
+    reals = [0.5, 0.1, 1 / 3, -1.7976931348623157e308, 2.2250738585072014e-308, 1e23, None]
+    texts = ["", "letters", "\u00e4\u20ac", "x" * 1000, None]
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE study (id INTEGER PRIMARY KEY, n INTEGER, r REAL, t TEXT)")
+        database.executemany("INSERT INTO study (n, r, t) VALUES (?, ?, ?)",
+                             [(n, r, t) for n in numbers for r in reals for t in texts])
+
+
 def publish():
     if not sets.exists():
         bench("dataset", "--all", sets, "--size=tiny")
-        for name in ("point", "relay"):
+        make_kinds(sets / "kinds.sqlite")
+        for name in ("kinds", "narrow", "point", "relay", "study"):
             service.database(name, Path=sets / f"{name}.sqlite")
         for name in ("write_rollback", "write_wal"):
             service.database(name, Path=sets / f"{name}.sqlite", Mode="read-write")
@@ -139,23 +153,67 @@ def rows_of(table):
     return {row["name"] for row in table["rows"] if not row["published"]}
 
 
-ALONE = ["small-bounds", "write-readers"]  # tables that do not compare ways
+VERBS = ("bulk", "relay", "small", "write")
+ALONE = ["bulk-pages", "bulk-writes", "bulk-rows", "small-bounds", "write-readers"]  # they compare no ways
+CPU = ["client CPU", "server CPU", "CPU of both"]
+
+
+def check_cpu(table, name):
+    """A table with the processor time of both sides has all of it for the service and `name`, and no server in process."""
+    columns = [column["name"] for column in table["columns"]]
+    ratio = next(column for column in columns if column.startswith("CPU / in process"))
+    rows = {row["name"]: dict(zip(columns, row["cells"])) for row in table["rows"] if not row["published"]}
+    own = next(row for row in rows if row.startswith(("libsqlipc", "channel")))
+    reference = rows[ratio.removeprefix("CPU / ")]
+    for cells in (rows[own], rows[name]):
+        true(all(cells[column]["median"] > 0 for column in [*CPU, ratio]), f"{table['id']}: {cells}")
+    equal((reference["server CPU"], reference[ratio]["median"]), (None, 1), f"in process in {table['id']}")
+    equal(reference["CPU of both"], reference["client CPU"], f"in process in {table['id']}")
+
+
+def count_tables(ask):
+    return ask("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'sqlipc_bench%'").strip()
 
 
 def beside(server, name, option, ask):
-    """relay, small and write measure the server, too, and leave no table there."""
-    for verb in ("relay", "small", "write"):
+    """bulk, relay, small and write measure the server, too, and leave no table there."""
+    n_with_cpu = 0
+    for verb in VERBS:
         report = json.loads(bench(verb, "--json", *publish(), option))
         for table in report["tables"]:
             if table["id"] not in ALONE:
                 true(name in rows_of(table), f"no {name} in {table['id']}: {rows_of(table)}")
-    tables = ask("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'sqlipc_bench%'")
-    equal(tables.strip(), "0", f"tables that were left in {server}")
+            if any(column["name"] == "CPU of both" for column in table["columns"]):
+                check_cpu(table, name)
+                n_with_cpu += 1
+    true(n_with_cpu > 3, f"{n_with_cpu} tables of processor time: three of small, and those of bulk")
+    equal(count_tables(ask), "0", f"tables that were left in {server}")
+    all_kinds(name, option)
+    interrupted(option, ask)
+
+
+def all_kinds(name, option):
+    """bulk: each kind of value is the same on all sides"""
+    arguments = [f"--address={service.address}", "--size=tiny", "--database=kinds", f"--file={sets / 'kinds.sqlite'}"]
+    report = json.loads(bench("bulk", "--json", *arguments, option))
+    true(report["facts"]["result"].startswith("175 rows"), report["facts"])
+    true(any(name in rows_of(table) for table in report["tables"]), f"no {name}")
+
+
+def interrupted(option, ask):
+    """A signal ends bulk, and it leaves no table"""
+    process = start("bulk", *publish(), option, "--rounds=1000000")
+    wait_for(lambda: count_tables(ask) == "1", "bulk", process)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=PATIENCE)
+    equal((process.returncode, output), (1, ""), "exit code and output")
+    true("interrupted" in errors, errors)
+    equal(count_tables(ask), "0", "tables that were left after a signal")
 
 
 @test
 def postgresql():
-    """relay, small and write beside PostgreSQL: the same rows, and no table left"""
+    """bulk, relay, small and write beside PostgreSQL: the same rows, and no table left"""
     built_with("postgres")
     with postgres() as (option, ask):
         beside("postgres", "PostgreSQL", option, ask)
@@ -163,7 +221,7 @@ def postgresql():
 
 @test
 def maria():
-    """relay, small and write beside MariaDB: the same rows, and no table left"""
+    """bulk, relay, small and write beside MariaDB: the same rows, and no table left"""
     built_with("mariadb")
     with mariadb() as (option, ask):
         beside("mariadb", "MariaDB", option, ask)
@@ -173,8 +231,15 @@ def maria():
 def no_server():
     """A server that does not answer is an error, and no table appears without it"""
     built_with("postgres")
-    for verb in ("relay", "small", "write"):
+    for verb in VERBS:
         equal(bench(verb, *publish(), f"--postgres=host={service.data}/nowhere", code=1), "", f"output of {verb}")
+
+
+@test
+def query_for_servers():
+    """bulk --sql is refused beside a server, which has only the table"""
+    for server in ("postgres", "mariadb"):
+        equal(bench("bulk", *publish(), "--sql=SELECT 1", f"--{server}=nowhere", code=2), "", "output")
 
 
 @test

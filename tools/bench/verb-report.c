@@ -73,7 +73,7 @@ static int make_report(const BenchOptions *options, const char *folder) {
                 fprintf(stderr, "sqlipc-bench: cannot make %s: %s\n", folder, g_strerror(errno));
                 return BENCH_FAILED;
         }
-        for (const Workload *const *workload = workloads; *workload; workload++)
+        for (const Workload *const *workload = workloads; *workload && measure_interrupted() >= 0; workload++)
                 if ((*workload)->in_report && add_report(*workload, options, folder, reports) < 0)
                         failed = true;
         if (write_json(reports, folder) < 0)

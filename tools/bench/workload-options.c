@@ -206,6 +206,9 @@ int workload_options_parse(BenchOptions *options, const Workload *workload, int 
                 return r;
         if (argc != 1)
                 fprintf(stderr, "sqlipc-bench: %s takes options alone.\n", workload->verb);
+        else if (options->sql && (options->postgres || options->mariadb))
+                fprintf(stderr, "sqlipc-bench: --sql excludes --postgres and --mariadb, because those servers get one table"
+                                " and are only asked for all of it.\n");
         else if (workload->database && !options->file && !options->folder)
                 fprintf(stderr, "sqlipc-bench: --folder=FOLDER is needed, or --file=PATH.\n");
         else if (workload->folder && !options->folder)

@@ -191,10 +191,13 @@ int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int
                 .kind = kind, .n = n_clients, .n_each = n_each, .n_keys = n_keys, .placement = placement,
                 .client_size = sizeof(Client) + n_each * sizeof(double),
         };
-        ClientsFindings findings = { .usec = g_array_new(FALSE, FALSE, sizeof(double)) };
+        ClientsFindings findings = { .usec = NULL };
         Crowd *crowd = NULL;
-        int r, ended;
+        int r = measure_interrupted(), ended;
 
+        if (r < 0)
+                return r;
+        findings.usec = g_array_new(FALSE, FALSE, sizeof(double));
         clients.shared = mmap(NULL, n_clients * clients.client_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                               0);
         if (clients.shared == MAP_FAILED)

@@ -40,7 +40,8 @@ typedef struct ClientsFindings {
 } ClientsFindings;
 
 /** Runs `n_clients` clients of the kind: after a warm-up, each asks `n_each` times for keys from 1 to `n_keys`. The caller
- * frees the findings with clients_findings_done(). Returns a negative value if a client failed, and reports it on stderr. */
+ * frees the findings with clients_findings_done(). Returns a negative value if a client failed, and reports it on stderr;
+ * -EINTR after a signal (measure_catch_signals()). */
 int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int64_t n_keys, Placement placement,
                 ClientsFindings *ret);
 void clients_findings_done(ClientsFindings *findings);

@@ -9,6 +9,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "tools/bench/core/measure.h"
+
 enum { ROWS_AT_ONCE = 500 }; /* in one INSERT; far below the size of a statement that servers accept */
 
 int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[static DATABASE_SERVERS_MAX]) {
@@ -39,6 +41,8 @@ int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[s
                 }
                 ret[n++] = (DatabaseServerChoice) { .server = servers[i].server, .where = servers[i].where };
         }
+        if (n > 0) /* their tables must be dropped */
+                measure_catch_signals();
         return n;
 }
 
@@ -102,7 +106,9 @@ static int insert_rows(const DatabaseServer *server, ServerConnection *connectio
                         n++;
                 }
                 if (n > 0 && (n == ROWS_AT_ONCE || step != SQLITE_ROW)) {
-                        r = server->execute(connection, insert->str);
+                        r = measure_interrupted();
+                        if (r >= 0)
+                                r = server->execute(connection, insert->str);
                         n = 0;
                 }
         }

@@ -5,7 +5,7 @@
  * supported (libpq, libmariadb), and the command line decides which of them are measured.
  *
  * The servers hold a copy of our dataset, in the table named by database_server_table(). The benchmark creates that table
- * before it measures and drops it afterwards.
+ * before it measures and drops it afterwards, also if it fails or a signal ends it.
  */
 #ifndef SQLIPC_TOOLS_BENCH_CORE_DATABASE_SERVER_H
 #define SQLIPC_TOOLS_BENCH_CORE_DATABASE_SERVER_H
@@ -35,6 +35,9 @@ typedef struct DatabaseServer {
         int (*execute)(ServerConnection *connection, const char *sql);
         /** Runs one unprepared statement and adds its rows to `copy`. */
         int (*copy)(ServerConnection *connection, const char *sql, Copy *copy);
+        /** Adds all rows of a table, in their order, in the way that is fastest for many rows. */
+        int (*copy_table)(ServerConnection *connection, const char *table, Copy *copy);
+        const char *table_way; /* describes that way, for a note of the report */
         /** Prepares the connection's one statement, which has one parameter, a BIGINT. */
         int (*prepare)(ServerConnection *connection, const char *sql);
         /** Runs the prepared statement and adds its rows, if it has any, to `copy`. */
@@ -51,7 +54,8 @@ typedef struct DatabaseServerChoice {
 
 enum { DATABASE_SERVERS_MAX = 2 };
 
-/** Stores the servers that the options name and returns their number. -EOPNOTSUPP: this build does not support one. */
+/** Stores the servers that the options name and returns their number. If there is one, signals end the measurement in an
+ * orderly way from then on (measure_catch_signals()). -EOPNOTSUPP: this build does not support one. */
 int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[static DATABASE_SERVERS_MAX]);
 
 /** Returns the name that the dataset's table `table` has on a server. The caller frees it. */

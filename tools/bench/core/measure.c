@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,6 +28,33 @@ void measure_progress(const char *what, unsigned done, unsigned total) {
         else
                 fputs("\r\033[K", stderr);
         fflush(stderr);
+}
+
+/* ---- Signals ------------------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+        caught = number;
+}
+
+void measure_catch_signals(void) {
+        static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+        const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART | (int) SA_RESETHAND };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
+                (void) sigaction(numbers[i], &action, NULL);
+}
+
+int measure_interrupted(void) {
+        static bool is_reported;
+
+        if (!caught)
+                return 0;
+        if (!is_reported)
+                fprintf(stderr, "sqlipc-bench: interrupted by %s.\n", strsignal(caught));
+        is_reported = true;
+        return -EINTR;
 }
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------- */
@@ -126,7 +154,9 @@ static int run_rounds(const Side *sides, size_t n_sides, int n_rounds, const cha
 
                         measure_progress(what, (unsigned) ((size_t) round * n_sides + i),
                                          (unsigned) ((size_t) (n_rounds + 1) * n_sides));
-                        r = run_once(&sides[k], &findings[k], round == 0, &check);
+                        r = measure_interrupted();
+                        if (r >= 0)
+                                r = run_once(&sides[k], &findings[k], round == 0, &check);
                         if (r >= 0 && !first && sides[k].check) {
                                 first = &sides[k];
                                 expected = check;
@@ -159,6 +189,17 @@ GArray *measure_ratios(const GArray *a, const GArray *b) {
                 g_array_append_val(ratios, ratio);
         }
         return ratios;
+}
+
+GArray *measure_sums(const GArray *a, const GArray *b) {
+        GArray *sums = g_array_new(FALSE, FALSE, sizeof(double));
+
+        for (guint i = 0; i < MIN(a->len, b->len); i++) {
+                double sum = g_array_index(a, double, i) + g_array_index(b, double, i);
+
+                g_array_append_val(sums, sum);
+        }
+        return sums;
 }
 
 GArray *measure_scaled(const GArray *values, double factor) {

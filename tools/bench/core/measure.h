@@ -33,14 +33,23 @@ typedef struct Findings {
 
 /** Runs `sides` in turn, `n_rounds` times. `ret` is an array of n_sides elements, each of which the caller frees with
  * findings_done(). Shows progress on a terminal. On error, reports on stderr, and the caller has nothing to free. Returns
- * -EBADMSG if the result of a side differs from that of the first, otherwise the error of the run that failed. */
+ * -EBADMSG if the result of a side differs from that of the first, -EINTR after a signal (measure_catch_signals()),
+ * otherwise the error of the run that failed. */
 int measure_sides(const Side *sides, size_t n_sides, int n_rounds, const char *what, Findings *ret);
+
+/** From now on SIGINT, SIGTERM and SIGHUP end the measurement after the current run, so that its owner can clean up. A
+ * second signal of the same kind ends the program at once. */
+void measure_catch_signals(void);
+/** Returns -EINTR after such a signal, and reports it on stderr the first time; 0 before. */
+int measure_interrupted(void);
 
 /** Frees what measure_sides() made. */
 void findings_done(Findings *findings);
 
 /** Returns the ratios of a's values to b's, round by round. The caller frees them. */
 GArray *measure_ratios(const GArray *a, const GArray *b);
+/** Returns the sums of a's values and b's, round by round. The caller frees them. */
+GArray *measure_sums(const GArray *a, const GArray *b);
 /** Returns each value times `factor`. The caller frees them. */
 GArray *measure_scaled(const GArray *values, double factor);
 

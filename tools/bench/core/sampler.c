@@ -24,15 +24,35 @@ static uint64_t status_number(const char *status, const char *field) {
         return line ? g_ascii_strtoull(line + strlen(field) + strspn(line + strlen(field), " \t"), NULL, 10) : 0;
 }
 
-static void add_memory(pid_t pid, Usage *usage) {
+static double status_switches(const char *status) {
+        return (double) status_number(status, "\nvoluntary_ctxt_switches:") +
+               (double) status_number(status, "\nnonvoluntary_ctxt_switches:");
+}
+
+/* The status of a process has only the switches of its main thread. */
+static double switches_of_threads(pid_t pid) {
+        g_autofree char *folder = g_strdup_printf("/proc/%d/task", pid);
+        g_autoptr(GDir) threads = g_dir_open(folder, 0, NULL);
+        const char *name;
+        double sum = 0;
+
+        while (threads && (name = g_dir_read_name(threads))) { /* NULL: the process has ended */
+                g_autofree char *path = g_strdup_printf("%s/%s/status", folder, name), *status = NULL;
+
+                if (g_file_get_contents(path, &status, NULL, NULL))
+                        sum += status_switches(status);
+        }
+        return sum;
+}
+
+static void add_memory_and_switches(pid_t pid, Usage *usage) {
         g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *status = NULL;
 
         if (!g_file_get_contents(path, &status, NULL, NULL))
                 return;
         usage->anonymous_kib += status_number(status, "\nRssAnon:");
         usage->peak_kib += status_number(status, "\nVmHWM:");
-        usage->switches += (double) status_number(status, "\nvoluntary_ctxt_switches:") +
-                           (double) status_number(status, "\nnonvoluntary_ctxt_switches:");
+        usage->switches += status_number(status, "\nThreads:") > 1 ? switches_of_threads(pid) : status_switches(status);
 }
 
 /* Includes all threads, also ended ones, in nanoseconds. /proc has only ticks of 10 ms, or (schedstat) a single thread. */
@@ -49,7 +69,7 @@ void sampler_read_own(Usage *ret) {
         struct rusage usage;
 
         *ret = (Usage) {};
-        add_memory(getpid(), ret);
+        add_memory_and_switches(getpid(), ret);
         getrusage(RUSAGE_SELF, &usage);
         ret->cpu_usec = (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
                         (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
@@ -73,7 +93,7 @@ static int add_process(pid_t pid, void *userdata) {
         Usage *usage = userdata;
 
         usage->cpu_usec += read_cpu_usec(pid);
-        add_memory(pid, usage);
+        add_memory_and_switches(pid, usage);
         return 0;
 }
 

@@ -9,7 +9,7 @@
 /* What a process has used so far; for several processes, the sums. */
 typedef struct Usage {
         double cpu_usec;        /* user and system */
-        double switches;        /* context switches, voluntary and not */
+        double switches;        /* context switches of all threads, voluntary and not */
         uint64_t anonymous_kib; /* RssAnon, private memory, now */
         uint64_t peak_kib;      /* VmHWM, peak resident memory since the start or sampler_reset_peaks() */
 } Usage;

@@ -50,3 +50,25 @@ ReportTable *comparison_table(Report *report, const char *id, const char *title,
         }
         return table;
 }
+
+unsigned comparison_cpu_columns(ReportTable *table, const char *unit, const char *reference) {
+        g_autofree char *ratio = g_strdup_printf("CPU / %s", reference);
+        unsigned first = report_table_column(table, "client CPU", unit);
+
+        report_table_column(table, "server CPU", unit);
+        report_table_column(table, "CPU of both", unit);
+        report_table_column(table, ratio, "");
+        return first;
+}
+
+void comparison_cpu_values(ReportTable *table, unsigned first, const GArray *client, const GArray *server,
+                           const GArray *reference) {
+        g_autoptr(GArray) both = server ? measure_sums(client, server) : measure_scaled(client, 1);
+        g_autoptr(GArray) ratios = measure_ratios(both, reference);
+
+        report_table_values(table, first, client);
+        if (server)
+                report_table_values(table, first + 1, server);
+        report_table_values(table, first + 2, both);
+        report_table_values(table, first + 3, ratios);
+}

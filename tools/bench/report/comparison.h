@@ -15,4 +15,12 @@ enum { COMPARISON_TIME = 0, COMPARISON_RATIO = 1 };
 ReportTable *comparison_table(Report *report, const char *id, const char *title, const Side *sides, const Findings *findings,
                               size_t n_sides, const size_t *references, size_t n_references);
 
+/** Adds four columns to a table: processor time of client, of server, of both, and the ratio of both to that of the row
+ * named `reference`. Returns the number of the first. */
+unsigned comparison_cpu_columns(ReportTable *table, const char *unit, const char *reference);
+/** Fills those of the last row from column `first` on. `server`: NULL if all is done in the client. `reference`: the time of
+ * both for the reference. */
+void comparison_cpu_values(ReportTable *table, unsigned first, const GArray *client, const GArray *server,
+                           const GArray *reference);
+
 #endif

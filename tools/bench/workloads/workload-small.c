@@ -10,6 +10,7 @@
 
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
+#include "tools/bench/report/comparison.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/point.h"
 #include "tools/bench/workloads/workload.h"
@@ -232,15 +233,14 @@ static void report_verdicts(const Small *small, Report *report) {
 
 /* ---- Report ------------------------------------------------------------------------------------------------------- */
 
-enum { COLUMN_RATE, COLUMN_P50, COLUMN_P99, COLUMN_P999, COLUMN_CLIENT_CPU, COLUMN_SERVER_CPU, COLUMN_SWITCHES };
+enum { COLUMN_RATE, COLUMN_P50, COLUMN_P99, COLUMN_P999, COLUMN_CPU, COLUMN_SWITCHES = COLUMN_CPU + 4 };
 
 static void add_columns(ReportTable *table) {
         report_table_column(table, "queries/s", "");
         report_table_column(table, "p50", "us");
         report_table_column(table, "p99", "us");
         report_table_column(table, "p99.9", "us");
-        report_table_column(table, "client CPU", "us/query");
-        report_table_column(table, "server CPU", "us/query");
+        (void) comparison_cpu_columns(table, "us/query", "in process");
         report_table_column(table, "client switches", "per query");
 }
 
@@ -252,9 +252,11 @@ static void report_way(const Small *small, Way way, unsigned setting, ReportTabl
         report_table_values(table, COLUMN_P50, found->p50);
         report_table_values(table, COLUMN_P99, found->p99);
         report_table_value(table, COLUMN_P999, report_quantile(found->usec, 0.999));
-        report_table_values(table, COLUMN_CLIENT_CPU, found->client_cpu);
-        if (small->kinds[way].servers[0] != 0)
-                report_table_values(table, COLUMN_SERVER_CPU, found->server_cpu);
+        if (way == WAY_IN_PROCESS || small->kinds[way].servers[0] != 0)
+                comparison_cpu_values(table, COLUMN_CPU, found->client_cpu, way == WAY_IN_PROCESS ? NULL : found->server_cpu,
+                                      small->found[setting][WAY_IN_PROCESS].client_cpu);
+        else /* what serves it is unknown */
+                report_table_values(table, COLUMN_CPU, found->client_cpu);
         report_table_values(table, COLUMN_SWITCHES, found->switches);
 }
 

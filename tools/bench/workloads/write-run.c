@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "tools/bench/core/crowd.h"
+#include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/workloads/write.h"
 
@@ -194,9 +195,12 @@ int write_run_beside(const WriterKind *kind, unsigned n, double usec, int (*mean
                 .kind = kind, .n = n, .usec = usec, .n_usec_max = (uint32_t) (usec / 1e6 * ROWS_PER_SECOND),
                 .meanwhile = meanwhile, .userdata = userdata,
         };
-        WriteFindings findings = { .usec = g_array_new(FALSE, FALSE, sizeof(double)) };
-        int r;
+        WriteFindings findings = { .usec = NULL };
+        int r = measure_interrupted();
 
+        if (r < 0)
+                return r;
+        findings.usec = g_array_new(FALSE, FALSE, sizeof(double));
         run.writer_size = sizeof(Writer) + run.n_usec_max * sizeof(double);
         run.shared = mmap(NULL, n * run.writer_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                           0);
