@@ -15,6 +15,7 @@ const Workload *const workloads[] = {
         &workload_fetch,
         &workload_first_row,
         &workload_load,
+        &workload_many,
         &workload_marshal,
         &workload_readers,
         &workload_reference,
