@@ -41,7 +41,7 @@ typedef struct NumberRow {
 static const NumberRow limit_table[] = {
         { "StatementsMax", NUMBER_COUNT, AT(statements_max), 256, 1, 1000000, SHARED(statements_max) },
         { "RunsMax", NUMBER_COUNT, AT(runs_max), 256, 1, 1000000, SHARED(runs_max) },
-        { "ChannelsMax", NUMBER_COUNT, AT(channels_max), 64, 1, 1000000, SHARED(channels_max) },
+        { "ChannelsMax", NUMBER_COUNT, AT(channels_max), 1024, 1, 1000000, SHARED(channels_max) },
         { "WorkersMax", NUMBER_COUNT, AT(workers_max), 8, 1, 1024, SHARED(workers_max) },
         { "WorkersTotalMax", NUMBER_COUNT, AT(workers_total_max), 0, 1, 4096 }, /* limits_workers_total() */
         { "PipePagesMax", NUMBER_COUNT, AT(pipe_pages_max), 8192, 1, 1000000000 },

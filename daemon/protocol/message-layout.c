@@ -133,6 +133,7 @@ static const Field progress[] = { FIELD(progress.number), FIELD(progress.n_rows)
 
 static const Field channel[] = {
         FIELD(channel.number),
+        FIELD(channel.client),
         FIELD(channel.page_size),
         FIELD(channel.statements_max),
         FIELD(channel.run_timeout_usec),
@@ -141,6 +142,8 @@ static const Field channel[] = {
         FIELD(channel.result_rows_max),
         FIELD(channel.result_size_max),
         FIELD(channel.reads),
+        FIELD(channel.path),
+        FIELD(channel.immutable),
         FIELD(channel.state),
         {},
 };

@@ -266,11 +266,14 @@ typedef struct Progress {
  * under way on it: CANCEL uses it. */
 typedef struct ChannelSetup {
         uint64_t number;
+        uint64_t client;             /* the same number for all channels of one connection; 0: unknown */
         uint32_t page_size;
         uint32_t statements_max;
         uint64_t run_timeout_usec, prepare_timeout_usec;
         uint64_t row_size_max, result_rows_max, result_size_max;
         bool reads;                  /* from CHANNEL_RESTED */
+        const char *path;            /* of a guest's database (guest-database.h); NULL: it is the one of SETUP */
+        bool immutable;              /* of that database */
         Bytes state;                 /* from CHANNEL_RESTED; size 0: a new channel */
 } ChannelSetup;
 

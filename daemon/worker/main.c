@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. sqlipc-worker runs the queries of one uid on one database, for the supervisor that started it with the job
+ * Side: worker. sqlipc-worker runs the queries of one uid, for the supervisor that started it with the job
  * socket on WORKER_JOB_FD and its own control socket on WORKER_CONTROL_FD. It knows no bus, no policy, no other user.
  *
  * Exit status: 0 the supervisor told it to end, or is gone; 1 it could not set itself up, or the supervisor sent an invalid

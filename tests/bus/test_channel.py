@@ -92,7 +92,9 @@ def options():
     expect("org.freedesktop.DBus.Error.UnknownObject", Channel, client, "nosuch")
     expect("InvalidOption", Channel, client, "chinook", {"page-version": 0})
     with opened(**{"page-size": 4096, "page-version": 9}) as channel:
+        left = channel.info.pop("channels-left")
         equal(channel.info, {"page-size": 4096, "page-version": 1, "readonly": True}, "info")
+        true(0 < left < 1024, f"channels that may be opened besides: {left}")
         number = channel.query("SELECT * FROM Track")
         rows = 0
         while True:
@@ -118,7 +120,7 @@ def counts():
     before = service.counters()
     asker = service.client()
     with opened(asker) as channel:
-        equal(only()["state"], "resting", "state of a new channel")
+        true(only()["state"] in ("idle", "resting"), "a new channel is at a worker if there is one")
         sizes = rows = 0
         for sql in ("SELECT * FROM Track", "SELECT 1", "SELECT * FROM Album"):
             number = channel.query(sql)

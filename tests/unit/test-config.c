@@ -448,7 +448,7 @@ static void test_limits(void) {
         g_autoptr(Config) c = config_new();
 
         CHECK_INT(c->limits.statements_max, 256);
-        CHECK_INT(c->limits.channels_max, 64);
+        CHECK_INT(c->limits.channels_max, 1024);
         CHECK_INT(c->limits.park_timeout_rollback_usec, 5000000);
         CHECK_INT(c->limits.transactions_max, 8);
         CHECK_INT(c->limits.transaction_timeout_usec, 60000000);

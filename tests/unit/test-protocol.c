@@ -62,7 +62,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .security_barrier = true, .n_exposed = 2,
                                               .exposed = exposed } },
         { .kind = MESSAGE_PROGRESS, .progress = { 7, 8, 9 } },
-        { .kind = MESSAGE_CHANNEL, .channel = { 10, 4096, 11, 12, 13, 14, 15, 16, true, { "s\0t", 3 } } },
+        { .kind = MESSAGE_CHANNEL, .channel = { 10, 9, 4096, 11, 12, 13, 14, 15, 16, true, "/b", true, { "s\0t", 3 } } },
         { .kind = MESSAGE_CHANNEL, .channel = { .number = 17, .page_size = 262144 } },
         { .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = 18, .drain = true } },
         { .kind = MESSAGE_CHANNEL_PROGRESS,

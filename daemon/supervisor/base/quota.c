@@ -118,6 +118,18 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
+uint32_t quota_channels_left(const User *u, const Database *d) {
+        const Context *context = u->context;
+        uint64_t max = context->config->limits.channels_max, of_database = d->config->limits.channels_max;
+        uint64_t left = context->channels_max - MIN(context->channels_max, g_hash_table_size(context->channels));
+
+        if (!is_exempt(u)) {
+                left = MIN(left, max - MIN(max, u->n_channels));
+                left = MIN(left, of_database - MIN(of_database, d->n_channels));
+        }
+        return (uint32_t) MIN(left, UINT32_MAX);
+}
+
 /* True if one of `max` places is free for an owner that has `n_own`. `reserved` of them are for owners that have none. */
 static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t reserved) {
         return n_all < max && (n_own == 0 || max - n_all > reserved);

@@ -36,6 +36,9 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
+/* How many more channels the user may open on `d`. */
+uint32_t quota_channels_left(const User *u, const Database *d);
+
 /* The bound that keeps the user from having another worker on `d`: a worker within this bound must end first. To reach it is
  * no error, because groups wait for a place. Half of WorkersTotalMax= is reserved for users without a worker; of these
  * places, half may also go to users without a worker on `d`. One place of a database's WorkersMax= is reserved for users

@@ -25,6 +25,7 @@
 #include "daemon/supervisor/calls/rows.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/pipe.h"
+#include "daemon/supervisor/runs/placement.h"
 #include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session.h"
@@ -661,7 +662,7 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
-static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size, bool readonly) {
+static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
         g_autoptr(sd_bus_message) reply = NULL;
         int r = sd_bus_message_new_method_return(m, &reply);
 
@@ -670,9 +671,11 @@ static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size, bool rea
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
-                r = append_pages(reply, page_size);
+                r = append_pages(reply, c->page_size);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", readonly);
+                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", !c->group->writes);
+        if (r >= 0 && placement_allows_guests(c->group))
+                r = sd_bus_message_append(reply, "{sv}", "channels-left", "u", quota_channels_left(c->user, c->database));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -680,6 +683,7 @@ static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size, bool rea
 
 static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         Options options;
+        Channel *c;
         int fd, r = options_read(m, OPTION_PAGES, &options, refusal);
 
         if (r < 0)
@@ -687,10 +691,11 @@ static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
         Session *session = session_get(d->context, peer_of(d->context, m));
-        r = channel_new(session, d, options.page_size, &fd, refusal);
+        r = channel_new(session, d, options.page_size, &c, &fd, refusal);
         if (r < 0)
                 return r;
-        r = reply_channel(m, fd, options.page_size, !session_may_write(session, d));
+        r = reply_channel(m, c, fd);
+        placement_hurry(c);
         close(fd); /* the message has its own copy; if it has none, the channel notices that its client is gone */
         if (r == -EMFILE || r == -ENFILE)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,

@@ -56,7 +56,7 @@ static void watch(Channel *c, uint32_t events, uint64_t until_usec);
 static uint64_t expires(const Channel *c);
 static void free_channel(Channel *c);
 
-int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal) {
+int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int *ret_client_fd, Refusal *refusal) {
         g_autoptr(Group) group = NULL;
         int client_fd = -1, r = quota_check_channel(s->user, d, refusal);
 
@@ -81,6 +81,7 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
                 .worker_link.data = c,
                 .group_link.data = c,
         };
+        c->client = s->channels.head ? ((const Channel *) s->channels.head->data)->client : c->number;
         quota_count_channel(c->user, d, 1);
         g_queue_push_tail_link(&s->channels, &c->session_link);
         g_hash_table_insert(s->context->channels, &c->number, c);
@@ -94,6 +95,7 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
                 return r;
         }
         watch(c, EPOLLIN, expires(c));
+        *ret = c;
         *ret_client_fd = client_fd;
         return 0;
 }
@@ -284,7 +286,7 @@ static void rest(Channel *c) {
         enter(c, CHANNEL_RESTING, EPOLLIN, expires(c));
 }
 
-static void wait_for_worker(Channel *c) {
+void channel_wait_for_worker(Channel *c) {
         if (c->waits_usec == 0)
                 c->waits_usec = clock_usec();
         enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
@@ -317,7 +319,7 @@ static void on_room(Channel *c) {
         if (r < 0 || c->end != CHANNEL_END_NONE)
                 free_channel(c);
         else if (c->waits_after)
-                wait_for_worker(c);
+                channel_wait_for_worker(c);
         else
                 rest(c);
 }
@@ -344,21 +346,24 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it would fire again and again */
                 channel_end(c, CHANNEL_END_HANGUP);
         } else if (c->state == CHANNEL_RESTING)
-                wait_for_worker(c);
+                channel_wait_for_worker(c);
         return 0;
 }
 
 /* ---- At a worker ---- */
 
-static Message hand_over_message(const Channel *c) {
+static Message hand_over_message(const Channel *c, const Worker *w) {
         const Limits l = quota_limits(c->user, c->database);
         gsize size = 0;
         const char *kept = c->kept ? g_bytes_get_data(c->kept, &size) : NULL;
+        const DatabaseConfig *d = c->database->config;
+        bool guest = w->group != c->group;
 
         return (Message) {
                 .kind = MESSAGE_CHANNEL,
                 .channel = {
                         .number = c->number,
+                        .client = c->client,
                         .page_size = c->page_size,
                         .statements_max = (uint32_t) MIN(l.statements_max, UINT32_MAX),
                         .run_timeout_usec = l.run_timeout_usec,
@@ -367,13 +372,15 @@ static Message hand_over_message(const Channel *c) {
                         .result_rows_max = l.result_rows_max,
                         .result_size_max = l.result_size_max,
                         .reads = c->reads,
+                        .path = guest ? d->path : NULL,
+                        .immutable = guest && d->immutable,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };
 }
 
 int channel_hand_over(Channel *c, Worker *w) {
-        Message m = hand_over_message(c);
+        Message m = hand_over_message(c, w);
         int r = message_send(w->control_fd, &m, c->fd);
 
         if (r == -EAGAIN || r == -ETOOMANYREFS || r == -EPIPE || r == -ECONNRESET)
@@ -522,7 +529,7 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
                 if (!drain(c, end))
                         free_channel(c);
         } else if (end->waiting)
-                wait_for_worker(c);
+                channel_wait_for_worker(c);
         else
                 rest(c);
 }

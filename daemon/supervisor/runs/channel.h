@@ -57,6 +57,7 @@ typedef struct Channel {
         uint64_t answer_usec;       /* time for a run and for reading its answer, by the limits at the hand-over */
         uint64_t leaves_usec;       /* LEAVING: when it closes, even without an answer */
         uint64_t n_runs, n_rows, n_bytes; /* of all its requests so far */
+        uint64_t client;            /* the number of the session's first channel, which names the client to workers */
         uint32_t n_statements;      /* that its worker keeps for it */
         bool reads;                 /* its last worker said so; see placement.h */
         ChannelRun run;
@@ -68,7 +69,10 @@ typedef struct Channel {
 
 /* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED;
  * -errno. */
-int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal);
+int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int *ret_client_fd, Refusal *refusal);
+
+/* A channel that rests gets the next worker (placement.h). May free it. */
+void channel_wait_for_worker(Channel *c);
 
 /* Ends the channel; each reason has its manner (channel-life.h). May free it. */
 void channel_end(Channel *c, ChannelEndReason reason);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
+#include <string.h>
 
+#include "daemon/configuration/configuration.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/quota.h"
@@ -12,6 +14,7 @@
 #include "daemon/supervisor/workers/worker.h"
 
 #define WRITES_USEC UINT64_C(1000000) /* a worker that wrote within this time is expected to write again */
+#define HEAP_PER_CHANNEL (UINT64_C(1) << 20) /* of HeapMax=: a worker has fewer guests than would fill it */
 
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
@@ -54,9 +57,61 @@ static Worker *find_writer(const Group *g) {
         return found;
 }
 
+static bool is_whole(const DatabaseConfig *d) {
+        return !d->expose || !d->expose[0];
+}
+
+bool placement_allows_guests(const Group *g) {
+        return !g->writes && is_whole(g->database->config);
+}
+
+/* True if the workers of both groups could have the same SETUP, except for the file. */
+static bool may_host(const Group *host, const Group *guest) {
+        const Limits a = quota_limits(host->user, host->database), b = quota_limits(guest->user, guest->database);
+
+        return placement_allows_guests(host) && placement_allows_guests(guest) && memcmp(&a, &b, sizeof a) == 0;
+}
+
+static unsigned n_channels_of(const Worker *w, const Session *s) {
+        unsigned n = 0;
+
+        for (GList *i = w->channels.head; i; i = i->next)
+                n += ((const Channel *) i->data)->session == s;
+        return n;
+}
+
+/* Returns a worker of the same user that may serve a channel of `s` to the group's database; NULL: there is none. Of one
+ * client's channels usually one is in use at a time. So they are best in one worker, which need not be woken up each
+ * time. */
+static Worker *find_host(const Group *g, const Session *s) {
+        uint64_t n_max = quota_limits(g->user, g->database).heap_max / HEAP_PER_CHANNEL;
+        unsigned n_found = 0;
+        Worker *found = NULL;
+
+        for (GList *i = g->user->groups.head; i; i = i->next) {
+                const Group *host = i->data;
+                Worker *w = host != g && host->workers.head && may_host(host, g) ? pick(host, NULL) : NULL;
+                unsigned n;
+
+                if (!w || w->settings != WORKER_CURRENT || worker_n_runnable(w) > 0 || w->channels.length >= n_max)
+                        continue;
+                n = n_channels_of(w, s);
+                if (found && (n < n_found || (n == n_found && !is_better(w, found))))
+                        continue;
+                found = w;
+                n_found = n;
+        }
+        return found;
+}
+
 static bool wants_sibling(const Group *g, const Worker *best) {
         return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
                (best->channels.length > 0 && group_n_workers(g) < g->context->n_cpus);
+}
+
+/* True if another worker would take a place from other work, or would have no CPU of its own. */
+static bool prefers_host(const Group *g, WorkerBound bound) {
+        return bound != WORKER_BOUND_NONE || g->user->n_workers >= g->context->n_cpus;
 }
 
 /* Returns the worker for one more channel; NULL: there is none yet. */
@@ -72,8 +127,23 @@ static Worker *find(Group *g, const Channel *c) {
         /* no worker of another group is ended for a sibling that this group can do without */
         if ((best || writer) && (g->context->stopping || bound != WORKER_BOUND_NONE))
                 return best ?: writer;
+        if (prefers_host(g, bound) && (best = find_host(g, c->session)))
+                return best;
         group_spawn(g);
         return pick(g, writer) ?: writer;
+}
+
+static bool has_worker(const Group *g, const Session *s) {
+        const Worker *best = pick(g, NULL);
+
+        if (best)
+                return !g->writes && !wants_sibling(g, best);
+        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) && find_host(g, s);
+}
+
+void placement_hurry(Channel *c) {
+        if (has_worker(c->group, c->session))
+                channel_wait_for_worker(c);
 }
 
 void placement_run(Group *g) {

@@ -11,11 +11,25 @@
  * If a worker of the group wrote a moment ago, it is chosen: channels that write share commits in one worker, and in two
  * workers they would only take turns. A channel that only reads would wait there for each commit. The worker notices that,
  * and gives it back (`reads`); it then gets another worker, if there may be one.
+ *
+ * If the group has no worker, and a bound forbids one or the user has a worker for each CPU, the channel becomes a *guest*
+ * of another worker of the same user. Both must only read, whole databases, with the same limits. So a user's channels to
+ * many databases do not take places from each other, and most need no start of a process.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 
 #include "daemon/supervisor/workers/group.h"
+
+typedef struct Channel Channel;
+
+/* True if the group's workers may have guests, and its channels may be guests. */
+bool placement_allows_guests(const Group *g);
+
+/* Hands a channel that rests to a worker, if there is one that has time for it and no other needs to be started, so that its
+ * first request needs no step of the supervisor. Does nothing if the group may write, because then the choice depends on the
+ * channel's requests. May free the channel. */
+void placement_hurry(Channel *c);
 
 /* Hands the waiting channels of the group to workers, as far as there are workers for them. */
 void placement_run(Group *g);

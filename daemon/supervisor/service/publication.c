@@ -77,15 +77,31 @@ static void end_statements(Context *context) {
                 statement_on_unpublished(found->pdata[k]);
 }
 
+static bool has_new_limits(const Database *d, const Config *before, const Config *after) {
+        const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
+
+        return memcmp(&old, &new, sizeof old) != 0;
+}
+
+/* True if the limits of one of its guests are not those of the worker any more. */
+static bool has_outdated_guest(const Worker *w, const Config *before, const Config *after) {
+        for (GList *i = w->channels.head; i; i = i->next) {
+                const Channel *c = i->data;
+
+                if (c->group != w->group && c->database->published && has_new_limits(c->database, before, after))
+                        return true;
+        }
+        return false;
+}
+
 /* Workers and their channels keep the limits that they were started with, so those with other limits must end. */
 static void end_outdated_workers(Context *context, const Config *before, const Config *after) {
         for (GList *i = context->workers.head, *next; i; i = next) {
                 Worker *w = i->data;
                 const Database *d = w->group->database;
-                const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
 
                 next = i->next;
-                if (d->published && memcmp(&old, &new, sizeof old) == 0)
+                if (d->published && !has_new_limits(d, before, after) && !has_outdated_guest(w, before, after))
                         continue;
                 if (!worker_end(w, WORKER_END_OUTDATED))
                         worker_retire(w);

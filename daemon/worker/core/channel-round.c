@@ -49,6 +49,11 @@ static bool can_share(const ServedChannel *c) {
         return c->state == CHANNEL_READY && !served_channel_is_busy(c) && !c->lasts;
 }
 
+/* A guest shares a transaction only with channels to the same database. */
+static bool can_join(const ServedChannel *c, const EnginePool *pool) {
+        return can_share(c) && c->job.pool == pool;
+}
+
 /* A channel that has no turn is settled. */
 static int join(ChannelRound *round, TaskQueue *tasks, ServedChannel *c) {
         if (channel_turn_begin(c)) {
@@ -60,13 +65,14 @@ static int join(ChannelRound *round, TaskQueue *tasks, ServedChannel *c) {
 }
 
 static int gather(ChannelRound *round, TaskQueue *tasks, ServedChannel *first) {
+        const EnginePool *pool = first->job.pool;
         int r = 0;
 
         for (Task *t = &first->task, *next; t && r == 0; t = next) {
                 ServedChannel *c = served_channel_of_task(t);
 
                 next = t->next;
-                while (next && (!next->type->is_channel || !can_share(served_channel_of_task(next))))
+                while (next && (!next->type->is_channel || !can_join(served_channel_of_task(next), pool)))
                         next = next->next;
                 r = join(round, tasks, c);
         }

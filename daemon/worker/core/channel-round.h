@@ -12,7 +12,8 @@
  * 4. A slow request delays no answer: before a request whose statement is not known to be quick, the answers that wait are
  *    sent. If a request lasts longer than expected, they are sent from inside its step.
  * 5. A channel with a request under way, or with a long last turn, has its turn alone.
- * 6. The socket of a channel is read in its turn, so that the supervisor sees which channels wait if the worker is stuck.
+ * 6. All channels of a round have the same database: those of guests (guest-database.h) have rounds of their own.
+ * 7. The socket of a channel is read in its turn, so that the supervisor sees which channels wait if the worker is stuck.
  *
  * A channel can leave the worker while another one of its round is inside a step.
  */

@@ -19,6 +19,8 @@
 /* ---- channels that go ---- */
 
 static void forget_channel(ChannelSet *s, ServedChannel *c) {
+        GuestDatabase *guest;
+
         task_queue_take_out(s->tasks, &c->task);
         channel_round_forget(&s->round, c);
         if (c->watched)
@@ -26,7 +28,9 @@ static void forget_channel(ChannelSet *s, ServedChannel *c) {
         if (c->next)
                 c->next->previous = c->previous;
         *(c->previous ? &c->previous->next : &s->first) = c->next;
+        guest = c->guest;
         (void) served_channel_free(c);
+        guest_database_put(guest);
 }
 
 static void close_channel(ChannelSet *s, ServedChannel *c, Bytes unread) {
@@ -184,12 +188,24 @@ static ServedChannel *find_channel(ChannelSet *s, uint64_t number) {
 
 /* The channel gets a turn at once: it came because its socket is readable, or because requests moved with it. */
 int channel_set_add(ChannelSet *s, ReceivedMessage *m) {
-        uint64_t number = m->message.channel.number;
+        const ChannelSetup *setup = &m->message.channel;
+        uint64_t number = setup->number;
+        GuestDatabase *guest = NULL;
         ServedChannel *c;
+        int r = 0;
 
-        compile_limit_set(m->message.channel.prepare_timeout_usec);
-        if (served_channel_new(s->context, &channel_request_owner, m, &c) < 0)
+        compile_limit_set(setup->prepare_timeout_usec);
+        if (setup->path)
+                r = guest_database_get(&s->guests, s->context, setup->path, setup->immutable, &guest);
+        if (r == 0)
+                r = served_channel_new(s->context, &channel_request_owner, m, &c);
+        if (r < 0) {
+                guest_database_put(guest);
                 return channel_report_refused(s->context->control_fd, number);
+        }
+        c->guest = guest;
+        if (guest)
+                c->job.pool = guest->pool;
         c->task.type = &task_type;
         c->set = s;
         c->next = s->first;
@@ -291,4 +307,5 @@ void channel_set_end(ChannelSet *s) {
 void channel_set_free(ChannelSet *s) {
         while (s->first)
                 forget_channel(s, s->first);
+        guest_databases_free(&s->guests, s->context->engine);
 }

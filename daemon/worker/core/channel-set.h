@@ -13,6 +13,7 @@
 struct ChannelSet {
         ServedChannel *first;
         ChannelRound round;  /* the one that is under way */
+        GuestDatabase *guests; /* databases of channels beside the worker's own */
         TaskQueue *tasks;    /* borrowed; has those that are not idle */
         JobContext *context; /* borrowed */
 };

@@ -39,7 +39,7 @@
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 /* Each engine has its own idea of these. */
-typedef struct EnginePool EnginePool;             /* all connections of the worker, to one database with one set of rights */
+typedef struct EnginePool EnginePool;             /* all connections of the worker to one database, with one set of rights */
 typedef struct EngineConnection EngineConnection;
 typedef struct EngineStatement EngineStatement;
 

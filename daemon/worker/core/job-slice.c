@@ -117,7 +117,7 @@ static bool start(Job *job) {
                 job->context->shared = NULL;
         }
         if (!job->connection &&
-            !engine->connect(job->context->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
+            !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (job->keeps)
                 engine->hold(job->connection);

@@ -47,7 +47,7 @@ void job_context_trim(JobContext *context) {
 
 void job_context_let_go(JobContext *context) {
         if (context->shared)
-                context->engine->disconnect(context->pool, context->shared);
+                context->engine->disconnect(context->shared_pool, context->shared);
         context->shared = NULL;
 }
 
@@ -56,6 +56,7 @@ int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, i
                 .task = task,
                 .owner = owner,
                 .context = context,
+                .pool = context->pool,
                 .writer = { .fd = fd },
                 .error = SQL_ERROR_INIT,
         };
@@ -65,6 +66,11 @@ int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, i
                 return -ENOMEM;
         page_encoder_init(&job->encoder, job->page, page_size, 0);
         return 0;
+}
+
+static void share(Job *job) {
+        job->context->shared = job->connection;
+        job->context->shared_pool = job->pool;
 }
 
 void job_give_back(Job *job) {
@@ -77,9 +83,9 @@ void job_give_back(Job *job) {
         if (job->lender)
                 job->lender->take_back(job->lender, job);
         else if (job->keeps && job->error.error == ERROR_NONE) /* after some errors the engine has ended the transaction */
-                job->context->shared = job->connection;
+                share(job);
         else
-                job_engine(job)->disconnect(job->context->pool, job->connection);
+                job_engine(job)->disconnect(job->pool, job->connection);
         job->connection = NULL;
         job->lender = NULL;
 }

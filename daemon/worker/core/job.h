@@ -85,6 +85,7 @@ typedef struct JobContext {
         int control_fd;      /* borrowed; reports go there */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
+        EnginePool *shared_pool; /* borrowed: of `shared` */
         EngineConnection *shared; /* owned: the connection of the last request of a round (channel-round.h), with its read
                               * transaction, for the next one; NULL: none */
         bool shares;         /* the round has requests of channels after the one that has its turn */
@@ -140,6 +141,7 @@ struct Job {
         Task *task;               /* borrowed: the one that executes the job */
         const JobOwner *owner;    /* that of the object which contains the job */
         JobContext *context;
+        EnginePool *pool;         /* borrowed: that of the context; of a guest, another one (guest-database.h) */
         const JobSpec *spec;      /* borrowed from the owner */
         EngineHint *hint;         /* borrowed; NULL: none */
         bool is_prepare;

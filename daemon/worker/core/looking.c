@@ -4,12 +4,12 @@
  */
 #include "daemon/worker/core/looking.h"
 
-void looking_on_turn(Looking *l, uint64_t channel) {
-        if (channel == 0 || channel != l->channel)
+void looking_on_turn(Looking *l, uint64_t client) {
+        if (client == 0 || client != l->client)
                 l->n_turns = 0;
         else if (l->n_turns < LOOKING_TURNS_MIN)
                 l->n_turns++;
-        l->channel = channel;
+        l->client = client;
 }
 
 bool looking_begins(Looking *l) {

@@ -72,7 +72,7 @@ int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessa
         if (!c)
                 return -ENOMEM;
         c->setup = received->message.channel;
-        c->task = (Task) { .job = &c->job, .number = c->setup.number };
+        c->task = (Task) { .job = &c->job, .number = c->setup.number, .client = c->setup.client };
         c->state = CHANNEL_READY;
         c->fd = -1;
         c->statements.n_max = c->setup.statements_max;
@@ -83,6 +83,7 @@ int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessa
         c->readable = true; /* the supervisor hands a channel over when its socket is readable */
         r = set_up(c, owner, context, received);
         c->setup.state = (Bytes) {};
+        c->setup.path = NULL;
         if (r < 0) {
                 (void) served_channel_free(c);
                 return r;

@@ -36,6 +36,7 @@
 
 #include "daemon/worker/core/channel-input.h"
 #include "daemon/worker/core/channel-statements.h"
+#include "daemon/worker/core/guest-database.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/task.h"
 
@@ -72,7 +73,8 @@ struct ServedChannel {
         ServedChannel *previous, *next;
         uint32_t watched;         /* events that epoll waits for (channel-set.c) */
 
-        ChannelSetup setup;       /* without the state */
+        ChannelSetup setup;       /* without path and state */
+        GuestDatabase *guest;     /* that it uses; NULL: the worker's own. Of the set */
         int fd;                   /* owned, non-blocking */
         ChannelInput input;
         ChannelStatements statements;

@@ -48,6 +48,7 @@ struct Task {
         Task *next;           /* in the queue */
         Job *job;             /* borrowed: what the task executes, for the progress handler */
         uint64_t number;      /* by which the supervisor knows it */
+        uint64_t client;      /* of a channel: the same for all channels of one client */
         bool queued;          /* it is in the queue */
 };
 

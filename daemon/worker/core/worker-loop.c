@@ -308,6 +308,13 @@ static int wait_msec(const WorkerLoop *w) {
         return next - now > 60 * USEC_PER_SEC ? 60000 : (int) ((next - now) / 1000) + 1;
 }
 
+static uint64_t expire_connections(WorkerLoop *w, uint64_t now) {
+        uint64_t next = w->context.engine->expire(w->context.pool, now);
+        uint64_t of_guests = guest_databases_expire(&w->channels.guests, w->context.engine, now);
+
+        return of_guests < next ? of_guests : next;
+}
+
 /* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
 static void on_timer(WorkerLoop *w) {
         uint64_t now = now_usec(), next, channels; /* by the coarse clock nothing may be due yet */
@@ -315,7 +322,7 @@ static void on_timer(WorkerLoop *w) {
 
         (void) read(w->tasks.timer_fd, &n, sizeof n);
         w->tasks.armed_usec = UINT64_MAX;
-        next = w->context.engine->expire(w->context.pool, now);
+        next = expire_connections(w, now);
         channels = channel_set_expire(&w->channels, now);
         if (channels < next)
                 next = channels;
@@ -335,17 +342,17 @@ static void arm_for_connections(WorkerLoop *w, uint64_t now) {
 
         if (w->tasks.armed_usec != UINT64_MAX)
                 return;
-        next = w->context.engine->expire(w->context.pool, now);
+        next = expire_connections(w, now);
         if (next != UINT64_MAX)
                 task_queue_arm(&w->tasks, next);
 }
 
 /* Gives turns to the channels with requests. */
 static int run_channels(WorkerLoop *w, Task *first, uint64_t now) {
-        uint64_t number = first->number;
+        uint64_t client = first->client;
         int r = channel_round(&w->channels.round, &w->tasks, served_channel_of_task(first));
 
-        looking_on_turn(&w->looking, w->channels.round.n_turns == 1 ? number : 0);
+        looking_on_turn(&w->looking, w->channels.round.n_turns == 1 ? client : 0);
         arm_for_connections(w, now);
         return r;
 }

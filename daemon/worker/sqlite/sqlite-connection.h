@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. One connection to the one database of this worker: opened by the file rules (I12), limited, guarded.
+ * Side: worker. One connection to a database: opened by the file rules (I12), limited, guarded.
  *
  * Only SQLite opens the file: a second open() and close() in this process would drop SQLite's POSIX locks (F_SETLK works per
  * process and inode), and a foreign write could then land under an open cursor. Facts that are needed before it is opened
