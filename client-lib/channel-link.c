@@ -25,15 +25,20 @@
 
 static const MemberOperations member_operations;
 
-ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
-        ChannelLink *ch;
-        Member *member;
+static ChannelLink **find_place(sqlipc_connection *c, const char *path) {
+        uint32_t sum = 0;
 
-        TAILQ_FOREACH(member, &c->channels, link) {
-                ch = (ChannelLink *) member;
+        while (*path)
+                sum = 31 * sum + (uint8_t) *path++;
+        return &c->channel_table[sum % (sizeof c->channel_table / sizeof *c->channel_table)];
+}
+
+ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
+        ChannelLink **place = find_place(c, path), *ch;
+
+        for (ch = *place; ch; ch = ch->next_in_table)
                 if (strcmp(ch->path, path) == 0)
                         return ch;
-        }
         ch = malloc(sizeof *ch);
         if (!ch)
                 return NULL;
@@ -43,6 +48,8 @@ ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
                 free(ch);
                 return NULL;
         }
+        ch->next_in_table = *place;
+        *place = ch;
         TAILQ_INSERT_HEAD(&c->channels, &ch->member, link);
         return ch;
 }
@@ -51,7 +58,8 @@ ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
 
 typedef struct ChannelInfo {
         uint32_t page_size, page_version;
-        bool read_only;
+        uint32_t n_left; /* channels that the user may open besides */
+        bool tells_left, read_only;
 } ChannelInfo;
 
 static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
@@ -61,6 +69,10 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
                 return sd_bus_message_read(reply, "v", "u", &info->page_size);
         if (strcmp(key, "page-version") == 0 && strcmp(type, "u") == 0)
                 return sd_bus_message_read(reply, "v", "u", &info->page_version);
+        if (strcmp(key, "channels-left") == 0 && strcmp(type, "u") == 0) {
+                info->tells_left = true;
+                return sd_bus_message_read(reply, "v", "u", &info->n_left);
+        }
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &info->read_only);
         return 0;
@@ -76,6 +88,21 @@ static bool is_socket_option(int fd, int option, int value) {
 static bool is_stream_socket(int fd) {
         return is_socket_option(fd, SO_DOMAIN, AF_UNIX) && is_socket_option(fd, SO_TYPE, SOCK_STREAM) &&
                is_socket_option(fd, SO_ACCEPTCONN, 0);
+}
+
+static unsigned count_open(const sqlipc_connection *c) {
+        unsigned n = 0;
+        Member *member;
+
+        TAILQ_FOREACH(member, &c->channels, link)
+                n += ((const ChannelLink *) member)->state != CHANNEL_LINK_CLOSED;
+        return n;
+}
+
+static void set_channels_max(sqlipc_connection *c, uint32_t n_left) {
+        uint64_t n = (uint64_t) count_open(c) + n_left / 3;
+
+        c->n_channels_max = n < CHANNELS_KEPT_MAX ? (unsigned) n : CHANNELS_KEPT_MAX;
 }
 
 static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
@@ -113,8 +140,9 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->frame_left = 0;
         ch->used_usec = now_usec();
         ch->answered = ch->corked = false;
-        ch->n_vain_looks = ch->n_looks_to_skip = 0;
         channel_link_life_move(&ch->state, CHANNEL_LINK_OPEN);
+        if (info.tells_left)
+                set_channels_max(ch->connection, info.n_left);
         return 0;
 }
 
@@ -147,16 +175,14 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
 
 bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
         ChannelLink *ch, *oldest = NULL;
-        unsigned n = 0;
         Member *member;
 
         TAILQ_FOREACH(member, &c->channels, link) {
                 ch = (ChannelLink *) member;
-                n += ch->state != CHANNEL_LINK_CLOSED;
                 if (ch->state == CHANNEL_LINK_OPEN && ch->n_requests == 0 && (!oldest || ch->used_usec < oldest->used_usec))
                         oldest = ch;
         }
-        if (n < CHANNELS_OPEN_MAX)
+        if (count_open(c) < (c->n_channels_max > 0 ? c->n_channels_max : CHANNELS_KEPT_MIN))
                 return true;
         if (!oldest || now_usec() - oldest->used_usec < idle_usec)
                 return false;

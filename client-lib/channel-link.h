@@ -35,10 +35,12 @@
 /* If its channel closes without an answer, a request that needs a channel is repeated on another one, at most so often. */
 #define CHANNEL_RETRIES_MAX 2u
 
-/* How many channels a connection keeps open: fewer than the databases that a user's workers can serve at once
- * (WorkersMax=, 8 by default), so that a query over the bus gets a worker, too. Exceeded only while all of them have
- * requests in progress. */
-#define CHANNELS_OPEN_MAX 7u
+/* How many channels a connection keeps open, if the service does not tell how many are left: fewer than the databases that a
+ * user's workers can serve at once (WorkersMax=, 8 by default), so that a query over the bus gets a worker, too. If the
+ * service tells, one worker serves channels to many databases: then the connection takes a third of those that are left, so
+ * that other programs of the user get channels, too. Exceeded only while all of them have requests in progress. */
+#define CHANNELS_KEPT_MIN 7u
+#define CHANNELS_KEPT_MAX 256u
 
 /* A source that waits for answers. The link puts bytes into the backlog when they come while another reader is read. */
 typedef struct ChannelReader {
@@ -62,6 +64,7 @@ typedef struct ChannelLink {
         Member member;
         sqlipc_connection *connection;
         char *path;              /* database object */
+        struct ChannelLink *next_in_table;
         ChannelLinkState state;
 
         /* OPENING, and the reason if it failed */
@@ -85,14 +88,11 @@ typedef struct ChannelLink {
         uint64_t used_usec;      /* when the last request was written, or the channel opened */
         bool answered;           /* a request was answered */
         bool corked;             /* the program's loop was woken because `out` has bytes */
-        unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
 
         uint64_t not_before_usec, backoff_usec; /* when it may be opened again; the last pause. 0: after no failure */
         bool unsupported;        /* this service has no channels: do not ask again */
 
         /* how the channel is used: transport.c */
-        unsigned n_small;        /* small results in quick succession */
-        uint64_t small_usec;     /* when the last of them ended */
         uint32_t large_queries[8]; /* sums of queries that are known to give large results */
         unsigned next_large_query;
 } ChannelLink;

@@ -34,12 +34,13 @@ static void pop_request(ChannelLink *ch) {
  * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
  * polls less and less often. -1 with EAGAIN: nothing came. */
 static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
+        sqlipc_connection *c = ch->connection;
         uint64_t until;
         ssize_t n = -1;
 
         errno = EAGAIN;
-        if (ch->n_looks_to_skip > 0) {
-                ch->n_looks_to_skip--;
+        if (c->n_looks_to_skip > 0) {
+                c->n_looks_to_skip--;
                 return -1;
         }
         until = now_usec() + LOOK_USEC;
@@ -48,10 +49,10 @@ static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
                 n = recv(ch->fd, room, size, MSG_DONTWAIT);
         } while (n < 0 && errno == EAGAIN && now_usec() < until);
         if (n > 0)
-                ch->n_vain_looks = 0;
-        else if (ch->n_vain_looks < N_VAIN_LOOKS_MAX)
-                ch->n_vain_looks++;
-        ch->n_looks_to_skip = (1u << ch->n_vain_looks) - 1;
+                c->n_vain_looks = 0;
+        else if (c->n_vain_looks < N_VAIN_LOOKS_MAX)
+                c->n_vain_looks++;
+        c->n_looks_to_skip = (1u << c->n_vain_looks) - 1;
         return n;
 }
 

@@ -91,7 +91,11 @@ struct sqlipc_connection {
         struct MemberList transactions; /* at most one for each database, and those that are over */
         struct MemberList loads;
         struct MemberList channels; /* one for each database that was used */
+        struct ChannelLink *channel_table[64]; /* the same by path (channel-link.c) */
+        unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
+        uint64_t small_usec;       /* when the last small result ended (transport.h); 0: none came */
+        unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */
         uint64_t n_turns;          /* of connection_process() */
         unsigned n_quiet;          /* runs since the bus was last processed */

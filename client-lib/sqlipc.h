@@ -556,7 +556,7 @@ int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
 /**
  * How the requests and rows of runs travel. The transports differ in speed only. AUTO, the default, sends requests over the
  * bus and reads rows from a pipe, which suits large results. It moves to a channel (a private socket to the worker, one for
- * each database) when a program keeps asking for small results, returns to the bus if the channel is lost, and uses the bus
+ * each database) from the second small result on, returns to the bus if the channel is lost, and uses the bus
  * and a pipe for queries whose results turn out to be large. Parameters of more than 1 MiB need a channel; the library opens
  * one for them.
  *

@@ -6,12 +6,16 @@
 #include "client-lib/error.h"
 #include "client-lib/transport.h"
 
-/* When a channel is opened: after this many results, each at most this large and slow, and each at most this long after
- * the one before. */
-#define N_SMALL_MIN 4u
+/* A result is small if it is at most this large and took at most so long. */
 #define SMALL_SIZE_MAX ((uint64_t) 256 * 1024)
 #define SMALL_USEC_MAX 20000u
+
+/* A query that comes within this time after a small result on the connection is expected to be one of several. Opening a
+ * channel costs one round trip and less processor time than a query over the bus, so it pays from the next query on. */
 #define SUCCESSION_USEC USEC_PER_SEC
+
+/* After so many small results in a row a statement is no longer taken for a large one. */
+#define N_SMALL_MIN 4u
 
 /* A channel whose answers have not advanced for this long is busy. */
 #define BUSY_USEC 10000u
@@ -24,22 +28,32 @@ static bool is_busy(const ChannelLink *ch) {
         return ch->connection->blocking || now_usec() - ch->moved_usec > BUSY_USEC;
 }
 
-/* Opens the channel for later queries, if enough small results came. */
-static void open_ahead(ChannelLink *ch) {
-        if (ch->state != CHANNEL_LINK_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported ||
-            now_usec() < ch->not_before_usec)
-                return;
-        if (!channel_link_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost
-                                                                       * more than it saves */
-                return;
-        if (channel_link_open(ch) < 0)
-                channel_link_back_off(ch);
+/* True if a channel is likely to save more than it costs: small results come in quick succession. */
+static bool is_worth_it(const ChannelLink *ch) {
+        uint64_t now = now_usec();
+
+        return !ch->unsupported && now >= ch->not_before_usec && ch->connection->small_usec > 0 &&
+               now - ch->connection->small_usec <= SUCCESSION_USEC;
 }
 
-static Way choose_freely(ChannelLink *ch, bool large) {
+/* Opens the channel. False: there is no room for it, because the others are in use: taking turns would cost more than it
+ * saves. Or it cannot be opened. */
+static bool open_freely(ChannelLink *ch) {
+        if (!channel_link_make_room(ch->connection, SUCCESSION_USEC))
+                return false;
+        if (channel_link_open(ch) >= 0)
+                return true;
+        channel_link_back_off(ch);
+        return false;
+}
+
+static Way choose_freely(ChannelLink *ch, bool large, Attempt *attempt) {
         if (large)
                 return WAY_BUS;
-        open_ahead(ch);
+        if (ch->state == CHANNEL_LINK_CLOSED && *attempt == ATTEMPT_ANY && is_worth_it(ch) && open_freely(ch))
+                *attempt = ATTEMPT_OPENED;
+        if (ch->state == CHANNEL_LINK_OPENING)
+                return WAY_WAIT;
         return ch->state == CHANNEL_LINK_OPEN && !is_busy(ch) ? WAY_CHANNEL : WAY_BUS;
 }
 
@@ -78,7 +92,7 @@ Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t param
         if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || *attempt == ATTEMPT_BUS)
                 return WAY_BUS;
         if (!transport_needs_channel(ch, parameters_size))
-                return choose_freely(ch, large);
+                return choose_freely(ch, large, attempt);
         switch (ch->state) {
         case CHANNEL_LINK_OPEN:
                 return WAY_CHANNEL;
@@ -143,17 +157,13 @@ static void note_statement(Habit *habit, bool small) {
 
 void transport_on_result(ChannelLink *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec) {
         bool small = n_bytes <= SMALL_SIZE_MAX && usec <= SMALL_USEC_MAX;
-        uint64_t now;
 
         if (habit)
                 note_statement(habit, small);
         else
                 note_query(ch, sql_sum, small);
-        if (!small || ch->state != CHANNEL_LINK_CLOSED)
-                return;
-        now = now_usec();
-        ch->n_small = now - ch->small_usec <= SUCCESSION_USEC ? ch->n_small + 1 : 1;
-        ch->small_usec = now;
+        if (small)
+                ch->connection->small_usec = now_usec();
 }
 
 _public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport) {

@@ -5,9 +5,10 @@
  *
  * A channel saves a small, quick query most of its time, but suits no others: a large result is faster through a pipe, and
  * other requests on the channel have to wait for a slow one. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened
- * once small, quick results come in quick succession. From then on it carries all runs, except those of statements and
- * queries whose last result was large or slow, and those that would have to wait for another run on it. Only parameters that
- * are too large for the bus wait until a channel is open.
+ * when another query soon follows a small, quick result on the connection, of this database or another. That query waits for
+ * the channel. From then on the channel carries all runs, except those of statements and queries whose last result was large
+ * or slow, and those that would have to wait for another run on it. Parameters that are too large for the bus wait for a
+ * channel, too.
  *
  * If the bus passes no descriptors, there are neither pipes nor channels, and rows come in replies.
  */

@@ -107,7 +107,7 @@ def daemon_lost(transport):
 @test
 def restart():
     """A call that meets a stopping service is answered by the next one, which compiles open statements again"""
-    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, "pipe") as library:
         library.ok("prepare chinook SELECT 6 * 7")
         overheard = Overheard(service.address)
         for line, member in (
