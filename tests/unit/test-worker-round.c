@@ -385,6 +385,25 @@ static void test_later_requests_are_fresh(void) {
         end();
 }
 
+/* The first bytes that epoll reported are no request, and the request after them is sent later. */
+static void test_finalize_before_later_request(void) {
+        begin("WAL");
+        value_now = 1;
+        open_channels(4, VALUE);
+        for (unsigned i = 0; i < 4; i++)
+                if (i != 2)
+                        (void) fetch(i, 1);
+        client_add_finalize(&play.clients[2], 1000000);
+        client_send(&play.clients[2]);
+        play.n_transactions = 0;
+        play.on_read = commit_and_ask;
+        serve();
+        g_assert_cmpint(value_now, ==, 2);
+        g_assert_cmpuint(play.n_transactions, ==, 2);
+        expect(2, 2);
+        end();
+}
+
 /* A client reads its answer, another program commits, and the client asks again: while the first round sends its answers. */
 static void ask_again(Client *c) {
         if (c != &play.clients[1] || value_now > 1)
@@ -777,6 +796,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/queries", test_queries);
         g_test_add_func("/round/pipelined", test_pipelined);
         g_test_add_func("/round/later-requests-are-fresh", test_later_requests_are_fresh);
+        g_test_add_func("/round/finalize-before-later-request", test_finalize_before_later_request);
         g_test_add_func("/round/second-request-sees-commit", test_second_request_sees_commit);
         g_test_add_func("/round/unlocked-before-answers", test_unlocked_before_answers);
         g_test_add_func("/round/failure", test_failure);

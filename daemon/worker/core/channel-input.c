@@ -114,6 +114,8 @@ static void scan(ChannelInput *in, unsigned marks) {
                 }
                 if (in->fill - in->scanned < frame_size(&h))
                         return;
+                if (h.kind == REQUEST_CANCEL || h.kind == REQUEST_FINALIZE)
+                        in->passed = true;
                 if (h.kind == REQUEST_CANCEL)
                         cancel(in, h.number);
                 else if (h.kind != REQUEST_FINALIZE)

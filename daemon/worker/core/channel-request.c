@@ -199,11 +199,11 @@ static void begin_job(ServedChannel *c, uint64_t number) {
 }
 
 /* The request continues the read transaction of the one before, perhaps of another channel, unless it may have been sent
- * later. */
+ * later: it has then arrived in this turn, after the first frame, which had begun to arrive before. */
 static void join_batch(ServedChannel *c, uint64_t number) {
         JobContext *context = c->job.context;
 
-        if (number > c->batch && !c->has_sent)
+        if (number > c->batch && (!c->has_sent || c->input.passed))
                 job_context_let_go(context);
         if (!context->shared)
                 c->batch = c->input.scanned_number;

@@ -85,6 +85,7 @@ bool channel_turn_begin(ServedChannel *c) {
                 return false;
         c->batch = c->input.scanned_number;
         c->has_sent = c->reported || channel_input_is_partial(&c->input);
+        c->input.passed = false;
         return true;
 }
 
