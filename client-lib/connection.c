@@ -262,8 +262,9 @@ static void advance_members(struct MemberList *members) {
                 member->operations->advance(member);
 }
 
-int connection_process(sqlipc_connection *c) {
-        uint64_t count;
+/* `may_be_woken`: wake_fd may be readable. */
+static int process(sqlipc_connection *c, bool may_be_woken) {
+        uint64_t count = 0;
         int r;
 
         if (c->closed || connection_is_foreign(c))
@@ -275,7 +276,7 @@ int connection_process(sqlipc_connection *c) {
         c->dispatching = true;
         c->n_turns++;
         c->n_quiet = 0;
-        if (read(c->wake_fd, &count, sizeof count) < 0)
+        if (may_be_woken && read(c->wake_fd, &count, sizeof count) < 0)
                 count = 0;
         r = connection_bus_dispatch(c, CONNECTION_BUS_MESSAGES_MAX);
         c->dispatching = false;
@@ -286,6 +287,10 @@ int connection_process(sqlipc_connection *c) {
         advance_members(&c->channels);
         event_loop_update(c);
         return r < 0 ? r : r > 0 || count > 0;
+}
+
+int connection_process(sqlipc_connection *c) {
+        return process(c, true);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -368,7 +373,7 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         if (fds[0].revents)
                 return 1;
         if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX || channels_until != UINT64_MAX) {
-                r = connection_process(c);
+                r = process(c, fds[1].revents != 0);
                 if (r != 0)
                         return r < 0 ? r : 0;
         }

@@ -19,21 +19,16 @@ int pipe_read_copy(int fd) {
         if (!S_ISFIFO(st.st_mode) || (flags & (O_ACCMODE | O_PATH)) != O_RDONLY)
                 return -EBADMSG;
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (copy < 0)
-                return -errno;
-        if (fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0) { /* for the last resort of pipe_read() */
-                int r = -errno;
-
-                (void) safe_close(copy);
-                return r;
-        }
-        return copy;
+        return copy < 0 ? -errno : copy;
 }
 
 static ssize_t read_if_ready(int fd, const struct iovec *room) {
         struct pollfd readable = { .fd = fd, .events = POLLIN };
         int n = poll(&readable, 1, 0);
 
+        /* only here, so that no pipe costs a system call that its reads do not need */
+        if (n > 0 && fcntl(fd, F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
+                return -1;
         if (n > 0)
                 return readv(fd, room, 1);
         if (n == 0)
