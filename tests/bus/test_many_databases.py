@@ -69,6 +69,19 @@ def counts():
 
 
 @test
+def at_once():
+    """Requests that wait at the same time on channels to many databases each read their own, within and beside rounds"""
+    with Service(start=False) as service:
+        make(service, 8)
+        held = [Channel(service.client(), f"d{i % 8}") for i in range(24)]
+        for _ in range(20):
+            numbers = [[channel.query("SELECT me FROM t") for _ in range(3)] for channel in held]
+            for i, channel in enumerate(held):
+                for number in numbers[i]:
+                    equal(channel.read(number).rows, [[i % 8]], "rows")
+
+
+@test
 def limit():
     """A connection leaves channels under ChannelsMax= to others of its user, and is not refused one"""
     with Service(start=False, limits={"ChannelsMax": 8}) as service:
