@@ -279,7 +279,10 @@ class Client:
 
     @staticmethod
     def _options(options):
-        kinds = {"page-size": "u", "page-version": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b"}
+        kinds = {
+            "page-size": "u", "page-version": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b",
+            "describe": "b",
+        }  # fmt: skip
         return {k: v if isinstance(v, GLib.Variant) else GLib.Variant(kinds[k], v) for k, v in (options or {}).items()}
 
     def prepare(self, database, sql, options=None):

@@ -91,6 +91,16 @@ def channels_of_two_databases(stage, client):
 
 
 @scenario
+def guest(stage, client):
+    """A channel on a third database when each CPU has a worker, one of which serves it, too"""
+    with contextlib.closing(Channel(client, "hidden")) as one, contextlib.closing(Channel(client, "wal")) as two:
+        equal(one.ask("SELECT count(*) FROM book"), [[2]], "rows")
+        equal(two.ask("SELECT count(*) FROM author"), [[3]], "rows")
+        with contextlib.closing(Channel(client)) as c:
+            equal(c.ask(TRACKS), tracks(), "rows")
+
+
+@scenario
 def channel_nonsense(stage, client):
     """A channel on which nonsense comes: it is closed"""
     with contextlib.closing(Channel(client)) as c:

@@ -35,6 +35,15 @@ def prepare_fetch(stage, client):
 
 
 @scenario
+def undescribed(stage, client):
+    """Queries one soon after the other, so that the worker of one is idle for the next, which needs no description"""
+    for _ in range(5):
+        run = client.query("chinook", SEVEN, VALUES, options={"describe": False})
+        equal(run.read().rows, [VALUES], "rows")
+    refused(lambda: client.query("chinook", "SELECT * FROM nowhere", options={"describe": False}).read())
+
+
+@scenario
 def named(stage, client):
     """Parameters by name"""
     run = client.query("chinook", "SELECT :a, @b, $c", named={":a": 1, "@b": "two", "$c": None}, options=EXTRA)

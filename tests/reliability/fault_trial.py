@@ -6,6 +6,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import random
 import tempfile
 import time
 
@@ -46,6 +47,8 @@ class Trial:
         os.chmod(self.folder.name, 0o755)
         self.all_faults = [Faults(self.folder.name, name, PROGRAM[name]) for name in names]
         self.faults = self.all_faults[0]
+        # the scenario `guest` needs a worker for each CPU
+        os.sched_setaffinity(0, random.sample(sorted(os.sched_getaffinity(0)), min(2, len(os.sched_getaffinity(0)))))
         self.stage = None
         self.problems = []
         self.memory = []  # of the supervisor, after each case; a list for each service

@@ -143,6 +143,7 @@ LIBRARY_UNREACHED = {
     ("strdup", "lose_reader"): "the channel has to break under a run: test_kills.py",
     ("vmsplice", "pipe_read"): "called only if preadv2() does not know pipes, which is a case",
     ("poll", "read_if_ready"): "called only if both calls that never wait are missing",
+    ("fcntl", "read_if_ready"): "called only if both calls that never wait are missing",
     ("readv", "read_if_ready"): "called only if both calls that never wait are missing",
     ("epoll_ctl", "remove_bus"): "takes out a bus that was lost; the kernel does so, too",
     ("sd_bus_message_read", "query_call_undo"): "reached if the reply to Query crosses the end of the client's cursor",
