@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Monitors the calls that the bus routes to the service, so that a test can stop the service and know its unread calls. With
 another namespace of paths it monitors those to the bus driver, too."""
-from gi.repository import GLib
+from gi.repository import Gio, GLib
 
 from client import Client
 
@@ -24,7 +24,9 @@ class Overheard:
         )
 
     def on_message(self, _connection, message, incoming):
-        if incoming and (message.get_path() or "").startswith(self.paths):
+        # the bus tells a monitor by a signal that it has lost its name
+        is_call = message.get_message_type() == Gio.DBusMessageType.METHOD_CALL
+        if incoming and is_call and (message.get_path() or "").startswith(self.paths):
             self.members.append(message.get_member())
             return None  # Drops the message, so that this client does not answer it.
         return message
