@@ -588,7 +588,7 @@ static void check_in_novel(void) {
         g_assert_true(has_answer(&play.clients[0]));
 }
 
-/* Nothing is known of the second request: the answer to the first does not wait for it, whatever the clock says. */
+/* Nothing is known of the second request: the answer to the first does not wait for it, at any time of the clock. */
 static void test_unknown_request(void) {
         static const int64_t limit = 100000;
 
