@@ -6,6 +6,7 @@
 
 #include "client-lib/buffer.h"
 #include "client-lib/call.h"
+#include "client-lib/channel-bytes.h"
 #include "client-lib/channel-link.h"
 #include "client-lib/channel-read.h"
 #include "client-lib/connection-bus.h"
@@ -60,6 +61,7 @@ typedef struct ChannelInfo {
         uint32_t page_size, page_version;
         uint32_t n_left; /* channels that the user may open besides */
         bool tells_left, read_only;
+        int memory_fd;   /* the reply's; -1: none */
 } ChannelInfo;
 
 static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
@@ -75,6 +77,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
         }
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &info->read_only);
+        if (strcmp(key, "memory") == 0 && strcmp(type, "h") == 0)
+                return sd_bus_message_read(reply, "v", "h", &info->memory_fd);
         return 0;
 }
 
@@ -108,7 +112,7 @@ static void set_channels_max(sqlipc_connection *c, uint32_t n_left) {
 static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
-        ChannelInfo info = { .page_version = 1 };
+        ChannelInfo info = { .page_version = 1, .memory_fd = -1 };
         int fd, copy, r;
 
         r = sd_bus_message_read(reply, "h", &fd);
@@ -129,6 +133,11 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* closing the message closes its own descriptor */
         if (copy < 0)
                 return -errno;
+        r = info.memory_fd >= 0 ? channel_bytes_map(ch, info.memory_fd) : 0;
+        if (r < 0) {
+                (void) safe_close(copy);
+                return r;
+        }
         free(ch->owner);
         ch->owner = steal(owner);
         ch->page_size = info.page_size;
@@ -139,7 +148,7 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->last_number = 0;
         ch->frame_left = 0;
         ch->used_usec = now_usec();
-        ch->answered = ch->corked = false;
+        ch->answered = ch->corked = ch->at_end = false;
         channel_link_life_move(&ch->state, CHANNEL_LINK_OPEN);
         if (info.tells_left)
                 set_channels_max(ch->connection, info.n_left);
@@ -154,12 +163,21 @@ void channel_link_back_off(ChannelLink *ch) {
         ch->not_before_usec = now_usec() + ch->backoff_usec;
 }
 
+/* Asks once more, without memory: the service is older than that, or this process can map none. */
+static bool open_without_memory(ChannelLink *ch, int r) {
+        if (ch->connection->without_memory || (ch->error.number != ERROR_UNKNOWN_OPTION && r != -ENOMEM && r != -EPERM))
+                return false;
+        ch->connection->without_memory = true;
+        return channel_link_open(ch) == 0;
+}
+
 static void on_open_reply(sd_bus_message *reply, void *userdata) {
         ChannelLink *ch = userdata;
-        int r;
+        int r = 0;
 
         ch->call = call_free(ch->call);
         ch->error.result = 0;
+        ch->error.number = ERROR_NONE;
         if (sd_bus_message_get_error(reply))
                 (void) error_set_reply(&ch->error, reply);
         else {
@@ -169,7 +187,8 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         }
         if (ch->error.result < 0) {
                 channel_link_life_move(&ch->state, CHANNEL_LINK_CLOSED);
-                channel_link_back_off(ch);
+                if (!open_without_memory(ch, r))
+                        channel_link_back_off(ch);
         }
 }
 
@@ -192,6 +211,17 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
         return true;
 }
 
+static int append_options(const ChannelLink *ch, sd_bus_message *m) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "page-size", "u", (uint32_t) CHANNEL_READ_SIZE, "page-version", "u",
+                                          (uint32_t) SQLIPC_PAGE_VERSION);
+        if (r >= 0 && !ch->connection->without_memory)
+                r = sd_bus_message_append(m, "{sv}", "memory", "b", true);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int channel_link_open(ChannelLink *ch) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
@@ -204,8 +234,7 @@ int channel_link_open(ChannelLink *ch) {
         r = connection_bus_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "a{sv}", 2, "page-size", "u", (uint32_t) CHANNEL_READ_SIZE, "page-version", "u",
-                                  (uint32_t) SQLIPC_PAGE_VERSION);
+        r = append_options(ch, m);
         if (r < 0)
                 return r;
         r = call_new(&ch->call, ch->connection, m, on_open_reply, NULL, ch, UINT64_MAX);
@@ -225,6 +254,7 @@ static void lose_reader(ChannelReader *reader, const char *owner, bool never_sen
 
 void channel_link_drop(ChannelLink *ch) {
         ch->call = call_free(ch->call);
+        ch->n_sent -= channel_bytes_unmap(ch);
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = channel_link_request_at(ch, i);
 
@@ -301,20 +331,27 @@ uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKin
 }
 
 void channel_link_flush(ChannelLink *ch) {
+        bool sent = false;
+
         ch->corked = false;
-        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !connection_is_foreign(ch->connection)) {
-                ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (ch->fd < 0 || connection_is_foreign(ch->connection))
+                return;
+        while (buffer_size(&ch->out) > 0) {
+                ssize_t n = channel_bytes_send(ch, ch->out.bytes + ch->out.start, buffer_size(&ch->out));
 
                 if (n >= 0) {
                         buffer_drop(&ch->out, (size_t) n);
                         ch->n_sent += (uint64_t) n;
+                        sent = true;
                 } else if (errno == EAGAIN)
-                        return;
+                        break;
                 else if (errno != EINTR) { /* closed; unread answers are lost and their requests repeated */
                         channel_link_drop(ch);
                         return;
                 }
         }
+        if (sent && channel_bytes_wake_worker(ch) < 0)
+                channel_link_drop(ch);
 }
 
 void channel_link_finalize(ChannelLink *ch, uint64_t statement) {
@@ -377,7 +414,9 @@ void channel_link_forget(ChannelLink *ch, ChannelReader *reader) {
 }
 
 struct pollfd channel_link_pollfd(const ChannelLink *ch) {
-        return (struct pollfd) { .fd = ch->fd, .events = POLLIN | (buffer_size(&ch->out) > 0 ? POLLOUT : 0) };
+        bool for_room = buffer_size(&ch->out) > 0 && !ch->side.memory;
+
+        return (struct pollfd) { .fd = ch->fd, .events = POLLIN | (for_room ? POLLOUT : 0) };
 }
 
 /* ---- As a member of the connection -------------------------------------------------------------------------------- */

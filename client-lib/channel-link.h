@@ -21,6 +21,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/source.h"
+#include "dbus-interfaces/wire/channel-ring.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 /* Upper limit of one read(), and of one frame. A small result comes in one read; large results go through pipes. */
@@ -73,11 +74,13 @@ typedef struct ChannelLink {
 
         /* OPEN */
         int fd;
+        ChannelSide side;        /* its memory, owned; without memory all bytes go through `fd` */
+        bool at_end;             /* memory: `fd` is at its end, but answers may be left */
         char *owner;             /* unique name of the daemon instance, NULL on a bus without names */
         uint64_t generation;     /* counts openings; a statement's number is valid in one of them only */
         uint32_t page_size;
         bool read_only;          /* no request on it can change the database */
-        uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it */
+        uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it to the service */
         uint64_t last_number;
         Buffer in, out;
         size_t frame_left;       /* bytes of the current frame that were not passed on yet */

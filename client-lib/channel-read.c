@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "client-lib/channel-bytes.h"
 #include "client-lib/channel-read.h"
 #include "client-lib/event-loop.h"
 
@@ -15,7 +16,7 @@
  * deadline or its loop. */
 #define READS_MAX 64u
 
-/* How long receive_soon() polls the socket before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
+/* How long receive_soon() polls the channel before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
  * only one query in 64 tries it. */
 #define LOOK_USEC 30
 #define N_VAIN_LOOKS_MAX 6
@@ -30,7 +31,7 @@ static void pop_request(ChannelLink *ch) {
         channel_link_limit_cancel(ch);
 }
 
-/* Polls the socket for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
+/* Polls the channel for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
  * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
  * polls less and less often. -1 with EAGAIN: nothing came. */
 static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
@@ -46,7 +47,7 @@ static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
         until = now_usec() + LOOK_USEC;
         do {
                 (void) sched_yield();
-                n = recv(ch->fd, room, size, MSG_DONTWAIT);
+                n = channel_bytes_look(ch, room, size);
         } while (n < 0 && errno == EAGAIN && now_usec() < until);
         if (n > 0)
                 c->n_vain_looks = 0;
@@ -60,13 +61,17 @@ static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
  * that make recv() wait. */
 static ssize_t receive_patiently(ChannelLink *ch, uint8_t *room, size_t size) {
         struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
-        ssize_t n = receive_soon(ch, room, size);
+        ssize_t n = ch->side.memory ? channel_bytes_look(ch, room, size) : -1;
 
+        if (n < 0 && (!ch->side.memory || errno == EAGAIN))
+                n = receive_soon(ch, room, size);
         ch->connection->patient = false; /* once per call, or a service that sends few bytes at a time could delay the
                                           * deadline */
+        if (n < 0 && errno == EAGAIN)
+                n = channel_bytes_prepare_wait(ch, room, size);
         if (n >= 0 || errno != EAGAIN || poll(&readable, 1, PATIENCE_MSEC) < 0)
                 return n;
-        return recv(ch->fd, room, size, MSG_DONTWAIT);
+        return channel_bytes_receive(ch, room, size);
 }
 
 /* Appends one recv() to the bytes in `in`. 0, -EAGAIN, -ECONNRESET. */
@@ -88,7 +93,7 @@ static int receive(ChannelLink *ch) {
         if (ch->connection->patient && buffer_size(&ch->out) == 0)
                 n = receive_patiently(ch, room, CHANNEL_READ_SIZE - rest);
         else
-                n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, MSG_DONTWAIT);
+                n = channel_bytes_receive(ch, room, CHANNEL_READ_SIZE - rest);
         ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
         if (n > 0) {
                 ch->moved_usec = ch->connection->blocking ? 0 : now_usec();

@@ -94,6 +94,7 @@ struct sqlipc_connection {
         struct ChannelLink *channel_table[64]; /* the same by path (channel-link.c) */
         unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
+        bool without_memory;       /* channels have none: the service does not know it, or it cannot be mapped */
         uint64_t small_usec;       /* when the last small result ended (transport.h); 0: none came */
         unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */

@@ -145,6 +145,7 @@ static const Field channel[] = {
         FIELD(channel.path),
         FIELD(channel.immutable),
         FIELD(channel.state),
+        FIELD(channel.memory),
         {},
 };
 

@@ -21,7 +21,7 @@
 #define STUB_SIZE ((size_t) 20)
 #define STUB_NUMBER_OFFSET ((size_t) 12)
 #define NUMBER_OFFSET ((size_t) 4) /* of a job, after its kind */
-#define N_FDS_MAX 2          /* memfd, pipe */
+#define N_FDS_MAX 3          /* memfd of the message, pipe or socket, memory of a channel */
 
 static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const int *fds, size_t n_fds) {
         union {
@@ -71,7 +71,7 @@ static int memfd_sealed(const uint8_t *bytes, size_t size) {
         return fd;
 }
 
-int message_send(int fd, const Message *m, int pipe_fd) {
+static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
         uint8_t stub[STUB_SIZE], *bytes;
         int fds[N_FDS_MAX], memfd = -1, r;
         size_t size, n_fds = 0;
@@ -89,6 +89,8 @@ int message_send(int fd, const Message *m, int pipe_fd) {
         }
         if (pipe_fd >= 0)
                 fds[n_fds++] = pipe_fd;
+        if (memory_fd >= 0)
+                fds[n_fds++] = memory_fd;
         if (memfd >= 0) {
                 store_le32(stub, STUB_KIND);
                 store_le64(stub + 4, size);
@@ -99,6 +101,14 @@ int message_send(int fd, const Message *m, int pipe_fd) {
                 r = send_bytes(fd, bytes, size, fds, n_fds);
         free(bytes);
         return r;
+}
+
+int message_send(int fd, const Message *m, int pipe_fd) {
+        return send_with(fd, m, pipe_fd, -1);
+}
+
+int message_send_channel(int fd, const Message *m, int socket_fd, int memory_fd) {
+        return send_with(fd, m, socket_fd, memory_fd);
 }
 
 /* Reads a sealed memfd of `size` bytes. If it were not sealed, it could shrink while we read it, or change after our
@@ -191,7 +201,7 @@ int message_receive(int fd, ReceivedMessage *ret) {
         uint8_t datagram[MESSAGE_SIZE_MAX];
         struct iovec part = { .iov_base = datagram, .iov_len = sizeof datagram };
         struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
-        int fds[N_FDS_MAX], memfd = -1, pipe_fd = -1, r;
+        int fds[N_FDS_MAX], memfd = -1, pipe_fd = -1, memory_fd = -1, r;
         uint8_t *bytes = NULL;
         size_t size = 0, n_fds, i = 0;
         ssize_t n;
@@ -210,11 +220,14 @@ int message_receive(int fd, ReceivedMessage *ret) {
                 memfd = fds[i++];
         if (i < n_fds)
                 pipe_fd = fds[i++];
+        if (i < n_fds)
+                memory_fd = fds[i++];
         r = i == n_fds && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? take_bytes(datagram, (size_t) n, memfd, &bytes, &size)
                                                                     : -EBADMSG;
         if (r == 0)
                 r = message_decode(bytes, size, ret);
-        if (r == 0 && message_has_fd(ret->message.kind) != (pipe_fd >= 0)) {
+        if (r == 0 && (message_has_fd(ret->message.kind) != (pipe_fd >= 0) ||
+                       message_has_memory(&ret->message) != (memory_fd >= 0))) {
                 received_message_done(ret);
                 bytes = NULL;
                 r = -EBADMSG;
@@ -228,6 +241,7 @@ int message_receive(int fd, ReceivedMessage *ret) {
                 return r;
         }
         ret->pipe_fd = pipe_fd;
+        ret->memory_fd = memory_fd;
         return 1;
 }
 
@@ -254,5 +268,7 @@ void received_message_done(ReceivedMessage *m) {
         free(m->arrays[1]);
         if (m->pipe_fd >= 0)
                 close(m->pipe_fd);
+        if (m->memory_fd >= 0)
+                close(m->memory_fd);
         *m = RECEIVED_MESSAGE_INIT;
 }

@@ -251,7 +251,8 @@ static void get_field(Reader *r, ReceivedMessage *m, const Field *field) {
 
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         Reader r = { .at = bytes, .end = bytes + size };
-        ReceivedMessage m = { .message.kind = get_u32(&r), .size = size, .pipe_fd = -1, .bytes = bytes };
+        ReceivedMessage m = { .message.kind = get_u32(&r), .size = size, .pipe_fd = -1, .memory_fd = -1,
+                              .bytes = bytes };
         const Layout *layout = message_layout(m.message.kind);
 
         if (!layout || size > layout->size_max)

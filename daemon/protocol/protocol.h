@@ -275,6 +275,7 @@ typedef struct ChannelSetup {
         const char *path;            /* of a guest's database (guest-database.h); NULL: it is the one of SETUP */
         bool immutable;              /* of that database */
         Bytes state;                 /* from CHANNEL_RESTED; size 0: a new channel */
+        bool memory;                 /* its memory comes with the socket (channel-memory.h) */
 } ChannelSetup;
 
 /* Progress of a channel since the last message about it, and its present state. */
@@ -338,15 +339,21 @@ typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
         int pipe_fd;             /* RUN: write end; LOAD: read end; CHANNEL: socket; owned; -1 otherwise */
+        int memory_fd;           /* CHANNEL with memory; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
 } ReceivedMessage;
 
-#define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1 })
+#define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 })
 
 /* True if the message comes with a descriptor. */
 static inline bool message_has_fd(MessageKind kind) {
         return kind == MESSAGE_RUN || kind == MESSAGE_LOAD || kind == MESSAGE_CHANNEL;
+}
+
+/* True if another one comes with it, the memory of a channel. */
+static inline bool message_has_memory(const Message *m) {
+        return m->kind == MESSAGE_CHANNEL && m->channel.memory;
 }
 
 /* True if the parameters are one row with the announced number of values, and the names are TEXT. Requests of a channel are
@@ -372,6 +379,9 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
  * -EPIPE/-ECONNRESET when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 
+/* The same for CHANNEL with memory. Both descriptors are borrowed. */
+int message_send_channel(int fd, const Message *m, int socket_fd, int memory_fd);
+
 /* Receives one message. 1: `ret` has it, and must be freed with received_message_done(); 0: end of file; -EAGAIN: no
  * message waits; -EBADMSG; -ENOMEM; other -errno. */
 int message_receive(int fd, ReceivedMessage *ret);
@@ -381,7 +391,7 @@ int message_receive(int fd, ReceivedMessage *ret);
  * -EBADMSG. */
 int message_withdraw_job(int fd, uint64_t *ret_number);
 
-/* Frees what is owned, and closes a descriptor that was not taken (set pipe_fd to -1 to take it). Accepts
+/* Frees what is owned, and closes descriptors that were not taken (set them to -1 to take them). Accepts
  * RECEIVED_MESSAGE_INIT. */
 void received_message_done(ReceivedMessage *m);
 

@@ -62,6 +62,14 @@ ssize_t channel_ring_write(ChannelRing *ring, const uint8_t *from, size_t size) 
         return (ssize_t) size;
 }
 
+static uint32_t unread(const ChannelRing *ring) {
+        return ring->own - atomic_load_explicit(&ring->head->read, memory_order_acquire);
+}
+
+bool channel_ring_has_room(const ChannelRing *ring) {
+        return unread(ring) != CHANNEL_RING_SIZE;
+}
+
 /* The fences order a side's index and the other side's flag: one of the two sides always sees what the other has set. */
 
 static bool take_away(_Atomic uint32_t *flag) {
@@ -69,23 +77,36 @@ static bool take_away(_Atomic uint32_t *flag) {
         return atomic_load_explicit(flag, memory_order_relaxed) != 0 && atomic_exchange(flag, 0) != 0;
 }
 
-static void set(_Atomic uint32_t *flag) {
-        atomic_store_explicit(flag, 1, memory_order_relaxed);
+static bool set(_Atomic uint32_t *flag) {
+        bool was_set = atomic_exchange_explicit(flag, 1, memory_order_seq_cst) != 0;
+
         atomic_thread_fence(memory_order_seq_cst);
+        return !was_set;
 }
 
 bool channel_ring_wake_reader(ChannelRing *ring) {
         return take_away(&ring->head->reader_sleeps);
 }
 
-bool channel_ring_wake_writer(ChannelRing *ring) {
-        return take_away(&ring->head->writer_sleeps);
+bool channel_ring_wake_writer(ChannelRing *ring, bool *ret_withdrawn) {
+        bool slept = take_away(&ring->head->writer_sleeps);
+
+        *ret_withdrawn = atomic_load_explicit(&ring->head->withdrawn, memory_order_relaxed) != 0;
+        return slept;
 }
 
-void channel_ring_reader_sleeps(ChannelRing *ring) {
-        set(&ring->head->reader_sleeps);
+bool channel_ring_reader_sleeps(ChannelRing *ring) {
+        return set(&ring->head->reader_sleeps);
 }
 
-void channel_ring_writer_sleeps(ChannelRing *ring) {
-        set(&ring->head->writer_sleeps);
+bool channel_ring_writer_sleeps(ChannelRing *ring) {
+        return set(&ring->head->writer_sleeps);
+}
+
+size_t channel_ring_withdraw(ChannelRing *ring) {
+        uint32_t size;
+
+        (void) set(&ring->head->withdrawn);
+        size = unread(ring);
+        return size <= CHANNEL_RING_SIZE ? size : 0;
 }

@@ -10,6 +10,10 @@
  * sets the flag, reads the socket until it is empty, looks at the ring again, and only then waits, in this order. A side
  * never takes its own flag away: if it finds bytes without having slept, the byte that comes costs nothing until it
  * wants to sleep the next time.
+ *
+ * When the channel has ended, the client takes back the requests that no worker has read: it may send these again elsewhere.
+ * It sets `withdrawn` and then reads the worker's index. The worker first stores its index and then reads `withdrawn`. So
+ * either the client sees that the bytes were read, or the worker sees that it must not use them.
  */
 #ifndef SQLIPC_DBUS_INTERFACES_WIRE_CHANNEL_RING_H
 #define SQLIPC_DBUS_INTERFACES_WIRE_CHANNEL_RING_H
@@ -28,6 +32,7 @@
 typedef struct ChannelRingHead {
         _Alignas(64) _Atomic uint32_t written; /* by the writer */
         _Atomic uint32_t writer_sleeps;        /* set by the writer, which waits for room; taken away by the reader */
+        _Atomic uint32_t withdrawn;            /* set by the writer: bytes that were not read must not be read any more */
         _Alignas(64) _Atomic uint32_t read;    /* by the reader */
         _Atomic uint32_t reader_sleeps;        /* set by the reader, which waits for bytes; taken away by the writer */
 } ChannelRingHead;
@@ -71,14 +76,22 @@ ssize_t channel_ring_read(ChannelRing *ring, uint8_t *to, size_t size);
 /* Copies up to `size` bytes into the ring. Returns their number; 0: the ring is full. -EBADMSG, as above. */
 ssize_t channel_ring_write(ChannelRing *ring, const uint8_t *from, size_t size);
 
+/* Of the ring that this side writes: false if it is full. True if the other side's index is impossible: the next write
+ * tells. */
+bool channel_ring_has_room(const ChannelRing *ring);
+
 /* After a write: true if the reader slept; the caller must send a byte. */
 bool channel_ring_wake_reader(ChannelRing *ring);
 
-/* After a read: true if the writer slept; the caller must send a byte. */
-bool channel_ring_wake_writer(ChannelRing *ring);
+/* After a read: true if the writer slept; the caller must send a byte. `*ret_withdrawn`: the bytes must be dropped. */
+bool channel_ring_wake_writer(ChannelRing *ring, bool *ret_withdrawn);
 
-/* Sets the flag of the side that reads (that writes). The caller then empties the socket and looks at the ring again. */
-void channel_ring_reader_sleeps(ChannelRing *ring);
-void channel_ring_writer_sleeps(ChannelRing *ring);
+/* Sets the flag of the side that reads (that writes). The caller then empties the socket and looks at the ring again. True:
+ * the flag had been taken away, so a byte has come or is on its way. */
+bool channel_ring_reader_sleeps(ChannelRing *ring);
+bool channel_ring_writer_sleeps(ChannelRing *ring);
+
+/* Takes back the bytes that were not read. Returns their number; 0 if the other side's index is impossible. */
+size_t channel_ring_withdraw(ChannelRing *ring);
 
 #endif

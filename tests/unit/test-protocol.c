@@ -127,9 +127,9 @@ static void test_round_trip(void) {
                         g_assert_true(fcntl(m.pipe_fd, F_GETFD) & FD_CLOEXEC);
                 received_message_done(&m);
         }
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EAGAIN);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EAGAIN);
         close(s[0]);
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, 0);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, 0);
         close(s[1]);
         close(p[0]);
         close(p[1]);
@@ -412,22 +412,22 @@ static void test_hostile_fds(void) {
         before = n_open_fds();
 
         send_raw(s[0], taken, taken_size, three, 1); /* a kind that has none */
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EBADMSG);
         send_raw(s[0], run, run_size, three, 0); /* a kind that needs one */
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EBADMSG);
         for (size_t n = 2; n <= 3; n++) { /* too many */
                 send_raw(s[0], run, run_size, three, n);
-                g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+                g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EBADMSG);
         }
         /* a memfd that could still change, that lies about its size, and at last one in order */
         store_le32(stub, UINT32_MAX);
         store_le64(stub + 4, taken_size);
         send_raw(s[0], stub, sizeof stub, three, 1);
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EBADMSG);
         g_assert_cmpint(fcntl(memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), ==, 0);
         store_le64(stub + 4, taken_size + 1);
         send_raw(s[0], stub, sizeof stub, three, 1);
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, -EBADMSG);
         store_le64(stub + 4, taken_size);
         send_raw(s[0], stub, sizeof stub, three, 1);
         {
@@ -438,7 +438,7 @@ static void test_hostile_fds(void) {
                 received_message_done(&m);
         }
         send_raw(s[0], "", 0, three, 1); /* an empty message is the end, and may bring one */
-        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, 0);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1, .memory_fd = -1 }), ==, 0);
         g_assert_cmpuint(n_open_fds(), ==, before);
         close(memfd);
         close(s[0]);

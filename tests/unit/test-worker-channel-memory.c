@@ -61,7 +61,7 @@ static void *sqlite_realloc(void *p, int size) {
 }
 
 static _Noreturn void be_worker(int job_fd, int control_fd, const char *path) {
-        ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1 };
+        ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1, .memory_fd = -1 };
         sqlite3_mem_methods counting;
         WorkerLoop queue;
 

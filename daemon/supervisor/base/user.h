@@ -27,6 +27,9 @@ typedef struct Context Context;
 /* Bytes that the service keeps for a uid's slow readers (unread.h): enough for the default RunsMax= with default pages. */
 #define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
 
+/* Bytes of memory that a uid's channels share with their clients (shared-memory.h): enough for 124 of them. */
+#define MEMORY_OF_USER_MAX ((size_t) 16 * 1024 * 1024)
+
 /* How the calls of a user are paced (pacing.h). */
 typedef struct PacingAccount {
         uint64_t until_usec; /* when the charge to the user is paid off; 0: no charge */
@@ -48,7 +51,7 @@ typedef struct User {
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
         uint64_t n_statements, n_runs, n_transactions, n_channels, n_workers;
-        size_t held_size, joined_size, unread_size;
+        size_t held_size, joined_size, unread_size, memory_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
         uint64_t computed_usec; /* when a worker with a lower priority was last seen computing; worker-priority.h */

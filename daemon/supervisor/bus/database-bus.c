@@ -29,6 +29,7 @@
 #include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/session.h"
+#include "daemon/supervisor/runs/shared-memory.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/runs/statement-array.h"
 #include "daemon/supervisor/runs/statement.h"
@@ -674,6 +675,8 @@ static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
                 r = append_pages(reply, c->page_size);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}", "readonly", "b", !c->group->writes);
+        if (r >= 0 && c->memory)
+                r = sd_bus_message_append(reply, "{sv}", "memory", "h", shared_memory_fd(c->memory));
         if (r >= 0 && placement_allows_guests(c->group))
                 r = sd_bus_message_append(reply, "{sv}", "channels-left", "u", quota_channels_left(c->user, c->database));
         if (r >= 0)
@@ -684,14 +687,14 @@ static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
 static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         Options options;
         Channel *c;
-        int fd, r = options_read(m, OPTION_PAGES, &options, refusal);
+        int fd, r = options_read(m, OPTION_PAGES | OPTION_MEMORY, &options, refusal);
 
         if (r < 0)
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
         Session *session = session_get(d->context, peer_of(d->context, m));
-        r = channel_new(session, d, options.page_size, &c, &fd, refusal);
+        r = channel_new(session, d, options.page_size, options.memory, &c, &fd, refusal);
         if (r < 0)
                 return r;
         r = reply_channel(m, c, fd);

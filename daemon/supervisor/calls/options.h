@@ -21,6 +21,7 @@ typedef enum OptionKey {
         OPTION_TRANSACTION = 1 << 5,
         OPTION_MODE = 1 << 6,
         OPTION_DESCRIBE = 1 << 7,
+        OPTION_MEMORY = 1 << 8,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -32,6 +33,7 @@ typedef struct Options {
         uint32_t max_bytes;    /* of the rows in one reply */
         uint32_t error_details; /* 0 or 1 */
         uint32_t describe;     /* 0 or 1 */
+        uint32_t memory;       /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */

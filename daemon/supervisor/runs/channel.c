@@ -17,6 +17,7 @@
 #include "daemon/supervisor/calls/bus-error.h"
 #include "daemon/supervisor/runs/channel-run.h"
 #include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/shared-memory.h"
 #include "daemon/supervisor/runs/unread.h"
 #include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/workers/group.h"
@@ -56,7 +57,8 @@ static void watch(Channel *c, uint32_t events, uint64_t until_usec);
 static uint64_t expires(const Channel *c);
 static void free_channel(Channel *c);
 
-int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int *ret_client_fd, Refusal *refusal) {
+int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, Channel **ret, int *ret_client_fd,
+                Refusal *refusal) {
         g_autoptr(Group) group = NULL;
         int client_fd = -1, r = quota_check_channel(s->user, d, refusal);
 
@@ -94,6 +96,8 @@ int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int 
                 free_channel(c);
                 return r;
         }
+        if (memory)
+                c->memory = shared_memory_new(c->user);
         watch(c, EPOLLIN, expires(c));
         *ret = c;
         *ret_client_fd = client_fd;
@@ -127,6 +131,7 @@ static void free_channel(Channel *c) {
         detach(c);
         drop_kept(c);
         c->unread = unread_free(c->unread);
+        c->memory = shared_memory_free(c->memory);
         forget_session(c);
         g_hash_table_remove(c->context->channels, &c->number);
         quota_count_channel(c->user, c->database, -1);
@@ -297,6 +302,8 @@ void channel_wait_for_worker(Channel *c) {
 bool channel_has_unread(const Channel *c) {
         struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 
+        if (c->memory) /* a byte in the socket may be an old one */
+                return shared_memory_has_requests(c->memory);
         return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
 }
 
@@ -310,15 +317,28 @@ static bool is_at_end(const Channel *c) {
 
 /* ---- Draining ---- */
 
+/* Returns as unread_write() does. */
+static int write_unread(Channel *c) {
+        ssize_t n;
+
+        if (!c->memory)
+                return unread_write(c->unread, c->fd);
+        n = shared_memory_write(c->memory, unread_left(c->unread), c->fd);
+        return n < 0 ? (int) n : unread_note_written(c->unread, (size_t) n);
+}
+
 static void on_room(Channel *c) {
-        int r = unread_write(c->unread, c->fd);
+        bool waits = c->waits_after;
+        int r = write_unread(c);
 
         if (r == 0)
                 return;
         c->unread = unread_free(c->unread);
+        if (r > 0 && c->memory)
+                waits = shared_memory_rest(c->memory, c->fd) || waits;
         if (r < 0 || c->end != CHANNEL_END_NONE)
                 free_channel(c);
-        else if (c->waits_after)
+        else if (waits)
                 channel_wait_for_worker(c);
         else
                 rest(c);
@@ -331,7 +351,8 @@ static bool drain(Channel *c, const ChannelEnd *end) {
         c->waits_after = end->waiting;
         c->used_usec = clock_usec();
         c->waits_usec = 0;
-        enter(c, CHANNEL_DRAINING, EPOLLOUT, expires(c));
+        /* a byte tells that the memory has room, and an end-of-file must not wake us again and again */
+        enter(c, CHANNEL_DRAINING, c->memory ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLOUT, expires(c));
         return true;
 }
 
@@ -339,7 +360,10 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Channel *c = userdata;
 
         if (c->state == CHANNEL_DRAINING) {
-                on_room(c);
+                if (revents & (EPOLLHUP | EPOLLERR))
+                        free_channel(c);
+                else
+                        on_room(c);
                 return 0;
         }
         if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
@@ -372,6 +396,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
                         .result_rows_max = l.result_rows_max,
                         .result_size_max = l.result_size_max,
                         .reads = c->reads,
+                        .memory = c->memory,
                         .path = guest ? d->path : NULL,
                         .immutable = guest && d->immutable,
                         .state = { .data = kept ?: "", .size = size },
@@ -381,7 +406,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
 
 int channel_hand_over(Channel *c, Worker *w) {
         Message m = hand_over_message(c, w);
-        int r = message_send(w->control_fd, &m, c->fd);
+        int r = message_send_channel(w->control_fd, &m, c->fd, c->memory ? shared_memory_fd(c->memory) : -1);
 
         if (r == -EAGAIN || r == -ETOOMANYREFS || r == -EPIPE || r == -ECONNRESET)
                 return -EAGAIN;

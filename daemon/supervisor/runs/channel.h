@@ -16,7 +16,9 @@
  *    this.
  * 5. DRAINING: the client does not read the answers, so the worker gave them back (unread.h). The supervisor writes them,
  *    and reads nothing.
- * 6. The requests of a channel are not Runs. A request that lasts is listed under the channel's number, and CANCEL uses that
+ * 6. If it has memory (shared-memory.h), a byte in the socket only wakes the other side. The supervisor takes the worker's
+ *    part in that while the channel rests or drains.
+ * 7. The requests of a channel are not Runs. A request that lasts is listed under the channel's number, and CANCEL uses that
  *    number for it.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_CHANNEL_H
@@ -46,6 +48,7 @@ typedef struct Channel {
         ChannelEndReason end;       /* LEAVING, CLOSING: why. DRAINING: why it ends once the answers are read, or NONE */
         int fd;                     /* our descriptor of the worker's end */
         uint32_t page_size;
+        struct SharedMemory *memory; /* through which bytes go; NULL: through the socket. Owned */
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it has had no worker yet */
         struct Unread *unread;      /* DRAINING: answers that its client has not read; owned */
         bool waits_after;           /* DRAINING: a request waits. Not a state: only the next one depends on it */
@@ -67,9 +70,10 @@ typedef struct Channel {
         GList session_link, worker_link, group_link;
 } Channel;
 
-/* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED;
- * -errno. */
-int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int *ret_client_fd, Refusal *refusal);
+/* Makes a channel that rests. `memory`: it gets memory, if there is some for it. `*ret_client_fd` is the client's end,
+ * blocking; the caller owns it. LIMITS_EXCEEDED; -errno. */
+int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, Channel **ret, int *ret_client_fd,
+                Refusal *refusal);
 
 /* A channel that rests gets the next worker (placement.h). May free it. */
 void channel_wait_for_worker(Channel *c);
@@ -94,7 +98,7 @@ static inline bool channel_is_served(const Channel *c) {
         return c->state == CHANNEL_AT_WORKER || c->state == CHANNEL_LEAVING;
 }
 
-/* True if its socket holds bytes that have not been read. */
+/* True if its socket or its memory holds bytes that have not been read. */
 bool channel_has_unread(const Channel *c);
 
 /* Closes the channel if no request came for StatementIdleSec=. */

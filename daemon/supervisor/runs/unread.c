@@ -54,3 +54,15 @@ int unread_write(Unread *u, int fd) {
         }
         return 1;
 }
+
+Bytes unread_left(const Unread *u) {
+        size_t size;
+        const char *bytes = g_bytes_get_data(u->bytes, &size);
+
+        return (Bytes) { .data = bytes + u->sent, .size = size - u->sent };
+}
+
+int unread_note_written(Unread *u, size_t size) {
+        u->sent += size;
+        return u->sent == g_bytes_get_size(u->bytes);
+}

@@ -27,4 +27,10 @@ size_t unread_size(const Unread *u);
  * -EPIPE if the reader is gone. */
 int unread_write(Unread *u, int fd);
 
+/* The bytes that are left. */
+Bytes unread_left(const Unread *u);
+
+/* `size` of them were written elsewhere. Returns as unread_write() does. */
+int unread_note_written(Unread *u, size_t size);
+
 #endif

@@ -78,7 +78,7 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         /* The variable allows running from a build tree, before anything is installed. */
         worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
         pipe_budget_init(&m->pipes.budget, read_pipe_pages_soft(), n_descriptors);
-        context->channels_max = n_descriptors / 8; /* five eighths are for pipes (pipe-budget.h) */
+        context->channels_max = n_descriptors / 8; /* each has up to two; five eighths are for pipes (pipe-budget.h) */
         context->work = &work_events;
         context->worker_program = &m->worker_program;
         context->priorities = &m->priorities;

@@ -16,6 +16,59 @@
 #include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 
+/* ---- channels with memory ---- */
+
+static void wake_up(ChannelSet *s, ServedChannel *c) {
+        if (!c->side.memory || c->awake)
+                return;
+        c->awake = true;
+        c->previous_awake = NULL;
+        c->next_awake = s->awake;
+        if (c->next_awake)
+                c->next_awake->previous_awake = c;
+        s->awake = c;
+}
+
+static void take_out_awake(ChannelSet *s, ServedChannel *c) {
+        if (!c->awake)
+                return;
+        if (c->next_awake)
+                c->next_awake->previous_awake = c->previous_awake;
+        *(c->previous_awake ? &c->previous_awake->next_awake : &s->awake) = c->next_awake;
+        c->awake = false;
+}
+
+static bool look_at(ChannelSet *s, ServedChannel *c) {
+        if (&c->task == s->tasks->current || !served_channel_look(c))
+                return false;
+        (void) served_channel_set_state(c, CHANNEL_READY);
+        if (!c->task.queued)
+                task_queue_append(s->tasks, &c->task);
+        return true;
+}
+
+bool channel_set_look(ChannelSet *s) {
+        bool found = false;
+
+        for (ServedChannel *c = s->awake; c; c = c->next_awake)
+                found |= look_at(s, c);
+        return found;
+}
+
+bool channel_set_fall_asleep(ChannelSet *s) {
+        bool found = false;
+
+        for (ServedChannel *c = s->awake, *next; c; c = next) {
+                next = c->next_awake;
+                served_channel_fall_asleep(c);
+                if (look_at(s, c))
+                        found = true;
+                else
+                        take_out_awake(s, c);
+        }
+        return found;
+}
+
 /* ---- channels that go ---- */
 
 static void forget_channel(ChannelSet *s, ServedChannel *c) {
@@ -23,6 +76,7 @@ static void forget_channel(ChannelSet *s, ServedChannel *c) {
 
         task_queue_take_out(s->tasks, &c->task);
         channel_round_forget(&s->round, c);
+        take_out_awake(s, c);
         if (c->watched)
                 (void) epoll_ctl(s->tasks->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
         if (c->next)
@@ -38,8 +92,13 @@ static void close_channel(ChannelSet *s, ServedChannel *c, Bytes unread) {
         forget_channel(s, c);
 }
 
-/* Gives the channel back. False: there is no memory for its state, so it stays. */
+/* Gives the channel back. False: it stays, because there is no memory for its state, or a request has just come. */
 static bool rest_channel(ChannelSet *s, ServedChannel *c, bool waiting) {
+        served_channel_fall_asleep(c);
+        if (!waiting && c->side.memory && served_channel_has_input(c)) {
+                wake_up(s, c);
+                return false;
+        }
         if (channel_report_rested(c, waiting, (Bytes) {}) < 0)
                 return false;
         forget_channel(s, c);
@@ -49,6 +108,7 @@ static bool rest_channel(ChannelSet *s, ServedChannel *c, bool waiting) {
 /* Gives the channel back, so that it moves to another worker. If it cannot, closes it. The supervisor writes the answers
  * that are left. */
 static void move_channel(ChannelSet *s, ServedChannel *c, bool can_move, Bytes unread) {
+        served_channel_fall_asleep(c);
         if (can_move && channel_report_rested(c, served_channel_has_input(c), unread) == 0)
                 forget_channel(s, c);
         else
@@ -125,7 +185,7 @@ static uint64_t look_again_usec(const ServedChannel *c) {
 /* Uses edge-triggered events: a request that cannot be read yet must not wake the worker again and again. EPOLLOUT is set
  * only while the channel waits for room, because each answer that the client reads makes room. */
 static int watch_channel(TaskQueue *q, ServedChannel *c) {
-        bool for_room = served_channel_waits_for_room(c);
+        bool for_room = !c->side.memory && served_channel_waits_for_room(c);
         uint32_t events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0);
         struct epoll_event e = { .events = events, .data.ptr = &c->task };
 
@@ -160,6 +220,7 @@ static int settle(TaskQueue *q, Task *t) {
             rest_channel(s, c, false))
                 return 0;
         again = look_again_usec(c);
+        wake_up(s, c);
         if (c->state != CHANNEL_IDLE)
                 task_queue_append(q, t);
         if ((c->state == CHANNEL_IDLE || c->intake >= CHANNEL_CLOSING) && again < q->armed_usec)

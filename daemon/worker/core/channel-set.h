@@ -12,6 +12,7 @@
 
 struct ChannelSet {
         ServedChannel *first;
+        ServedChannel *awake; /* those with memory that are awake (served-channel.h) */
         ChannelRound round;  /* the one that is under way */
         GuestDatabase *guests; /* databases of channels beside the worker's own */
         TaskQueue *tasks;    /* borrowed; has those that are not idle */
@@ -25,6 +26,12 @@ int channel_set_add(ChannelSet *s, ReceivedMessage *m);
 /* Handles CHANNEL_CLOSE. The channel closes at once; if it is inside its own step, at the end of its turn; with `drain`, as
  * soon as it is drained. -errno of epoll. */
 int channel_set_close(ChannelSet *s, const ChannelClose *m);
+
+/* Looks at the channels that are awake. Those with requests get turns. True: there is one. */
+bool channel_set_look(ChannelSet *s);
+
+/* The same, and the others fall asleep: an event wakes the worker when they need a turn. */
+bool channel_set_fall_asleep(ChannelSet *s);
 
 /* Called from inside a step: gives waiting channels back to the supervisor, because another worker may have time for
  * them. */

@@ -79,10 +79,22 @@ static bool has_request(ServedChannel *c) {
         return c->intake < CHANNEL_CLOSING && !c->job.context->leaving && channel_request_begin_next(c);
 }
 
+/* With memory the ring tells what was sent before the turn, and not the byte that woke us. */
+static void note_sent(ServedChannel *c) {
+        ssize_t fill;
+
+        if (!c->side.memory)
+                return;
+        fill = channel_ring_fill(&c->side.in);
+        c->n_sent = fill > 0 ? (size_t) fill : 0;
+        c->reported = fill > 0;
+}
+
 bool channel_turn_begin(ServedChannel *c) {
         c->used_usec = now_coarse_usec();
         if (!served_channel_is_busy(c) && !page_writer_is_idle(&c->job.writer) && !send_all(c))
                 return false;
+        note_sent(c);
         c->batch = c->input.scanned_number;
         c->has_sent = c->reported || channel_input_is_partial(&c->input);
         c->input.passed = false;

@@ -53,6 +53,52 @@ static ssize_t write_some(const PageWriter *w, size_t limit) {
         return writev(w->fd, parts, 2);
 }
 
+/* If the ring is full, the reader wakes us. */
+static ssize_t write_ring(ChannelRing *ring, const uint8_t *bytes, size_t size) {
+        ssize_t n = channel_ring_write(ring, bytes, size);
+
+        if (n != 0)
+                return n;
+        channel_ring_writer_sleeps(ring);
+        return channel_ring_write(ring, bytes, size);
+}
+
+static int write_memory(PageWriter *w) {
+        size_t start = w->size - w->tail_size, size;
+
+        while (w->sent < w->size) {
+                const uint8_t *from = w->tail && w->sent >= start ? w->tail + (w->sent - start) : w->bytes + w->sent;
+                ssize_t n;
+
+                size = w->tail && w->sent < start ? start - w->sent : w->size - w->sent;
+                n = write_ring(w->ring, from, size);
+                if (n < 0)
+                        return (int) n;
+                w->sent += (size_t) n;
+                w->total += (size_t) n;
+                if (n == 0)
+                        return PAGE_WRITER_FULL;
+        }
+        return PAGE_WRITER_DONE;
+}
+
+/* If the socket is full, bytes wait there that wake the reader. */
+static int wake_reader(PageWriter *w) {
+        ssize_t n = 1;
+
+        if (channel_ring_wake_reader(w->ring))
+                do
+                        n = write(w->fd, "", 1);
+                while (n < 0 && errno == EINTR);
+        return n < 0 && errno != EAGAIN ? -errno : 0;
+}
+
+static int flush_memory(PageWriter *w) {
+        int r = write_memory(w), woken = wake_reader(w);
+
+        return woken < 0 ? woken : r;
+}
+
 static int write_until(PageWriter *w, size_t limit) {
         while (w->sent < limit) {
                 ssize_t n = write_some(w, limit);
@@ -90,7 +136,7 @@ int page_writer_flush(PageWriter *w) {
                 r = write_until(w, w->last);
                 return r == PAGE_WRITER_DONE ? announce(w) : r;
         }
-        r = write_until(w, w->size);
+        r = w->ring ? flush_memory(w) : write_until(w, w->size);
         if (r == PAGE_WRITER_DONE) {
                 w->bytes = NULL;
                 w->tail = NULL;

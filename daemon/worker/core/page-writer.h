@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Writes bytes to a non-blocking pipe or socket, which may take a part of them, be full, or be closed. The
+ * Side: worker. Writes bytes to a non-blocking pipe or socket, which may take a part of them, be full, or be closed; or
+ * into the memory of a channel (channel-ring.h), whose socket then only wakes the reader. The
  * last bytes may be elsewhere, in the engine's memory: this is the *tail*. The buffer has room for the tail after the other
  * bytes, in case it must move there.
  *
@@ -16,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dbus-interfaces/wire/channel-ring.h"
+
 /* Results of page_writer_flush() beside -EPIPE (the reader is gone) and other errors. */
 enum {
         PAGE_WRITER_FULL = 0, /* the pipe takes no more now */
@@ -25,6 +28,7 @@ enum {
 
 typedef struct PageWriter {
         int fd;               /* borrowed */
+        ChannelRing *ring;    /* borrowed: the bytes go there; NULL: to `fd` */
         uint8_t *bytes;       /* borrowed; NULL: nothing to write */
         size_t size, sent;    /* of all bytes, including the tail */
         const uint8_t *tail;  /* borrowed; NULL: none */

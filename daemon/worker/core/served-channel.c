@@ -14,6 +14,7 @@
 
 #include "daemon/worker/core/channel-state.h"
 #include "daemon/worker/core/monotonic.h"
+#include "dbus-interfaces/wire/channel-memory.h"
 
 #define READS_MIN 64u    /* a channel that has read more often than this since it wrote, */
 #define COMMITS_MIN 64u  /* while the worker has committed so often, should move */
@@ -51,6 +52,17 @@ static size_t payload_max(const JobContext *context, const ChannelSetup *setup) 
         return (size_t) row + context->setup->sql_size_max + CHANNEL_QUERY_HEAD_SIZE;
 }
 
+static int map_memory(ServedChannel *c, int fd) {
+        ChannelMemory *memory;
+        int r = channel_memory_map(fd, &memory);
+
+        if (r < 0)
+                return r;
+        c->side = channel_side_of_worker(memory);
+        c->job.writer.ring = &c->side.out;
+        return 0;
+}
+
 static int set_up(ServedChannel *c, const JobOwner *owner, JobContext *context, const ReceivedMessage *received) {
         const ChannelSetup *setup = &received->message.channel;
         int r;
@@ -60,6 +72,8 @@ static int set_up(ServedChannel *c, const JobOwner *owner, JobContext *context, 
                 r = channel_input_init(&c->input, payload_max(context, setup));
         if (r == 0 && setup->state.size > 0)
                 r = channel_state_unpack(setup->state, &c->input, &c->statements);
+        if (r == 0 && setup->memory)
+                r = map_memory(c, received->memory_fd);
         if (r == 0 && !(fcntl(received->pipe_fd, F_GETFL) & O_NONBLOCK))
                 r = -EBADMSG; /* a blocking socket would block the worker */
         return r;
@@ -102,13 +116,92 @@ ServedChannel *served_channel_free(ServedChannel *c) {
         channel_input_free(&c->input);
         channel_statements_free(&c->statements);
         free(c->sql);
+        (void) channel_memory_unmap(c->side.memory);
         if (c->fd >= 0)
                 (void) close(c->fd);
         free(c);
         return NULL;
 }
 
-/* ---- input ---- */
+/* ---- input: the memory ---- */
+
+/* The bytes that were in the ring before the turn began are read by themselves: only their requests had been sent by
+ * then. */
+static void note_sent(ServedChannel *c, size_t size) {
+        if (c->n_sent > 0) {
+                c->batch = c->input.scanned_number;
+                c->has_sent = channel_input_is_partial(&c->input);
+                c->input.passed = false;
+        }
+        c->n_sent -= c->n_sent < size ? c->n_sent : size;
+        c->reported = c->n_sent > 0;
+}
+
+static void wake_writer(ServedChannel *c) {
+        bool withdrawn, slept = channel_ring_wake_writer(&c->side.in, &withdrawn);
+        ssize_t n = 1;
+
+        if (withdrawn) /* the client may have sent these requests to another worker */
+                c->client_left = true;
+        else if (slept)
+                do
+                        n = write(c->fd, "", 1);
+                while (n < 0 && errno == EINTR);
+        if (n < 0 && errno != EAGAIN)
+                c->client_left = true;
+}
+
+static bool read_memory(ServedChannel *c) {
+        uint8_t *room;
+        size_t size;
+        ssize_t n;
+
+        if (c->client_left)
+                return false;
+        if (channel_input_reserve(&c->input, &room, &size) < 0) {
+                c->client_left = true;
+                return false;
+        }
+        if (size == 0)
+                return false;
+        n = channel_ring_read(&c->side.in, room, c->n_sent > 0 && c->n_sent < size ? c->n_sent : size);
+        if (n == 0 && c->half_closed)
+                served_channel_restrict(c, CHANNEL_ENDED);
+        c->client_left = n < 0;
+        if (n <= 0)
+                return false;
+        wake_writer(c);
+        if (c->client_left)
+                return false;
+        channel_input_commit(&c->input, (size_t) n);
+        note_sent(c, (size_t) n);
+        return true;
+}
+
+bool served_channel_look(ServedChannel *c) {
+        bool busy = served_channel_is_busy(c);
+
+        if (busy)
+                (void) read_memory(c);
+        if (c->client_left || (busy && c->input.cancelled))
+                return true;
+        if (c->state == CHANNEL_IDLE)
+                return served_channel_has_input(c);
+        return served_channel_waits_for_room(c) && channel_ring_has_room(&c->side.out);
+}
+
+void served_channel_fall_asleep(ServedChannel *c) {
+        uint8_t bytes[512];
+
+        if (!c->side.memory)
+                return;
+        channel_ring_reader_sleeps(&c->side.in);
+        /* descriptors that come, too, are dropped by the kernel */
+        if (c->woken && read(c->fd, bytes, sizeof bytes) < (ssize_t) sizeof bytes)
+                c->woken = false;
+}
+
+/* ---- input: the socket ---- */
 
 /* Works like read(). *ret_more: more bytes may be left, without another event for them. This is so after a message with
  * descriptors, which are not expected and dropped: the kernel does not join it with other bytes. It is also so for the
@@ -122,7 +215,7 @@ static ssize_t read_some(ServedChannel *c, uint8_t *room, size_t size, bool *ret
         return n;
 }
 
-bool served_channel_read(ServedChannel *c) {
+static bool read_socket(ServedChannel *c) {
         while (c->readable && !c->client_left) {
                 uint8_t *room;
                 size_t size;
@@ -151,15 +244,23 @@ bool served_channel_read(ServedChannel *c) {
         return false;
 }
 
+bool served_channel_read(ServedChannel *c) {
+        return c->side.memory ? read_memory(c) : read_socket(c);
+}
+
 bool served_channel_on_events(ServedChannel *c, uint32_t events) {
         bool busy = served_channel_is_busy(c);
 
         if (events & (EPOLLHUP | EPOLLERR))
                 c->client_left = true;
-        if (events & EPOLLIN)
-                c->readable = c->reported = true;
         if (events & EPOLLRDHUP)
                 c->half_closed = true;
+        if (c->side.memory) {
+                c->woken = c->woken || events & EPOLLIN;
+                return served_channel_look(c);
+        }
+        if (events & EPOLLIN)
+                c->readable = c->reported = true;
         if (busy)
                 (void) served_channel_read(c);
         if (c->client_left || (busy && c->input.cancelled))
@@ -168,6 +269,12 @@ bool served_channel_on_events(ServedChannel *c, uint32_t events) {
 }
 
 /* ---- facts ---- */
+
+bool served_channel_has_input(const ServedChannel *c) {
+        bool unread = c->side.memory ? c->half_closed || channel_ring_fill(&c->side.in) != 0 : c->readable;
+
+        return unread || c->intake != CHANNEL_OPEN || channel_input_waits(&c->input);
+}
 
 void served_channel_note_end(ServedChannel *c, bool wrote) {
         uint64_t n_commits = c->job.context->n_commits;

@@ -28,6 +28,9 @@
  *    these share another one. The engine may check only every few milliseconds whether the file was replaced (EngineHint);
  *    until then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: served_channel_can_move().
+ * 6. A channel with memory (channel-ring.h) is *awake* after a turn: its client writes requests without a system call, and
+ *    the worker looks at the ring before it sleeps. Then it falls asleep: it sets the flag, and its client sends a byte. The
+ *    byte only wakes; what was sent before a read transaction begins, the ring tells.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
 #define SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
@@ -76,6 +79,11 @@ struct ServedChannel {
         ChannelSetup setup;       /* without path and state */
         GuestDatabase *guest;     /* that it uses; NULL: the worker's own. Of the set */
         int fd;                   /* owned, non-blocking */
+        ChannelSide side;         /* its memory, owned; without memory all bytes go through `fd` */
+        size_t n_sent;            /* memory: bytes in the ring that had been sent before the turn began */
+        bool awake;               /* memory: the worker looks at it, because its client does not send a byte; see 6 */
+        ServedChannel *previous_awake, *next_awake;
+        bool woken;               /* memory: the socket may have bytes */
         ChannelInput input;
         ChannelStatements statements;
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
@@ -120,7 +128,8 @@ static inline ServedChannel *served_channel_of_task(const Task *t) {
 }
 
 /* Makes a channel whose job has `owner`. It is READY. The caller sets task.type and the place in a set. On success takes
- * over the message and its descriptor. -ENOMEM; -EBADMSG: the state cannot be decoded, or the socket is a blocking one. */
+ * over the message and its descriptors. -ENOMEM; -EBADMSG: the state cannot be decoded, the socket is a blocking one, or the
+ * memory is none. */
 int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessage *received, ServedChannel **ret);
 
 /* Ends what is under way without telling the client. Returns NULL. */
@@ -128,6 +137,13 @@ ServedChannel *served_channel_free(ServedChannel *c);
 
 /* Handles `events` of epoll. True: the channel must get a turn, unless it waits for one already. */
 bool served_channel_on_events(ServedChannel *c, uint32_t events);
+
+/* With memory: looks into the rings, and returns the same. */
+bool served_channel_look(ServedChannel *c);
+
+/* With memory: from now on the client sends a byte with a request. The caller must look at the channel once more. Without
+ * memory does nothing. */
+void served_channel_fall_asleep(ServedChannel *c);
 
 /* Reads once, at most as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside
  * the channel's own step. False: nothing came. */
@@ -159,10 +175,8 @@ bool served_channel_can_move(const ServedChannel *c);
 /* True if the channel has bytes to send for which the socket has no room. */
 bool served_channel_waits_for_room(const ServedChannel *c);
 
-/* True if a request waits, or the socket may have unread bytes or an end-of-file. */
-static inline bool served_channel_has_input(const ServedChannel *c) {
-        return c->readable || c->intake != CHANNEL_OPEN || channel_input_waits(&c->input);
-}
+/* True if a request waits, or the socket or the memory may have unread bytes or an end-of-file. */
+bool served_channel_has_input(const ServedChannel *c);
 
 /* When the worker must act on a quiet channel, by the coarse clock. Some seconds after its last turn it must go back to the
  * supervisor. If only a part of a request has arrived, or if a closing channel waits for its client to read the last answer,

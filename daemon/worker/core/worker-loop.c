@@ -242,6 +242,7 @@ static void look_around(WorkerLoop *w) {
 
         if (wait_events(w, 0, &woken) < 0 || (woken.control && read_control(w) < 0))
                 leaving_go_now(&w->leaving);
+        (void) channel_set_look(&w->channels);
         channel_set_give_away(&w->channels);
         if (t->type->look)
                 t->type->look(t);
@@ -401,7 +402,7 @@ static int look_for_events(WorkerLoop *w, Woken *ret) {
 
         do {
                 (void) sched_yield();
-                n = wait_events(w, 0, ret);
+                n = w->channels.awake ? channel_set_look(&w->channels) : wait_events(w, 0, ret);
         } while (n == 0 && now_usec() < until);
         looking_on_looked(&w->looking, n > 0);
         return n;
@@ -409,10 +410,15 @@ static int look_for_events(WorkerLoop *w, Woken *ret) {
 
 /* Waits until there is something to do. */
 static int wait_for_work(WorkerLoop *w, Woken *ret) {
-        int msec = wait_msec(w), n = 0;
+        int msec, n = 0;
 
+        *ret = (Woken) {};
+        (void) channel_set_look(&w->channels);
+        msec = wait_msec(w);
         if (msec != 0 && looking_begins(&w->looking))
                 n = look_for_events(w, ret);
+        if (n == 0 && msec != 0 && channel_set_fall_asleep(&w->channels))
+                msec = 0;
         if (n == 0)
                 n = wait_events(w, msec, ret);
         return n < 0 ? n : 0;

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sending and receiving on channels (channel-bytes.h). Library. */
+#include <sys/socket.h>
+
+#include "client-lib/channel-bytes.h"
+#include "dbus-interfaces/wire/channel-memory.h"
+
+int channel_bytes_map(ChannelLink *ch, int fd) {
+        ChannelMemory *memory;
+        int r = channel_memory_map(fd, &memory);
+
+        if (r == 0)
+                ch->side = channel_side_of_client(memory);
+        return r;
+}
+
+size_t channel_bytes_unmap(ChannelLink *ch) {
+        size_t size = 0;
+
+        if (!ch->side.memory)
+                return 0;
+        if (!connection_is_foreign(ch->connection))
+                size = channel_ring_withdraw(&ch->side.out);
+        (void) channel_memory_unmap(ch->side.memory);
+        ch->side = (ChannelSide) { .memory = NULL };
+        return size;
+}
+
+static ssize_t fail(ssize_t r) {
+        errno = (int) -r;
+        return -1;
+}
+
+/* A full socket has bytes that wake the worker. */
+static int wake(ChannelLink *ch) {
+        ssize_t n;
+
+        do
+                n = send(ch->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        return n < 0 && errno != EAGAIN ? -errno : 0;
+}
+
+/* ---- To the worker ------------------------------------------------------------------------------------------------ */
+
+ssize_t channel_bytes_send(ChannelLink *ch, const uint8_t *bytes, size_t size) {
+        ssize_t n;
+
+        if (!ch->side.memory)
+                return send(ch->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = channel_ring_write(&ch->side.out, bytes, size);
+        if (n == 0) {
+                channel_ring_writer_sleeps(&ch->side.out);
+                n = channel_ring_write(&ch->side.out, bytes, size);
+        }
+        return n > 0 ? n : fail(n == 0 ? -EAGAIN : n);
+}
+
+int channel_bytes_wake_worker(ChannelLink *ch) {
+        return ch->side.memory && channel_ring_wake_reader(&ch->side.out) ? wake(ch) : 0;
+}
+
+/* ---- From the worker ---------------------------------------------------------------------------------------------- */
+
+static ssize_t take(ChannelLink *ch, uint8_t *room, size_t size) {
+        ssize_t n = channel_ring_read(&ch->side.in, room, size);
+        bool withdrawn; /* for the worker's use only */
+
+        if (n > 0 && channel_ring_wake_writer(&ch->side.in, &withdrawn) && wake(ch) < 0)
+                ch->at_end = true;
+        return n > 0 ? n : fail(n == 0 ? -EAGAIN : n);
+}
+
+/* Reads the bytes that woke us, or the end. */
+static void empty_socket(ChannelLink *ch) {
+        uint8_t bytes[512];
+        ssize_t n = recv(ch->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+                ch->at_end = true;
+}
+
+/* What was written before the end is still there. */
+static ssize_t take_last(ChannelLink *ch, uint8_t *room, size_t size) {
+        ssize_t n = take(ch, room, size);
+
+        return n < 0 && errno == EAGAIN && ch->at_end ? 0 : n;
+}
+
+ssize_t channel_bytes_look(ChannelLink *ch, uint8_t *room, size_t size) {
+        return ch->side.memory ? take(ch, room, size) : recv(ch->fd, room, size, MSG_DONTWAIT);
+}
+
+ssize_t channel_bytes_receive(ChannelLink *ch, uint8_t *room, size_t size) {
+        ssize_t n = channel_bytes_look(ch, room, size);
+
+        if (!ch->side.memory || n >= 0 || errno != EAGAIN)
+                return n;
+        (void) channel_ring_reader_sleeps(&ch->side.in);
+        empty_socket(ch);
+        return take_last(ch, room, size);
+}
+
+ssize_t channel_bytes_prepare_wait(ChannelLink *ch, uint8_t *room, size_t size) {
+        if (!ch->side.memory)
+                return fail(-EAGAIN);
+        if (channel_ring_reader_sleeps(&ch->side.in))
+                empty_socket(ch);
+        return take_last(ch, room, size);
+}
