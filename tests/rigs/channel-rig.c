@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@ void client_init(Rig *rig, Client *c) {
                 .number = ++rig->next_number,
                 .fd = fds[0],
                 .kept_fd = fds[1],
+                .memory_fd = rig_has_memory ? channel_memory_new() : -1,
                 .output = g_byte_array_new(),
                 .setup = {
                         .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
@@ -27,6 +30,13 @@ void client_init(Rig *rig, Client *c) {
                         .result_size_max = rig->result_size_max,
                 },
         };
+        if (rig_has_memory) {
+                ChannelMemory *memory;
+
+                g_assert_cmpint(channel_memory_map(c->memory_fd, &memory), ==, 0);
+                c->side = channel_side_of_client(memory);
+                c->setup.memory = true;
+        }
         c->setup.number = c->number;
         page_decoder_init(&c->decoder, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
 }
@@ -34,7 +44,19 @@ void client_init(Rig *rig, Client *c) {
 void client_open(Rig *rig, Client *c) {
         Message m = { .kind = MESSAGE_CHANNEL, .channel = c->setup };
 
-        g_assert_cmpint(message_send(rig->control_fd, &m, c->kept_fd), ==, 0);
+        g_assert_cmpint(message_send_channel(rig->control_fd, &m, c->kept_fd, c->memory_fd), ==, 0);
+}
+
+ReceivedMessage client_setup_message(const Client *c) {
+        ReceivedMessage received = RECEIVED_MESSAGE_INIT;
+        uint8_t *bytes;
+        size_t size;
+
+        g_assert_cmpint(message_encode(&(Message) { .kind = MESSAGE_CHANNEL, .channel = c->setup }, &bytes, &size), ==, 0);
+        g_assert_cmpint(message_decode(bytes, size, &received), ==, 0);
+        received.pipe_fd = dup(c->kept_fd);
+        received.memory_fd = c->memory_fd >= 0 ? dup(c->memory_fd) : -1;
+        return received;
 }
 
 void client_start(Rig *rig, Client *c) {
@@ -52,6 +74,9 @@ void client_done(Client *c) {
         client_leave(c);
         if (c->kept_fd >= 0)
                 close(c->kept_fd);
+        if (c->memory_fd >= 0)
+                close(c->memory_fd);
+        (void) channel_memory_unmap(c->side.memory);
         g_byte_array_unref(c->output);
         page_decoder_done(&c->decoder);
 }
@@ -124,14 +149,109 @@ void client_add_finalize(Client *c, uint64_t statement) {
         client_add_frame(c, REQUEST_FINALIZE, 0, statement, NULL, 0);
 }
 
-void client_send(Client *c) {
-        for (size_t done = 0; done < c->output->len;) {
-                ssize_t n = send(c->fd, c->output->data + done, c->output->len - done, MSG_NOSIGNAL);
+/* ---- bytes ---- */
 
-                g_assert_cmpint(n, >, 0);
+static void wake(Client *c) {
+        g_assert_true(send(c->fd, "", 1, MSG_NOSIGNAL) == 1 || errno == EPIPE);
+}
+
+static void empty_socket(Client *c) {
+        char bytes[64];
+        ssize_t n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+        c->at_end = n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+/* Says that it sleeps. True: it need not. */
+static bool falls_asleep(Client *c) {
+        (void) channel_ring_reader_sleeps(&c->side.in);
+        empty_socket(c);
+        return channel_ring_fill(&c->side.in) != 0 || c->at_end;
+}
+
+void client_wait(Client *c) {
+        if (!c->side.memory)
+                wait_for(c->fd);
+        else
+                while (channel_ring_fill(&c->side.in) == 0 && !falls_asleep(c))
+                        wait_for(c->fd);
+}
+
+bool client_can_read(Client *c, int msec) {
+        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+        if (!c->side.memory)
+                return poll(&p, 1, msec) > 0;
+        for (int left = msec;; left--) {
+                if (channel_ring_fill(&c->side.in) != 0 || falls_asleep(c))
+                        return true;
+                if (left == 0)
+                        return false;
+                (void) poll(&p, 1, 1);
+        }
+}
+
+static void withhold(Client *c) {
+        atomic_store(&c->side.in.head->read, c->side.in.own - c->withheld);
+}
+
+/* The worker must never see how much was read. */
+static ssize_t read_withholding(Client *c, uint8_t *room, size_t size) {
+        ChannelRingHead shown = { .written = atomic_load(&c->side.in.head->written) };
+        ChannelRing ring = { .head = &shown, .bytes = c->side.in.bytes, .own = c->side.in.own };
+        ssize_t n = channel_ring_read(&ring, room, size);
+
+        c->side.in.own = ring.own;
+        withhold(c);
+        return n;
+}
+
+void client_narrow(Client *c) {
+        if (!c->side.memory)
+                return;
+        c->withheld = CHANNEL_RING_SIZE - 4096;
+        withhold(c);
+}
+
+static size_t write_memory(Client *c, const void *bytes, size_t size) {
+        ssize_t n = channel_ring_write(&c->side.out, bytes, size);
+
+        if (n == 0) {
+                (void) channel_ring_writer_sleeps(&c->side.out);
+                empty_socket(c);
+                n = channel_ring_write(&c->side.out, bytes, size);
+        }
+        if (n == 0)
+                wait_for(c->fd);
+        g_assert_cmpint(n, >=, 0);
+        if (channel_ring_wake_reader(&c->side.out))
+                wake(c);
+        return (size_t) n;
+}
+
+void client_send_bytes(Client *c, const void *bytes, size_t size) {
+        for (size_t done = 0; done < size;) {
+                const uint8_t *from = (const uint8_t *) bytes + done;
+                ssize_t n = c->side.memory ? (ssize_t) write_memory(c, from, size - done)
+                                           : send(c->fd, from, size - done, MSG_NOSIGNAL);
+
+                g_assert_cmpint(n, >=, 0);
                 done += (size_t) n;
         }
+}
+
+void client_send(Client *c) {
+        client_send_bytes(c, c->output->data, c->output->len);
         g_byte_array_set_size(c->output, 0);
+}
+
+static ssize_t read_memory(Client *c, uint8_t *room, size_t size) {
+        bool withdrawn;
+        ssize_t n = c->withheld > 0 ? read_withholding(c, room, size) : channel_ring_read(&c->side.in, room, size);
+
+        if (n > 0 && channel_ring_wake_writer(&c->side.in, &withdrawn))
+                wake(c);
+        return n;
 }
 
 bool client_read(Client *c) {
@@ -140,14 +260,37 @@ bool client_read(Client *c) {
         ssize_t n;
 
         g_assert_cmpint(page_decoder_reserve(&c->decoder, &room, &size), ==, 0);
-        wait_for(c->fd);
-        n = read(c->fd, room, size);
+        client_wait(c);
+        n = c->side.memory ? read_memory(c, room, size) : read(c->fd, room, size);
         g_assert_true(n >= 0 || errno == ECONNRESET);
         if (n <= 0)
                 return false;
         page_decoder_commit(&c->decoder, (size_t) n);
         return true;
 }
+
+size_t client_write_unread(Client *c, const uint8_t *bytes, size_t size) {
+        ChannelSide worker;
+        ssize_t n;
+
+        if (c->side.memory) {
+                worker = channel_side_of_worker(c->side.memory);
+                n = channel_ring_write(&worker.out, bytes, size);
+        } else
+                n = write(c->kept_fd, bytes, size);
+        return n > 0 ? (size_t) n : 0;
+}
+
+size_t client_n_unread(const Client *c) {
+        int n;
+
+        if (c->side.memory)
+                return (size_t) channel_ring_fill(&c->side.in);
+        g_assert_cmpint(ioctl(c->fd, FIONREAD, &n), ==, 0);
+        return (size_t) n;
+}
+
+/* ---- answers ---- */
 
 /* STATEMENT, which is no frame that the decoder of runs knows: it is taken out before that sees it. */
 static bool statement_is_next(const PageDecoder *d) {

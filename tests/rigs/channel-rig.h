@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A channel into the worker of worker-rig.h, with both ends held here, as a client and the supervisor hold them: requests
- * made by hand, right or wrong, and checks of the answers. Tests only.
+ * made by hand, right or wrong, and checks of the answers. Channels have memory if the test program has the argument
+ * --memory. Tests only.
  */
 #ifndef SQLIPC_TESTS_RIGS_CHANNEL_RIG_H
 #define SQLIPC_TESTS_RIGS_CHANNEL_RIG_H
 
+#include "dbus-interfaces/wire/channel-memory.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 #include "tests/rigs/worker-rig.h"
 
@@ -15,6 +17,10 @@ typedef struct Client {
         uint64_t number;    /* of the channel */
         int fd;             /* the client's end */
         int kept_fd;        /* the worker's end, as the supervisor keeps it */
+        int memory_fd;      /* -1: no memory */
+        ChannelSide side;
+        uint32_t withheld;  /* with memory: so many bytes fewer than it has read the client admits to */
+        bool at_end;        /* with memory: the worker has closed its end */
         GByteArray *output; /* requests that are not sent yet */
         uint64_t request;   /* number of the last */
         PageDecoder decoder;
@@ -42,6 +48,9 @@ void client_start(Rig *rig, Client *c); /* both */
 void client_leave(Client *c);
 void client_done(Client *c);
 
+/* Memory from now on takes a few KiB of answers. */
+void client_narrow(Client *c);
+
 /* A frame of any kind into `output`. */
 void client_add_frame(Client *c, unsigned kind, unsigned flags, uint64_t number, const void *payload, size_t size);
 
@@ -54,6 +63,20 @@ void client_add_finalize(Client *c, uint64_t statement);
 
 /* Sends `output`; it must fit. */
 void client_send(Client *c);
+void client_send_bytes(Client *c, const void *bytes, size_t size);
+
+/* Until the client can read; or true if it can within that time. */
+void client_wait(Client *c);
+bool client_can_read(Client *c, int msec);
+
+/* The worker's next message, a CHANNEL with the client's descriptors, for an end in this process. */
+ReceivedMessage client_setup_message(const Client *c);
+
+/* Writes answers as the supervisor does for a worker. Returns how many bytes fitted. */
+size_t client_write_unread(Client *c, const uint8_t *bytes, size_t size);
+
+/* The size of the answers that have come and were not read. */
+size_t client_n_unread(const Client *c);
 
 /* Bytes for the decoder. False: end of file. */
 bool client_read(Client *c);

@@ -328,7 +328,10 @@ void send_cancel(Rig *rig, uint64_t number) {
         g_assert_cmpint(message_send(rig->control_fd, &m, -1), ==, 0);
 }
 
+bool rig_has_memory;
+
 void rig_main_init(int *argc, char ***argv) {
+        rig_has_memory = *argc > 1 && g_str_equal((*argv)[1], "--memory");
         g_test_init(argc, argv, NULL);
         worker_path = g_getenv("SQLIPC_WORKER_PATH");
         g_assert_nonnull(worker_path);

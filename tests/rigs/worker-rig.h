@@ -102,6 +102,9 @@ Outcome read_stream(int fd, uint64_t number);
 /* Runs `sql` to its end, whatever that is. */
 Outcome run(Rig *rig, const char *sql);
 
+/* The program has the argument --memory: channels have memory. */
+extern bool rig_has_memory;
+
 /* g_test_init(), and the path of the worker. */
 void rig_main_init(int *argc, char ***argv);
 

@@ -163,7 +163,7 @@ static void test_told_to_drain(void) {
         number = client_add_query(&parked, MANY " LIMIT 100000", 0, NULL);
         (void) client_add_query(&parked, "SELECT 1", 0, NULL);
         client_send(&parked);
-        wait_for(parked.fd);
+        client_wait(&parked);
         send_close(&rig, &parked, true);
         a = client_expect(&parked, number, ERROR_NONE);
         g_assert_cmpuint(a.n_rows, ==, 100000);
@@ -174,18 +174,11 @@ static void test_told_to_drain(void) {
         client_start(&rig, &stuck); /* its answer does not fit into the socket, and is not read */
         (void) client_add_query(&stuck, "SELECT hex(randomblob(125000))", 0, NULL);
         client_send(&stuck);
-        wait_for(stuck.fd);
+        client_wait(&stuck);
         send_close(&rig, &stuck, true);
         expect_closed(&rig, &stuck);
         client_done(&stuck);
         rig_done(&rig);
-}
-
-/* True if something arrives for the client within that time. */
-static bool is_readable(Client *c, int msec) {
-        struct pollfd p = { .fd = c->fd, .events = POLLIN };
-
-        return poll(&p, 1, msec) > 0;
 }
 
 /* CANCEL by the supervisor names the channel. A CANCEL before or after the run has no effect. */
@@ -198,14 +191,14 @@ static void test_cancelled_by_supervisor(void) {
         begin_endless(&rig, &c);
         do
                 send_cancel(&rig, c.number);
-        while (!is_readable(&c, 100));
+        while (!client_can_read(&c, 100));
         (void) client_expect(&c, c.request, ERROR_CANCELLED);
         send_cancel(&rig, c.number); /* nothing is under way */
         expect_pong(&rig);
         g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
         (void) client_add_query(&c, MANY, 0, NULL);
         client_send(&c);
-        g_assert_true(is_readable(&c, -1));
+        g_assert_true(client_can_read(&c, -1));
         send_cancel(&rig, c.number);
         (void) client_expect(&c, c.request, ERROR_CANCELLED);
         g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
@@ -375,7 +368,7 @@ static void test_give_way(void) {
                 if (i == 0)
                         rig_wait_computing(&rig, before_usec);
                 else
-                        wait_for(lasting.fd);
+                        client_wait(&lasting);
                 send_number(&rig, MESSAGE_GIVE_WAY, 0);
                 m = client_expect_end(&rig, &resting, MESSAGE_CHANNEL_RESTED, NULL);
                 (void) expect_past_progress(&rig, MESSAGE_STAY, &running);

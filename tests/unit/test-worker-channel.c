@@ -272,7 +272,7 @@ static void test_pieces(void) {
         statement = client_add_prepare(&c, "SELECT ? + 1");
         number = client_add_fetch(&c, statement, 1, &value);
         for (guint i = 0; i < c.output->len; i++) {
-                g_assert_cmpint(send(c.fd, c.output->data + i, 1, MSG_NOSIGNAL), ==, 1);
+                client_send_bytes(&c, c.output->data + i, 1);
                 if (i % 8 == 0)
                         g_usleep(500);
         }

@@ -2,7 +2,7 @@
 /*
  * daemon/worker/core/channel-round.h: channels that share a read transaction. Everything is in this process: clients, a
  * foreign program that writes, and the worker's channels, whose engine is SQLite with counters. The test replaces the clock,
- * and acts whenever the worker reads a socket or writes to one.
+ * and acts whenever the worker reads a socket or writes to one, or to its memory if the program has the argument --memory.
  */
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +27,10 @@ ssize_t __real_write(int fd, const void *bytes, size_t size);
 ssize_t __wrap_write(int fd, const void *bytes, size_t size);
 ssize_t __real_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
+ssize_t __real_channel_ring_read(ChannelRing *ring, uint8_t *to, size_t size);
+ssize_t __wrap_channel_ring_read(ChannelRing *ring, uint8_t *to, size_t size);
+ssize_t __real_channel_ring_write(ChannelRing *ring, const uint8_t *from, size_t size);
+ssize_t __wrap_channel_ring_write(ChannelRing *ring, const uint8_t *from, size_t size);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
 static struct {
@@ -73,7 +77,7 @@ static Client *client_of(int fd) {
 }
 
 ssize_t __wrap_write(int fd, const void *bytes, size_t size) {
-        Client *c = client_of(fd);
+        Client *c = rig_has_memory ? NULL : client_of(fd);
 
         play.n_writes += c != NULL;
         if (c && play.on_write)
@@ -89,6 +93,34 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags) {
         return __real_recvmsg(fd, m, flags);
 }
 
+/* The client whose worker's ring this is. */
+static Client *client_of_ring(const ChannelRing *ring) {
+        for (Client *c = play.clients; c < play.clients + N; c++) {
+                const ServedChannel *s = c->number > 0 ? channel_of(c) : NULL;
+
+                if (s && (ring == &s->side.in || ring == &s->side.out))
+                        return c;
+        }
+        return NULL;
+}
+
+ssize_t __wrap_channel_ring_read(ChannelRing *ring, uint8_t *to, size_t size) {
+        Client *c = client_of_ring(ring);
+
+        if (c && play.on_read)
+                play.on_read(c);
+        return __real_channel_ring_read(ring, to, size);
+}
+
+ssize_t __wrap_channel_ring_write(ChannelRing *ring, const uint8_t *from, size_t size) {
+        Client *c = client_of_ring(ring);
+
+        play.n_writes += c != NULL;
+        if (c && play.on_write)
+                play.on_write(c);
+        return __real_channel_ring_write(ring, from, size);
+}
+
 /* A foreign commit, which no lock may be in the way of. */
 static void commit(int n) {
         g_autofree char *sql = g_strdup_printf("UPDATE t SET n = %d", n);
@@ -97,9 +129,7 @@ static void commit(int n) {
 }
 
 static bool has_answer(const Client *c) {
-        struct pollfd p = { .fd = c->fd, .events = POLLIN };
-
-        return poll(&p, 1, 0) == 1;
+        return client_can_read((Client *) c, 0);
 }
 
 /* ---- the engine ---- */
@@ -192,14 +222,10 @@ static void end(void) {
 }
 
 static void open_channel(Client *c) {
-        ReceivedMessage received = RECEIVED_MESSAGE_INIT;
-        uint8_t *bytes;
-        size_t size;
+        ReceivedMessage received;
 
         client_init(&play.rig, c);
-        g_assert_cmpint(message_encode(&(Message) { .kind = MESSAGE_CHANNEL, .channel = c->setup }, &bytes, &size), ==, 0);
-        g_assert_cmpint(message_decode(bytes, size, &received), ==, 0);
-        received.pipe_fd = dup(c->kept_fd);
+        received = client_setup_message(c);
         g_assert_cmpint(channel_set_add(&play.channels, &received), ==, 0);
 }
 
@@ -207,6 +233,7 @@ static void look(void) {
         struct epoll_event events[N];
         int n = epoll_wait(play.tasks.epoll_fd, events, N, 0);
 
+        (void) channel_set_look(&play.channels);
         for (int i = 0; i < n; i++) {
                 Task *t = events[i].data.ptr;
 
@@ -223,7 +250,7 @@ static bool serve_once(void) {
         while (t && t->type->next_usec(t) > 0)
                 t = t->next;
         if (!t)
-                return false;
+                return channel_set_fall_asleep(&play.channels);
         g_assert_cmpint(channel_round(&play.channels.round, &play.tasks, served_channel_of_task(t)), ==, 0);
         g_assert_null(play.context.shared);
         g_assert_null(play.channels.round.ran.first);
@@ -739,6 +766,7 @@ static void test_full_socket(void) {
         begin("DELETE");
         open_channels(3, "SELECT hex(zeroblob(3000)) FROM t WHERE i = ?");
         g_assert_cmpint(setsockopt(play.clients[1].kept_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), ==, 0);
+        client_narrow(&play.clients[1]);
         while (channel_of(&play.clients[1])->state != CHANNEL_DRAINING) {
                 (void) fetch(1, 1);
                 (void) fetch(0, 1);
@@ -789,7 +817,7 @@ static void test_client_that_left(void) {
 }
 
 int main(int argc, char **argv) {
-        g_test_init(&argc, &argv, NULL);
+        rig_main_init(&argc, &argv);
         if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sqlite_engine.init(&wide) < 0)
                 return EXIT_FAILURE;
         g_test_add_func("/round/one-transaction", test_one_transaction);
