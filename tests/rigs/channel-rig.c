@@ -206,10 +206,10 @@ static ssize_t read_withholding(Client *c, uint8_t *room, size_t size) {
         return n;
 }
 
-void client_narrow(Client *c) {
+void client_narrow(Client *c, uint32_t room) {
         if (!c->side.memory)
                 return;
-        c->withheld = CHANNEL_RING_SIZE - 4096;
+        c->withheld = CHANNEL_RING_SIZE - room;
         withhold(c);
 }
 

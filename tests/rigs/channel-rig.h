@@ -48,8 +48,8 @@ void client_start(Rig *rig, Client *c); /* both */
 void client_leave(Client *c);
 void client_done(Client *c);
 
-/* Memory from now on takes a few KiB of answers. */
-void client_narrow(Client *c);
+/* From now on memory takes so many bytes of answers. */
+void client_narrow(Client *c, uint32_t room);
 
 /* A frame of any kind into `output`. */
 void client_add_frame(Client *c, unsigned kind, unsigned flags, uint64_t number, const void *payload, size_t size);

@@ -22,7 +22,7 @@ static void start_narrow(Rig *rig, Client *c, uint32_t page_size) {
         client_init(rig, c);
         c->setup.page_size = page_size;
         g_assert_cmpint(setsockopt(c->kept_fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least), ==, 0);
-        client_narrow(c);
+        client_narrow(c, 4096);
         client_open(rig, c);
 }
 

@@ -339,7 +339,8 @@ static void test_queries(void) {
         end();
 }
 
-/* Requests that a client sends without waiting have a transaction for each client, as if it were alone. */
+/* Requests that a client sends without waiting have a transaction for each client, as if it were alone: a socket does not
+ * tell how many of them had been sent. Memory does. */
 static void test_pipelined(void) {
         begin("DELETE");
         open_channels(N, VALUE);
@@ -347,7 +348,7 @@ static void test_pipelined(void) {
                 for (unsigned k = 0; k < 10; k++)
                         (void) fetch(i, 1);
         serve();
-        g_assert_cmpuint(play.n_transactions, ==, N);
+        g_assert_cmpuint(play.n_transactions, ==, rig_has_memory ? 1 : N);
         for (unsigned i = 0; i < N; i++)
                 for (unsigned k = 0; k < 10; k++)
                         g_assert_cmpint(client_expect(&play.clients[i], play.clients[i].request - 9 + k, ERROR_NONE).integer,
@@ -717,7 +718,8 @@ static void test_request_that_writes(void) {
 }
 
 static void spend(Client *c) {
-        play.clock_usec += 300;
+        if (!rig_has_memory || channel_ring_fill(&channel_of(c)->side.in) > 0)
+                play.clock_usec += 300;
 }
 
 static uint64_t now(const Task *t) {
@@ -766,7 +768,7 @@ static void test_full_socket(void) {
         begin("DELETE");
         open_channels(3, "SELECT hex(zeroblob(3000)) FROM t WHERE i = ?");
         g_assert_cmpint(setsockopt(play.clients[1].kept_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), ==, 0);
-        client_narrow(&play.clients[1]);
+        client_narrow(&play.clients[1], 8192);
         while (channel_of(&play.clients[1])->state != CHANNEL_DRAINING) {
                 (void) fetch(1, 1);
                 (void) fetch(0, 1);
