@@ -54,7 +54,11 @@ static inline ssize_t fake_channel_receive(int fd, void *bytes, size_t size) {
         n = channel_ring_read(&side->in, bytes, size);
         if (n == 0) {
                 (void) channel_ring_reader_sleeps(&side->in);
-                end = recv(fd, wakes, sizeof wakes, 0);
+                do
+                        end = recv(fd, wakes, sizeof wakes, 0);
+                while (end > 0);
+                if (end < 0 && errno == ECONNRESET) /* the library left a byte unread */
+                        end = 0;
                 n = channel_ring_read(&side->in, bytes, size);
                 if (n == 0 && end != 0) {
                         errno = EAGAIN;
