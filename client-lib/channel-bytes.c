@@ -100,16 +100,23 @@ ssize_t channel_bytes_receive(ChannelLink *ch, uint8_t *room, size_t size) {
 
         if (!ch->side.memory || n >= 0 || errno != EAGAIN)
                 return n;
-        (void) channel_ring_reader_sleeps(&ch->side.in);
         for (unsigned i = 0; i < READS_MAX && read_socket(ch); i++)
                 ;
+        if (buffer_size(&ch->out) > 0) { /* the byte may have told that there is room */
+                channel_link_flush(ch);
+                if (ch->fd < 0)
+                        return 0;
+        }
+        channel_ring_reader_sleeps(&ch->side.in);
         return take_last(ch, room, size);
 }
 
 ssize_t channel_bytes_prepare_wait(ChannelLink *ch, uint8_t *room, size_t size) {
         if (!ch->side.memory)
                 return fail(-EAGAIN);
-        if (channel_ring_reader_sleeps(&ch->side.in))
+        if (!channel_ring_reader_is_asleep(&ch->side.in)) {
                 (void) read_socket(ch); /* if this was not all, the wait ends at once */
+                channel_ring_reader_sleeps(&ch->side.in);
+        }
         return take_last(ch, room, size);
 }

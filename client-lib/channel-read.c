@@ -94,6 +94,8 @@ static int receive(ChannelLink *ch) {
                 n = receive_patiently(ch, room, CHANNEL_READ_SIZE - rest);
         else
                 n = channel_bytes_receive(ch, room, CHANNEL_READ_SIZE - rest);
+        if (ch->fd < 0)
+                return -ECONNRESET;
         ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
         if (n > 0) {
                 ch->moved_usec = ch->connection->blocking ? 0 : now_usec();

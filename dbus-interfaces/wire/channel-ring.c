@@ -77,11 +77,9 @@ static bool take_away(_Atomic uint32_t *flag) {
         return atomic_load_explicit(flag, memory_order_relaxed) != 0 && atomic_exchange(flag, 0) != 0;
 }
 
-static bool set(_Atomic uint32_t *flag) {
-        bool was_set = atomic_exchange_explicit(flag, 1, memory_order_seq_cst) != 0;
-
+static void set(_Atomic uint32_t *flag) {
+        atomic_store_explicit(flag, 1, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst);
-        return !was_set;
 }
 
 bool channel_ring_wake_reader(ChannelRing *ring) {
@@ -95,18 +93,22 @@ bool channel_ring_wake_writer(ChannelRing *ring, bool *ret_withdrawn) {
         return slept;
 }
 
-bool channel_ring_reader_sleeps(ChannelRing *ring) {
-        return set(&ring->head->reader_sleeps);
+void channel_ring_reader_sleeps(ChannelRing *ring) {
+        set(&ring->head->reader_sleeps);
 }
 
-bool channel_ring_writer_sleeps(ChannelRing *ring) {
-        return set(&ring->head->writer_sleeps);
+bool channel_ring_reader_is_asleep(const ChannelRing *ring) {
+        return atomic_load_explicit(&ring->head->reader_sleeps, memory_order_relaxed) != 0;
+}
+
+void channel_ring_writer_sleeps(ChannelRing *ring) {
+        set(&ring->head->writer_sleeps);
 }
 
 size_t channel_ring_withdraw(ChannelRing *ring) {
         uint32_t size;
 
-        (void) set(&ring->head->withdrawn);
+        set(&ring->head->withdrawn);
         size = unread(ring);
         return size <= CHANNEL_RING_SIZE ? size : 0;
 }

@@ -7,9 +7,10 @@
  *
  * A side that sleeps until the socket is readable sets a flag. The other side takes the flag away and sends one byte
  * through the socket. So at any time a sleeper has its flag set, or a byte is on its way to it. To go to sleep, a side
- * sets the flag, reads the socket until it is empty, looks at the ring again, and only then waits, in this order. A side
- * never takes its own flag away: if it finds bytes without having slept, the byte that comes costs nothing until it
- * wants to sleep the next time.
+ * empties the socket, sets the flag, looks at the ring again, and only then waits, in this order. A byte that comes after
+ * the flag was set ends the wait, even if it is late and the ring is still empty: then the flag must be set again. A side
+ * never takes its own flag away: if it finds bytes without having slept, the byte that comes costs nothing until it wants to
+ * sleep the next time.
  *
  * When the channel has ended, the client takes back the requests that no worker has read: it may send these again elsewhere.
  * It sets `withdrawn` and then reads the worker's index. The worker first stores its index and then reads `withdrawn`. So
@@ -86,10 +87,12 @@ bool channel_ring_wake_reader(ChannelRing *ring);
 /* After a read: true if the writer slept; the caller must send a byte. `*ret_withdrawn`: the bytes must be dropped. */
 bool channel_ring_wake_writer(ChannelRing *ring, bool *ret_withdrawn);
 
-/* Sets the flag of the side that reads (that writes). The caller then empties the socket and looks at the ring again. True:
- * the flag had been taken away, so a byte has come or is on its way. */
-bool channel_ring_reader_sleeps(ChannelRing *ring);
-bool channel_ring_writer_sleeps(ChannelRing *ring);
+/* Sets the flag of the side that reads (that writes). The caller has emptied the socket, and then looks at the ring again. */
+void channel_ring_reader_sleeps(ChannelRing *ring);
+void channel_ring_writer_sleeps(ChannelRing *ring);
+
+/* True if the reader's flag is set since it last slept: no byte is on its way. */
+bool channel_ring_reader_is_asleep(const ChannelRing *ring);
 
 /* Takes back the bytes that were not read. Returns their number; 0 if the other side's index is impossible. */
 size_t channel_ring_withdraw(ChannelRing *ring);

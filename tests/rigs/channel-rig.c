@@ -164,8 +164,8 @@ static void empty_socket(Client *c) {
 
 /* Says that it sleeps. True: it need not. */
 static bool falls_asleep(Client *c) {
-        (void) channel_ring_reader_sleeps(&c->side.in);
         empty_socket(c);
+        channel_ring_reader_sleeps(&c->side.in);
         return channel_ring_fill(&c->side.in) != 0 || c->at_end;
 }
 
@@ -217,8 +217,8 @@ static size_t write_memory(Client *c, const void *bytes, size_t size) {
         ssize_t n = channel_ring_write(&c->side.out, bytes, size);
 
         if (n == 0) {
-                (void) channel_ring_writer_sleeps(&c->side.out);
                 empty_socket(c);
+                channel_ring_writer_sleeps(&c->side.out);
                 n = channel_ring_write(&c->side.out, bytes, size);
         }
         if (n == 0)

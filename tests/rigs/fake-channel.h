@@ -53,12 +53,12 @@ static inline ssize_t fake_channel_receive(int fd, void *bytes, size_t size) {
                 return recv(fd, bytes, size, 0);
         n = channel_ring_read(&side->in, bytes, size);
         if (n == 0) {
-                (void) channel_ring_reader_sleeps(&side->in);
                 do
                         end = recv(fd, wakes, sizeof wakes, 0);
                 while (end > 0);
                 if (end < 0 && errno == ECONNRESET) /* the library left a byte unread */
                         end = 0;
+                channel_ring_reader_sleeps(&side->in);
                 n = channel_ring_read(&side->in, bytes, size);
                 if (n == 0 && end != 0) {
                         errno = EAGAIN;
@@ -81,8 +81,8 @@ static inline ssize_t fake_channel_peek(int fd, void *bytes, size_t size) {
         if (!side)
                 return recv(fd, bytes, size, MSG_PEEK);
         if (channel_ring_fill(&side->in) == 0) {
-                (void) channel_ring_reader_sleeps(&side->in);
                 (void) !recv(fd, wakes, sizeof wakes, 0);
+                channel_ring_reader_sleeps(&side->in);
         }
         shown = (ChannelRingHead) { .written = atomic_load(&side->in.head->written) };
         ring = side->in;
@@ -100,7 +100,7 @@ static inline ssize_t fake_channel_send(int fd, const void *bytes, size_t size) 
                 return send(fd, bytes, size, MSG_NOSIGNAL);
         n = channel_ring_write(&side->out, bytes, size);
         if (n == 0) {
-                (void) channel_ring_writer_sleeps(&side->out);
+                channel_ring_writer_sleeps(&side->out);
                 n = channel_ring_write(&side->out, bytes, size);
         }
         if (channel_ring_wake_reader(&side->out))

@@ -84,8 +84,8 @@ bool shared_memory_rest(const SharedMemory *m, int socket_fd) {
         if (channel_memory_map(m->fd, &memory) < 0)
                 return true;
         ChannelSide side = channel_side_of_worker(memory);
-        channel_ring_reader_sleeps(&side.in);
         (void) !recv(socket_fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        channel_ring_reader_sleeps(&side.in);
         bool waits = channel_ring_fill(&side.in) != 0;
         (void) channel_memory_unmap(memory);
         return waits;

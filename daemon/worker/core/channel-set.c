@@ -164,6 +164,7 @@ static bool on_time(Task *t, uint64_t now) {
 static void on_events(TaskQueue *q, Task *t, uint32_t events) {
         ServedChannel *c = served_channel_of_task(t);
 
+        wake_up(c->set, c);
         if (!served_channel_on_events(c, events) || t == q->current)
                 return;
         (void) served_channel_set_state(c, CHANNEL_READY);

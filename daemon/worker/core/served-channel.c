@@ -195,10 +195,12 @@ void served_channel_fall_asleep(ServedChannel *c) {
 
         if (!c->side.memory)
                 return;
-        channel_ring_reader_sleeps(&c->side.in);
         /* descriptors that come, too, are dropped by the kernel */
         if (c->woken && read(c->fd, bytes, sizeof bytes) < (ssize_t) sizeof bytes)
                 c->woken = false;
+        channel_ring_reader_sleeps(&c->side.in);
+        if (served_channel_waits_for_room(c))
+                channel_ring_writer_sleeps(&c->side.out);
 }
 
 /* ---- input: the socket ---- */

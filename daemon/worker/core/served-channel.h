@@ -28,7 +28,7 @@
  *    these share another one. The engine may check only every few milliseconds whether the file was replaced (EngineHint);
  *    until then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: served_channel_can_move().
- * 6. A channel with memory (channel-ring.h) is *awake* after a turn: its client writes requests without a system call, and
+ * 6. A channel with memory (channel-ring.h) is *awake* after a turn, or after a byte: its client writes requests without a system call, and
  *    the worker looks at the ring before it sleeps. Then it falls asleep: it sets the flag, and its client sends a byte. The
  *    byte only wakes; what was sent before a read transaction begins, the ring tells.
  */
@@ -141,8 +141,8 @@ bool served_channel_on_events(ServedChannel *c, uint32_t events);
 /* With memory: looks into the rings, and returns the same. */
 bool served_channel_look(ServedChannel *c);
 
-/* With memory: from now on the client sends a byte with a request. The caller must look at the channel once more. Without
- * memory does nothing. */
+/* With memory: from now on the client sends a byte with a request, or when it makes room. The caller must look at the
+ * channel once more. Without memory does nothing. */
 void served_channel_fall_asleep(ServedChannel *c);
 
 /* Reads once, at most as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside
