@@ -2,7 +2,8 @@
 /*
  * Any bytes as the input of a channel's client, through the worker's whole side of a channel: socket, requests, statements,
  * pool, SQLite, pages, and the answers decoded again. Each request is answered once, in its order, by a STATEMENT, a run or
- * ERROR, whether all comes at once or in pieces to a client that reads little, and the channel rests and moves in between.
+ * ERROR, whether all comes at once or in pieces to a client that reads little, and the channel rests and moves in between;
+ * through the socket, and through memory.
  *
  * The worker's own parser, which fuzz-channel-input tests, finds the requests; channel-mutator.c keeps requests
  * well-formed. Time is bound by opcodes, so that an input is the same each time.
@@ -27,6 +28,7 @@
 #include "daemon/worker/core/channel-turn.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
+#include "dbus-interfaces/wire/channel-memory.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/replay.h"
 #include "tests/rigs/worker-side.h"
@@ -45,13 +47,15 @@ static unsigned n_progress;
 typedef struct Manner {
         size_t at_once; /* sends and reads so much */
         bool moves;     /* the channel goes to another worker if it can */
+        bool memory;    /* bytes go through memory */
 } Manner;
 
 typedef struct Client {
         Manner manner;
         const uint8_t *bytes; /* still to be sent */
         size_t size;
-        int fd;
+        int fd, memory_fd;
+        ChannelSide side;
         PageDecoder decoder;
         bool end_of_file;
         size_t n;             /* answers */
@@ -139,6 +143,31 @@ static void take_answer(int event) {
         client.numbers[client.n++] = d->run;
 }
 
+static ssize_t receive_some(uint8_t *room, size_t size) {
+        bool withdrawn;
+        ssize_t n;
+
+        if (!client.manner.memory)
+                return recv(client.fd, room, size, 0);
+        n = channel_ring_read(&client.side.in, room, size);
+        if (n > 0)
+                (void) channel_ring_wake_writer(&client.side.in, &withdrawn);
+        if (n != 0)
+                return n;
+        return recv(client.fd, room, 1, 0) == 0 ? channel_ring_read(&client.side.in, room, size) : (errno = EAGAIN, -1);
+}
+
+static ssize_t send_some(size_t size) {
+        ssize_t n;
+
+        if (size == 0 || !client.manner.memory)
+                return size > 0 ? send(client.fd, client.bytes, size, MSG_NOSIGNAL) : 0;
+        n = channel_ring_write(&client.side.out, client.bytes, size);
+        if (n == 0)
+                errno = EAGAIN;
+        return n > 0 ? n : -1;
+}
+
 static void receive(void) {
         size_t left = client.manner.at_once;
 
@@ -149,7 +178,7 @@ static void receive(void) {
                 int event;
 
                 demand(page_decoder_reserve(&client.decoder, &room, &size) == 0);
-                n = recv(client.fd, room, size < left ? size : left, 0);
+                n = receive_some(room, size < left ? size : left);
                 if (n < 0 && errno == EAGAIN)
                         return;
                 client.end_of_file = n <= 0;
@@ -166,7 +195,7 @@ static void receive(void) {
 /* Returns what epoll would say to the worker. */
 static uint32_t transmit(void) {
         size_t size = client.size < client.manner.at_once ? client.size : client.manner.at_once;
-        ssize_t n = size > 0 ? send(client.fd, client.bytes, size, MSG_NOSIGNAL) : 0;
+        ssize_t n = send_some(size);
 
         if (n < 0) { /* full, or the channel was closed */
                 client.size = errno == EAGAIN ? client.size : 0;
@@ -187,7 +216,7 @@ static ServedChannel *open_channel(int fd, Bytes state) {
         Message m = { .kind = MESSAGE_CHANNEL, .channel = {
                 .number = 1, .page_size = SQLIPC_PAGE_SIZE_MIN, .statements_max = 4, .run_timeout_usec = HOUR,
                 .prepare_timeout_usec = HOUR, .row_size_max = 65536, .result_rows_max = 500, .result_size_max = 200000,
-                .state = state,
+                .state = state, .memory = client.manner.memory,
         } };
         uint8_t *bytes;
         size_t size;
@@ -195,6 +224,7 @@ static ServedChannel *open_channel(int fd, Bytes state) {
 
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = fd;
+        received.memory_fd = client.manner.memory ? dup(client.memory_fd) : -1;
         demand(served_channel_new(&context, &channel_request_owner, &received, &c) == 0);
         return c;
 }
@@ -267,6 +297,14 @@ static void serve(ServedChannel *c) {
         demand(!take_reports(-1));
 }
 
+static void give_memory(void) {
+        ChannelMemory *memory = NULL;
+
+        client.memory_fd = channel_memory_new();
+        demand(client.memory_fd >= 0 && channel_memory_map(client.memory_fd, &memory) == 0);
+        client.side = channel_side_of_client(memory);
+}
+
 static void check(const uint8_t *bytes, size_t size, Manner manner) {
         int fds[2], room = 4096;
         ServedChannel *c;
@@ -283,6 +321,8 @@ static void check(const uint8_t *bytes, size_t size, Manner manner) {
         client.end_of_file = false;
         page_decoder_init(&client.decoder, SQLIPC_PAGE_SIZE_MIN, SQLIPC_ROW_SIZE_MAX);
         page_decoder_allow_statements(&client.decoder);
+        if (manner.memory)
+                give_memory();
         c = open_channel(fds[1], (Bytes) {});
         n = find_requests(bytes, size, c->input.payload_max);
         (void) transmit();
@@ -293,6 +333,10 @@ static void check(const uint8_t *bytes, size_t size, Manner manner) {
         demand(client.n == n && memcmp(client.numbers, expected, n * sizeof *expected) == 0);
         page_decoder_done(&client.decoder);
         close(client.fd);
+        if (manner.memory) {
+                (void) channel_memory_unmap(client.side.memory);
+                close(client.memory_fd);
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
@@ -302,6 +346,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
                 return 0;
         check(bytes, size, (Manner) { .at_once = SIZE_MAX });
         check(bytes, size, (Manner) { .at_once = 29 + size / 64, .moves = true });
+        check(bytes, size, (Manner) { .at_once = 29 + size / 64, .moves = true, .memory = true });
         sqlite_engine.stop(context.pool);
         job_context_trim(&context);
         demand(sqlite_engine.start(&setup, on_progress, NULL, &context.pool) == 0);
