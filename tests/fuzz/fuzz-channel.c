@@ -154,7 +154,9 @@ static ssize_t receive_some(uint8_t *room, size_t size) {
                 (void) channel_ring_wake_writer(&client.side.in, &withdrawn);
         if (n != 0)
                 return n;
-        return recv(client.fd, room, 1, 0) == 0 ? channel_ring_read(&client.side.in, room, size) : (errno = EAGAIN, -1);
+        while ((n = recv(client.fd, room, size, 0)) > 0) /* they only wake */
+                ;
+        return n < 0 ? n : channel_ring_read(&client.side.in, room, size);
 }
 
 static ssize_t send_some(size_t size) {
