@@ -14,6 +14,7 @@ import struct
 import time
 from collections import namedtuple
 
+import channel_memory
 from client import END, ERROR, SECONDS, Broken, Text, decode
 
 CANCEL, FETCH, PREPARE, QUERY, FINALIZE = 0x43, 0x46, 0x50, 0x51, 0x58
@@ -73,17 +74,27 @@ def read_statement(payload):
 
 class Channel:
     def __init__(self, client, database="chinook", options=None):
+        options = dict(options or {})
+        if channel_memory.EVERYWHERE:
+            options.setdefault("memory", True)
         values, fds = client.database(database, "OpenChannel", "(a{sv})", client._options(options))
         self.info = values[1].unpack()
+        handle = self.info.pop("memory", None)
         fd = fds[values[0].get_handle()]
         client.fds.discard(fd)
         self.socket = socket.socket(fileno=fd)
         self.socket.setblocking(False)
+        self.memory = None
+        if handle is not None:
+            client.fds.discard(fds[handle])
+            self.memory = channel_memory.Memory(fds[handle], self.socket)
         self.last = 0
         self.buffer = bytearray()
 
     def close(self):
         self.socket.close()
+        if self.memory:
+            self.memory.close()
 
     # ---- requests ----
 
@@ -91,6 +102,12 @@ class Channel:
         end = time.monotonic() + timeout
         while data:
             try:
+                if self.memory:
+                    size = self.memory.write(data)
+                    data = data[size:]
+                    if data and not size and not self.memory.wait_for_room(end - time.monotonic()):
+                        raise AssertionError("the channel takes nothing")
+                    continue
                 data = data[self.socket.send(data) :]
             except BlockingIOError:
                 left = end - time.monotonic()
@@ -128,15 +145,30 @@ class Channel:
 
     # ---- answers ----
 
+    def can_read(self, timeout=SECONDS):
+        """True if something comes in this time, or the end."""
+        if self.memory:
+            end = time.monotonic() + timeout
+            while self.memory.wait(max(0, end - time.monotonic())):
+                if self.memory.fill() or self.memory.at_end:
+                    return True
+            return False
+        return bool(select.select([self.socket], [], [], timeout)[0])
+
+    def _receive(self):
+        if self.memory:
+            return self.memory.take()
+        try:
+            return self.socket.recv(65536)
+        except ConnectionResetError:
+            return b""
+
     def _exactly(self, size, end):
         while len(self.buffer) < size:
             left = end - time.monotonic()
-            if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+            if left <= 0 or not self.can_read(left):
                 raise AssertionError("nothing came down the channel in time")
-            try:
-                piece = self.socket.recv(65536)
-            except ConnectionResetError:
-                piece = b""
+            piece = self._receive()
             if not piece:
                 raise Broken(f"end of file after {len(self.buffer)} of {size} bytes")
             self.buffer += piece

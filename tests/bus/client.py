@@ -281,7 +281,7 @@ class Client:
     def _options(options):
         kinds = {
             "page-size": "u", "page-version": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b",
-            "describe": "b",
+            "describe": "b", "memory": "b",
         }  # fmt: skip
         return {k: v if isinstance(v, GLib.Variant) else GLib.Variant(kinds[k], v) for k, v in (options or {}).items()}
 

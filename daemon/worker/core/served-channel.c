@@ -183,7 +183,7 @@ bool served_channel_look(ServedChannel *c) {
 
         if (busy)
                 (void) read_memory(c);
-        if (c->client_left || (busy && c->input.cancelled))
+        if (c->client_left || (busy && c->input.cancelled && !job_is_ending(&c->job)))
                 return true;
         if (c->state == CHANNEL_IDLE)
                 return served_channel_has_input(c);
