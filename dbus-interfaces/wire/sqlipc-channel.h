@@ -37,6 +37,34 @@
  * CHANNEL_REQUEST_SIZE_MAX, an unknown kind or version, a flag, or a number out of order, since nothing after such a header
  * can be trusted. A request with a valid header but wrong content is answered by ERROR alone.
  *
+ * MEMORY. If `info` of OpenChannel has `memory`, both directions go through this memfd instead of the socket, as two streams of
+ * bytes with the same frames (channel-ring.h has the code of both sides). It has CHANNEL_MEMORY_SIZE bytes and the seals
+ * SHRINK, GROW and SEAL; check both before you map it. All numbers are u32 in little-endian, aligned, and count bytes
+ * modulo 2^32.
+ *
+ *        offset       REQUESTS  ANSWERS
+ *        written             0      128   bytes that were written; only the writer stores it, with release
+ *        writer_sleeps       4      132   1: the writer wants a byte in the socket when there is room
+ *        withdrawn           8      136   1: bytes that were not read must not be read any more
+ *        read               64      192   bytes that were read; only the reader stores it, with release
+ *        reader_sleeps      68      196   1: the reader wants a byte in the socket when there are bytes
+ *        the bytes        4096    69632   65536 of them: byte i of the stream is at i modulo 65536
+ *
+ * The rest is zero, and is reserved. The first `written` and `read` are 0, and both `reader_sleeps` are 1. A writer copies bytes
+ * in, then stores `written`; a reader copies them out, then stores `read`. Each side keeps its own number privately, loads
+ * the other side's with acquire, once, and ends the channel if `written` - `read` would be more than 65536. It decodes
+ * only copies, since the other side may change the memory at any time.
+ *
+ * A socket byte has any value, and only wakes. After a store of its number, a side makes a full barrier, and if the other
+ * side's flag is 1 exchanges it for 0 and, if it was still 1, sends one byte. If the socket is full, bytes wait there,
+ * which is enough. To sleep, a side empties the socket, stores 1 in its flag, makes a full barrier, looks at the memory
+ * again, and waits for the socket only if it can do nothing. When the wait ends it does all this again: a byte may be
+ * late.
+ *
+ * The end of the socket is that of the channel. Answers that were written before are still there. To take back requests that
+ * no worker read, a client stores 1 in `withdrawn`, makes a full barrier and loads `read`: these bytes were never used. The
+ * worker stores `read`, makes a full barrier, and uses what it copied only if `withdrawn` is 0.
+ *
  * If a client shuts its socket down for writing, the requests that it had sent are answered, and then the channel ends. If
  * it closes its socket, or shuts it down in both directions, the request under way ends at once. Descriptors have no meaning
  * here, and are closed.
