@@ -84,7 +84,7 @@ static bool read_socket(ChannelLink *ch) {
         return n > 0;
 }
 
-/* What was written before the end is still there. */
+/* At the end of the socket, earlier answers are still there. */
 static ssize_t take_last(ChannelLink *ch, uint8_t *room, size_t size) {
         ssize_t n = take(ch, room, size);
 

@@ -48,7 +48,9 @@ typedef struct ChannelMemory {
         };
         uint8_t request_bytes[64 * 1024], answer_bytes[64 * 1024];
 } ChannelMemory;
-_Static_assert(sizeof(ChannelMemory) == CHANNEL_MEMORY_SIZE, "the memory's layout is a format");
+_Static_assert(sizeof(ChannelMemory) == CHANNEL_MEMORY_SIZE && offsetof(ChannelMemory, answers) == 128 &&
+                       offsetof(ChannelRingHead, withdrawn) == 8 && offsetof(ChannelRingHead, reader_sleeps) == 68,
+               "the memory's layout is a format");
 
 /* One side's view of a direction. */
 typedef struct ChannelRing {
@@ -87,7 +89,8 @@ bool channel_ring_wake_reader(ChannelRing *ring);
 /* After a read: true if the writer slept; the caller must send a byte. `*ret_withdrawn`: the bytes must be dropped. */
 bool channel_ring_wake_writer(ChannelRing *ring, bool *ret_withdrawn);
 
-/* Sets the flag of the side that reads (that writes). The caller has emptied the socket, and then looks at the ring again. */
+/* Sets the flag of the side that reads (that writes). The caller has emptied the socket, and then looks at the ring
+ * again. */
 void channel_ring_reader_sleeps(ChannelRing *ring);
 void channel_ring_writer_sleeps(ChannelRing *ring);
 

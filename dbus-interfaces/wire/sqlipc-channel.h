@@ -37,8 +37,8 @@
  * CHANNEL_REQUEST_SIZE_MAX, an unknown kind or version, a flag, or a number out of order, since nothing after such a header
  * can be trusted. A request with a valid header but wrong content is answered by ERROR alone.
  *
- * MEMORY. If `info` of OpenChannel has `memory`, both directions go through this memfd instead of the socket, as two streams of
- * bytes with the same frames (channel-ring.h has the code of both sides). It has CHANNEL_MEMORY_SIZE bytes and the seals
+ * MEMORY. If `info` of OpenChannel has `memory`, both directions go through this memfd instead of the socket, as two streams
+ * of bytes with the same frames (channel-ring.h has the code of both sides). It has CHANNEL_MEMORY_SIZE bytes and the seals
  * SHRINK, GROW and SEAL; check both before you map it. All numbers are u32 in little-endian, aligned, and count bytes
  * modulo 2^32.
  *
@@ -50,8 +50,8 @@
  *        reader_sleeps      68      196   1: the reader wants a byte in the socket when there are bytes
  *        the bytes        4096    69632   65536 of them: byte i of the stream is at i modulo 65536
  *
- * The rest is zero, and is reserved. The first `written` and `read` are 0, and both `reader_sleeps` are 1. A writer copies bytes
- * in, then stores `written`; a reader copies them out, then stores `read`. Each side keeps its own number privately, loads
+ * The rest is zero, and is reserved. The first `written` and `read` are 0, and both `reader_sleeps` are 1. A writer copies
+ * bytes in, then stores `written`; a reader copies them out, then stores `read`. Each side keeps its own number privately, loads
  * the other side's with acquire, once, and ends the channel if `written` - `read` would be more than 65536. It decodes
  * only copies, since the other side may change the memory at any time.
  *

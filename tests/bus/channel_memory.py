@@ -31,7 +31,7 @@ class Memory:
 
     def set(self, at, value):
         struct.pack_into("<I", self.map, at, value & 0xFFFFFFFF)
-        select.select([], [], [], 0)  # a call of the kernel between what is written and what is read after it
+        select.select([], [], [], 0)  # a call of the kernel before the next look at the memory
 
     def wake(self, flag):
         """Wakes the worker if it set the flag; raises what the socket raises."""

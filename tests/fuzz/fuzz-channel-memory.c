@@ -119,7 +119,10 @@ static void write_index(ChannelMemory *memory, Input *in) {
         _Atomic uint32_t *index = indices[input_byte(in) % (sizeof indices / sizeof *indices)];
         uint8_t how = input_byte(in);
 
-        *index = how < 128 ? *index + (how < 64 ? how : (uint32_t) CHANNEL_RING_SIZE + how - 96) : (uint32_t) input_number(in, 4);
+        if (how < 128)
+                *index += how < 64 ? how : (uint32_t) CHANNEL_RING_SIZE + how - 96;
+        else
+                *index = (uint32_t) input_number(in, 4);
 }
 
 static void send_query(ChannelSide *client, Input *in, uint64_t number) {

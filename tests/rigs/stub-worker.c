@@ -504,7 +504,8 @@ static void lie_about_writing(const StubWorker *w, uint64_t number, uint8_t kind
 static void lie(StubWorker *w, Input *in) {
         uint8_t kind = input_byte(in), which = input_byte(in), value = input_byte(in);
         uint64_t number = which < w->n_jobs ? number_of(&w->jobs[which]) : which % 2 ? input_number(in, 8) : which;
-        StubJob job = { .received = { .message = { .kind = MESSAGE_RUN, .job.number = number }, .pipe_fd = -1, .memory_fd = -1 } };
+        StubJob job = { .received = { .message = { .kind = MESSAGE_RUN, .job.number = number }, .pipe_fd = -1,
+                                      .memory_fd = -1 } };
         const ChannelProgress progress = {
                 .number = number, .n_runs = value, .n_rows = value, .n_bytes = value, .running = value & 1,
                 .parked = value & 2, .usec = value * UINT64_C(1000), .n_statements = value / 4,

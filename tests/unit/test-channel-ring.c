@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dbus-interfaces/wire/channel-ring.h and channel-memory.h: the rings of a channel against a queue, every impossible index,
- * all interleavings of two sides that sleep and wake each other, or of one that takes back what the other reads; two threads;
- * and memory that is none.
+ * dbus-interfaces/wire/channel-ring.h and channel-memory.h: the rings of a channel against a queue, impossible indices, all
+ * interleavings of two sides that sleep and wake each other, a client that takes back requests while the worker reads, two
+ * threads, and descriptors of other kinds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,9 @@ static void test_impossible_indices(void) {
 
         for (size_t i = 0; i < N_ELEMENTS(owns); i++)
                 for (unsigned k = 0; k < 64; k++) {
-                        const uint32_t distances[] = { size + 1 + k, UINT32_MAX - k, 1u << (k % 32), size << (k % 16), size - k, k };
+                        const uint32_t distances[] = {
+                                size + 1 + k, UINT32_MAX - k, 1u << (k % 32), size << (k % 16), size - k, k,
+                        };
 
                         for (size_t d = 0; d < N_ELEMENTS(distances); d++) {
                                 uint32_t distance = distances[d];
@@ -236,7 +238,7 @@ static void explore(const World *from) {
                 CHECK(from->sides[side].step == STEP_OVER && from->sides[side].left == 0);
 }
 
-/* Whatever the two do first: no message is left, and nobody sleeps for ever. The ring holds two messages. */
+/* In each order of their steps no message is left, and neither side sleeps for ever. The ring holds two messages. */
 static void test_sleepers_are_woken(void) {
         World first;
 
@@ -254,7 +256,7 @@ static void test_sleepers_are_woken(void) {
 /* The client takes back what the worker has not read, while that reads: none is lost, and none is used twice. */
 static void test_withdrawn(void) {
         for (unsigned order = 0; order < 3; order++)
-                for (unsigned at = 0; at <= 2; at++) { /* of the worker's two steps, where the client's are */
+                for (unsigned at = 0; at <= 2; at++) { /* the worker's step before which the client acts */
                         ChannelSide client, worker;
                         uint8_t bytes[8] = {};
                         bool withdrawn = false;

@@ -107,7 +107,8 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int msec) {
 
 /* A worker from its start until it has given way. */
 static void run_worker(uint64_t age_usec, uint64_t gap_usec, uint64_t turn_usec, bool at_once) {
-        ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1, .memory_fd = -1 }, rested;
+        ReceivedMessage setup = { .message = { .kind = MESSAGE_SETUP, .setup = wide }, .pipe_fd = -1, .memory_fd = -1 };
+        ReceivedMessage rested;
         int job[2], control[2];
         WorkerLoop queue;
 

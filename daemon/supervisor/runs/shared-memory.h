@@ -2,8 +2,9 @@
 /*
  * The memory of a channel, which client and worker map (channel-memory.h). Supervisor.
  *
- * A user's channels get memory up to MEMORY_OF_USER_MAX; further channels go without. While no worker has the channel, the supervisor takes the worker's part: it writes answers
- * that are left, and sees that requests wake it. It maps the memory only for that long. The client may write anything into it.
+ * A user's channels get memory up to MEMORY_OF_USER_MAX; further channels go without. While no worker has the channel, the
+ * supervisor takes the worker's part: it writes answers that are left, and sees that requests wake it. It maps the memory
+ * only for that long. The client may write anything into it.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_SHARED_MEMORY_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_SHARED_MEMORY_H

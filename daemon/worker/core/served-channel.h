@@ -28,9 +28,9 @@
  *    these share another one. The engine may check only every few milliseconds whether the file was replaced (EngineHint);
  *    until then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: served_channel_can_move().
- * 6. A channel with memory (channel-ring.h) is *awake* after a turn, or after a byte: its client writes requests without a system call, and
- *    the worker looks at the ring before it sleeps. Then it falls asleep: it sets the flag, and its client sends a byte. The
- *    byte only wakes; what was sent before a read transaction begins, the ring tells.
+ * 6. A channel with memory (channel-ring.h) is *awake* after a turn, or after a byte: its client writes requests without a
+ *    system call, and the worker looks at the ring before it sleeps. Then it falls asleep: it sets the flag, and its client
+ *    sends a byte. The byte only wakes; the ring tells which requests were sent before a read transaction begins.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
 #define SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H
