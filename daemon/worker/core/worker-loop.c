@@ -157,6 +157,13 @@ static int read_control(WorkerLoop *w) {
         }
 }
 
+static void hear(void *userdata) {
+        WorkerLoop *w = userdata;
+
+        if (read_control(w) < 0)
+                leaving_go_now(&w->leaving);
+}
+
 static bool is_job(MessageKind kind) {
         return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_EXECUTE_BATCH ||
                kind == MESSAGE_LOAD || kind == MESSAGE_BEGIN;
@@ -240,8 +247,10 @@ static void look_around(WorkerLoop *w) {
         Task *t = w->tasks.current;
         Woken woken;
 
-        if (wait_events(w, 0, &woken) < 0 || (woken.control && read_control(w) < 0))
+        if (wait_events(w, 0, &woken) < 0)
                 leaving_go_now(&w->leaving);
+        if (woken.control)
+                hear(w);
         channel_set_give_away(&w->channels);
         if (t->type->look)
                 t->type->look(t);
@@ -465,6 +474,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
                 .engine = engine,
                 .control_fd = control_fd,
                 .progress = on_progress,
+                .hear = hear,
                 .progress_data = w,
         };
         writer_init(&w->writer, &w->context, &w->tasks);
