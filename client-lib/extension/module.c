@@ -308,7 +308,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret) {
         const RemoteSearch *s = c->search;
         const sqlipc_value *row = &s->values[s->row * s->n_columns];
 
-        if (remote_plan_has_rowid(t, &s->plan))
+        if (t->rowid)
                 c->rowid = row[0].as.integer;
         else if (!c->numbered) {
                 int64_t rowid;

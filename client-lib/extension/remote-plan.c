@@ -44,6 +44,33 @@ static bool is_limit(unsigned char op) {
         return op == SQLITE_INDEX_CONSTRAINT_LIMIT || op == SQLITE_INDEX_CONSTRAINT_OFFSET;
 }
 
+static bool is_known(sqlite3_index_info *info, int i) {
+        sqlite3_value *value;
+
+        return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK;
+}
+
+/* True if the constraint may be a part of "(a, b) IN ...". SQLite does not tell it, and always names the collation of `a`. */
+static bool may_be_part(sqlite3_index_info *info, int i) {
+        return info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ && !sqlite3_vtab_in(info, i, -1) && !is_known(info, i);
+}
+
+/* The collation to search by; NULL: the constraint cannot be pushed. If two come into question, the one by which more is
+ * equal. */
+static const char *collation_of(const RemoteTable *t, sqlite3_index_info *info, int i) {
+        const int column = info->aConstraint[i].iColumn;
+        const char *named = remote_collation(sqlite3_vtab_collation(info, i));
+        const char *own = column < 0 ? "BINARY" : t->columns[column].collation;
+
+        if (!named || named[0] == own[0] || !may_be_part(info, i))
+                return named;
+        return named[0] == 'B' ? own : own[0] == 'B' ? named : NULL;
+}
+
+static bool is_collation(sqlite3_index_info *info, int i, char letter) {
+        return remote_collation(sqlite3_vtab_collation(info, i))[0] == letter;
+}
+
 /* The letter of the operator; 0: it cannot be pushed. */
 static char operator_of(const RemoteTable *t, sqlite3_index_info *info, int i) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
@@ -53,7 +80,7 @@ static char operator_of(const RemoteTable *t, sqlite3_index_info *info, int i) {
                 k++;
         if (k == N_OPERATORS || !c->usable || (c->iColumn < 0 && !t->rowid))
                 return 0;
-        if (operators[k].letter != REMOTE_PLAN_IS_NULL && !remote_collation(sqlite3_vtab_collation(info, i)))
+        if (operators[k].letter != REMOTE_PLAN_IS_NULL && !collation_of(t, info, i))
                 return 0;
         /* one value of IN after the other would be a search each, and SQLite 3.40 compares them by other rules then */
         return sqlite3_vtab_in(info, i, -1) ? REMOTE_PLAN_IN : operators[k].letter;
@@ -65,14 +92,18 @@ static bool is_certain_text(sqlite3_index_info *info, int i) {
         return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK && sqlite3_value_type(value) == SQLITE_TEXT;
 }
 
-static void add_constraint(RemotePlan *plan, sqlite3_index_info *info, int i, char operator) {
-        const bool limit = is_limit(info->aConstraint[i].op);
+static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info, int i, char operator) {
+        const bool limit = is_limit(info->aConstraint[i].op), compares = !limit && operator != REMOTE_PLAN_IS_NULL;
         const int n = plan->n_constraints++;
 
         plan->constraints[n].operator = operator;
         plan->constraints[n].column = limit ? 0 : info->aConstraint[i].iColumn;
-        plan->constraints[n].text = !limit && is_certain_text(info, i);
-        plan->constraints[n].collation = limit || operator == REMOTE_PLAN_IS_NULL ? 'B' : remote_collation(sqlite3_vtab_collation(info, i))[0];
+        plan->constraints[n].collation = compares ? collation_of(t, info, i)[0] : 'B';
+        plan->constraints[n].value = '-';
+        if (compares && is_certain_text(info, i))
+                plan->constraints[n].value = REMOTE_PLAN_TEXT;
+        if (compares && may_be_part(info, i) && !is_collation(info, i, plan->constraints[n].collation))
+                plan->constraints[n].value = REMOTE_PLAN_WIDENED;
         if (operator == REMOTE_PLAN_IN)
                 (void) sqlite3_vtab_in(info, i, 1);
         /* IS NULL takes a value, too: this tells SQLite that the constraint is used, and so when it must not be */
@@ -87,7 +118,7 @@ static bool choose_constraints(const RemoteTable *t, RemotePlan *plan, sqlite3_i
                 char operator = is_limit(info->aConstraint[i].op) ? 0 : operator_of(t, info, i);
 
                 if (operator && plan->n_constraints < REMOTE_PLAN_N - 2)
-                        add_constraint(plan, info, i, operator);
+                        add_constraint(t, plan, info, i, operator);
                 else if (!is_limit(info->aConstraint[i].op))
                         all = false;
         }
@@ -95,7 +126,7 @@ static bool choose_constraints(const RemoteTable *t, RemotePlan *plan, sqlite3_i
 }
 
 /* SQLite passes LIMIT and OFFSET only to a statement that reads nothing but this table. */
-static void choose_limit(RemotePlan *plan, sqlite3_index_info *info) {
+static void choose_limit(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info) {
         bool limit = false;
 
         for (int i = 0; i < info->nConstraint; i++)
@@ -105,9 +136,8 @@ static void choose_limit(RemotePlan *plan, sqlite3_index_info *info) {
                         return;
         for (int i = 0; limit && i < info->nConstraint; i++)
                 if (is_limit(info->aConstraint[i].op))
-                        add_constraint(plan, info, i,
-                                       info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? REMOTE_PLAN_LIMIT
-                                                                                                : REMOTE_PLAN_OFFSET);
+                        add_constraint(t, plan, info, i,
+                                       info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? REMOTE_PLAN_LIMIT : REMOTE_PLAN_OFFSET);
 }
 
 /* ---- cost ---- */
@@ -149,21 +179,6 @@ static void estimate(const RemoteTable *t, const RemotePlan *plan, sqlite3_index
 
 /* ---- order ---- */
 
-/* True if the statement wants only different rows, and all columns that it reads are those that make the difference: then rows
- * that are equal in them are equal in everything that SQLite checks. */
-static bool wants_distinct(sqlite3_index_info *info) {
-        uint64_t columns = 0;
-
-        if (sqlite3_vtab_distinct(info) < 2)
-                return false;
-        for (int i = 0; i < info->nOrderBy; i++) {
-                if (info->aOrderBy[i].iColumn < 0 || info->aOrderBy[i].iColumn >= USED_REST)
-                        return false;
-                columns |= UINT64_C(1) << info->aOrderBy[i].iColumn;
-        }
-        return columns == info->colUsed;
-}
-
 /* True if an index of the table, as far as it is known, helps with the order. Otherwise SQLite can sort the rows as well as
  * the service, unless the service has to send only the first ones. */
 static bool is_order_useful(const RemoteTable *t, const sqlite3_index_info *info) {
@@ -177,7 +192,7 @@ static bool is_order_useful(const RemoteTable *t, const sqlite3_index_info *info
 static bool choose_order(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info) {
         if (info->nOrderBy == 0)
                 return true;
-        if (plan->distinct || !t->compares_as_utf8 || info->nOrderBy > REMOTE_PLAN_N || !is_order_useful(t, info))
+        if (!t->compares_as_utf8 || info->nOrderBy > REMOTE_PLAN_N || !is_order_useful(t, info))
                 return false;
         for (int i = 0; i < info->nOrderBy; i++) {
                 if (info->aOrderBy[i].iColumn < 0 && !t->rowid)
@@ -195,22 +210,22 @@ static bool choose_order(const RemoteTable *t, RemotePlan *plan, sqlite3_index_i
 static char *plan_text(const RemotePlan *plan) {
         sqlite3_str *s = sqlite3_str_new(NULL);
 
-        sqlite3_str_appendf(s, "%llx%c", (unsigned long long) plan->used, plan->distinct ? 'd' : 'a');
+        sqlite3_str_appendf(s, "%llx", (unsigned long long) plan->used);
         for (int i = 0; i < plan->n_order; i++)
                 sqlite3_str_appendf(s, " %c%d", plan->order[i].descending ? '-' : '+', plan->order[i].column);
         for (int i = 0; i < plan->n_constraints; i++)
-                sqlite3_str_appendf(s, " %c%c%d%c", plan->constraints[i].operator, plan->constraints[i].text ? 't' : '-',
+                sqlite3_str_appendf(s, " %c%c%d%c", plan->constraints[i].operator, plan->constraints[i].value,
                                     plan->constraints[i].column, plan->constraints[i].collation);
         return sqlite3_str_finish(s);
 }
 
 int remote_plan_choose(const RemoteTable *t, sqlite3_index_info *info) {
-        RemotePlan plan = { .used = info->colUsed, .distinct = wants_distinct(info) };
+        RemotePlan plan = { .used = info->colUsed };
         bool all = choose_constraints(t, &plan, info), ordered = choose_order(t, &plan, info);
 
         estimate(t, &plan, info);
         if (all && ordered)
-                choose_limit(&plan, info);
+                choose_limit(t, &plan, info);
         info->idxStr = plan_text(&plan);
         info->needToFreeIdxStr = 1;
         return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
@@ -221,8 +236,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
         int column, size = 0;
 
         *ret = (RemotePlan) {};
-        if (sscanf(text, "%" SCNx64 "%c%n", &ret->used, &first, &size) == 2)
-                ret->distinct = first == 'd';
+        (void) sscanf(text, "%" SCNx64 "%n", &ret->used, &size);
         for (text += size; sscanf(text, " %c%n", &first, &size) == 1; text += size)
                 if (first == '+' || first == '-') {
                         (void) sscanf(text, " %c%d%n", &first, &column, &size);
@@ -231,7 +245,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
                 } else {
                         (void) sscanf(text, " %c%c%d%c%n", &first, &second, &column, &collation, &size);
                         ret->constraints[ret->n_constraints].operator = first;
-                        ret->constraints[ret->n_constraints].text = second == 't';
+                        ret->constraints[ret->n_constraints].value = second;
                         ret->constraints[ret->n_constraints].column = column;
                         ret->constraints[ret->n_constraints++].collation = collation;
                 }
@@ -261,7 +275,7 @@ static RemoteUse use_text(const RemoteTable *t, const RemotePlan *plan, int i, C
         if (!t->compares_as_utf8 || affinity == COLUMN_UNKNOWN)
                 return VALUE_LEFT;
         /* a parameter is text that no column converted: a cast to a number would have made it a number */
-        if (affinity != COLUMN_NUMERIC && strchr("lm", operator) && !plan->constraints[i].text &&
+        if (affinity != COLUMN_NUMERIC && strchr("lm", operator) && plan->constraints[i].value != REMOTE_PLAN_TEXT &&
             !sqlite3_value_frombind(value))
                 return VALUE_LEFT;
         return VALUE_PUSHED;
@@ -332,7 +346,7 @@ bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value
                         use = operator == REMOTE_PLAN_IS_NULL ? VALUE_EXACT : use_value(t, plan, i, values[i]);
                 if (use == VALUE_NEVER)
                         return false;
-                exact = exact && use == VALUE_EXACT;
+                exact = exact && use == VALUE_EXACT && plan->constraints[i].value != REMOTE_PLAN_WIDENED;
                 ret_uses[i] = use == VALUE_LEFT         ? REMOTE_USE_LEFT
                               : operator == REMOTE_PLAN_IN ? in_letter(n_in)
                                                         : REMOTE_USE_PUSHED;
@@ -343,10 +357,6 @@ bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value
 
 bool remote_plan_reads(const RemotePlan *plan, int i) {
         return plan->used & (UINT64_C(1) << (i < USED_REST ? i : USED_REST));
-}
-
-bool remote_plan_has_rowid(const RemoteTable *t, const RemotePlan *plan) {
-        return t->rowid && !plan->distinct;
 }
 
 /* ---- SQL ---- */
@@ -377,9 +387,9 @@ static void append_constraint(sqlite3_str *s, const RemoteTable *t, const Remote
 }
 
 static void append_columns(sqlite3_str *s, const RemoteTable *t, const RemotePlan *plan) {
-        const char *before = plan->distinct ? "SELECT DISTINCT " : "SELECT ";
+        const char *before = "SELECT ";
 
-        if (remote_plan_has_rowid(t, plan)) {
+        if (t->rowid) {
                 sqlite3_str_appendf(s, "%s%s", before, t->rowid);
                 before = ", ";
         }
@@ -388,14 +398,6 @@ static void append_columns(sqlite3_str *s, const RemoteTable *t, const RemotePla
                         sqlite3_str_appendall(s, before);
                         append_column(s, t, i);
                         before = ", ";
-                }
-        /* SQLite may still want to know one of two values that are equal from the other */
-        for (int i = 0; plan->distinct && i < t->n_columns; i++)
-                if (remote_plan_reads(plan, i)) {
-                        if (strcmp(t->columns[i].collation, "BINARY") != 0)
-                                sqlite3_str_appendf(s, ", \"%w\" COLLATE BINARY", t->columns[i].name);
-                        if (t->columns[i].affinity != COLUMN_TEXT)
-                                sqlite3_str_appendf(s, ", typeof(\"%w\")", t->columns[i].name);
                 }
         if (sqlite3_str_length(s) == 0)
                 sqlite3_str_appendall(s, "SELECT NULL");

@@ -18,11 +18,11 @@
  *
  * A plan is text, the idxStr. It consists of words:
  *
- *      USED ['d'|'a'] (('+'|'-') COLUMN)... (OPERATOR ('t'|'-') COLUMN COLLATION)...         5a +3 e-2B l-0B
+ *      USED (('+'|'-') COLUMN)... (OPERATOR ('t'|'w'|'-') COLUMN COLLATION)...         5 +3 e-2B l-0B
  *
- * USED: the columns that are read, one bit each, in hexadecimal, with 'd' if only different rows are. '+' and '-': the order,
- * ascending or descending. Then each constraint, with 't' if its value is certainly text that no column converted. The value
- * of constraint i is argument i of xFilter.
+ * USED: the columns that are read, one bit each, in hexadecimal. '+' and '-': the order, ascending or descending. Then each
+ * constraint, with 't' if its value is certainly text that no column converted, and 'w' if its collation was widened. The
+ * value of constraint i is argument i of xFilter.
  */
 #ifndef SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_PLAN_H
 #define SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_PLAN_H
@@ -44,9 +44,12 @@ typedef struct sqlite3_value sqlite3_value;
 #define REMOTE_PLAN_LIMIT 'x'
 #define REMOTE_PLAN_OFFSET 'y' /* only adds to LIMIT: SQLite itself skips the rows */
 
+/* What is known of a value. */
+#define REMOTE_PLAN_TEXT 't'
+#define REMOTE_PLAN_WIDENED 'w' /* SQLite may compare it by a collation by which less is equal */
+
 typedef struct RemotePlan {
         uint64_t used;
-        bool distinct;
         struct {
                 int column;
                 bool descending;
@@ -54,8 +57,8 @@ typedef struct RemotePlan {
         int n_order;
         struct {
                 char operator;
-                bool text; /* the value is certainly text */
                 int column;
+                char value;     /* what is known of the value, or '-' */
                 char collation; /* its first letter */
         } constraints[REMOTE_PLAN_N];
         int n_constraints;
@@ -78,9 +81,6 @@ bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value
 
 /* True if column `i` is read. Columns after the 63rd are all read if one of them is. */
 bool remote_plan_reads(const RemotePlan *plan, int i);
-
-/* True if the first column of a row is the rowid. */
-bool remote_plan_has_rowid(const RemoteTable *t, const RemotePlan *plan);
 
 /* Makes the SELECT: the rowid if there is one, then each column that is read. Its parameters are the values of the constraints
  * that are used, in their order; IN has as many as its use says, IS NULL none, and LIMIT one. The caller frees the result

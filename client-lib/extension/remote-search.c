@@ -40,7 +40,7 @@ void searched_table_done(SearchedTable *t) {
 static int search_new(SearchedTable *t, const char *text, const RemotePlan *plan, const char *uses, RemoteSearch **ret) {
         RemoteSearch *s = calloc(1, sizeof *s + (size_t) t->remote.n_columns * sizeof s->at[0]);
         char *sql = remote_plan_sql(&t->remote, plan, uses);
-        int r = -ENOMEM, n = remote_plan_has_rowid(&t->remote, plan) ? 1 : 0;
+        int r = -ENOMEM, n = t->remote.rowid ? 1 : 0;
 
         if (s && sql && (s->text = sqlite3_mprintf("%s", text)))
                 r = sqlipc_prepare(t->remote.connection, t->remote.database, sql, &s->statement);
