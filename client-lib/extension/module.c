@@ -38,8 +38,8 @@ typedef struct Cursor {
         const char *text;     /* borrowed; the idxStr for `search`, unchanged while the statement runs */
         RemoteSearch *search; /* owned; NULL: none yet */
         bool ended;
-        RowNumbers numbers;   /* of rows without a rowid */
-        bool numbered;        /* `rowid` is that of the current row */
+        RowNumbers numbers; /* of rows without a rowid */
+        bool numbered;      /* `rowid` is that of the current row */
         sqlite3_int64 rowid;
 } Cursor;
 
@@ -61,26 +61,32 @@ static int sqlite_code(int r) {
         }
 }
 
-/* Makes the message for a failure: the service's sentence, after the name of the table. */
-static char *message_of(const RemoteTable *t, const sqlipc_connection *connection, int r) {
-        const char *sentence = connection ? sqlipc_error_message(connection) : "";
+/* Makes the message for a failure: the table and the service's sentence. */
+static char *message_of(const RemoteTable *t, int r) {
+        const char *sentence = sqlipc_error_message(t->connection);
+
+        return sqlite3_mprintf("cannot read \"%w\" in %s: %s", t->name, t->database, sentence[0] ? sentence : strerror(-r));
+}
+
+/* The same for a table whose columns are known, and may have changed. */
+static char *message_with_advice(const RemoteTable *t, int r) {
+        char *message = NULL, *longer;
 
         if (r == -ESTALE)
                 return sqlite3_mprintf("the columns of \"%w\" in %s have changed: " CHANGED_ADVICE, t->name, t->database);
-        if (t && sqlipc_error_code(connection) == SQLIPC_ERROR_SQL)
-                return sqlite3_mprintf("cannot read \"%w\" in %s: %s; if it has changed, " CHANGED_ADVICE, t->name,
-                                       t->database, sentence);
-        if (t)
-                return sqlite3_mprintf("cannot read \"%w\" in %s: %s", t->name, t->database,
-                                       sentence[0] ? sentence : strerror(-r));
-        return sqlite3_mprintf("%s", sentence[0] ? sentence : strerror(-r));
+        message = message_of(t, r);
+        if (!message || sqlipc_error_code(t->connection) != SQLIPC_ERROR_SQL)
+                return message;
+        longer = sqlite3_mprintf("%s; if the table has changed, " CHANGED_ADVICE, message);
+        sqlite3_free(message);
+        return longer;
 }
 
 static int fail(sqlite3_vtab *base, int r) {
         const RemoteTable *t = &((Table *) base)->searched.remote;
 
         sqlite3_free(base->zErrMsg);
-        base->zErrMsg = r == -EINTR ? NULL : message_of(t, t->connection, r);
+        base->zErrMsg = r == -EINTR ? NULL : message_with_advice(t, r);
         return sqlite_code(r);
 }
 
@@ -123,7 +129,8 @@ static int read_arguments(int argc, const char *const *argv, char **ret_database
         int rc = SQLITE_OK;
 
         if (argc < 5 || argc > 6) {
-                *error = sqlite3_mprintf("write sqlipc(DATABASE, TABLE), or sqlipc(DATABASE, TABLE, BUS) with BUS user or system");
+                *error = sqlite3_mprintf(
+                        "write sqlipc(DATABASE, TABLE), or sqlipc(DATABASE, TABLE, BUS) with BUS user or system");
                 return SQLITE_ERROR;
         }
         *ret_database = unquote(argv[3]);
@@ -184,7 +191,7 @@ static int open_table(sqlite3 *db, Module *m, Bus bus, const char *database, con
         r = remote_table_read(&t->searched.remote, connection, database, name);
         t->searched.remote.compares_as_utf8 = t->searched.remote.compares_as_utf8 && is_utf8(db);
         if (r < 0)
-                *error = message_of(NULL, connection, r);
+                *error = message_of(&t->searched.remote, r);
         rc = r < 0 ? sqlite_code(r) : declare(db, &t->searched.remote);
         if (rc != SQLITE_OK) {
                 (void) disconnect_table(&t->base);

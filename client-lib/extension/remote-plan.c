@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. See remote-plan.h. From top to bottom: constraints that can be pushed, cost,
- * order, the plan as text, the use of values, SQL.
+ * Side: extension, in the process of the client. See remote-plan.h. From top to bottom: constraints that can be pushed,
+ * cost, order, the plan as text, the use of values, SQL.
  */
 #include "client-lib/extension/remote-plan.h"
 
@@ -14,10 +14,10 @@
 SQLITE_EXTENSION_INIT3
 
 /* Costs, in rows that SQLite reads from a file of its own. */
-#define COST_START 50.0  /* of each search, whatever it finds: a request to the service */
-#define COST_SEEN 0.5    /* of each row that the service reads and leaves out */
-#define COST_SENT 2.0    /* of each row that it sends */
-#define USED_REST 63     /* the bit of a plan for all columns from this one on */
+#define COST_START 50.0 /* of each search, whatever it finds: a request to the service */
+#define COST_SEEN 0.5   /* of each row that the service reads and leaves out */
+#define COST_SENT 2.0   /* of each row that it sends */
+#define USED_REST 63    /* the bit of a plan for all columns from this one on */
 
 static const struct {
         unsigned char op;
@@ -26,13 +26,13 @@ static const struct {
 } operators[] = {
         /* IS NOT NULL and other constraints that exclude little are left out, and not only because of their cost: from the
          * ON of an outer join SQLite 3.40 passes them to the table on the wrong side. */
-        { SQLITE_INDEX_CONSTRAINT_EQ, 'e', "=" },
-        { SQLITE_INDEX_CONSTRAINT_IS, 'i', "IS" },
-        { SQLITE_INDEX_CONSTRAINT_GT, 'g', ">" },
-        { SQLITE_INDEX_CONSTRAINT_GE, 'h', ">=" },
-        { SQLITE_INDEX_CONSTRAINT_LT, 'l', "<" },
-        { SQLITE_INDEX_CONSTRAINT_LE, 'm', "<=" },
-        { SQLITE_INDEX_CONSTRAINT_ISNULL, REMOTE_PLAN_IS_NULL, "IS NULL" },
+        {SQLITE_INDEX_CONSTRAINT_EQ, 'e', "="},
+        {SQLITE_INDEX_CONSTRAINT_IS, 'i', "IS"},
+        {SQLITE_INDEX_CONSTRAINT_GT, 'g', ">"},
+        {SQLITE_INDEX_CONSTRAINT_GE, 'h', ">="},
+        {SQLITE_INDEX_CONSTRAINT_LT, 'l', "<"},
+        {SQLITE_INDEX_CONSTRAINT_LE, 'm', "<="},
+        {SQLITE_INDEX_CONSTRAINT_ISNULL, REMOTE_PLAN_IS_NULL, "IS NULL"},
 };
 #define N_OPERATORS (sizeof operators / sizeof *operators)
 #define EQUALITIES "einv"
@@ -50,7 +50,8 @@ static bool is_known(sqlite3_index_info *info, int i) {
         return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK;
 }
 
-/* True if the constraint may be a part of "(a, b) IN ...". SQLite does not tell it, and always names the collation of `a`. */
+/* True if the constraint may be a part of "(a, b) IN ...". SQLite does not tell it, and always names the collation of `a`.
+ */
 static bool may_be_part(sqlite3_index_info *info, int i) {
         return info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ && !sqlite3_vtab_in(info, i, -1) && !is_known(info, i);
 }
@@ -93,10 +94,10 @@ static bool is_certain_text(sqlite3_index_info *info, int i) {
 }
 
 static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info, int i, char operator) {
-        const bool limit = is_limit(info->aConstraint[i].op), compares = !limit && operator != REMOTE_PLAN_IS_NULL;
+        const bool limit = is_limit(info->aConstraint[i].op), compares = !limit && operator!= REMOTE_PLAN_IS_NULL;
         const int n = plan->n_constraints++;
 
-        plan->constraints[n].operator = operator;
+        plan->constraints[n].operator= operator;
         plan->constraints[n].column = limit ? 0 : info->aConstraint[i].iColumn;
         plan->constraints[n].collation = compares ? collation_of(t, info, i)[0] : 'B';
         plan->constraints[n].value = '-';
@@ -104,7 +105,7 @@ static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index
                 plan->constraints[n].value = REMOTE_PLAN_TEXT;
         if (compares && may_be_part(info, i) && !is_collation(info, i, plan->constraints[n].collation))
                 plan->constraints[n].value = REMOTE_PLAN_WIDENED;
-        if (operator == REMOTE_PLAN_IN)
+        if (operator== REMOTE_PLAN_IN)
                 (void) sqlite3_vtab_in(info, i, 1);
         /* IS NULL takes a value, too: this tells SQLite that the constraint is used, and so when it must not be */
         info->aConstraintUsage[i].argvIndex = plan->n_constraints;
@@ -115,9 +116,9 @@ static bool choose_constraints(const RemoteTable *t, RemotePlan *plan, sqlite3_i
         bool all = true;
 
         for (int i = 0; i < info->nConstraint; i++) {
-                char operator = is_limit(info->aConstraint[i].op) ? 0 : operator_of(t, info, i);
+                char operator= is_limit(info->aConstraint[i].op) ? 0 : operator_of(t, info, i);
 
-                if (operator && plan->n_constraints < REMOTE_PLAN_N - 2)
+                if (operator&& plan->n_constraints<REMOTE_PLAN_N - 2)
                         add_constraint(t, plan, info, i, operator);
                 else if (!is_limit(info->aConstraint[i].op))
                         all = false;
@@ -137,7 +138,8 @@ static void choose_limit(const RemoteTable *t, RemotePlan *plan, sqlite3_index_i
         for (int i = 0; limit && i < info->nConstraint; i++)
                 if (is_limit(info->aConstraint[i].op))
                         add_constraint(t, plan, info, i,
-                                       info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? REMOTE_PLAN_LIMIT : REMOTE_PLAN_OFFSET);
+                                       info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? REMOTE_PLAN_LIMIT
+                                                                                                : REMOTE_PLAN_OFFSET);
 }
 
 /* ---- cost ---- */
@@ -220,7 +222,7 @@ static char *plan_text(const RemotePlan *plan) {
 }
 
 int remote_plan_choose(const RemoteTable *t, sqlite3_index_info *info) {
-        RemotePlan plan = { .used = info->colUsed };
+        RemotePlan plan = {.used = info->colUsed};
         bool all = choose_constraints(t, &plan, info), ordered = choose_order(t, &plan, info);
 
         estimate(t, &plan, info);
@@ -235,7 +237,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
         char first, second, collation;
         int column, size = 0;
 
-        *ret = (RemotePlan) {};
+        *ret = (RemotePlan){};
         (void) sscanf(text, "%" SCNx64 "%n", &ret->used, &size);
         for (text += size; sscanf(text, " %c%n", &first, &size) == 1; text += size)
                 if (first == '+' || first == '-') {
@@ -244,7 +246,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
                         ret->order[ret->n_order++].descending = first == '-';
                 } else {
                         (void) sscanf(text, " %c%c%d%c%n", &first, &second, &column, &collation, &size);
-                        ret->constraints[ret->n_constraints].operator = first;
+                        ret->constraints[ret->n_constraints].operator= first;
                         ret->constraints[ret->n_constraints].value = second;
                         ret->constraints[ret->n_constraints].column = column;
                         ret->constraints[ret->n_constraints++].collation = collation;
@@ -257,7 +259,7 @@ typedef enum RemoteUse {
         VALUE_EXACT,  /* the service decides as SQLite does */
         VALUE_PUSHED, /* it may return more rows */
         VALUE_LEFT,
-        VALUE_NEVER,  /* no row can match: the value is NULL */
+        VALUE_NEVER, /* no row can match: the value is NULL */
 } RemoteUse;
 
 /* True for text that a numeric affinity may convert. */
@@ -267,8 +269,9 @@ static bool may_be_number(sqlite3_value *value) {
         return !text || (text[0] && strchr("+-.0123456789 \t\n\v\f\r", text[0]));
 }
 
-static RemoteUse use_text(const RemoteTable *t, const RemotePlan *plan, int i, ColumnAffinity affinity, sqlite3_value *value) {
-        const char operator = plan->constraints[i].operator;
+static RemoteUse use_text(const RemoteTable *t, const RemotePlan *plan, int i, ColumnAffinity affinity,
+                          sqlite3_value *value) {
+        const char operator= plan->constraints[i].operator;
 
         if (strchr(EQUALITIES, operator))
                 return affinity == COLUMN_UNKNOWN && may_be_number(value) ? VALUE_LEFT : VALUE_EXACT;
@@ -286,7 +289,7 @@ static RemoteUse use_value(const RemoteTable *t, const RemotePlan *plan, int i, 
         const ColumnAffinity affinity = column < 0 ? COLUMN_NUMERIC : t->columns[column].affinity;
 
         if (type == SQLITE_NULL)
-                return plan->constraints[i].operator == 'i' ? VALUE_EXACT : VALUE_NEVER;
+                return plan->constraints[i].operator== 'i' ? VALUE_EXACT : VALUE_NEVER;
         if (type == SQLITE_TEXT)
                 return use_text(t, plan, i, affinity, value);
         if (type == SQLITE_BLOB || affinity == COLUMN_NUMERIC)
@@ -330,25 +333,25 @@ bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value
         int i, n_in = 0;
 
         for (i = 0; i < plan->n_constraints; i++) {
-                const char operator = plan->constraints[i].operator;
+                const char operator= plan->constraints[i].operator;
                 RemoteUse use;
 
-                if (operator == REMOTE_PLAN_LIMIT || operator == REMOTE_PLAN_OFFSET) {
-                        bool limits = operator == REMOTE_PLAN_LIMIT && sqlite3_value_type(values[i]) == SQLITE_INTEGER &&
+                if (operator== REMOTE_PLAN_LIMIT || operator== REMOTE_PLAN_OFFSET) {
+                        bool limits = operator== REMOTE_PLAN_LIMIT && sqlite3_value_type(values[i]) == SQLITE_INTEGER &&
                                       sqlite3_value_int64(values[i]) >= 0;
 
                         ret_uses[i] = limits && exact ? REMOTE_USE_PUSHED : REMOTE_USE_LEFT;
                         continue;
                 }
-                if (operator == REMOTE_PLAN_IN)
+                if (operator== REMOTE_PLAN_IN)
                         use = use_in(t, plan, i, values[i], &n_in);
                 else
-                        use = operator == REMOTE_PLAN_IS_NULL ? VALUE_EXACT : use_value(t, plan, i, values[i]);
+                        use = operator== REMOTE_PLAN_IS_NULL ? VALUE_EXACT : use_value(t, plan, i, values[i]);
                 if (use == VALUE_NEVER)
                         return false;
                 exact = exact && use == VALUE_EXACT && plan->constraints[i].value != REMOTE_PLAN_WIDENED;
-                ret_uses[i] = use == VALUE_LEFT         ? REMOTE_USE_LEFT
-                              : operator == REMOTE_PLAN_IN ? in_letter(n_in)
+                ret_uses[i] = use == VALUE_LEFT         ? REMOTE_USE_LEFT :
+                              operator== REMOTE_PLAN_IN ? in_letter(n_in)
                                                         : REMOTE_USE_PUSHED;
         }
         ret_uses[i] = 0;
@@ -361,24 +364,25 @@ bool remote_plan_reads(const RemotePlan *plan, int i) {
 
 /* ---- SQL ---- */
 
+/* With "o.", because a quoted name alone would be a string if the column is gone. */
 static void append_column(sqlite3_str *s, const RemoteTable *t, int column) {
         if (column < 0)
-                sqlite3_str_appendf(s, "%s", t->rowid);
+                sqlite3_str_appendf(s, "o.%s", t->rowid);
         else
-                sqlite3_str_appendf(s, "\"%w\"", t->columns[column].name);
+                sqlite3_str_appendf(s, "o.\"%w\"", t->columns[column].name);
 }
 
 static void append_constraint(sqlite3_str *s, const RemoteTable *t, const RemotePlan *plan, int i, char use) {
-        const char operator = plan->constraints[i].operator, letter = plan->constraints[i].collation;
+        const char operator= plan->constraints[i].operator, letter = plan->constraints[i].collation;
         const int column = plan->constraints[i].column;
 
         append_column(s, t, column);
-        if (operator != REMOTE_PLAN_IS_NULL && column >= 0 && t->columns[column].collation[0] != letter)
+        if (operator!= REMOTE_PLAN_IS_NULL && column >= 0 && t->columns[column].collation[0] != letter)
                 sqlite3_str_appendf(s, " COLLATE %s", letter == 'B' ? "BINARY" : letter == 'N' ? "NOCASE" : "RTRIM");
         for (size_t k = 0; k < N_OPERATORS; k++)
                 if (operators[k].letter == operator)
-                        sqlite3_str_appendf(s, operator == REMOTE_PLAN_IS_NULL ? " %s" : " %s ?", operators[k].sql);
-        if (operator != REMOTE_PLAN_IN)
+                        sqlite3_str_appendf(s, operator== REMOTE_PLAN_IS_NULL ? " %s" : " %s ?", operators[k].sql);
+        if (operator!= REMOTE_PLAN_IN)
                 return;
         sqlite3_str_appendall(s, " IN (?");
         for (int n = 1; n < 1 << (use - REMOTE_USE_IN); n++)
@@ -390,7 +394,7 @@ static void append_columns(sqlite3_str *s, const RemoteTable *t, const RemotePla
         const char *before = "SELECT ";
 
         if (t->rowid) {
-                sqlite3_str_appendf(s, "%s%s", before, t->rowid);
+                sqlite3_str_appendf(s, "%so.%s", before, t->rowid);
                 before = ", ";
         }
         for (int i = 0; i < t->n_columns; i++)
@@ -408,11 +412,11 @@ char *remote_plan_sql(const RemoteTable *t, const RemotePlan *plan, const char *
         const char *before = " WHERE ", *limit = "";
 
         append_columns(s, t, plan);
-        sqlite3_str_appendf(s, " FROM main.\"%w\"", t->name);
+        sqlite3_str_appendf(s, " FROM main.\"%w\" AS o", t->name);
         for (int i = 0; i < plan->n_constraints; i++) {
                 if (uses[i] == REMOTE_USE_LEFT)
                         continue;
-                if (plan->constraints[i].operator == REMOTE_PLAN_LIMIT) {
+                if (plan->constraints[i].operator== REMOTE_PLAN_LIMIT) {
                         limit = " LIMIT ?";
                         continue;
                 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. How a remote table is searched: xBestIndex's constraints -> a plan -> SQL for
- * the service.
+ * Side: extension, in the process of the client. How a remote table is searched: xBestIndex's constraints -> a plan -> SQL
+ * for the service.
  *
  * SQLite checks each row again for all constraints that are pushed here. So the service may return too many rows, but never
  * fewer than that check would accept. The check compares by an affinity that depends on the other side of the comparison,
@@ -13,8 +13,8 @@
  *      like it, so it is not searched in them. Text that comes from a numeric column compares above all numbers, even above
  *      those that are stored as text in this column.
  *   4. Of a column whose affinity is unknown, only text and BLOBs that no affinity changes are searched, and only by "=".
- *   5. LIMIT is pushed only if nothing is left for SQLite to check. A range of text may be one that SQLite derived from LIKE,
- *      which it then still has to check.
+ *   5. LIMIT is pushed only if nothing is left for SQLite to check. A range of text may be one that SQLite derived from
+ * LIKE, which it then still has to check.
  *
  * A plan is text, the idxStr. It consists of words:
  *
@@ -35,12 +35,12 @@
 typedef struct sqlite3_index_info sqlite3_index_info;
 typedef struct sqlite3_value sqlite3_value;
 
-#define REMOTE_PLAN_N 16      /* at most so many constraints are pushed, and so many terms of ORDER BY */
+#define REMOTE_PLAN_N 16       /* at most so many constraints are pushed, and so many terms of ORDER BY */
 #define REMOTE_PLAN_IN_BITS 10 /* at most 2^10 values of IN are pushed */
 
 /* Operators whose values are not bound one for one. */
 #define REMOTE_PLAN_IS_NULL 'n'
-#define REMOTE_PLAN_IN 'v'     /* "=" with all values of IN at once */
+#define REMOTE_PLAN_IN 'v' /* "=" with all values of IN at once */
 #define REMOTE_PLAN_LIMIT 'x'
 #define REMOTE_PLAN_OFFSET 'y' /* only adds to LIMIT: SQLite itself skips the rows */
 
@@ -65,9 +65,9 @@ typedef struct RemotePlan {
 } RemotePlan;
 
 /* How the constraints of a plan go into the SQL, once their values are known: a letter for each, as a string. */
-#define REMOTE_USE_LEFT '-'   /* not in the SQL: SQLite's own check decides */
+#define REMOTE_USE_LEFT '-' /* not in the SQL: SQLite's own check decides */
 #define REMOTE_USE_PUSHED 'p'
-#define REMOTE_USE_IN 'A'     /* IN with one parameter; the next letter: with two; then four, and so on */
+#define REMOTE_USE_IN 'A' /* IN with one parameter; the next letter: with two; then four, and so on */
 typedef char RemoteUses[REMOTE_PLAN_N + 1];
 
 /* Implements xBestIndex. Returns an SQLite result code. */
@@ -82,9 +82,9 @@ bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value
 /* True if column `i` is read. Columns after the 63rd are all read if one of them is. */
 bool remote_plan_reads(const RemotePlan *plan, int i);
 
-/* Makes the SELECT: the rowid if there is one, then each column that is read. Its parameters are the values of the constraints
- * that are used, in their order; IN has as many as its use says, IS NULL none, and LIMIT one. The caller frees the result
- * with sqlite3_free(). NULL: no memory. */
+/* Makes the SELECT: the rowid if there is one, then each column that is read. Its parameters are the values of the
+ * constraints that are used, in their order; IN has as many as its use says, IS NULL none, and LIMIT one. The caller frees
+ * the result with sqlite3_free(). NULL: no memory. */
 char *remote_plan_sql(const RemoteTable *t, const RemotePlan *plan, const char *uses);
 
 #endif

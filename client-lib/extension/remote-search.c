@@ -11,8 +11,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define N_KEPT_MAX 16                       /* searches of a table that no cursor uses */
-#define WAIT_USEC UINT64_C(100000)          /* between two looks at sqlite3_interrupt() */
+#define N_KEPT_MAX 16                        /* searches of a table that no cursor uses */
+#define WAIT_USEC UINT64_C(100000)           /* between two looks at sqlite3_interrupt() */
 #define CALL_TIMEOUT_USEC UINT64_C(25000000) /* for a service that is being started */
 
 /* ---- prepared searches ---- */
@@ -139,7 +139,7 @@ static int64_t n_rows_wanted(const RemotePlan *plan, int i, sqlite3_value **valu
         int64_t n = sqlite3_value_int64(values[i]), offset;
 
         for (int k = 0; k < plan->n_constraints; k++) {
-                if (plan->constraints[k].operator != REMOTE_PLAN_OFFSET)
+                if (plan->constraints[k].operator!= REMOTE_PLAN_OFFSET)
                         continue;
                 offset = sqlite3_value_int64(values[k]);
                 if (offset > 0 && __builtin_add_overflow(n, offset, &n))
@@ -153,9 +153,9 @@ static int bind_values(RemoteSearch *s, sqlite3_value **values) {
         int r = 0;
 
         for (int i = 0; r >= 0 && i < s->plan.n_constraints; i++) {
-                if (s->uses[i] == REMOTE_USE_LEFT || s->plan.constraints[i].operator == REMOTE_PLAN_IS_NULL)
+                if (s->uses[i] == REMOTE_USE_LEFT || s->plan.constraints[i].operator== REMOTE_PLAN_IS_NULL)
                         continue;
-                if (s->plan.constraints[i].operator == REMOTE_PLAN_LIMIT)
+                if (s->plan.constraints[i].operator== REMOTE_PLAN_LIMIT)
                         r = sqlipc_bind_int64(s->statement, index++, n_rows_wanted(&s->plan, i, values));
                 else if (s->uses[i] == REMOTE_USE_PUSHED)
                         r = bind_value(s->statement, index++, values[i]);

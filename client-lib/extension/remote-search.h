@@ -16,8 +16,8 @@ typedef struct sqlite3 sqlite3;
 
 typedef struct RemoteSearch RemoteSearch;
 struct RemoteSearch {
-        RemoteSearch *next;          /* only while it is kept */
-        char *text;                  /* owned; the text of the plan */
+        RemoteSearch *next; /* only while it is kept */
+        char *text;         /* owned; the text of the plan */
         RemotePlan plan;
         RemoteUses uses;
         sqlipc_statement *statement; /* owned */
@@ -31,8 +31,8 @@ struct RemoteSearch {
 /* A table with the searches that are kept. */
 typedef struct SearchedTable {
         RemoteTable remote;
-        sqlite3 *db;         /* borrowed; the connection that has the virtual table */
-        RemoteSearch *kept;  /* owned */
+        sqlite3 *db;        /* borrowed; the connection that has the virtual table */
+        RemoteSearch *kept; /* owned */
 } SearchedTable;
 
 void searched_table_done(SearchedTable *t);
@@ -47,8 +47,8 @@ void remote_search_keep(SearchedTable *t, RemoteSearch *s);
 /* Begins a run with the values of xFilter. A run under way ends. Returns 0 or a negative errno. */
 int remote_search_run(const SearchedTable *t, RemoteSearch *s, sqlite3_value **values);
 
-/* Goes to the next row, and waits for it until it comes or sqlite3_interrupt() is called. Returns 1: there is one; 0: there is
- * no more; -EINTR: interrupted; -ESTALE: the columns of the table have changed; or the failure of the run. */
+/* Goes to the next row, and waits for it until it comes or sqlite3_interrupt() is called. Returns 1: there is one; 0: there
+ * is no more; -EINTR: interrupted; -ESTALE: the columns of the table have changed; or the failure of the run. */
 int remote_search_next(const SearchedTable *t, RemoteSearch *s);
 
 /* Returns the value of column `i` of the table in the current row; NULL if it is not read. */

@@ -16,11 +16,11 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define N_ROWS_UNKNOWN 1e6     /* SQLite's own guess is 2^20 */
-#define N_ROWS_MAX 1e15        /* sqlite_stat1 may have any number; an estimate must fit into an sqlite3_int64 */
-#define ROWS_PER_VALUE 10      /* SQLite's own guess for an index without statistics */
-#define N_COLLATIONS_ASKED 50  /* columns in one query */
-#define N_COLUMNS_ROWID 1999   /* a row of more columns has no room for the rowid: SQLite allows 2000 */
+#define N_ROWS_UNKNOWN 1e6    /* SQLite's own guess is 2^20 */
+#define N_ROWS_MAX 1e15       /* sqlite_stat1 may have any number; an estimate must fit into an sqlite3_int64 */
+#define ROWS_PER_VALUE 10     /* SQLite's own guess for an index without statistics */
+#define N_COLLATIONS_ASKED 50 /* columns in one query */
+#define N_COLUMNS_ROWID 1999  /* a row of more columns has no room for the rowid: SQLite allows 2000 */
 
 /* ---- questions ---- */
 
@@ -30,7 +30,10 @@ typedef int (*SeeRow)(RemoteTable *t, sqlipc_cursor *row, void *userdata);
 /* Runs `sql`, whose ?1 is the name of the table if `sql` has a parameter. Returns 0 or a negative errno. */
 static int ask(RemoteTable *t, const char *sql, SeeRow see, void *userdata) {
         sqlipc_parameter name = {
-                .struct_size = sizeof name, .type = SQLIPC_TEXT, .bytes = t->name, .size = strlen(t->name),
+                .struct_size = sizeof name,
+                .type = SQLIPC_TEXT,
+                .bytes = t->name,
+                .size = strlen(t->name),
         };
         sqlipc_cursor *cursor = NULL;
         int r = sqlipc_query_with(t->connection, t->database, sql, &name, strstr(sql, "?1") ? 1 : 0, &cursor);
@@ -76,7 +79,7 @@ static int see_kind(RemoteTable *t, sqlipc_cursor *row, void *userdata) {
 static int add_column(RemoteTable *t, const char *name, const char *type) {
         RemoteColumn *c = &t->columns[t->n_columns++];
 
-        *c = (RemoteColumn) {
+        *c = (RemoteColumn){
                 .name = strdup(name),
                 .type = strdup(type ? type : ""),
                 .collation = remote_collation("BINARY"),
@@ -99,7 +102,8 @@ static int read_columns(RemoteTable *t) {
         if (r >= 0 && !t->columns)
                 r = -ENOMEM;
         for (unsigned i = 0; r >= 0 && i < n; i++)
-                r = add_column(t, sqlipc_statement_column_name(statement, i), sqlipc_statement_column_decltype(statement, i));
+                r = add_column(t, sqlipc_statement_column_name(statement, i),
+                               sqlipc_statement_column_decltype(statement, i));
         sqlipc_finalize(statement);
         return r;
 }
@@ -114,7 +118,7 @@ static int find_column(const RemoteTable *t, const char *name) {
 /* ---- collations ---- */
 
 const char *remote_collation(const char *name) {
-        static const char *const collations[] = { "BINARY", "NOCASE", "RTRIM" };
+        static const char *const collations[] = {"BINARY", "NOCASE", "RTRIM"};
 
         for (size_t i = 0; name && i < sizeof collations / sizeof *collations; i++)
                 if (sqlite3_stricmp(name, collations[i]) == 0)
@@ -143,10 +147,11 @@ static int read_collations(RemoteTable *t) {
                 char *sql;
 
                 for (int i = start; i < t->n_columns && i < start + N_COLLATIONS_ASKED; i++)
-                        sqlite3_str_appendf(s,
-                                            "%s (SELECT count(*) FROM (SELECT \"%w\" FROM main.\"%w\" WHERE 0 UNION SELECT 'a' "
-                                            "UNION SELECT 'A' UNION SELECT 'b' UNION SELECT 'b ' UNION SELECT 'b  '))",
-                                            i == start ? "SELECT" : ",", t->columns[i].name, t->name);
+                        sqlite3_str_appendf(
+                                s,
+                                "%s (SELECT count(*) FROM (SELECT o.\"%w\" FROM main.\"%w\" AS o WHERE 0 UNION SELECT 'a' "
+                                "UNION SELECT 'A' UNION SELECT 'b' UNION SELECT 'b ' UNION SELECT 'b  '))",
+                                i == start ? "SELECT" : ",", t->columns[i].name, t->name);
                 sql = sqlite3_str_finish(s);
                 r = sql ? ask(t, sql, see_collations, &start) : -ENOMEM;
                 sqlite3_free(sql);
@@ -173,7 +178,7 @@ static int see_rowid(RemoteTable *t, sqlipc_cursor *row, void *userdata) {
 /* Finds a name for the rowid, if there is one. A virtual table, such as an exposed view, may compile a statement with the
  * rowid, and fail when it reads one: it has a rowid only if it shows one. */
 static int read_rowid(RemoteTable *t) {
-        static const char *const names[] = { "rowid", "_rowid_", "oid" };
+        static const char *const names[] = {"rowid", "_rowid_", "oid"};
 
         for (size_t i = 0; !t->rowid && !t->is_view && i < sizeof names / sizeof *names; i++) {
                 bool seen = !t->is_virtual;
@@ -182,7 +187,7 @@ static int read_rowid(RemoteTable *t) {
 
                 if (find_column(t, names[i]) >= 0 || t->n_columns >= N_COLUMNS_ROWID)
                         continue;
-                sql = sqlite3_mprintf("SELECT %s FROM main.\"%w\" LIMIT 1", names[i], t->name);
+                sql = sqlite3_mprintf("SELECT o.%s FROM main.\"%w\" AS o LIMIT 1", names[i], t->name);
                 r = sql ? ask(t, sql, see_rowid, &seen) : -ENOMEM;
                 sqlite3_free(sql);
                 if (r < 0 && !is_refused(t, r))
@@ -238,11 +243,12 @@ static int read_costs(RemoteTable *t) {
         if (t->is_view || t->is_virtual)
                 return 0;
         /* the first column of each index that has all rows; a column that is the rowid has no index in this list */
-        r = ask_if_allowed(t,
-                           "SELECT x.name, i.\"unique\" AND (SELECT count(*) FROM pragma_index_info(i.name)) = 1"
-                           " FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS x WHERE x.seqno = 0 AND NOT i.partial"
-                           " UNION ALL SELECT max(name), count(*) = 1 FROM pragma_table_info(?1) WHERE pk",
-                           see_index, NULL);
+        r = ask_if_allowed(
+                t,
+                "SELECT x.name, i.\"unique\" AND (SELECT count(*) FROM pragma_index_info(i.name)) = 1"
+                " FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS x WHERE x.seqno = 0 AND NOT i.partial"
+                " UNION ALL SELECT max(name), count(*) = 1 FROM pragma_table_info(?1) WHERE pk",
+                see_index, NULL);
         if (r >= 0)
                 r = ask_if_allowed(t,
                                    "SELECT x.name, s.stat FROM sqlite_stat1 AS s LEFT JOIN pragma_index_info(s.idx) AS x"
@@ -250,7 +256,7 @@ static int read_costs(RemoteTable *t) {
                                    see_statistics, &has_statistics);
         if (r < 0 || has_statistics || !t->rowid)
                 return r;
-        sql = sqlite3_mprintf("SELECT max(%s) FROM main.\"%w\"", t->rowid, t->name);
+        sql = sqlite3_mprintf("SELECT max(o.%s) FROM main.\"%w\" AS o", t->rowid, t->name);
         r = sql ? ask_if_allowed(t, sql, see_n_rows, NULL) : -ENOMEM;
         sqlite3_free(sql);
         return r;
@@ -261,7 +267,7 @@ static int read_costs(RemoteTable *t) {
 int remote_table_read(RemoteTable *t, sqlipc_connection *connection, const char *database, const char *name) {
         int r;
 
-        *t = (RemoteTable) { .connection = connection, .database = strdup(database), .name = strdup(name) };
+        *t = (RemoteTable){.connection = connection, .database = strdup(database), .name = strdup(name)};
         if (!t->database || !t->name)
                 return -ENOMEM;
         r = ask(t,
@@ -287,10 +293,11 @@ void remote_table_done(RemoteTable *t) {
         free(t->columns);
         free(t->database);
         free(t->name);
-        *t = (RemoteTable) {};
+        *t = (RemoteTable){};
 }
 
-/* A type that does not tell the affinity, or that SQLite would take for the mark of a hidden column, is left out or replaced.
+/* A type that does not tell the affinity, or that SQLite would take for the mark of a hidden column, is left out or
+ * replaced.
  */
 static const char *declared_type(const RemoteColumn *c) {
         if (c->affinity == COLUMN_UNKNOWN)

@@ -31,10 +31,10 @@ typedef struct RemoteTable {
         char *database, *name;         /* owned */
         RemoteColumn *columns;         /* owned */
         int n_columns;
-        const char *rowid;    /* static; a name for the rowid that no column has; NULL: rows have none */
-        double n_rows;        /* an estimate */
+        const char *rowid; /* static; a name for the rowid that no column has; NULL: rows have none */
+        double n_rows;     /* an estimate */
         bool is_view, is_virtual;
-        bool knows_indexes;   /* false: of a view, a virtual table or an exposed table nothing is known */
+        bool knows_indexes;    /* false: of a view, a virtual table or an exposed table nothing is known */
         bool compares_as_utf8; /* the service orders text like this process: both databases are in UTF-8 */
 } RemoteTable;
 

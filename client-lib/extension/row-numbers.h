@@ -18,7 +18,7 @@ typedef struct sqlipc_value sqlipc_value;
 typedef struct RowNumbers {
         struct {
                 uint64_t hash, n; /* n: occurrences; 0: the slot is free */
-        } *slots;                 /* owned */
+        } * slots;                /* owned */
         size_t n_slots, n_used;   /* n_slots: 0 or a power of two */
 } RowNumbers;
 

@@ -7,8 +7,8 @@
  *      first SQL     the first row, then the statement is ended
  *      twice SQL     all rows by two cursors that take turns
  *
- * Answers, one line each: "row VALUE...", then "ok" or "error CODE MESSAGE". A value is n, i:DECIMAL, r:BITS, t:HEX or b:HEX.
- * SIGUSR1 calls sqlite3_interrupt().
+ * Answers, one line each: "row VALUE...", then "ok" or "error CODE MESSAGE". A value is n, i:DECIMAL, r:BITS, t:HEX or
+ * b:HEX. SIGUSR1 calls sqlite3_interrupt().
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -69,7 +69,7 @@ static int print_row(sqlite3_stmt *stmt) {
 
 static void run(const char *sql, bool first, int n_cursors) {
         sqlite3_stmt *stmts[2] = {};
-        int rc = SQLITE_ROW, codes[2] = { SQLITE_ROW, SQLITE_ROW };
+        int rc = SQLITE_ROW, codes[2] = {SQLITE_ROW, SQLITE_ROW};
 
         for (int i = 0; i < n_cursors; i++)
                 if (sqlite3_prepare_v2(db, sql, -1, &stmts[i], NULL) != SQLITE_OK)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A program that has loaded the extension of SQLite, in a separate process: extension-client.c, which gets a line of SQL."""
 import os
+import select
 import signal
 import subprocess
 
@@ -58,6 +59,9 @@ class Extension:
     def table(self, name, database, remote=None):
         """Creates a virtual table `name` of the shared table `remote`, or of the same name."""
         self.ok(f'CREATE VIRTUAL TABLE "{name}" USING sqlipc({database}, "{remote or name}", user)')
+
+    def has_answer(self):
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def interrupt(self):
         os.kill(self.process.pid, signal.SIGUSR1)
