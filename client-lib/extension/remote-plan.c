@@ -14,10 +14,11 @@
 SQLITE_EXTENSION_INIT3
 
 /* Costs, in rows that SQLite reads from a file of its own. */
-#define COST_START 50.0 /* of each search, whatever it finds: a request to the service */
-#define COST_SEEN 0.5   /* of each row that the service reads and leaves out */
-#define COST_SENT 2.0   /* of each row that it sends */
-#define USED_REST 63    /* the bit of a plan for all columns from this one on */
+#define COST_START 50.0              /* of each search, whatever it finds: a request to the service */
+#define COST_SEEN 0.5                /* of each row that the service reads and leaves out */
+#define COST_SENT 2.0                /* of each row that it sends */
+#define VALUES_SIZE_MAX (256 * 1024) /* of the bytes that a search sends: far below what the service accepts */
+#define USED_REST 63                 /* the bit of a plan for all columns from this one on */
 
 static const struct {
         unsigned char op;
@@ -93,11 +94,11 @@ static bool is_certain_text(sqlite3_index_info *info, int i) {
         return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK && sqlite3_value_type(value) == SQLITE_TEXT;
 }
 
-static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info, int i, char operator) {
-        const bool limit = is_limit(info->aConstraint[i].op), compares = !limit && operator!= REMOTE_PLAN_IS_NULL;
+static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info, int i, char op) {
+        const bool limit = is_limit(info->aConstraint[i].op), compares = !limit && op != REMOTE_PLAN_IS_NULL;
         const int n = plan->n_constraints++;
 
-        plan->constraints[n].operator= operator;
+        plan->constraints[n].op = op;
         plan->constraints[n].column = limit ? 0 : info->aConstraint[i].iColumn;
         plan->constraints[n].collation = compares ? collation_of(t, info, i)[0] : 'B';
         plan->constraints[n].value = '-';
@@ -105,7 +106,7 @@ static void add_constraint(const RemoteTable *t, RemotePlan *plan, sqlite3_index
                 plan->constraints[n].value = REMOTE_PLAN_TEXT;
         if (compares && may_be_part(info, i) && !is_collation(info, i, plan->constraints[n].collation))
                 plan->constraints[n].value = REMOTE_PLAN_WIDENED;
-        if (operator== REMOTE_PLAN_IN)
+        if (op == REMOTE_PLAN_IN)
                 (void) sqlite3_vtab_in(info, i, 1);
         /* IS NULL takes a value, too: this tells SQLite that the constraint is used, and so when it must not be */
         info->aConstraintUsage[i].argvIndex = plan->n_constraints;
@@ -116,10 +117,10 @@ static bool choose_constraints(const RemoteTable *t, RemotePlan *plan, sqlite3_i
         bool all = true;
 
         for (int i = 0; i < info->nConstraint; i++) {
-                char operator= is_limit(info->aConstraint[i].op) ? 0 : operator_of(t, info, i);
+                char op = is_limit(info->aConstraint[i].op) ? 0 : operator_of(t, info, i);
 
-                if (operator&& plan->n_constraints<REMOTE_PLAN_N - 2)
-                        add_constraint(t, plan, info, i, operator);
+                if (op && plan->n_constraints < REMOTE_PLAN_N - 2)
+                        add_constraint(t, plan, info, i, op);
                 else if (!is_limit(info->aConstraint[i].op))
                         all = false;
         }
@@ -146,7 +147,7 @@ static void choose_limit(const RemoteTable *t, RemotePlan *plan, sqlite3_index_i
 
 static bool has_constraint(const RemotePlan *plan, int column, const char *letters) {
         for (int i = 0; i < plan->n_constraints; i++)
-                if (plan->constraints[i].column == column && strchr(letters, plan->constraints[i].operator))
+                if (plan->constraints[i].column == column && strchr(letters, plan->constraints[i].op))
                         return true;
         return false;
 }
@@ -174,7 +175,7 @@ static void estimate(const RemoteTable *t, const RemotePlan *plan, sqlite3_index
         sent = seen;
         for (int i = 0; i < plan->n_constraints; i++)
                 if (rows_per_value(t, plan->constraints[i].column) == 0)
-                        sent = fmax(sent / (strchr(EQUALITIES, plan->constraints[i].operator) ? 10 : 4), 1);
+                        sent = fmax(sent / (strchr(EQUALITIES, plan->constraints[i].op) ? 10 : 4), 1);
         info->estimatedCost = COST_START + COST_SEEN * seen + COST_SENT * sent + (whole ? 0 : log2(t->n_rows + 2));
         info->estimatedRows = (sqlite3_int64) sent;
 }
@@ -216,7 +217,7 @@ static char *plan_text(const RemotePlan *plan) {
         for (int i = 0; i < plan->n_order; i++)
                 sqlite3_str_appendf(s, " %c%d", plan->order[i].descending ? '-' : '+', plan->order[i].column);
         for (int i = 0; i < plan->n_constraints; i++)
-                sqlite3_str_appendf(s, " %c%c%d%c", plan->constraints[i].operator, plan->constraints[i].value,
+                sqlite3_str_appendf(s, " %c%c%d%c", plan->constraints[i].op, plan->constraints[i].value,
                                     plan->constraints[i].column, plan->constraints[i].collation);
         return sqlite3_str_finish(s);
 }
@@ -246,7 +247,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
                         ret->order[ret->n_order++].descending = first == '-';
                 } else {
                         (void) sscanf(text, " %c%c%d%c%n", &first, &second, &column, &collation, &size);
-                        ret->constraints[ret->n_constraints].operator= first;
+                        ret->constraints[ret->n_constraints].op = first;
                         ret->constraints[ret->n_constraints].value = second;
                         ret->constraints[ret->n_constraints].column = column;
                         ret->constraints[ret->n_constraints++].collation = collation;
@@ -256,8 +257,9 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
 /* ---- the use of values ---- */
 
 typedef enum RemoteUse {
-        VALUE_EXACT,  /* the service decides as SQLite does */
-        VALUE_PUSHED, /* it may return more rows */
+        VALUE_EXACT,   /* the service decides as SQLite does */
+        VALUE_PUSHED,  /* it may return more rows */
+        VALUE_WIDENED, /* REMOTE_USE_WIDENED */
         VALUE_LEFT,
         VALUE_NEVER, /* no row can match: the value is NULL */
 } RemoteUse;
@@ -271,14 +273,14 @@ static bool may_be_number(sqlite3_value *value) {
 
 static RemoteUse use_text(const RemoteTable *t, const RemotePlan *plan, int i, ColumnAffinity affinity,
                           sqlite3_value *value) {
-        const char operator= plan->constraints[i].operator;
+        const char op = plan->constraints[i].op;
 
-        if (strchr(EQUALITIES, operator))
+        if (strchr(EQUALITIES, op))
                 return affinity == COLUMN_UNKNOWN && may_be_number(value) ? VALUE_LEFT : VALUE_EXACT;
         if (!t->compares_as_utf8 || affinity == COLUMN_UNKNOWN)
                 return VALUE_LEFT;
         /* a parameter is text that no column converted: a cast to a number would have made it a number */
-        if (affinity != COLUMN_NUMERIC && strchr("lm", operator) && plan->constraints[i].value != REMOTE_PLAN_TEXT &&
+        if (affinity != COLUMN_NUMERIC && strchr("lm", op) && plan->constraints[i].value != REMOTE_PLAN_TEXT &&
             !sqlite3_value_frombind(value))
                 return VALUE_LEFT;
         return VALUE_PUSHED;
@@ -289,22 +291,39 @@ static RemoteUse use_value(const RemoteTable *t, const RemotePlan *plan, int i, 
         const ColumnAffinity affinity = column < 0 ? COLUMN_NUMERIC : t->columns[column].affinity;
 
         if (type == SQLITE_NULL)
-                return plan->constraints[i].operator== 'i' ? VALUE_EXACT : VALUE_NEVER;
+                return plan->constraints[i].op == 'i' ? VALUE_EXACT : VALUE_NEVER;
         if (type == SQLITE_TEXT)
                 return use_text(t, plan, i, affinity, value);
         if (type == SQLITE_BLOB || affinity == COLUMN_NUMERIC)
                 return VALUE_EXACT;
-        return affinity == COLUMN_PLAIN && strchr("gh", plan->constraints[i].operator) ? VALUE_PUSHED : VALUE_LEFT;
+        if (affinity != COLUMN_PLAIN)
+                return VALUE_LEFT;
+        return strchr("gh", plan->constraints[i].op) ? VALUE_PUSHED : VALUE_WIDENED;
+}
+
+/* The same, but a value for which no room is left is not sent. */
+static RemoteUse use_value_in_room(const RemoteTable *t, const RemotePlan *plan, int i, sqlite3_value *value, size_t *room) {
+        const int type = sqlite3_value_type(value);
+        size_t size = 0;
+
+        if (type == SQLITE_TEXT && sqlite3_value_text(value)) /* in UTF-8 from now on */
+                size = (size_t) sqlite3_value_bytes(value);
+        else if (type == SQLITE_BLOB)
+                size = (size_t) sqlite3_value_bytes(value);
+        if (size > *room)
+                return VALUE_LEFT;
+        *room -= size;
+        return use_value(t, plan, i, value);
 }
 
 /* Returns the worst use of the values of IN, and their number without NULL, which matches nothing. */
-static RemoteUse use_in(const RemoteTable *t, const RemotePlan *plan, int i, sqlite3_value *list, int *ret_n) {
+static RemoteUse use_in(const RemoteTable *t, const RemotePlan *plan, int i, sqlite3_value *list, size_t *room, int *ret_n) {
         RemoteUse worst = VALUE_EXACT;
         sqlite3_value *value;
         int rc, n = 0;
 
         for (rc = sqlite3_vtab_in_first(list, &value); rc == SQLITE_OK && value; rc = sqlite3_vtab_in_next(list, &value)) {
-                RemoteUse use = use_value(t, plan, i, value);
+                RemoteUse use = use_value_in_room(t, plan, i, value, room);
 
                 if (use == VALUE_NEVER)
                         continue;
@@ -316,7 +335,9 @@ static RemoteUse use_in(const RemoteTable *t, const RemotePlan *plan, int i, sql
         if (rc != SQLITE_OK && rc != SQLITE_DONE)
                 return VALUE_LEFT;
         *ret_n = n;
-        return n == 0 ? VALUE_NEVER : worst;
+        if (n == 0)
+                return VALUE_NEVER;
+        return worst == VALUE_WIDENED ? VALUE_LEFT : worst;
 }
 
 /* A list has a power of two of parameters, so that a few statements serve lists of all sizes. */
@@ -329,30 +350,34 @@ static char in_letter(int n) {
 }
 
 bool remote_plan_use(const RemoteTable *t, const RemotePlan *plan, sqlite3_value **values, RemoteUses ret_uses) {
+        size_t room = VALUES_SIZE_MAX;
         bool exact = true;
         int i, n_in = 0;
 
         for (i = 0; i < plan->n_constraints; i++) {
-                const char operator= plan->constraints[i].operator;
+                const char op = plan->constraints[i].op;
                 RemoteUse use;
 
-                if (operator== REMOTE_PLAN_LIMIT || operator== REMOTE_PLAN_OFFSET) {
-                        bool limits = operator== REMOTE_PLAN_LIMIT && sqlite3_value_type(values[i]) == SQLITE_INTEGER &&
+                if (op == REMOTE_PLAN_LIMIT || op == REMOTE_PLAN_OFFSET) {
+                        bool limits = op == REMOTE_PLAN_LIMIT && sqlite3_value_type(values[i]) == SQLITE_INTEGER &&
                                       sqlite3_value_int64(values[i]) >= 0;
 
                         ret_uses[i] = limits && exact ? REMOTE_USE_PUSHED : REMOTE_USE_LEFT;
                         continue;
                 }
-                if (operator== REMOTE_PLAN_IN)
-                        use = use_in(t, plan, i, values[i], &n_in);
+                if (op == REMOTE_PLAN_IN)
+                        use = use_in(t, plan, i, values[i], &room, &n_in);
                 else
-                        use = operator== REMOTE_PLAN_IS_NULL ? VALUE_EXACT : use_value(t, plan, i, values[i]);
+                        use = op == REMOTE_PLAN_IS_NULL ? VALUE_EXACT : use_value_in_room(t, plan, i, values[i], &room);
                 if (use == VALUE_NEVER)
                         return false;
                 exact = exact && use == VALUE_EXACT && plan->constraints[i].value != REMOTE_PLAN_WIDENED;
-                ret_uses[i] = use == VALUE_LEFT         ? REMOTE_USE_LEFT :
-                              operator== REMOTE_PLAN_IN ? in_letter(n_in)
-                                                        : REMOTE_USE_PUSHED;
+                if (use == VALUE_LEFT)
+                        ret_uses[i] = REMOTE_USE_LEFT;
+                else if (op == REMOTE_PLAN_IN)
+                        ret_uses[i] = in_letter(n_in);
+                else
+                        ret_uses[i] = use == VALUE_WIDENED ? REMOTE_USE_WIDENED : REMOTE_USE_PUSHED;
         }
         ret_uses[i] = 0;
         return true;
@@ -373,16 +398,25 @@ static void append_column(sqlite3_str *s, const RemoteTable *t, int column) {
 }
 
 static void append_constraint(sqlite3_str *s, const RemoteTable *t, const RemotePlan *plan, int i, char use) {
-        const char operator= plan->constraints[i].operator, letter = plan->constraints[i].collation;
+        const char op = plan->constraints[i].op, letter = plan->constraints[i].collation;
         const int column = plan->constraints[i].column;
 
+        if (use == REMOTE_USE_WIDENED)
+                sqlite3_str_appendall(s, "(");
         append_column(s, t, column);
-        if (operator!= REMOTE_PLAN_IS_NULL && column >= 0 && t->columns[column].collation[0] != letter)
+        if (op != REMOTE_PLAN_IS_NULL && column >= 0 && t->columns[column].collation[0] != letter)
                 sqlite3_str_appendf(s, " COLLATE %s", letter == 'B' ? "BINARY" : letter == 'N' ? "NOCASE" : "RTRIM");
         for (size_t k = 0; k < N_OPERATORS; k++)
-                if (operators[k].letter == operator)
-                        sqlite3_str_appendf(s, operator== REMOTE_PLAN_IS_NULL ? " %s" : " %s ?", operators[k].sql);
-        if (operator!= REMOTE_PLAN_IN)
+                if (operators[k].letter == op)
+                        sqlite3_str_appendf(s, op == REMOTE_PLAN_IS_NULL ? " %s" : " %s ?", operators[k].sql);
+        if (use == REMOTE_USE_WIDENED) { /* a range that an index serves, and that is empty if the column has no text */
+                sqlite3_str_appendall(s, " OR (");
+                append_column(s, t, column);
+                sqlite3_str_appendall(s, " >= '' AND ");
+                append_column(s, t, column);
+                sqlite3_str_appendall(s, " < x''))");
+        }
+        if (op != REMOTE_PLAN_IN)
                 return;
         sqlite3_str_appendall(s, " IN (?");
         for (int n = 1; n < 1 << (use - REMOTE_USE_IN); n++)
@@ -416,7 +450,7 @@ char *remote_plan_sql(const RemoteTable *t, const RemotePlan *plan, const char *
         for (int i = 0; i < plan->n_constraints; i++) {
                 if (uses[i] == REMOTE_USE_LEFT)
                         continue;
-                if (plan->constraints[i].operator== REMOTE_PLAN_LIMIT) {
+                if (plan->constraints[i].op == REMOTE_PLAN_LIMIT) {
                         limit = " LIMIT ?";
                         continue;
                 }

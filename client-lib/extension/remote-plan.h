@@ -10,8 +10,8 @@
  *   1. A constraint is pushed only with a collation that every SQLite has. The SQL names it if it is not the column's own.
  *   2. In a column of numeric affinity every comparison is numeric: its constraints are pushed as they are.
  *   3. For other columns the value decides, once it is known (remote_plan_use()). A number may have to match text that looks
- *      like it, so it is not searched in them. Text that comes from a numeric column compares above all numbers, even above
- *      those that are stored as text in this column.
+ *      like it: without a type, all text of the column matches as well; a column of text is not searched for numbers. Text
+ * that comes from a numeric column compares above all numbers, even above those that are stored as text in this column.
  *   4. Of a column whose affinity is unknown, only text and BLOBs that no affinity changes are searched, and only by "=".
  *   5. LIMIT is pushed only if nothing is left for SQLite to check. A range of text may be one that SQLite derived from
  * LIKE, which it then still has to check.
@@ -56,7 +56,7 @@ typedef struct RemotePlan {
         } order[REMOTE_PLAN_N];
         int n_order;
         struct {
-                char operator;
+                char op;
                 int column;
                 char value;     /* what is known of the value, or '-' */
                 char collation; /* its first letter */
@@ -67,7 +67,8 @@ typedef struct RemotePlan {
 /* How the constraints of a plan go into the SQL, once their values are known: a letter for each, as a string. */
 #define REMOTE_USE_LEFT '-' /* not in the SQL: SQLite's own check decides */
 #define REMOTE_USE_PUSHED 'p'
-#define REMOTE_USE_IN 'A' /* IN with one parameter; the next letter: with two; then four, and so on */
+#define REMOTE_USE_WIDENED 'w' /* rows with any text in the column match as well */
+#define REMOTE_USE_IN 'A'      /* IN with one parameter; the next letter: with two; then four, and so on */
 typedef char RemoteUses[REMOTE_PLAN_N + 1];
 
 /* Implements xBestIndex. Returns an SQLite result code. */

@@ -11,7 +11,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define N_KEPT_MAX 16                        /* searches of a table that no cursor uses */
+#define N_KEPT_MAX 8                         /* searches of a table that no cursor uses */
 #define WAIT_USEC UINT64_C(100000)           /* between two looks at sqlite3_interrupt() */
 #define CALL_TIMEOUT_USEC UINT64_C(25000000) /* for a service that is being started */
 
@@ -53,6 +53,7 @@ static int search_new(SearchedTable *t, const char *text, const RemotePlan *plan
         strcpy(s->uses, uses);
         for (int i = 0; i < t->remote.n_columns; i++)
                 s->at[i] = remote_plan_reads(plan, i) ? n++ : -1;
+        s->n_columns = n > 0 ? (unsigned) n : 1; /* NULL, if no column is read */
         *ret = s;
         return 0;
 }
@@ -139,7 +140,7 @@ static int64_t n_rows_wanted(const RemotePlan *plan, int i, sqlite3_value **valu
         int64_t n = sqlite3_value_int64(values[i]), offset;
 
         for (int k = 0; k < plan->n_constraints; k++) {
-                if (plan->constraints[k].operator!= REMOTE_PLAN_OFFSET)
+                if (plan->constraints[k].op != REMOTE_PLAN_OFFSET)
                         continue;
                 offset = sqlite3_value_int64(values[k]);
                 if (offset > 0 && __builtin_add_overflow(n, offset, &n))
@@ -153,11 +154,11 @@ static int bind_values(RemoteSearch *s, sqlite3_value **values) {
         int r = 0;
 
         for (int i = 0; r >= 0 && i < s->plan.n_constraints; i++) {
-                if (s->uses[i] == REMOTE_USE_LEFT || s->plan.constraints[i].operator== REMOTE_PLAN_IS_NULL)
+                if (s->uses[i] == REMOTE_USE_LEFT || s->plan.constraints[i].op == REMOTE_PLAN_IS_NULL)
                         continue;
-                if (s->plan.constraints[i].operator== REMOTE_PLAN_LIMIT)
+                if (s->plan.constraints[i].op == REMOTE_PLAN_LIMIT)
                         r = sqlipc_bind_int64(s->statement, index++, n_rows_wanted(&s->plan, i, values));
-                else if (s->uses[i] == REMOTE_USE_PUSHED)
+                else if (s->plan.constraints[i].op != REMOTE_PLAN_IN)
                         r = bind_value(s->statement, index++, values[i]);
                 else
                         r = bind_list(s->statement, &index, values[i], 1 << (s->uses[i] - REMOTE_USE_IN));
@@ -178,6 +179,8 @@ static bool is_interrupted(sqlite3 *db) { return sqlite3_exec(db, "SELECT 1", NU
 
 /* A column of another type compares in another way than the one that SQLite knows. */
 static int check_columns(const SearchedTable *t, const RemoteSearch *s) {
+        if (sqlipc_column_count(s->run) != s->n_columns)
+                return -EBADMSG;
         for (int i = 0; i < t->remote.n_columns; i++) {
                 const char *type = s->at[i] < 0 ? NULL : sqlipc_column_decltype(s->run, (unsigned) s->at[i]);
 
@@ -205,7 +208,6 @@ static int next_block(const SearchedTable *t, RemoteSearch *s) {
         s->row = 0;
         if (r <= 0)
                 return r;
-        s->n_columns = sqlipc_column_count(s->run);
         r = first ? check_columns(t, s) : 0;
         return r < 0 ? r : 1;
 }

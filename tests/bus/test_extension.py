@@ -43,6 +43,9 @@ CREATE TABLE busy_names(rowid TEXT, _rowid_ TEXT, oid TEXT);
 INSERT INTO busy_names VALUES('r', 's', 't'), ('r', 's', 't');
 CREATE VIEW twins AS SELECT s, n FROM (SELECT 'x' AS s, 1 AS n UNION ALL SELECT 'x', 1 UNION ALL SELECT 'x', 1
     UNION ALL SELECT 'y', 2);
+CREATE TABLE loose(id);
+CREATE INDEX loose_id ON loose(id);
+INSERT INTO loose SELECT id FROM package;
 CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;
 CREATE VIEW broken AS SELECT * FROM missing;
 """
@@ -171,6 +174,7 @@ def costs_with_setup(*lines):
     before = service.counters()
     with Extension(service) as client:
         client.table("package", "shop")
+        client.table("loose", "shop")
         for line in (*WANTED, *lines):
             client.ok(line)
     wait_for(service.is_idle, "the service forgets the program")  # only then it has all sums of a channel
@@ -208,7 +212,12 @@ def constraints_are_pushed_down():
         ("SELECT w.name, p.size FROM wanted AS w JOIN package AS p ON p.id = w.id", 3, 2),
         ("SELECT w.name, p.size FROM wanted AS w JOIN package AS p ON p.name = w.name", 3, 2),
         ("SELECT w.name, p.size FROM wanted AS w LEFT JOIN package AS p ON w.name = p.name", 3, 2),
-        ("SELECT max(id) FROM package", 1, 1),
+        ("SELECT id FROM loose WHERE id = 77", 1, 1),
+        ("SELECT id FROM loose WHERE id < 10", 1, 9),
+        ("SELECT w.name FROM wanted AS w JOIN loose AS l ON l.id = w.id", 3, 2),
+        (f"SELECT id FROM package WHERE id IN ({', '.join(map(str, range(1000)))})", 1, 999),
+        ("SELECT id FROM package WHERE id IN (SELECT id FROM many)", 1, 20000),
+        ("SELECT id FROM package WHERE name = printf('%300000d', 1)", 1, 20000),
     ):
         equal(costs(sql)[:2], (runs, rows), f"runs and rows of {sql}")
 
