@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. The entry point that load_extension('sqlipc') finds in sqlipc.so.
+ * Side: library. The entry point that load_extension('sqlipc') finds in sqlipc.so.
  */
 #include <sqlite3ext.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. See module.h.
+ * Side: library. See module.h.
  */
 #include "client-lib/extension/module.h"
 
@@ -23,17 +23,17 @@ typedef enum Bus {
         BUS_MAX,
 } Bus;
 
-/* What the virtual tables of one SQLite connection share. */
+/* State that all virtual tables of one SQLite connection share. */
 typedef struct Module {
         sqlipc_connection *buses[BUS_MAX]; /* owned; NULL: no table has used this bus */
 } Module;
 
-typedef struct Table {
+typedef struct SharedTable {
         sqlite3_vtab base;
         SearchedTable searched;
-} Table;
+} SharedTable;
 
-typedef struct Cursor {
+typedef struct SharedCursor {
         sqlite3_vtab_cursor base;
         const char *text;     /* borrowed; the idxStr for `search`, unchanged while the statement runs */
         RemoteSearch *search; /* owned; NULL: none yet */
@@ -41,7 +41,7 @@ typedef struct Cursor {
         RowNumbers numbers; /* of rows without a rowid */
         bool numbered;      /* `rowid` is that of the current row */
         sqlite3_int64 rowid;
-} Cursor;
+} SharedCursor;
 
 /* ---- errors ---- */
 
@@ -83,7 +83,7 @@ static char *message_with_advice(const RemoteTable *t, int r) {
 }
 
 static int fail(sqlite3_vtab *base, int r) {
-        const RemoteTable *t = &((Table *) base)->searched.remote;
+        const RemoteTable *t = &((SharedTable *) base)->searched.remote;
 
         sqlite3_free(base->zErrMsg);
         base->zErrMsg = r == -EINTR ? NULL : message_with_advice(t, r);
@@ -171,7 +171,7 @@ static int declare(sqlite3 *db, const RemoteTable *t) {
 }
 
 static int disconnect_table(sqlite3_vtab *base) {
-        searched_table_done(&((Table *) base)->searched);
+        searched_table_done(&((SharedTable *) base)->searched);
         free(base);
         return SQLITE_OK;
 }
@@ -179,7 +179,7 @@ static int disconnect_table(sqlite3_vtab *base) {
 static int open_table(sqlite3 *db, Module *m, Bus bus, const char *database, const char *name, sqlite3_vtab **ret,
                       char **error) {
         sqlipc_connection *connection = NULL;
-        Table *t;
+        SharedTable *t;
         int r, rc;
 
         if (open_bus(m, bus, &connection, error) < 0)
@@ -219,13 +219,13 @@ static int create_table(sqlite3 *db, void *userdata, int argc, const char *const
 }
 
 static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info) {
-        return remote_plan_choose(&((Table *) base)->searched.remote, info);
+        return remote_plan_choose(&((SharedTable *) base)->searched.remote, info);
 }
 
 /* ---- cursors ---- */
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret) {
-        Cursor *c = calloc(1, sizeof *c);
+        SharedCursor *c = calloc(1, sizeof *c);
 
         (void) base;
         if (!c)
@@ -236,17 +236,17 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret) {
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base) {
-        Cursor *c = (Cursor *) base;
+        SharedCursor *c = (SharedCursor *) base;
 
-        remote_search_keep(&((Table *) base->pVtab)->searched, c->search);
+        remote_search_keep(&((SharedTable *) base->pVtab)->searched, c->search);
         row_numbers_done(&c->numbers);
         free(c);
         return SQLITE_OK;
 }
 
 static int next_row(sqlite3_vtab_cursor *base) {
-        Cursor *c = (Cursor *) base;
-        int r = remote_search_next(&((Table *) base->pVtab)->searched, c->search);
+        SharedCursor *c = (SharedCursor *) base;
+        int r = remote_search_next(&((SharedTable *) base->pVtab)->searched, c->search);
 
         c->numbered = false;
         c->ended = r <= 0;
@@ -254,8 +254,8 @@ static int next_row(sqlite3_vtab_cursor *base) {
 }
 
 static int filter(sqlite3_vtab_cursor *base, int number, const char *text, int n_values, sqlite3_value **values) {
-        SearchedTable *t = &((Table *) base->pVtab)->searched;
-        Cursor *c = (Cursor *) base;
+        SearchedTable *t = &((SharedTable *) base->pVtab)->searched;
+        SharedCursor *c = (SharedCursor *) base;
         bool same = c->search && c->text == text; /* usually: in a join, for each row of the other table */
         RemotePlan parsed;
         const RemotePlan *plan = same ? &c->search->plan : &parsed;
@@ -283,10 +283,10 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *text, int n
         return r < 0 ? fail(base->pVtab, r) : next_row(base);
 }
 
-static int has_ended(sqlite3_vtab_cursor *base) { return ((Cursor *) base)->ended; }
+static int has_ended(sqlite3_vtab_cursor *base) { return ((SharedCursor *) base)->ended; }
 
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int i) {
-        const sqlipc_value *value = remote_search_value(((Cursor *) base)->search, i);
+        const sqlipc_value *value = remote_search_value(((SharedCursor *) base)->search, i);
 
         if (!value) /* SQLite had said that it would not read this column */
                 return SQLITE_INTERNAL;
@@ -310,8 +310,8 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 }
 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret) {
-        const RemoteTable *t = &((Table *) base->pVtab)->searched.remote;
-        Cursor *c = (Cursor *) base;
+        const RemoteTable *t = &((SharedTable *) base->pVtab)->searched.remote;
+        SharedCursor *c = (SharedCursor *) base;
         const RemoteSearch *s = c->search;
         const sqlipc_value *row = &s->values[s->row * s->n_columns];
 

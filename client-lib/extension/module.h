@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. The virtual table: SQLite's module "sqlipc", and its connections to the
+ * Side: library. The virtual table: SQLite's module "sqlipc", and its connections to the
  * service.
  *
  * SQLite calls the module with the mutex of its own connection held, so one thread at a time uses the connections to the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. See remote-plan.h. From top to bottom: constraints that can be pushed,
+ * Side: library. See remote-plan.h. From top to bottom: constraints that can be pushed,
  * cost, order, the plan as text, the use of values, SQL.
  */
 #include "client-lib/extension/remote-plan.h"
@@ -127,7 +127,7 @@ static bool choose_constraints(const RemoteTable *t, RemotePlan *plan, sqlite3_i
         return all;
 }
 
-/* SQLite passes LIMIT and OFFSET only to a statement that reads nothing but this table. */
+/* SQLite passes LIMIT and OFFSET only if the statement reads no other table. */
 static void choose_limit(const RemoteTable *t, RemotePlan *plan, sqlite3_index_info *info) {
         bool limit = false;
 

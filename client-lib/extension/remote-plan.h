@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. How a remote table is searched: xBestIndex's constraints -> a plan -> SQL
+ * Side: library. How a remote table is searched: xBestIndex's constraints -> a plan -> SQL
  * for the service.
  *
  * SQLite checks each row again for all constraints that are pushed here. So the service may return too many rows, but never
@@ -44,7 +44,7 @@ typedef struct sqlite3_value sqlite3_value;
 #define REMOTE_PLAN_LIMIT 'x'
 #define REMOTE_PLAN_OFFSET 'y' /* only adds to LIMIT: SQLite itself skips the rows */
 
-/* What is known of a value. */
+/* Facts about a value. */
 #define REMOTE_PLAN_TEXT 't'
 #define REMOTE_PLAN_WIDENED 'w' /* SQLite may compare it by a collation by which less is equal */
 
@@ -58,7 +58,7 @@ typedef struct RemotePlan {
         struct {
                 char op;
                 int column;
-                char value;     /* what is known of the value, or '-' */
+                char value;     /* a fact about the value, or '-' */
                 char collation; /* its first letter */
         } constraints[REMOTE_PLAN_N];
         int n_constraints;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. See remote-search.h.
+ * Side: library. See remote-search.h.
  */
 #include "client-lib/extension/remote-search.h"
 

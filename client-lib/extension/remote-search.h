@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. One search of a remote table: a prepared SELECT, and its run while a cursor
+ * Side: library. One search of a remote table: a prepared SELECT, and its run while a cursor
  * reads it. A search that is not in use is kept for the next cursor, so that in a join each row of the other table costs one
  * request.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. See remote-table.h. Everything is asked by SQL that also works on exposed
+ * Side: library. See remote-table.h. Everything is asked by SQL that also works on exposed
  * tables. Indexes and statistics are not shown there; then they stay unknown.
  */
 #include "client-lib/extension/remote-table.h"

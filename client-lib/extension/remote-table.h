@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: extension, in the process of the client. The shape of a table or view of a shared database. It is read when SQLite
- * connects the virtual table, which is declared alike: what comparisons depend on, and what the cost of a search depends on.
+ * Side: library. The shape of a table or view of a shared database. It is read when SQLite connects the virtual table, which
+ * is declared alike, because comparisons depend on types and collations. Indexes and statistics tell the cost of a search.
  */
 #ifndef SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_TABLE_H
 #define SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_TABLE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: pure. Numbers for rows without a rowid, by their content. SQLite asks for rowids in plans that may meet a row twice:
- * terms joined by OR, and RIGHT or FULL JOIN. Then the row must have the same number each time, in whatever order the rows
- * come. Rows with the same content are numbered by their occurrence: all of them match a search, or none does.
+ * terms joined by OR, and RIGHT or FULL JOIN. Then the row must have the same number each time, although the order of rows
+ * may differ. Rows with the same content are numbered by their occurrence: all of them match a search, or none does.
  *
  * The number is a hash: two different rows of a million have the same one with a probability of 1 in 10^7.
  */

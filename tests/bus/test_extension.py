@@ -59,6 +59,7 @@ database("changing", "PRAGMA journal_mode = WAL; CREATE TABLE t(a TEXT, b INT); 
 database("secret", "CREATE TABLE t(a)", AllowUsers="nobody")
 service.start()
 SQLITE_ERROR, SQLITE_INTERRUPT = 1, 9
+ADVICE = "open the database again, or drop the virtual table and create it again"
 
 
 def copy_of_views(client):
@@ -72,7 +73,8 @@ def copy_of_views(client):
         rows = copy.execute(f"SELECT * FROM {view}").fetchall()
         columns = client.ok(f"SELECT name, type FROM pragma_table_xinfo('{view}')")
         declared = ", ".join(
-            f"{name.decode()} {kind.decode()} COLLATE {collations.get((view, name.decode()), 'BINARY')}" for name, kind in columns
+            f"{name.decode()} {kind.decode()} COLLATE {collations.get((view, name.decode()), 'BINARY')}"
+            for name, kind in columns
         )
         db.executescript(f"DROP VIEW {view}; CREATE TABLE {view}({declared});")
         db.executemany(f"INSERT INTO {view} VALUES({', '.join('?' * len(columns))})",
@@ -83,8 +85,8 @@ def copy_of_views(client):
 
 
 def random_query():
-    """A query without row values IN a subquery: SQLite 3.40 compares their parts wrongly if a virtual table searches by them,
-    unless the types of both sides are alike."""
+    """A query without row values IN a subquery: SQLite 3.40 compares their parts wrongly if a virtual table searches by
+    them, unless the types of both sides are alike."""
     while True:
         sql, ordered = queries.query()
         if not re.search(r"\) IN \(SELECT \w+, ", sql):
@@ -135,15 +137,22 @@ def random_limits():
     pick = random.Random(9).choice
     conditions = (
         "", "WHERE id > 19000", "WHERE section = 'section-3'", "WHERE section > 'section-4'", "WHERE name LIKE 'package-1%'",
-        "WHERE name LIKE 'PACKAGE-19\\_%' ESCAPE '\\'", "WHERE size + 1 > 500", "WHERE size <> 7", "WHERE size IN (37, 74, 111)",
+        "WHERE name LIKE 'PACKAGE-19\\_%' ESCAPE '\\'", "WHERE size + 1 > 500", "WHERE size <> 7",
+        "WHERE size IN (37, 74, 111)",
         "WHERE section IN ('section-1', 'nothing', NULL)", "WHERE size BETWEEN 10 AND 20", "WHERE rating IS NULL",
-        "WHERE name > 'package-5' COLLATE BINARY", "WHERE id = 5 OR size = 37", "WHERE size > '500'", "WHERE section >= x'00'",
+        "WHERE name > 'package-5' COLLATE BINARY", "WHERE id = 5 OR size = 37", "WHERE size > '500'",
+        "WHERE section >= x'00'",
         "WHERE note IS NOT NULL", "WHERE (size, id) > (998, 7)", "WHERE section = 3", "WHERE name = 'PACKAGE-7'",
     )
-    orders = ("ORDER BY id", "ORDER BY id DESC", "ORDER BY section, id", "ORDER BY size DESC, id", "ORDER BY name",
-              "ORDER BY rating NULLS LAST, id", "ORDER BY name COLLATE BINARY", "ORDER BY section || 'x', id", "ORDER BY rowid DESC")
-    limits = ("LIMIT 5", "LIMIT 3 OFFSET 2", "LIMIT 0", "LIMIT -1 OFFSET 19990", "LIMIT 2, 3", "LIMIT 1 + 1", "LIMIT 3 OFFSET -1",
-              "LIMIT (SELECT 4) OFFSET (SELECT 1)")
+    orders = (
+        "ORDER BY id", "ORDER BY id DESC", "ORDER BY section, id", "ORDER BY size DESC, id", "ORDER BY name",
+        "ORDER BY rating NULLS LAST, id", "ORDER BY name COLLATE BINARY", "ORDER BY section || 'x', id",
+        "ORDER BY rowid DESC",
+    )
+    limits = (
+        "LIMIT 5", "LIMIT 3 OFFSET 2", "LIMIT 0", "LIMIT -1 OFFSET 19990", "LIMIT 2, 3", "LIMIT 1 + 1",
+        "LIMIT 3 OFFSET -1", "LIMIT (SELECT 4) OFFSET (SELECT 1)",
+    )
     with Extension(service) as client, contextlib.closing(sqlite3.connect(shop)) as db:
         db.text_factory = Text
         client.table("package", "shop")
@@ -169,7 +178,7 @@ WANTED = (
 
 
 def costs_with_setup(*lines):
-    """Returns how many runs, rows and bytes a program costs the service that creates the virtual table and runs these lines."""
+    """Returns how many runs, rows and bytes the service spends on a program that runs these lines after its setup."""
     service.forget()
     before = service.counters()
     with Extension(service) as client:
@@ -348,8 +357,7 @@ def changed_tables():
         db.executescript("DROP TABLE t; CREATE TABLE t(a INTEGER, b); INSERT INTO t VALUES('5', 6)")
         for sql in ("SELECT a FROM t WHERE a >= '05'", "SELECT a FROM t"):
             code, message = client.failure(sql)
-            equal((code, message), (SQLITE_ERROR, 'the columns of "t" in changing have changed: open the database again, or drop '
-                                                  "the virtual table and create it again"))
+            equal((code, message), (SQLITE_ERROR, 'the columns of "t" in changing have changed: ' + ADVICE))
         db.executescript("ALTER TABLE t RENAME COLUMN a TO d")
         true("no such column: " in client.failure("SELECT a FROM t")[1], "a message about the column")
         db.executescript("DROP TABLE t")
