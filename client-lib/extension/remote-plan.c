@@ -36,6 +36,7 @@ static const struct {
         {SQLITE_INDEX_CONSTRAINT_ISNULL, REMOTE_PLAN_IS_NULL, "IS NULL"},
 };
 #define N_OPERATORS (sizeof operators / sizeof *operators)
+#define END_OF_PLAN '#'
 #define EQUALITIES "einv"
 #define RANGES "ghlm"
 
@@ -210,15 +211,25 @@ static bool choose_order(const RemoteTable *t, RemotePlan *plan, sqlite3_index_i
 
 /* ---- the plan ---- */
 
-static char *plan_text(const RemotePlan *plan) {
+/* The SQL after the plan is for readers of EXPLAIN QUERY PLAN. */
+static char *plan_text(const RemoteTable *t, const RemotePlan *plan) {
         sqlite3_str *s = sqlite3_str_new(NULL);
+        RemoteUses uses = {};
+        char *sql;
 
         sqlite3_str_appendf(s, "%llx", (unsigned long long) plan->used);
         for (int i = 0; i < plan->n_order; i++)
                 sqlite3_str_appendf(s, " %c%d", plan->order[i].descending ? '-' : '+', plan->order[i].column);
-        for (int i = 0; i < plan->n_constraints; i++)
+        for (int i = 0; i < plan->n_constraints; i++) {
                 sqlite3_str_appendf(s, " %c%c%d%c", plan->constraints[i].op, plan->constraints[i].value,
                                     plan->constraints[i].column, plan->constraints[i].collation);
+                uses[i] = plan->constraints[i].op == REMOTE_PLAN_IN ? REMOTE_USE_IN : REMOTE_USE_PUSHED;
+                if (plan->constraints[i].op == REMOTE_PLAN_OFFSET)
+                        uses[i] = REMOTE_USE_LEFT;
+        }
+        sql = remote_plan_sql(t, plan, uses);
+        sqlite3_str_appendf(s, " %c %s", END_OF_PLAN, sql ? sql : "");
+        sqlite3_free(sql);
         return sqlite3_str_finish(s);
 }
 
@@ -229,7 +240,7 @@ int remote_plan_choose(const RemoteTable *t, sqlite3_index_info *info) {
         estimate(t, &plan, info);
         if (all && ordered)
                 choose_limit(t, &plan, info);
-        info->idxStr = plan_text(&plan);
+        info->idxStr = plan_text(t, &plan);
         info->needToFreeIdxStr = 1;
         return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
@@ -240,7 +251,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
 
         *ret = (RemotePlan){};
         (void) sscanf(text, "%" SCNx64 "%n", &ret->used, &size);
-        for (text += size; sscanf(text, " %c%n", &first, &size) == 1; text += size)
+        for (text += size; sscanf(text, " %c%n", &first, &size) == 1 && first != END_OF_PLAN; text += size)
                 if (first == '+' || first == '-') {
                         (void) sscanf(text, " %c%d%n", &first, &column, &size);
                         ret->order[ret->n_order].column = column;

@@ -18,11 +18,11 @@
  *
  * A plan is text, the idxStr. It consists of words:
  *
- *      USED (('+'|'-') COLUMN)... (OPERATOR ('t'|'w'|'-') COLUMN COLLATION)...         5 +3 e-2B l-0B
+ *      USED (('+'|'-') COLUMN)... (OPERATOR ('t'|'w'|'-') COLUMN COLLATION)... '#' SQL       5 +3 e-2B l-0B # SELECT
  *
  * USED: the columns that are read, one bit each, in hexadecimal. '+' and '-': the order, ascending or descending. Then each
  * constraint, with 't' if its value is certainly text that no column converted, and 'w' if its collation was widened. The
- * value of constraint i is argument i of xFilter.
+ * value of constraint i is argument i of xFilter. SQL is for people: the statement if all values can be used.
  */
 #ifndef SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_PLAN_H
 #define SQLIPC_CLIENT_LIB_EXTENSION_REMOTE_PLAN_H
