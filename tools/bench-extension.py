@@ -49,7 +49,8 @@ def measure(db, sql):
 
 
 def shown(values, unit=1000, decimals=1):
-    return f"{statistics.median(values) * unit:.{decimals}f} ({min(values) * unit:.{decimals}f} ... {max(values) * unit:.{decimals}f})"
+    median, least, most = (f"{value * unit:.{decimals}f}" for value in (statistics.median(values), min(values), max(values)))
+    return f"{median} ({least} ... {most})"
 
 
 def main():
@@ -81,7 +82,7 @@ def main():
         shared, file, copy = (of[1:] for of in runs.values())  # in the first, statements are prepared and caches are cold
         print(f"{name}: extension {shown([r[0] for r in shared])}, CPU {shown([r[1] for r in shared])}; "
               f"ATTACH {shown([r[0] for r in file])}, CPU {shown([r[1] for r in file])}; "
-              f"copy {shown([r[0] for r in copy])}; "
+              f"copy {shown([r[0] for r in copy])}, CPU {shown([r[1] for r in copy])}; "
               f"CPU ratio to ATTACH {shown([a[1] / b[1] for a, b in zip(shared, file)], 1, 2)}", flush=True)
 
 
