@@ -154,9 +154,13 @@ static int read_arguments(int argc, const char *const *argv, char **ret_database
 /* Text is ordered by its bytes, which depend on the encoding. */
 static bool is_utf8(sqlite3 *db) {
         sqlite3_stmt *stmt = NULL;
-        bool utf8 = sqlite3_prepare_v2(db, "PRAGMA encoding", -1, &stmt, NULL) == SQLITE_OK &&
-                    sqlite3_step(stmt) == SQLITE_ROW && strcmp((const char *) sqlite3_column_text(stmt, 0), "UTF-8") == 0;
+        bool utf8 = false;
 
+        if (sqlite3_prepare_v2(db, "PRAGMA encoding", -1, &stmt, NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
+                const char *encoding = (const char *) sqlite3_column_text(stmt, 0);
+
+                utf8 = encoding && strcmp(encoding, "UTF-8") == 0;
+        }
         (void) sqlite3_finalize(stmt);
         return utf8;
 }

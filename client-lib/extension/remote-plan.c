@@ -234,7 +234,7 @@ static char *plan_text(const RemoteTable *t, const RemotePlan *plan) {
 }
 
 int remote_plan_choose(const RemoteTable *t, sqlite3_index_info *info) {
-        RemotePlan plan = {.used = info->colUsed};
+        RemotePlan plan = { .used = info->colUsed };
         bool all = choose_constraints(t, &plan, info), ordered = choose_order(t, &plan, info);
 
         estimate(t, &plan, info);
@@ -249,7 +249,7 @@ void remote_plan_parse(const char *text, RemotePlan *ret) {
         char first, second, collation;
         int column, size = 0;
 
-        *ret = (RemotePlan){};
+        *ret = (RemotePlan) {};
         (void) sscanf(text, "%" SCNx64 "%n", &ret->used, &size);
         for (text += size; sscanf(text, " %c%n", &first, &size) == 1 && first != END_OF_PLAN; text += size)
                 if (first == '+' || first == '-') {

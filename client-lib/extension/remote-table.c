@@ -79,7 +79,7 @@ static int see_kind(RemoteTable *t, sqlipc_cursor *row, void *userdata) {
 static int add_column(RemoteTable *t, const char *name, const char *type) {
         RemoteColumn *c = &t->columns[t->n_columns++];
 
-        *c = (RemoteColumn){
+        *c = (RemoteColumn) {
                 .name = strdup(name),
                 .type = strdup(type ? type : ""),
                 .collation = remote_collation("BINARY"),
@@ -267,7 +267,7 @@ static int read_costs(RemoteTable *t) {
 int remote_table_read(RemoteTable *t, sqlipc_connection *connection, const char *database, const char *name) {
         int r;
 
-        *t = (RemoteTable){.connection = connection, .database = strdup(database), .name = strdup(name)};
+        *t = (RemoteTable) { .connection = connection, .database = strdup(database), .name = strdup(name) };
         if (!t->database || !t->name)
                 return -ENOMEM;
         r = ask(t,
@@ -293,7 +293,7 @@ void remote_table_done(RemoteTable *t) {
         free(t->columns);
         free(t->database);
         free(t->name);
-        *t = (RemoteTable){};
+        *t = (RemoteTable) {};
 }
 
 /* A type that does not tell the affinity, or that SQLite would take for the mark of a hidden column, is left out or

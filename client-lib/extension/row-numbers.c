@@ -54,7 +54,7 @@ static size_t find_slot(const RowNumbers *numbers, uint64_t hash) {
 }
 
 static int grow(RowNumbers *numbers) {
-        RowNumbers larger = {.n_slots = numbers->n_slots ? numbers->n_slots * 2 : 64, .n_used = numbers->n_used};
+        RowNumbers larger = { .n_slots = numbers->n_slots ? numbers->n_slots * 2 : 64, .n_used = numbers->n_used };
 
         larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
         if (!larger.slots)
@@ -85,5 +85,5 @@ int row_numbers_next(RowNumbers *numbers, const sqlipc_value *values, unsigned n
 
 void row_numbers_done(RowNumbers *numbers) {
         free(numbers->slots);
-        *numbers = (RowNumbers){};
+        *numbers = (RowNumbers) {};
 }

@@ -141,7 +141,9 @@ def random_limits():
         "WHERE size IN (37, 74, 111)",
         "WHERE section IN ('section-1', 'nothing', NULL)", "WHERE size BETWEEN 10 AND 20", "WHERE rating IS NULL",
         "WHERE name > 'package-5' COLLATE BINARY", "WHERE id = 5 OR size = 37", "WHERE size > '500'",
-        "WHERE section >= x'00'",
+        "WHERE section >= x'00'", "WHERE (id, size) IN (SELECT id, size FROM package WHERE id > 19990)",
+        "WHERE (section, name) IN (SELECT section, name FROM package WHERE id BETWEEN 50 AND 59)",
+        "WHERE id IN (SELECT id + 1 FROM package WHERE size = 37)",
         "WHERE note IS NOT NULL", "WHERE (size, id) > (998, 7)", "WHERE section = 3", "WHERE name = 'PACKAGE-7'",
     )
     orders = (
