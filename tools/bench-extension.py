@@ -25,27 +25,29 @@ STATEMENTS = {
 }
 
 
-def service_seconds():
-    """Processor time that the service took until now: supervisor and workers."""
-    nanoseconds = 0
+def service_times():
+    """Processor time in nanoseconds that each process of the service took until now."""
+    times = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if f"--config-dir={FOLDER}/config".encode() not in path.read_bytes().split(b"\0"):
                 continue
             pid = path.parent.name
             for each in (pid, *pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-                nanoseconds += int(pathlib.Path(f"/proc/{each}/schedstat").read_text().split()[0])
+                times[each] = int(pathlib.Path(f"/proc/{each}/schedstat").read_text().split()[0])
         except OSError:  # it ended meanwhile
             pass
-    return nanoseconds / 1e9
+    return times
 
 
 def measure(db, sql):
     """Returns seconds, seconds of processor time with the service's, and the rows."""
-    seconds, own, service = time.perf_counter(), time.process_time(), service_seconds()
+    before, seconds, own = service_times(), time.perf_counter(), time.process_time()
     rows = db.execute(sql).fetchall()
     seconds, own = time.perf_counter() - seconds, time.process_time() - own
-    return seconds, own + service_seconds() - service, rows
+    # a worker without work may have ended meanwhile, and does not count
+    service = sum(taken - before.get(pid, 0) for pid, taken in service_times().items())
+    return seconds, own + service / 1e9, rows
 
 
 def shown(values, unit=1000, decimals=1):
