@@ -4,8 +4,8 @@
 
 usage: tools/bench-extension.py EXTENSION FOLDER PAIRS
 
-FOLDER has data/study.sqlite, which a service publishes as `study`, and the service's configuration. The three ways take turns;
-which one goes first changes.
+FOLDER has data/study.sqlite, which a service publishes as `study`, and the service's configuration. The three ways take
+turns; which one goes first changes.
 """
 import pathlib
 import sqlite3
@@ -21,7 +21,8 @@ STATEMENTS = {
     "one row of a thousand": "SELECT max(c05), count(*) FROM {} WHERE c07 < 'AB' AND c08 < 'M'",
     "ten first rows by a column without index": "SELECT id, c09 FROM {} ORDER BY c09 LIMIT 10",
     "20,000 look-ups in a join": "SELECT max(s.c05), count(*) FROM wanted AS w CROSS JOIN {} AS s ON s.id = w.id",
-    "20 look-ups in a join": "SELECT max(s.c05), count(*) FROM wanted AS w CROSS JOIN {} AS s ON s.id = w.id WHERE w.rowid <= 20",
+    "20 look-ups in a join": "SELECT max(s.c05), count(*) FROM wanted AS w CROSS JOIN {} AS s ON s.id = w.id "
+                             "WHERE w.rowid <= 20",
 }
 
 

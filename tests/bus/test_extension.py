@@ -238,7 +238,8 @@ def plans_are_shown():
     """EXPLAIN QUERY PLAN shows the SQL for the service"""
     with Extension(service) as client:
         client.table("package", "shop")
-        rows = client.ok("EXPLAIN QUERY PLAN SELECT name FROM package WHERE size > 5 AND id IN (1, 2) ORDER BY rating LIMIT 9")
+        query = "SELECT name FROM package WHERE size > 5 AND id IN (1, 2) ORDER BY rating LIMIT 9"
+        rows = client.ok(f"EXPLAIN QUERY PLAN {query}")
         sql = 'SELECT o.rowid, o."id", o."name", o."size", o."rating" FROM main."package" AS o'
         equal(rows[0][3].decode().split(" # ")[1], f'{sql} WHERE o."size" > ? AND o."id" IN (?) ORDER BY o."rating" LIMIT ?')
 
