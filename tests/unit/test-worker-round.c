@@ -404,6 +404,37 @@ static void test_finalize_before_later_request(void) {
         end();
 }
 
+/* The first bytes that epoll reported are the end of a request that was refused for its size, and the request after them is
+ * sent later. */
+static void test_rest_before_later_request(void) {
+        static const uint8_t rest[4096];
+        Client *c = &play.clients[2];
+        uint64_t refused;
+
+        begin("WAL");
+        value_now = 1;
+        play.rig.row_size_max = play.setup.sql_size_max = 1000;
+        open_channels(4, VALUE);
+        refused = ++c->request;
+        client_add_frame(c, REQUEST_QUERY, 0, refused, rest, sizeof rest);
+        g_byte_array_set_size(c->output, c->output->len - 1024);
+        client_send(c);
+        serve();
+        (void) client_expect(c, refused, ERROR_LIMITS_EXCEEDED);
+        for (unsigned i = 0; i < 4; i++)
+                if (i != 2)
+                        (void) fetch(i, 1);
+        g_byte_array_append(c->output, rest, 1024);
+        client_send(c);
+        play.n_transactions = 0;
+        play.on_read = commit_and_ask;
+        serve();
+        g_assert_cmpint(value_now, ==, 2);
+        g_assert_cmpuint(play.n_transactions, ==, 2);
+        expect(2, 2);
+        end();
+}
+
 /* A client reads its answer, another program commits, and the client asks again: while the first round sends its answers. */
 static void ask_again(Client *c) {
         if (c != &play.clients[1] || value_now > 1)
@@ -797,6 +828,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/pipelined", test_pipelined);
         g_test_add_func("/round/later-requests-are-fresh", test_later_requests_are_fresh);
         g_test_add_func("/round/finalize-before-later-request", test_finalize_before_later_request);
+        g_test_add_func("/round/rest-before-later-request", test_rest_before_later_request);
         g_test_add_func("/round/second-request-sees-commit", test_second_request_sees_commit);
         g_test_add_func("/round/unlocked-before-answers", test_unlocked_before_answers);
         g_test_add_func("/round/failure", test_failure);
