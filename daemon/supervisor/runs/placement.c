@@ -133,17 +133,20 @@ static Worker *find(Group *g, const Channel *c) {
         return pick(g, writer) ?: writer;
 }
 
-static bool has_worker(const Group *g, const Session *s) {
-        const Worker *best = pick(g, NULL);
+/* Returns the worker that has time for a channel without a request; NULL: there is none, or another one must be started. */
+static Worker *find_ready(const Group *g, const Session *s) {
+        Worker *best = pick(g, NULL);
 
         if (best)
-                return !g->writes && !wants_sibling(g, best);
-        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) && find_host(g, s);
+                return !g->writes && !wants_sibling(g, best) ? best : NULL;
+        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) ? find_host(g, s) : NULL;
 }
 
 void placement_hurry(Channel *c) {
-        if (has_worker(c->group, c->session))
-                channel_wait_for_worker(c);
+        Worker *w = find_ready(c->group, c->session);
+
+        if (w && channel_hand_over(c, w) == -EAGAIN)
+                worker_is_stuck_now(w);
 }
 
 void placement_run(Group *g) {
