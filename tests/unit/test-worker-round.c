@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -191,16 +192,22 @@ static void end(void) {
         rig_done_folder(&play.rig);
 }
 
-static void open_channel(Client *c) {
+/* `path`: of a guest's database; NULL: the worker's own. */
+static void open_channel_to(Client *c, const char *path) {
         ReceivedMessage received = RECEIVED_MESSAGE_INIT;
         uint8_t *bytes;
         size_t size;
 
         client_init(&play.rig, c);
+        c->setup.path = path;
         g_assert_cmpint(message_encode(&(Message) { .kind = MESSAGE_CHANNEL, .channel = c->setup }, &bytes, &size), ==, 0);
         g_assert_cmpint(message_decode(bytes, size, &received), ==, 0);
         received.pipe_fd = dup(c->kept_fd);
         g_assert_cmpint(channel_set_add(&play.channels, &received), ==, 0);
+}
+
+static void open_channel(Client *c) {
+        open_channel_to(c, NULL);
 }
 
 static void look(void) {
@@ -236,20 +243,24 @@ static void serve(void) {
         }
 }
 
-/* Opens `n` channels, each with a statement that is known to be quick. */
-static void open_channels(unsigned n, const char *sql) {
+/* The channel has a statement that is known to be quick. */
+static void prepare(unsigned i, const char *sql) {
         static const int64_t one = 1;
+        Client *c = &play.clients[i];
 
+        play.statements[i] = client_add_prepare(c, sql);
+        (void) client_add_fetch(c, play.statements[i], 1, &one);
+        client_send(c);
+        serve();
+        (void) client_expect(c, play.statements[i], ERROR_NONE);
+        (void) client_expect(c, c->request, ERROR_NONE);
+}
+
+/* Opens `n` channels, each with such a statement. */
+static void open_channels(unsigned n, const char *sql) {
         for (unsigned i = 0; i < n; i++) {
-                Client *c = &play.clients[i];
-
-                open_channel(c);
-                play.statements[i] = client_add_prepare(c, sql);
-                (void) client_add_fetch(c, play.statements[i], 1, &one);
-                client_send(c);
-                serve();
-                (void) client_expect(c, play.statements[i], ERROR_NONE);
-                (void) client_expect(c, c->request, ERROR_NONE);
+                open_channel(&play.clients[i]);
+                prepare(i, sql);
         }
         play.n_transactions = play.n_writes = 0;
 }
@@ -760,6 +771,54 @@ static void test_order(void) {
         end();
 }
 
+/* ---- guests ---- */
+
+/* Channels of three databases take turns in the queue. Each database has a round of its own, and each channel reads its own
+ * database, also after another file has replaced that of a guest. */
+static void test_guests(void) {
+        static const char *const names[] = { NULL, "second.sqlite", "third.sqlite" };
+        char *paths[3] = { NULL };
+        g_autofree char *other = NULL;
+
+        begin("WAL");
+        for (unsigned i = 1; i < 3; i++) {
+                g_autofree char *sql = g_strdup_printf("CREATE TABLE t(i, n); INSERT INTO t VALUES(1, %u)", 100 * i);
+
+                paths[i] = g_build_filename(play.rig.folder, names[i], NULL);
+                exec_sql(paths[i], sql);
+        }
+        for (unsigned i = 0; i < 6; i++) {
+                open_channel_to(&play.clients[i], paths[i % 3]);
+                prepare(i, VALUE);
+        }
+        for (unsigned again = 0; again < 2; again++) {
+                for (unsigned i = 0; i < 6; i++)
+                        (void) fetch(i, 1);
+                play.n_transactions = 0;
+                for (unsigned n = 0; n < 3; n++)
+                        g_assert_true(serve_once());
+                g_assert_cmpuint(play.n_transactions, ==, 3);
+                for (unsigned i = 0; i < 6; i++)
+                        expect(i, i % 3 == 0 ? 1 : i % 3 * 100);
+                g_assert_false(serve_once());
+        }
+
+        other = g_build_filename(play.rig.folder, "other.sqlite", NULL);
+        exec_sql(other, "CREATE TABLE t(i, n); INSERT INTO t VALUES(1, 7)");
+        g_assert_cmpint(rename(other, paths[1]), ==, 0);
+        play.clock_usec += 10000; /* more than the time between two checks */
+        for (unsigned i = 0; i < 6; i++)
+                (void) fetch(i, 1);
+        serve();
+        for (unsigned i = 0; i < 6; i++)
+                expect(i, (const int64_t[]) { 1, 7, 200 }[i % 3]);
+        for (unsigned i = 1; i < 3; i++) {
+                g_assert_cmpint(unlink(paths[i]), ==, 0);
+                g_free(paths[i]);
+        }
+        end();
+}
+
 /* ---- clients that do not read, or leave ---- */
 
 /* An answer waits for room. The next round sends it before its transaction begins. */
@@ -838,6 +897,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/large-answer", test_large_answer);
         g_test_add_func("/round/request-that-writes", test_request_that_writes);
         g_test_add_func("/round/order", test_order);
+        g_test_add_func("/round/guests", test_guests);
         g_test_add_func("/round/full-socket", test_full_socket);
         g_test_add_func("/round/client-that-left", test_client_that_left);
         return g_test_run();
