@@ -285,6 +285,28 @@ static void test_host_dies(void) {
         end_readers();
 }
 
+/* A busy worker, which cannot end at once, loses the database that it was started for: a guest stays until the run is over,
+ * unless its own limits are others now. */
+static void test_withdrawn_host(void) {
+        begin_readers(1);
+        const Opened first = ask_on(A, "open"), second = ask_on(A, "second");
+        Worker *w = worker(0);
+        check_guest(0, &second, "/second.db");
+        say_running(0, &first);
+        first.channel->database->published = false;
+        CHECK(!worker_end(w, WORKER_END_OUTDATED));
+        worker_retire(w);
+        CHECK_INT(first.channel->state, CHANNEL_LEAVING);
+        CHECK_INT(second.channel->state, CHANNEL_AT_WORKER);
+        const Opened third = ask_on(A, "third"); /* is no guest of it */
+        check_own(1, &third);
+        rig.manager->context.config->limits.variables_max--;
+        worker_retire(w);
+        CHECK_INT(second.channel->state, CHANNEL_LEAVING);
+        first.channel->database->published = true;
+        end_readers();
+}
+
 /* ---- without a request ---- */
 
 static void test_no_worker_is_started(void) {
@@ -357,7 +379,7 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_one_worker_for_a_client),
                 TEST(test_kept_apart), TEST(test_heap), TEST(test_busy_host), TEST(test_own_worker_first),
-                TEST(test_host_dies), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
+                TEST(test_host_dies), TEST(test_withdrawn_host), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
                 TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),
         };
 

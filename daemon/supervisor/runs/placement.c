@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
-#include <string.h>
 
 #include "daemon/configuration/configuration.h"
 #include "daemon/supervisor/base/clock.h"
@@ -65,13 +64,6 @@ bool placement_allows_guests(const Group *g) {
         return !g->writes && is_whole(g->database->config);
 }
 
-/* True if the workers of both groups could have the same SETUP, except for the file. */
-static bool may_host(const Group *host, const Group *guest) {
-        const Limits a = quota_limits(host->user, host->database), b = quota_limits(guest->user, guest->database);
-
-        return placement_allows_guests(host) && placement_allows_guests(guest) && memcmp(&a, &b, sizeof a) == 0;
-}
-
 static unsigned n_channels_of(const Worker *w, const Session *s) {
         unsigned n = 0;
 
@@ -88,12 +80,13 @@ static Worker *find_host(const Group *g, const Session *s) {
         unsigned n_found = 0;
         Worker *found = NULL;
 
-        for (GList *i = g->user->groups.head; i; i = i->next) {
+        for (GList *i = placement_allows_guests(g) ? g->user->groups.head : NULL; i; i = i->next) {
                 const Group *host = i->data;
-                Worker *w = host != g && host->workers.head && may_host(host, g) ? pick(host, NULL) : NULL;
+                Worker *w = host != g && placement_allows_guests(host) ? pick(host, NULL) : NULL;
                 unsigned n;
 
-                if (!w || w->settings != WORKER_CURRENT || worker_n_runnable(w) > 0 || w->channels.length >= n_max)
+                if (!w || w->settings != WORKER_CURRENT || worker_n_runnable(w) > 0 || w->channels.length >= n_max ||
+                    !worker_has_limits_of(w, g))
                         continue;
                 n = n_channels_of(w, s);
                 if (found && (n < n_found || (n == n_found && !is_better(w, found))))
