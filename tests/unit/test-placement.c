@@ -197,6 +197,7 @@ static void test_kept_apart(void) {
                         begin_readers(1);
                         DatabaseConfig *c = config_of("second");
                         const DatabaseLimits before = c->limits;
+                        char **not_exposed = c->expose;
 
                         switch (what) {
                         case 0: rig_set_mode("second", "read-write"); break;
@@ -212,8 +213,7 @@ static void test_kept_apart(void) {
                         check_own(0, &first);
                         check_own(1, &other);
                         CHECK_INT(placement_allows_guests((is_host ? first : other).channel->group), what == 2);
-                        if (what == 1)
-                                c->expose = NULL;
+                        c->expose = not_exposed;
                         end_readers();
                         c->limits = before;
                 }
