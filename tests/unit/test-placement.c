@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/placement.h"
 #include "tests/rigs/script.h"
@@ -375,12 +376,37 @@ static void test_hurry_to_full_socket(void) {
         end_readers();
 }
 
+/* ---- how many ---- */
+
+/* A user gets half of the channels that others leave, and is told how many are left. */
+static void test_share_of_channels(void) {
+        static const unsigned shares[] = { 4, 2, 1, 1 };
+        const uint64_t before = rig.manager->context.channels_max;
+
+        begin_readers(1);
+        rig.manager->context.channels_max = 8;
+        for (unsigned peer = 0; peer < N_ELEMENTS(shares); peer++) {
+                for (unsigned n = shares[peer]; n > 0; n--) {
+                        const Opened o = open_channel(peer, "open");
+
+                        CHECK_INT(quota_channels_left(o.channel->user, o.channel->database), n - 1);
+                }
+                sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "OpenChannel");
+
+                CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+                check_error(send_call(peer, m), ERROR("LimitsExceeded"));
+        }
+        rig.manager->context.channels_max = before;
+        end_readers();
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_one_worker_for_a_client),
                 TEST(test_kept_apart), TEST(test_heap), TEST(test_busy_host), TEST(test_own_worker_first),
                 TEST(test_host_dies), TEST(test_withdrawn_host), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
                 TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),
+                TEST(test_share_of_channels),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
