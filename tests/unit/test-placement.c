@@ -92,12 +92,13 @@ static unsigned n_workers(void) {
         return rig.manager->context.workers.length;
 }
 
-/* The message with which worker `n` got the channel. */
+/* The message with which worker `n` got the channel. The stub of a worker may be in the place of one that died. */
 static const ChannelSetup *setup(unsigned n, const Opened *o) {
-        const ChannelSetup *s;
+        const ChannelSetup *s = NULL;
 
         CHECK(o->channel->worker == worker(n));
-        s = stub_worker_channel(n, o->number);
+        for (unsigned i = 0; i < stub_workers_alive() && !s; i++)
+                s = stub_worker_channel(i, o->number);
         CHECK(s);
         return s;
 }
@@ -273,16 +274,48 @@ static void test_own_worker_first(void) {
         end_readers();
 }
 
-/* The worker of a host dies: the channels end with it, and nothing else. */
+/* The worker of a host dies: the channels end with it, and nothing else. The databases of its user are apart then, for some
+ * seconds, since one of them may have killed it. */
 static void test_host_dies(void) {
         begin_readers(1);
         (void) ask_on(A, "open");
         (void) ask_on(A, "second");
-        const Opened of_other = ask_on(B, "second");
+        const Opened of_other = ask_on(B, "open");
         die();
         CHECK_INT(g_hash_table_size(rig.manager->context.channels), 1);
         CHECK_INT(n_workers(), 1);
+        const Opened guest = ask_on(B, "second");
         check_own(0, &of_other);
+        check_guest(0, &guest, "/second.db");
+        const Opened first = ask_on(A, "open"), second = ask_on(A, "second");
+        CHECK_INT(n_workers(), 3);
+        check_own(1, &first);
+        check_own(2, &second);
+        rig_pass_time(4 * SECOND);
+        const Opened third = ask_on(A, "third");
+        CHECK_INT(n_workers(), 4);
+        check_own(3, &third);
+        rig_pass_time(3 * SECOND / 2);
+        for (unsigned i = 0; i < stub_workers_alive(); i++) /* they answer PING */
+                stub_worker_hear(i);
+        pump();
+        const Opened fourth = ask_on(A, "fourth");
+        CHECK_INT(n_workers(), 4);
+        CHECK(fourth.channel->worker && fourth.channel->worker->group != fourth.channel->group);
+        end_readers();
+}
+
+/* A worker that was told to end says nothing about its databases. */
+static void test_host_ends(void) {
+        begin_readers(1);
+        (void) ask_on(A, "open");
+        (void) worker_end(worker(0), WORKER_END_STOPPING);
+        CHECK(stub_workers_be_honest());
+        pump();
+        CHECK_INT(n_workers(), 0);
+        (void) ask_on(A, "open");
+        const Opened second = ask_on(A, "second");
+        check_guest(0, &second, "/second.db");
         end_readers();
 }
 
@@ -404,7 +437,7 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_one_worker_for_a_client),
                 TEST(test_kept_apart), TEST(test_heap), TEST(test_busy_host), TEST(test_own_worker_first),
-                TEST(test_host_dies), TEST(test_withdrawn_host), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
+                TEST(test_host_dies), TEST(test_host_ends), TEST(test_withdrawn_host), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
                 TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),
                 TEST(test_share_of_channels),
         };

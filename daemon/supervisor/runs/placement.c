@@ -13,6 +13,7 @@
 #include "daemon/supervisor/workers/worker.h"
 
 #define WRITES_USEC UINT64_C(1000000) /* a worker that wrote within this time is expected to write again */
+#define APART_USEC UINT64_C(5000000) /* after the death of a worker, its user's channels become no guests for so long */
 #define HEAP_PER_CHANNEL (UINT64_C(1) << 20) /* of HeapMax=: a worker has fewer guests than would fill it */
 
 static bool is_better(const Worker *a, const Worker *b) {
@@ -64,6 +65,10 @@ bool placement_allows_guests(const Group *g) {
         return !g->writes && is_whole(g->database->config);
 }
 
+static bool is_apart(const User *u) {
+        return u->lost_usec > 0 && clock_usec() < u->lost_usec + APART_USEC;
+}
+
 static unsigned n_channels_of(const Worker *w, const Session *s) {
         unsigned n = 0;
 
@@ -80,7 +85,9 @@ static Worker *find_host(const Group *g, const Session *s) {
         unsigned n_found = 0;
         Worker *found = NULL;
 
-        for (GList *i = placement_allows_guests(g) ? g->user->groups.head : NULL; i; i = i->next) {
+        if (!placement_allows_guests(g) || is_apart(g->user))
+                return NULL;
+        for (GList *i = g->user->groups.head; i; i = i->next) {
                 const Group *host = i->data;
                 Worker *w = host != g && placement_allows_guests(host) ? pick(host, NULL) : NULL;
                 unsigned n;

@@ -426,6 +426,8 @@ static void close_worker(Worker *w) {
 
         if (worker_is_closed(w))
                 return;
+        if (!was_told)
+                w->group->user->lost_usec = clock_usec();
         set_state(w, WORKER_CLOSED);
         w->io = sd_event_source_disable_unref(w->io);
         w->watch = sd_event_source_disable_unref(w->watch);
