@@ -112,7 +112,7 @@ static void test_life(void) {
         g_assert_null(w.first);
 }
 
-/* What a worker of this kind does is not the same for all databases. */
+/* A worker that writes, or shows exposed tables, has no guests. */
 static void test_refused(void) {
         World w;
         GuestDatabase *g = NULL;

@@ -362,7 +362,7 @@ static void test_hurry(void) {
         end_readers();
 }
 
-/* Another worker would be better, or the choice depends on what is asked for. */
+/* Another worker would be better, or the choice depends on the request. */
 static void test_no_hurry(void) {
         begin_readers(2);
         const Opened first = ask_on(A, "open"), second = open_channel(A, "open");
@@ -437,8 +437,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_one_worker_for_a_client),
                 TEST(test_kept_apart), TEST(test_heap), TEST(test_busy_host), TEST(test_own_worker_first),
-                TEST(test_host_dies), TEST(test_host_ends), TEST(test_withdrawn_host), TEST(test_no_worker_is_started), TEST(test_hurry), TEST(test_no_hurry),
-                TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),
+                TEST(test_host_dies), TEST(test_host_ends), TEST(test_withdrawn_host), TEST(test_no_worker_is_started),
+                TEST(test_hurry), TEST(test_no_hurry), TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),
                 TEST(test_share_of_channels),
         };
 

@@ -74,8 +74,8 @@ int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int 
 /* Ends the channel; each reason has its manner (channel-life.h). May free it. */
 void channel_end(Channel *c, ChannelEndReason reason);
 
-/* Hands a WAITING or RESTING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it cannot be handed
- * over; -EAGAIN if that worker does not read at the moment, or is dead. */
+/* Hands a WAITING or RESTING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it
+ * cannot be handed over; -EAGAIN if that worker does not read at the moment, or is dead. */
 int channel_hand_over(Channel *c, Worker *w);
 
 /* Cancels the run under way, with this error. A worker that does not react is killed a second later. */

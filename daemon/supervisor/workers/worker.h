@@ -14,7 +14,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/configuration/configuration.h"
+#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/workers/grace.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker-life.h"
