@@ -441,7 +441,7 @@ static int refuse_describe(FakeService *f, sd_bus_message *m, const char *member
         }
         CHECK(sd_bus_message_rewind(m, true) >= 0);
         if (refused)
-                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "The option describe is unknown.") >= 0);
+                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "describe is unknown.") >= 0);
         return refused;
 }
 
