@@ -326,15 +326,15 @@ static uint64_t expire_connections(WorkerLoop *w, uint64_t now) {
 
 /* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
 static void on_timer(WorkerLoop *w) {
-        uint64_t now = now_usec(), next, channels; /* by the coarse clock nothing may be due yet */
+        uint64_t now = now_usec(), next, connections; /* by the coarse clock nothing may be due yet */
         uint64_t n;
 
         (void) read(w->tasks.timer_fd, &n, sizeof n);
         w->tasks.armed_usec = UINT64_MAX;
-        next = expire_connections(w, now);
-        channels = channel_set_expire(&w->channels, now);
-        if (channels < next)
-                next = channels;
+        next = channel_set_expire(&w->channels, now);
+        connections = expire_connections(w, now); /* after the channels, which keep databases of guests */
+        if (connections < next)
+                next = connections;
         if (next != UINT64_MAX)
                 task_queue_arm(&w->tasks, next);
         else if (!w->tasks.first) {
