@@ -288,8 +288,8 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 6, "channel", "write", "batch", "transaction", "load",
-                                     "channel-memory");
+        return sd_bus_message_append(reply, "as", 7, "channel", "write", "batch", "transaction", "load",
+                                     "describe", "channel-memory");
 }
 
 static int begin_paths(Listing *l) {

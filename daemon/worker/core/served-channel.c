@@ -130,7 +130,7 @@ ServedChannel *served_channel_free(ServedChannel *c) {
 static void note_sent(ServedChannel *c, size_t size) {
         if (c->n_sent > 0) {
                 c->batch = c->input.scanned_number;
-                c->has_sent = channel_input_is_partial(&c->input);
+                c->next_was_sent = channel_input_is_partial(&c->input);
                 c->input.passed = false;
         }
         c->n_sent -= c->n_sent < size ? c->n_sent : size;
