@@ -40,7 +40,7 @@ static int wake(ChannelLink *ch) {
 
         do
                 n = send(ch->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
+        while (n == 0 || (n < 0 && errno == EINTR));
         return n < 0 && errno != EAGAIN ? -errno : 0;
 }
 

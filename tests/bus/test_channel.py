@@ -6,9 +6,11 @@ test_channel_workers.py tests their workers, and channels whose worker is stuck 
 """
 import contextlib
 import os
+import signal
 import sqlite3
 import time
 
+import channel_memory
 from channel import Channel
 from client import DATABASE, NAME, Broken, Gio, GLib, Text, object_path, reference, same_rows
 from fake_polkit import FakePolkit
@@ -81,6 +83,67 @@ def pipelined():
                 equal(channel.read(number).rows, [[2 * n]], "rows")
             else:
                 expect("Sql", channel.read, number)
+
+
+def with_memory(of=None, **options):
+    return Channel(of or client, "chinook", {"memory": True, **options})
+
+
+@test
+def memory():
+    """A channel has memory if the client wants it; a user gets memory for 124 channels, and others go without"""
+    true("channel-memory" in service.counters()["Features"], "Features")
+    with opened(memory=False) as channel:
+        equal(channel.memory, None, "memory that was not asked for")
+        equal(channel.ask("SELECT 1"), [[1]], "rows")
+    held = [with_memory() for _ in range(126)]
+    equal([channel.memory is not None for channel in held], 124 * [True] + 2 * [False], "channels with memory")
+    for channel in held[::25] + held[-2:]:
+        equal(channel.ask("SELECT ?", "x" * 200000), [[Text(b"x" * 200000)]], "rows")
+    held.pop(0).close()
+    wait_for(lambda: service.counters()["NChannels"] == len(held), "one is closed")
+    held.append(with_memory())
+    true(held[-1].memory, "memory that another channel had")
+    for channel in held:
+        channel.close()
+    none_left()
+
+
+@test
+def impossible_memory():
+    """A client that writes nonsense into its memory, awake or resting, loses its channel; others go on"""
+    with opened() as other:
+        for field in (channel_memory.REQUESTS + channel_memory.WRITTEN, channel_memory.ANSWERS + channel_memory.READ):
+            for offset in (0x10001, 0x80000000, 0xFFFF0000):
+                channel = with_memory()
+                equal(channel.ask("SELECT 1"), [[1]], "rows")
+                number = channel.query("SELECT zeroblob(300000)")
+                channel.memory.set(field, channel.memory.get(field) + offset)
+                channel.socket.send(b"\0")
+                try:
+                    channel.read(number)
+                    true(channel.is_closed(), "it goes on")
+                except (Broken, AssertionError):
+                    pass
+                channel.close()
+                equal(other.ask("SELECT 2"), [[2]], "rows of another channel")
+    none_left()
+
+
+@test
+def taken_back():
+    """Requests that no worker read are in the memory when the channel has ended, and can be taken back"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as one:
+        channel = with_memory(one.client())
+        equal(channel.ask("SELECT 1"), [[1]], "rows")
+        (pid,) = one.workers()
+        os.kill(pid, signal.SIGSTOP)
+        channel.query("SELECT 2")
+        os.kill(pid, signal.SIGKILL)
+        true(channel.is_closed(), "the channel of a dead worker is open")
+        channel.memory.set(channel_memory.REQUESTS + channel_memory.WITHDRAWN, 1)
+        true(channel.memory.written > channel.memory.get(channel_memory.REQUESTS + channel_memory.READ), "it was read")
+        channel.close()
 
 
 @test

@@ -30,6 +30,21 @@ def channel(stage, client):
 
 
 @scenario
+def channel_in_memory(stage, client):
+    """Requests of each size on a channel with memory, and an answer that its reader leaves to the supervisor"""
+    with contextlib.closing(Channel(client, options={"memory": True})) as c:
+        statement = c.prepare(SEVEN)
+        equal(len(c.statement(statement).columns), 7, "columns")
+        equal(c.read(c.fetch(statement, *VALUES)).rows, [VALUES], "rows")
+        equal(c.ask("SELECT length(?)", bytes(300000)), [[300000]], "rows")
+        equal(c.ask(TRACKS), tracks(), "rows")
+        run = c.query("SELECT zeroblob(100000)")
+        time.sleep(0.1)
+        equal(c.read(run).rows, [[bytes(100000)]], "rows")
+        equal(c.ask("SELECT 5"), [[5]], "rows")
+
+
+@scenario
 def channel_pipelined(stage, client):
     """Many requests at once, some cancelled, of which none is answered out of turn"""
     with contextlib.closing(Channel(client)) as c:

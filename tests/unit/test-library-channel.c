@@ -11,7 +11,7 @@
 static FakeService f;
 static int channels[2]; /* the second is our end */
 static atomic_int n_open;
-static bool refuse, read_only, has_memory; /* the last: by the argument --memory */
+static bool refuse, refuse_memory, read_only, has_memory; /* the last: by the argument --memory */
 
 /* Counted if a test asks for it: malloc(), calloc() and realloc() of the library. */
 static atomic_uint n_allocations;
@@ -58,12 +58,28 @@ static void reply_channel(sd_bus_message *m) {
         close(fds[0]);
 }
 
+static bool asks_for_memory(sd_bus_message *m) {
+        const char *key;
+        bool asks = false;
+
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") >= 0);
+        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+                asks = asks || strcmp(key, "memory") == 0;
+                CHECK(sd_bus_message_skip(m, "v") >= 0);
+                CHECK(sd_bus_message_exit_container(m) >= 0);
+        }
+        return asks;
+}
+
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
         (void) service;
         if (strcmp(member, "OpenChannel") != 0)
                 return 0;
         n_open++;
-        if (refuse)
+        if (refuse_memory && asks_for_memory(m))
+                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "No \"memory\" here.") >= 0);
+        else if (refuse)
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
         else
                 reply_channel(m);
@@ -74,7 +90,7 @@ static void start(sqlipc_transport transport) {
         fake_start(&f);
         f.on_call = on_call;
         n_open = 0;
-        refuse = false;
+        refuse = refuse_memory = false;
         read_only = true;
         channels[1] = -1;
         fake_set_result(&f, 1, 2); /* what comes down pipes */
@@ -833,6 +849,33 @@ static void test_refused(void) {
         stop();
 }
 
+/* A service that does not know memory is asked once. */
+static void test_without_memory(void) {
+        bool had_memory = has_memory;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        refuse_memory = true;
+        has_memory = false;
+        for (int i = 0; i < 2; i++) {
+                sqlipc_cursor *c;
+                Stream s = STREAM_INIT;
+                uint64_t number;
+
+                channels[1] = -1;
+                CHECK_INT(sqlipc_query(f.connection, i == 0 ? "one" : "two", "SELECT 1", &c, NULL), 0);
+                CHECK_INT(request(&number), REQUEST_QUERY);
+                add_result(&s, number, 1, 2);
+                answer(&s);
+                check_end_of_result(c, 1, 2);
+                sqlipc_cursor_close(c);
+                CHECK_INT(n_open, 2 + i);
+                if (i == 0)
+                        fake_channel_close(channels[1]);
+        }
+        stop();
+        has_memory = had_memory;
+}
+
 /* Any number of databases: a bounded number of channels is open, and the one that was idle for the longest time closes. */
 static void test_many_databases(void) {
         int ends[100], n_open_ends = 0;
@@ -887,6 +930,7 @@ int main(int argc, char **argv) {
                 TEST(test_closed_cursor),
                 TEST(test_wakes),
                 TEST(test_refused),
+                TEST(test_without_memory),
                 TEST(test_many_databases),
         };
 

@@ -47,7 +47,7 @@ static int wake(int socket_fd) {
 
         do
                 n = send(socket_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
+        while (n == 0 || (n < 0 && errno == EINTR));
         return n < 0 && errno != EAGAIN ? -errno : 0;
 }
 

@@ -82,15 +82,15 @@ static int write_memory(PageWriter *w) {
         return PAGE_WRITER_DONE;
 }
 
-/* If the socket is full, bytes wait there that wake the reader. */
+/* If the socket is full, bytes wait there that wake the reader. A reader that cannot be woken is lost. */
 static int wake_reader(PageWriter *w) {
         ssize_t n = 1;
 
         if (channel_ring_wake_reader(w->ring))
                 do
                         n = write(w->fd, "", 1);
-                while (n < 0 && errno == EINTR);
-        return n < 0 && errno != EAGAIN ? -errno : 0;
+                while (n == 0 || (n < 0 && errno == EINTR));
+        return n < 0 && errno != EAGAIN ? -EPIPE : 0;
 }
 
 static int flush_memory(PageWriter *w) {

@@ -146,7 +146,7 @@ static void wake_writer(ServedChannel *c) {
         else if (slept)
                 do
                         n = write(c->fd, "", 1);
-                while (n < 0 && errno == EINTR);
+                while (n == 0 || (n < 0 && errno == EINTR));
         if (n < 0 && errno != EAGAIN)
                 c->client_left = true;
 }
