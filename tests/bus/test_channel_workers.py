@@ -432,7 +432,7 @@ def lying_workers():
         client = service.client()
         other = Channel(client)
         for number, lie in enumerate(lies, 1):
-            channel = Channel(client, lie)
+            channel = Channel(client, lie, {"memory": False})  # the liar reads the socket
             channel.query(lie)
             wait_for(lambda: service.log_text().count("which is out of turn") == number, f"{lie}: it is told of")
             if lie != "twice":  # what it said first was true: it rests
@@ -441,7 +441,7 @@ def lying_workers():
             wait_for(lambda: service.counters()["NChannels"] == 1, f"{lie}: the channel is forgotten")
             wait_for(lambda: not service.workers(), f"{lie}: the liar is killed")
         equal([more["state"] for more in channels(service)], ["resting"], "the other channel")
-        channel = Channel(client)
+        channel = Channel(client, options={"memory": False})
         channel.query("rested")
         wait_for(lambda: sorted(more["total-runs"] for more in channels(service)) == [0, 7], "its lie counts for itself")
         other.close()

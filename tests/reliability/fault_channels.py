@@ -29,6 +29,11 @@ def channel(stage, client):
         equal(c.ask(TRACKS), tracks(), "rows")
 
 
+def at_worker(client):
+    """False also if the channel was closed."""
+    return any("worker-pid" in more for _, _, _, more in client.manager("ListChannels")[0])
+
+
 @scenario
 def channel_in_memory(stage, client):
     """Requests of each size on a channel with memory, and an answer that its reader leaves to the supervisor"""
@@ -39,7 +44,7 @@ def channel_in_memory(stage, client):
         equal(c.ask("SELECT length(?)", bytes(300000)), [[300000]], "rows")
         equal(c.ask(TRACKS), tracks(), "rows")
         run = c.query("SELECT zeroblob(100000)")
-        time.sleep(0.1)
+        wait_for(lambda: not at_worker(client), "its worker gives the channel back", GRACE)
         equal(c.read(run).rows, [[bytes(100000)]], "rows")
         equal(c.ask("SELECT 5"), [[5]], "rows")
 

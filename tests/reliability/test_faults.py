@@ -124,6 +124,7 @@ UNREACHED = {
     ("faccessat", "access_file"): "SQLite asks with access() for the folder of temporary files only",
     ("poll", "channel_has_unread"): "called only if a channel that moves has bytes on both sides",
     ("pread", "channel_memory_has_requests"): "called only if a worker is stuck, or StatementIdleSec= has passed",
+    ("send", "wake"): "called only if a reader sleeps sooner than the supervisor writes: tests/bus/test_channel.py",
     ("reallocarray", "engine_tables_add"): TABLES,
     ("strdup", "engine_tables_add"): TABLES,
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
