@@ -146,6 +146,7 @@ static inline size_t fault_less(size_t size) {
 #define read(...) FAULT_SIZED(read, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
 #define readv(...) FAULT_ERRNO(readv, (EINTR, EIO), __VA_ARGS__)
 #define pread(...) FAULT_SIZED(pread, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
+#define pwrite(...) FAULT_SIZED(pwrite, (FAULT_SHORT, EINTR, ENOMEM), __VA_ARGS__)
 #define preadv2(...) FAULT_ERRNO(preadv2, (EINTR, EIO, EOPNOTSUPP), __VA_ARGS__)
 #define vmsplice(...) FAULT_ERRNO(vmsplice, (EINTR, ENOMEM, EPERM), __VA_ARGS__)
 #define write(...) FAULT_SIZED(write, (FAULT_SHORT, EINTR, ENOMEM), __VA_ARGS__)
