@@ -94,6 +94,7 @@ CANNOT_FAIL = [
 # Sites of which no scenario makes use: (call, function): why.
 TIMER = "its source is a timer or a turn, which costs nothing to enable"
 OTHER_SIDE = "the other side decodes that"
+MAKES_MEMORY = "only the supervisor makes memory"
 TABLES = "no job asks for the tables of its statement: tests/unit/test-worker-sqlite-engine.c does"
 UNREACHED = {
     ("sd_event_source_set_enabled", "on_turn"): TIMER,
@@ -125,6 +126,10 @@ UNREACHED = {
     ("poll", "channel_has_unread"): "called only if a channel that moves has bytes on both sides",
     ("pread", "channel_memory_has_requests"): "called only if a worker is stuck, or StatementIdleSec= has passed",
     ("send", "wake"): "called only if a reader sleeps sooner than the supervisor writes: tests/bus/test_channel.py",
+    ("memfd_create", "channel_memory_new"): MAKES_MEMORY,
+    ("ftruncate", "set_up"): MAKES_MEMORY,
+    ("fcntl", "set_up"): MAKES_MEMORY,
+    ("pwrite", "set_up"): MAKES_MEMORY,
     ("reallocarray", "engine_tables_add"): TABLES,
     ("strdup", "engine_tables_add"): TABLES,
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
@@ -135,6 +140,11 @@ UNREACHED = {
 
 # The same of the library: (call, function): why.
 LIBRARY_UNREACHED = {
+    ("memfd_create", "channel_memory_new"): MAKES_MEMORY,
+    ("ftruncate", "set_up"): MAKES_MEMORY,
+    ("fcntl", "set_up"): MAKES_MEMORY,
+    ("pwrite", "set_up"): MAKES_MEMORY,
+    ("pread", "channel_memory_has_requests"): "only the supervisor looks without mapping the memory",
     ("sd_bus_message_new_method_call", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
     ("sd_bus_message_append", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
     ("malloc", "row_memory_resize"): "called if the file cannot grow, which is a case",
