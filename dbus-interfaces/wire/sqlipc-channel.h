@@ -51,8 +51,8 @@
  *        the bytes        4096    69632   65536 of them: byte i of the stream is at i modulo 65536
  *
  * The rest is zero, and is reserved. The first `written` and `read` are 0, and both `reader_sleeps` are 1. A writer copies
- * bytes in, then stores `written`; a reader copies them out, then stores `read`. Each side keeps its own number privately, loads
- * the other side's with acquire, once, and ends the channel if `written` - `read` would be more than 65536. It decodes
+ * bytes in, then stores `written`; a reader copies them out, then stores `read`. Each side keeps its own number privately,
+ * loads the other side's with acquire, once, and ends the channel if `written` - `read` would be more than 65536. It decodes
  * only copies, since the other side may change the memory at any time.
  *
  * A socket byte has any value, and only wakes. After a store of its number, a side makes a full barrier, and if the other
