@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
@@ -81,6 +82,7 @@ int main(int argc, char **argv) {
                 received_message_done(&setup);
                 return r == 0 ? 0 : complain("cannot set up", r);
         }
+        change_numbers_open(WORKER_CHANGES_FD);
         r = worker_loop_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
         if (r == 0)
                 r = sandbox_filter();

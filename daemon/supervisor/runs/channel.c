@@ -19,6 +19,7 @@
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/unread.h"
 #include "daemon/supervisor/runs/worker-channels.h"
+#include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -374,6 +375,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
                         .reads = c->reads,
                         .path = guest ? d->path : NULL,
                         .immutable = guest && d->immutable,
+                        .change_slot = changes_of(c->context, d->path, d->immutable)->slot,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/worker/sqlite/database-state.h"
 #include "daemon/worker/sqlite/sqlite-error.h"
 #include "daemon/worker/sqlite/vfs.h"
 
@@ -436,6 +437,13 @@ bool sqlite_connection_schema_changed(SqliteConnection *c) {
                 return false;
         sqlite_connection_hold(c);
         return sqlite3_stmt_status(c->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
+}
+
+void sqlite_connection_state(const SqliteConnection *c, FileState *ret) {
+        sqlite3_file *file;
+
+        if (sqlite3_file_control(c->file, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
+                database_state_read(file, ret);
 }
 
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c) {

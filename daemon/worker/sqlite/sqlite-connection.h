@@ -110,6 +110,9 @@ void sqlite_connection_let_go(SqliteConnection *c);
  * this check is held, so a statement that is stepped next needs no other. */
 bool sqlite_connection_schema_changed(SqliteConnection *c);
 
+/* Reads the state of the file (database-state.h). */
+void sqlite_connection_state(const SqliteConnection *c, FileState *ret);
+
 /* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);
 

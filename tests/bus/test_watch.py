@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Watches: each commit reaches the clients that watch its tables, and nothing else does."""
+import contextlib
+import os
+import select
+import sqlite3
+import struct
+
+from gi.repository import GLib
+from harness import PATIENCE, Service, expect, main, wait_for
+from tap import equal, test, true
+
+DB = "watched"
+SCHEMA = """
+CREATE TABLE a(id INTEGER PRIMARY KEY, n);
+CREATE TABLE b(id INTEGER PRIMARY KEY, a REFERENCES a(id) ON DELETE CASCADE);
+CREATE TABLE c(n);
+CREATE TABLE d(k TEXT PRIMARY KEY, n) WITHOUT ROWID;
+CREATE TABLE log(n);
+CREATE VIEW seen AS SELECT n FROM c WHERE n > 0;
+CREATE TRIGGER logs AFTER INSERT ON c BEGIN INSERT INTO log VALUES (new.n); END;
+CREATE VIRTUAL TABLE words USING fts5(word);
+"""
+MSEC = 0.001
+
+
+@contextlib.contextmanager
+def watched(journal="wal", schema=SCHEMA, limits=None, **keys):
+    with Service() as service:
+        path = service.data / "watched.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript(f"PRAGMA journal_mode = {journal}; {schema}")
+        keys = {"Path": path, "Mode": "read-write", "WriteSchema": "yes", "ForeignKeys": "yes", **keys}
+        service.path = path
+        service.database(DB, **keys)
+        if limits:
+            service.limits(**limits)
+        service.driver.manager("Reload")
+        yield service
+
+
+class Watch:
+    """A watch of a client, with its end of the pipe."""
+
+    def __init__(self, client, *tables, **options):
+        kinds = {"since": "t", "sql": "s", "statement": "t"}
+        options = {name: GLib.Variant(kinds[name], value) for name, value in options.items()}
+        values, fds = client.database(DB, "Watch", "(asa{sv})", list(tables), options)
+        self.client, self.number, self.info = client, values[0].get_uint64(), values[2].unpack()
+        self.fd = fds[values[1].get_handle()]
+
+    def is_readable(self, seconds=0):
+        return bool(select.select([self.fd], [], [], seconds)[0])
+
+    def next(self):
+        """Waits for a change, and returns its number; None: end-of-file."""
+        true(self.is_readable(PATIENCE), "no change was told")
+        data = os.read(self.fd, 4096)
+        return struct.unpack("<Q", data)[0] if data else None
+
+    def end(self):
+        self.client.database(DB, "Unwatch", "(ta{sv})", self.number, {})
+
+    def close(self):
+        self.client.drop(self.fd)
+
+
+def wait_change(client, since, *tables, **options):
+    kinds = {"timeout-usec": "t", "sql": "s"}
+    options = {name: GLib.Variant(kinds[name], value) for name, value in options.items()}
+    values, _ = client.database(DB, "WaitChange", "(asta{sv})", list(tables), since, options)
+    return values[0].get_uint64()
+
+
+def tells(client, sql, watches, others):
+    """The statement is told to these watches, and not to the others. A watch of every table is told after them."""
+    barrier = Watch(client)
+    client.execute(DB, sql)
+    barrier.next()
+    barrier.close()
+    for watch in watches:
+        true(watch.next(), f"a watch was not told of {sql}")
+    for watch in others:
+        true(not watch.is_readable(), f"a watch was told of {sql}")
+
+
+@test
+def tables_of_commits():
+    """A commit is told to watches of the tables that it changes, also by triggers, foreign keys and DELETE without WHERE"""
+    for journal in ("wal", "delete"):
+        with watched(journal) as service:
+            client, reader = service.client(), service.client()
+            all_of_them = {name: Watch(reader, name) for name in ("a", "b", "c", "d", "log", "seen")}
+            for sql, names in (
+                ("INSERT INTO a VALUES (1, 1), (2, 2)", "a"),
+                ("INSERT INTO b VALUES (1, 1)", "b"),
+                ("INSERT INTO c VALUES (1)", "c log seen"),
+                ("INSERT INTO d VALUES ('k', 1)", "d"),
+                ("DELETE FROM a WHERE id = 1", "a b"),
+                ("INSERT OR REPLACE INTO a VALUES (2, 3)", "a b"),
+                ("UPDATE d SET n = 2", "d"),
+                ("UPDATE d SET n = 2 WHERE k = 'none'", ""),
+                ("DELETE FROM log", "log"),
+                ("DELETE FROM d", "d"),
+                ("PRAGMA user_version = 7", "a b c d log seen"),
+                ("CREATE TABLE e(n)", "a b c d log seen"),
+            ):
+                if not names:
+                    client.execute(DB, sql)
+                    continue
+                wanted = [watch for name, watch in all_of_them.items() if name in names.split()]
+                tells(client, sql, wanted, [watch for watch in all_of_them.values() if watch not in wanted])
+
+
+@test
+def sequence_of_results():
+    """The sequence in results: `since` that of a read tells of each later change, and of none before"""
+    for journal in ("wal", "delete"):
+        with watched(journal) as service:
+            client = service.client()
+            keeper = Watch(client, "a")
+            info = client.execute(DB, "INSERT INTO a VALUES (1, 1)")[1]
+            keeper.next()
+            end = client.query(DB, "SELECT * FROM a").read().end
+            equal(end.sequence, info["sequence"], "sequence of a read after the commit")
+            equal(client.query_rows(DB, "SELECT * FROM a")[2]["sequence"], end.sequence, "the same as values")
+            true(not Watch(client, "a", since=end.sequence).is_readable(50 * MSEC), "a change was told that is none")
+            later = client.execute(DB, "INSERT INTO a VALUES (2, 1)")[1]["sequence"]
+            true(later > end.sequence, "a larger number")
+            equal(Watch(client, "a", since=end.sequence).next(), later, "the number of the change")
+            equal(wait_change(client, end.sequence, "a"), later, "the same by WaitChange")
+            expect("TimedOut", wait_change, client, later, "a", **{"timeout-usec": 50000})
+            equal(Watch(client, "c", since=1).next() > 0, True, "a number of another instance")
+
+
+@test
+def rolled_back():
+    """A transaction that is rolled back, and a statement that fails, are told to no watch"""
+    with watched() as service:
+        client = service.client()
+        watch = Watch(client, "a")
+        values, _ = client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "write")})
+        inside = {"transaction": values[0]}
+        client.execute(DB, "INSERT INTO a VALUES (1, 1)", options=inside)
+        client.database(DB, "Rollback", "(ta{sv})", values[0].get_uint64(), {})
+        expect("Sql", client.execute, DB, "INSERT INTO a VALUES (1, 1), (1, 1)")
+        true(not watch.is_readable(50 * MSEC), "a rollback was told")
+        client.execute(DB, "INSERT INTO a VALUES (1, 1)")
+        true(watch.next(), "the commit")
+
+
+@test
+def unread_changes():
+    """A watch that is not read holds one number; when it is read, a change since then is told again"""
+    with watched() as service:
+        client = service.client()
+        watch = Watch(client, "a")
+        for n in range(100):
+            client.execute(DB, "INSERT INTO a(n) VALUES (?)", [n])
+        wait_for(watch.is_readable, "the first change")
+        first = watch.next()
+        second = watch.next()
+        true(second > first, "the last of the changes that were made meanwhile")
+        true(not watch.is_readable(50 * MSEC), "no other change")
+
+
+@test
+def ends():
+    """Unwatch, a closed pipe, and the end of the service"""
+    with watched() as service:
+        client = service.client()
+        watch, closed = Watch(client, "a"), Watch(client, "a")
+        counters = lambda: client.properties("org.sqlipc1.Manager")["NWatches"]
+        equal(counters(), 2, "watches")
+        closed.close()
+        wait_for(lambda: counters() == 1, "the end of a watch whose pipe is closed")
+        watch.end()
+        equal(watch.next(), None, "end-of-file after Unwatch")
+        expect("UnknownRun", watch.end)
+        last = Watch(client, "a")
+        service.stop()
+        equal(last.next(), None, "end-of-file after the service")
+
+
+@test
+def errors():
+    """Unknown tables and options, wrong SQL, too many watches"""
+    with watched(limits={"WatchesMax": 3}) as service:
+        client = service.client()
+        expect("Sql", Watch, client, "none")
+        expect("Sql", Watch, client, "a", "none")
+        expect("Sql", Watch, client, "")
+        expect("Sql", Watch, client, sql="SELECT nothing")
+        expect("InvalidOption", Watch, client, "a", sql="SELECT 1")
+        expect("UnknownStatement", Watch, client, statement=1)
+        watches = [Watch(client, "a") for _ in range(3)]
+        expect("LimitsExceeded", Watch, client, "a")
+        watches[0].end()
+        Watch(client)
+
+
+@test
+def statements():
+    """The tables of a statement, through views"""
+    with watched() as service:
+        client = service.client()
+        watch = Watch(client, sql="SELECT * FROM seen JOIN a")
+        equal(sorted(watch.info["tables"]), ["a", "c", "seen"], "tables of the statement")
+        statement = client.prepare(DB, "SELECT * FROM d")
+        prepared = Watch(client, statement=statement.number)
+        equal(prepared.info["tables"], ["d"], "tables of the prepared statement")
+        words = Watch(client, "words")
+        tells(client, "INSERT INTO d VALUES ('x', 1)", [prepared, words], [watch])
+        tells(client, "INSERT INTO c VALUES (1)", [watch, words], [prepared])
+
+
+main()
