@@ -139,6 +139,7 @@ static const Field ended[] = {
 
 static const Field committed[] = {
         FIELD(committed.sequence),
+        FIELD(committed.answers),
         FIELD(committed.any),
         FIELD(committed.schema),
         STATE_FIELDS(committed.before),

@@ -271,6 +271,7 @@ typedef struct Ended {
 /* COMMITTED. Without a commit since the last one its numbers are those of the last one, or 0. */
 typedef struct Committed {
         uint64_t sequence;           /* of the last commit, as END has it; 0: none since the lease came */
+        bool answers;                /* it is the answer to WATCH */
         bool any;                    /* there were commits since the last COMMITTED */
         bool schema;                 /* the schema may have changed */
         FileState before, after;     /* before the first and after the last of these commits */

@@ -215,4 +215,104 @@ def statements():
         tells(client, "INSERT INTO c VALUES (1)", [watch, words], [prepared])
 
 
+def foreign(path, *statements):
+    """Another program, which opens the file for these statements only."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for sql in statements:
+            db.execute(sql).fetchall()
+
+
+def settle(service, watch):
+    """Reads what is told about the past. Then the service has looked at all that was done before."""
+    while watch.is_readable(0.3):
+        watch.next()
+
+
+@test
+def foreign_commits():
+    """Commits past the service are told, in both journal modes; checkpoints, locks and touch are not"""
+    for journal in ("wal", "delete", "truncate", "persist"):
+        with watched(journal) as service:
+            client = service.client()
+            with contextlib.closing(sqlite3.connect(service.path, isolation_level=None)) as db:
+                db.execute("PRAGMA wal_autocheckpoint = 0")
+                watch = Watch(client, "a")
+                equal(watch.info["foreign"], "inotify", "how foreign commits are noticed")
+                true(not watch.is_readable(0.2), f"a change without a commit ({journal})")
+                for n in range(20):
+                    db.execute("INSERT INTO a(n) VALUES (?)", [n])
+                    true(watch.next(), f"a commit ({journal})")
+                settle(service, watch)
+                os.utime(service.path)
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("ROLLBACK")
+                db.execute("SELECT count(*) FROM a").fetchall()
+                for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE", "TRUNCATE"):
+                    db.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+                true(not watch.is_readable(0.5), f"a change without a commit ({journal})")
+                db.execute("INSERT INTO a(n) VALUES (1)")
+                true(watch.next(), f"a commit after a checkpoint ({journal})")
+
+
+@test
+def foreign_and_own():
+    """Commits of both kinds, one after the other: each is told, and an own one only to the watches of its tables"""
+    for journal in ("wal", "delete"):
+        with watched(journal) as service:
+            client = service.client()
+            a, c = Watch(client, "a"), Watch(client, "c")
+            for n in range(10):
+                tells(client, "INSERT INTO a(n) VALUES (1)", [a], [c])
+                foreign(service.path, "INSERT INTO log VALUES (1)")
+                true(a.next() and c.next(), "a foreign commit is told to all")
+                settle(service, a)
+                settle(service, c)
+            for n in range(100):
+                client.execute(DB, "INSERT INTO a(n) VALUES (1)")
+            true(a.next(), "an own commit")
+            true(not c.is_readable(0.5), f"own commits are not foreign ({journal})")
+
+
+@test
+def since_and_foreign():
+    """`since` of a read, while nothing watches: a foreign commit after it is told"""
+    with watched() as service:
+        client = service.client()
+        Watch(client, "a").end()
+        sequence = client.query(DB, "SELECT * FROM a").read().end.sequence
+        true(not Watch(client, "a", since=sequence).is_readable(0.2), "a change that is none")
+        foreign(service.path, "INSERT INTO a(n) VALUES (1)")
+        true(wait_change(client, sequence, "a") > sequence, "the change")
+
+
+@test
+def replaced_file():
+    """Another file in the place of the database is a change, and commits to that are told"""
+    for journal in ("wal", "delete"):
+        with watched(journal) as service:
+            client = service.client()
+            watch = Watch(client, "a")
+            new = service.path.with_name("new")
+            with contextlib.closing(sqlite3.connect(new)) as db:
+                db.executescript(SCHEMA)
+            os.rename(new, service.path)
+            true(watch.next(), "the other file")
+            settle(service, watch)
+            foreign(service.path, "INSERT INTO a(n) VALUES (1)")
+            true(watch.next(), "a commit to the other file")
+
+
+@test
+def idle_watch():
+    """A quiet watch needs no process, and the next commit is told all the same"""
+    with watched() as service:
+        client = service.client()
+        watch = Watch(client, "a")
+        with contextlib.closing(sqlite3.connect(service.path, isolation_level=None)) as db:
+            for _ in range(2):
+                wait_for(lambda: not service.workers(), "the end of the processes")
+                db.execute("INSERT INTO a(n) VALUES (1)")
+                true(watch.next(), "a commit")
+
+
 main()

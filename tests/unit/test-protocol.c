@@ -105,7 +105,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_ENDED,
           .ended = { .number = 47, .drained = true, .sequence = 48, .tables = { "a\0b", 4 }, .names = { "v", 2 } } },
         { .kind = MESSAGE_COMMITTED,
-          .committed = { 49, true, true, { FILE_STATE_WAL, 50, 51, 52, 53 }, { FILE_STATE_ROLLBACK, 54, 55, 56, 57 },
+          .committed = { 49, true, true, true, { FILE_STATE_WAL, 50, 51, 52, 53 }, { FILE_STATE_ROLLBACK, 54, 55, 56, 57 },
                          { "a\0b", 4 } } },
         { .kind = MESSAGE_OBSERVE },
         { .kind = MESSAGE_OBSERVED, .observed = { { FILE_STATE_WAL, 58, 59, 60, 61 }, true, true, 62, 63, 64, "file" } },

@@ -7,6 +7,7 @@
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/lease.h"
+#include "daemon/supervisor/workers/observer.h"
 #include "daemon/supervisor/workers/worker.h"
 
 #define N_EACH_TURN 128                 /* listeners that are told before the loop does something else */
@@ -29,6 +30,7 @@ static void changes_free(void *p) {
 
         g_assert(c->n_listeners == 0);
         c->linger = sd_event_source_disable_unref(c->linger);
+        c->observer = observer_free(c->observer);
         g_hash_table_unref(c->tables);
         g_free(c->path);
         g_free(c);
@@ -48,6 +50,7 @@ int changes_start(ChangeStock *s, Context *context) {
 void changes_stop(ChangeStock *s) {
         s->turn = sd_event_source_disable_unref(s->turn);
         g_clear_pointer(&s->files, g_hash_table_unref);
+        observers_end(s);
         change_page_done(&s->page);
 }
 
@@ -334,7 +337,41 @@ void changes_on_committed(Worker *w, const Committed *committed) {
                 if (c->state.kind == FILE_STATE_UNKNOWN)
                         changes_on_foreign(c);
         }
-        changes_on_known(c, CHANGE_AWAITS_WRITER);
+        if (committed->answers)
+                changes_on_writer_known(c);
+}
+
+/* True if the state is the one that is known, or an older one: the holder of the lease has told a commit since the observer was
+ * asked. */
+static bool is_own(const Changes *c, const FileState *state) {
+        return file_state_same(&c->state, state) ||
+               (c->state.kind == state->kind && state->kind != FILE_STATE_UNKNOWN &&
+                (int32_t) (c->state.counter - state->counter) > 0 && c->n_committed != c->n_at_question);
+}
+
+static void decide(Changes *c) {
+        FileState state = c->observed;
+
+        c->observed = (FileState) {};
+        if (state.kind != FILE_STATE_UNKNOWN && !is_own(c, &state)) {
+                changes_on_foreign(c);
+                c->state = state;
+        }
+        changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+}
+
+/* The holder of the lease may have committed and not told it yet, so it is asked first. */
+void changes_on_observed(Changes *c, const FileState *state, bool replaced) {
+        c->observed = *state;
+        if (replaced || state->kind == FILE_STATE_UNKNOWN) {
+                changes_on_foreign(c);
+                c->state = *state;
+                c->observed = (FileState) {};
+                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+        } else if (file_state_same(&c->state, state) || !lease_ask(c->stock->context, c->path))
+                decide(c);
+        else
+                c->awaits |= CHANGE_AWAITS_WRITER;
 }
 
 void changes_on_writer_lost(Changes *c) {
@@ -342,10 +379,16 @@ void changes_on_writer_lost(Changes *c) {
         c->state = (FileState) {};
 }
 
+void changes_on_writer_known(Changes *c) {
+        if (c->observed.kind != FILE_STATE_UNKNOWN)
+                decide(c);
+        changes_on_known(c, CHANGE_AWAITS_WRITER);
+}
+
 /* ---- beginning and end ---- */
 
 const char *changes_foreign(const Changes *c) {
-        return "polling";
+        return c->immutable ? "never" : c->observer && observer_is_notified(c->observer) ? "inotify" : "polling";
 }
 
 
@@ -364,6 +407,13 @@ void changes_on_known(Changes *c, ChangeAwaits what) {
 static void watch(Changes *c, bool on) {
         c->watched = on;
         c->awaits = 0;
+        c->observed = (FileState) {};
         if (lease_on_watched(c->stock->context, c->path) && on)
                 c->awaits |= CHANGE_AWAITS_WRITER;
+        c->observer = observer_free(c->observer);
+        if (!on || c->immutable)
+                return;
+        c->awaits |= CHANGE_AWAITS_OBSERVER;
+        if (observer_new(c, &c->observer) < 0)
+                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
 }

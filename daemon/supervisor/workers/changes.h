@@ -27,6 +27,7 @@
 #include "daemon/supervisor/base/change-page.h"
 
 typedef struct Context Context;
+typedef struct Observer Observer;
 typedef struct Worker Worker;
 typedef struct ChangeListener ChangeListener;
 typedef struct ChangeTable ChangeTable;
@@ -38,6 +39,8 @@ typedef struct ChangeStock {
         GHashTable *files;       /* path -> Changes, owned; as long as the service runs */
         GQueue ready, due;       /* of ChangeListener, by link */
         sd_event_source *turn;   /* tells those that are ready or due */
+        GQueue observers;        /* of Observer, by link: those that have a process */
+        GQueue waiting;          /* of Observer, by link: those that wait for the place of one */
         uint64_t n_changes;      /* that were published */
         uint64_t first;          /* the first number of each file */
 } ChangeStock;
@@ -54,6 +57,7 @@ typedef struct Changes {
         uint32_t slot;           /* in the page; 0: none was left */
         uint64_t sequence;       /* the number of the last change */
         uint64_t all, others;    /* that of the last change of any table, or of one that is not in `tables` */
+        FileState observed;      /* while CHANGE_AWAITS_WRITER: it is decided then if this is a change; UNKNOWN: nothing is */
         FileState state;         /* after the last change that is known; UNKNOWN: what is found next is a change */
         GHashTable *tables;      /* name -> ChangeTable, owned */
         GQueue any;              /* of ChangeEntry of the ARMED listeners that wait for any table */
@@ -62,7 +66,9 @@ typedef struct Changes {
         unsigned n_listeners;
         unsigned n_schemas;      /* how often the schema may have changed */
         bool watched;            /* there are listeners, or were a moment ago */
-        uint64_t n_committed;    /* how many COMMITTED came */
+        uint64_t n_at_question;  /* n_committed when the observer was asked */
+        uint64_t n_committed;    /* how many COMMITTED with commits came */
+        Observer *observer;      /* owned; NULL: not watched, or never changes */
         sd_event_source *linger; /* ends `watched` when there have been no listeners for a while; NULL: not yet needed */
 } Changes;
 
@@ -105,6 +111,10 @@ void changes_arm(ChangeListener *l, uint64_t since);
 /* Any number of changes of any tables were made by another program, or nobody knows which. */
 void changes_on_foreign(Changes *c);
 
+/* The state of the file is not the last one that is known: a commit of another program, unless the holder of the lease tells
+ * that it is its own. changes_on_known() for CHANGE_AWAITS_OBSERVER when that is decided. */
+void changes_on_observed(Changes *c, const FileState *state, bool replaced);
+
 /* The schema has changed, which is a change of any table. */
 void changes_on_schema(Changes *c);
 
@@ -113,6 +123,9 @@ void changes_on_committed(Worker *w, const Committed *committed);
 
 /* One of the things that `awaits` names is known, or will not be. */
 void changes_on_known(Changes *c, ChangeAwaits what);
+
+/* The holder of the lease has answered WATCH, or there is none any more. */
+void changes_on_writer_known(Changes *c);
 
 /* The holder of the lease is dead, and its last commits may be unknown. */
 void changes_on_writer_lost(Changes *c);

@@ -228,13 +228,27 @@ int lease_on_wanted(Worker *w) {
         return 0;
 }
 
+bool lease_has_holder(const Context *context, const char *path) {
+        const Lease *l = g_hash_table_lookup(context->leases, path);
+
+        return l && l->holder && l->told;
+}
+
+bool lease_ask(const Context *context, const char *path) {
+        Lease *l = g_hash_table_lookup(context->leases, path);
+        const Message m = { .kind = MESSAGE_WATCH, .number = l && changes_are_watched(l->changes) };
+
+        return l && l->holder && l->told && !worker_is_closed(l->holder) &&
+               message_send(l->holder->control_fd, &m, -1) >= 0;
+}
+
 int lease_on_returned(Worker *w) {
         Lease *l = w->lease;
 
         if (!lease_is_held_by(w))
                 return -EBADMSG;
         w->lease = NULL;
-        changes_on_known(l->changes, CHANGE_AWAITS_WRITER);
+        changes_on_writer_known(l->changes);
         pass_on(l);
         return 0;
 }
@@ -270,7 +284,7 @@ void lease_leave(Worker *w) {
         else if (l->told && !w->ended_well)
                 changes_on_writer_lost(l->changes);
         if (l->holder == w)
-                changes_on_known(l->changes, CHANGE_AWAITS_WRITER);
+                changes_on_writer_known(l->changes);
         if (l->holder == w || !l->holder)
                 pass_on(l);
 }

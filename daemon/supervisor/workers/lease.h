@@ -41,4 +41,10 @@ bool lease_is_held_by(const Worker *w);
  * lease before. */
 bool lease_on_watched(const Context *context, const char *path);
 
+/* True if a worker may write to the file now. */
+bool lease_has_holder(const Context *context, const char *path);
+
+/* Asks the holder to tell what it has committed until now. False: there is no holder, or it cannot be asked. */
+bool lease_ask(const Context *context, const char *path);
+
 #endif

@@ -47,13 +47,14 @@ static size_t write_names(const EngineWritten *written, char buffer[static TABLE
         return size;
 }
 
-static void report_committed(JobContext *context, const EngineWritten *written) {
+static void report_committed(JobContext *context, const EngineWritten *written, bool answers) {
         CommitNotes *n = &context->notes;
         char names[TABLES_SIZE_MAX];
         int r = report_send(context->control_fd, &(Message) {
                 .kind = MESSAGE_COMMITTED,
                 .committed = {
                         .sequence = n->last,
+                        .answers = answers,
                         .any = n->any,
                         .schema = n->schema,
                         .before = n->before,
@@ -67,9 +68,9 @@ static void report_committed(JobContext *context, const EngineWritten *written) 
                 context->report_error = r;
 }
 
-void commit_notes_tell(JobContext *context, bool always) {
-        if (context->notes.any || always)
-                report_committed(context, NULL);
+void commit_notes_tell(JobContext *context, bool answers) {
+        if (context->notes.any || answers)
+                report_committed(context, NULL, answers);
 }
 
 void commit_notes_set_watched(JobContext *context, bool watched) {
@@ -104,7 +105,7 @@ bool commit_notes_commit(JobContext *context, EngineConnection *connection, cons
                 n->last = next_number(context);
                 note(n, &after, written->schema);
                 if (n->watched)
-                        report_committed(context, written);
+                        report_committed(context, written, false);
         }
         *ret_sequence = commit_notes_now(context);
         return true;

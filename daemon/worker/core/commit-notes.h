@@ -27,7 +27,7 @@ bool commit_notes_commit(JobContext *context, EngineConnection *connection, cons
 /* LEASE and WATCH say if clients watch. The answer to WATCH is commit_notes_tell(). */
 void commit_notes_set_watched(JobContext *context, bool watched);
 
-/* Sends COMMITTED. `always`: even if there were no commits since the last one. */
-void commit_notes_tell(JobContext *context, bool always);
+/* Sends COMMITTED if there were commits since the last one, or it answers WATCH. */
+void commit_notes_tell(JobContext *context, bool answers);
 
 #endif

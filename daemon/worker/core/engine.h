@@ -247,6 +247,12 @@ typedef struct Engine {
         /* Takes the statement back to before its first step; it keeps no lock. Its parameters stay bound. */
         void (*reset)(EngineStatement *statement);
 
+        /* ---- observers ---- */
+
+        /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes. Nothing else
+         * is done with the pool of an observer. `ret->name` is borrowed until the next call. */
+        void (*observe)(EnginePool *pool, int notifier_fd, Observed *ret);
+
         /* ---- errors ---- */
 
         /* Turns the error of connect(), compile() or step() that was worth another try into the one for a client, after all

@@ -7,12 +7,18 @@
 #include "daemon/worker/sqlite/database-state.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define INDEX_VERSION 3007000u
 #define INDEX_HEADER_SIZE 48
 #define N_TRIES 100
 #define FILE_HEADER_SIZE 100
+#define PENDING_BYTE 0x40000000 /* of SQLite's file format; the bytes of RESERVED and SHARED follow */
+#define SHARED_FIRST (PENDING_BYTE + 2)
+#define SHARED_SIZE 510
+#define LOG_WRITER_BYTE 120     /* of the wal-index */
 
 typedef struct IndexHeader {
         uint32_t version, unused, change;
@@ -45,12 +51,12 @@ static int unmap_index(sqlite3_file *file, int deletes) {
         return s->below->xShmUnmap(file, deletes);
 }
 
-void database_state_attach(sqlite3_file *file, int offset) {
+void database_state_attach(sqlite3_file *file, int offset, int fd) {
         DatabaseState *s;
 
         state_offset = offset;
         s = state_of(file);
-        *s = (DatabaseState) { .below = file->pMethods, .methods = *file->pMethods };
+        *s = (DatabaseState) { .below = file->pMethods, .methods = *file->pMethods, .fd = fd };
         s->methods.xShmMap = map_index;
         s->methods.xShmUnmap = unmap_index;
         file->pMethods = &s->methods;
@@ -85,18 +91,21 @@ static uint32_t load_be32(const uint8_t *p) {
 }
 
 /* An empty file is a database, too: all numbers are 0 then. */
-static void read_header(sqlite3_file *file, FileState *ret) {
-        uint8_t header[FILE_HEADER_SIZE];
-        int rc = file->pMethods->xRead(file, header, sizeof header, 0);
+static bool read_file(const DatabaseState *s, uint8_t header[static FILE_HEADER_SIZE]) {
+        memset(header, 0, FILE_HEADER_SIZE);
+        return pread(s->fd, header, FILE_HEADER_SIZE, 0) >= 0;
+}
 
-        if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
-                return;
-        *ret = (FileState) {
-                .kind = FILE_STATE_ROLLBACK,
-                .counter = load_be32(header + 24),
-                .epoch = load_be32(header + 92),
-                .size = load_be32(header + 28),
-        };
+static void read_header(const DatabaseState *s, FileState *ret) {
+        uint8_t header[FILE_HEADER_SIZE];
+
+        if (read_file(s, header))
+                *ret = (FileState) {
+                        .kind = FILE_STATE_ROLLBACK,
+                        .counter = load_be32(header + 24),
+                        .epoch = load_be32(header + 92),
+                        .size = load_be32(header + 28),
+                };
 }
 
 void database_state_read(sqlite3_file *file, FileState *ret) {
@@ -105,5 +114,33 @@ void database_state_read(sqlite3_file *file, FileState *ret) {
         if (s->index)
                 read_index(s->index, ret);
         else
-                read_header(file, ret);
+                read_header(s, ret);
+}
+
+bool database_state_header(sqlite3_file *file, DatabaseHeader *ret) {
+        uint8_t header[FILE_HEADER_SIZE];
+
+        if (!read_file(state_of(file), header))
+                return false;
+        *ret = (DatabaseHeader) { .wal = header[18] == 2, .schema = load_be32(header + 40) };
+        return true;
+}
+
+bool database_state_is_wal(sqlite3_file *file) {
+        return state_of(file)->index;
+}
+
+/* Asks the kernel about a lock, which conflicts only with that of a writer. This changes no lock. */
+static bool is_locked(int fd, off_t start, off_t size) {
+        struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
+
+        return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK;
+}
+
+bool database_state_is_changing(sqlite3_file *file, int log_index_fd) {
+        const DatabaseState *s = state_of(file);
+
+        if (s->index)
+                return log_index_fd >= 0 && is_locked(log_index_fd, LOG_WRITER_BYTE, 1);
+        return is_locked(s->fd, PENDING_BYTE, 1) || is_locked(s->fd, SHARED_FIRST, SHARED_SIZE);
 }

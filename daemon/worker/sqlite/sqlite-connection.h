@@ -83,6 +83,11 @@ bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, En
  * which rolls the journal back. True: it did, so another try succeeds. False: `error` is as it was, or Busy. */
 bool sqlite_connection_recover(const Setup *setup, SqlError *error);
 
+/* Opens the file by the same rules, and reads nothing: no lock is taken. sqlite_connection_complete() does the rest, for a
+ * database in WAL mode. */
+bool sqlite_connection_open_unread(SqliteConnection *c, const Setup *setup, SqlError *error);
+bool sqlite_connection_complete(SqliteConnection *c, SqlError *error);
+
 /* Switches the calls of `progress` on or off. They are on after the connection was opened. */
 void sqlite_connection_set_progress(SqliteConnection *c, bool on);
 

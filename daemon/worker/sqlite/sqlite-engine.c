@@ -11,6 +11,7 @@
 #include "daemon/worker/sqlite/bind.h"
 #include "daemon/worker/sqlite/describe-statement.h"
 #include "daemon/worker/sqlite/heap.h"
+#include "daemon/worker/sqlite/observation.h"
 #include "daemon/worker/sqlite/pool.h"
 #include "daemon/worker/sqlite/sqlite-load.h"
 #include "daemon/worker/sqlite/sqlite-rows.h"
@@ -265,6 +266,12 @@ static bool engine_load(EngineStatement *statement, RowSource *source, SqlError 
         return sqlite_load(statement_of(statement), source, error);
 }
 
+/* ---- observers ---- */
+
+static void engine_observe(EnginePool *pool, int notifier_fd, Observed *ret) {
+        observation_look(pool_of(pool), notifier_fd, ret);
+}
+
 /* ---- errors ---- */
 
 static void engine_give_up(SqlError *error) {
@@ -321,5 +328,6 @@ const Engine sqlite_engine = {
         .load = engine_load,
         .counters = engine_counters,
         .reset = engine_reset,
+        .observe = engine_observe,
         .give_up = engine_give_up,
 };

@@ -200,7 +200,7 @@ static int begin_database(const FilePlace *place, sqlite3_file *file) {
         if (!place->writes) /* its pieces would not show what this file writes, and it takes a file that grows for damaged */
                 read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
         reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
-        database_state_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, state));
+        database_state_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, state), fd);
         return SQLITE_OK;
 }
 
