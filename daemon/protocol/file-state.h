@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the last commit to a database file has left there. Pure. Two states of one file tell if there was a commit between
- * them, no matter which program made it. A worker reads the state through SQLite's own descriptors; the supervisor compares.
+ * The state that the last commit has left in a database file. Pure. Two states of one file tell if there was a commit
+ * between them, no matter which program made it. A worker reads the state through SQLite's own descriptors; the supervisor
+ * compares.
  *
  *      field      rollback journal (header of the database file)   WAL (header of the wal-index)
  *      counter    file change counter                              iChange: commits since the index was made

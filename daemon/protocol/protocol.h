@@ -7,9 +7,9 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
  *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
  *     message, and end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken by
- *     any worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that worker
- *     has the job then, and sends no TAKEN.
+ *   - the *job* socket, shared by all workers of a group: PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken
+ *     by any worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that
+ *     worker has the job then, and sends no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->
@@ -54,16 +54,16 @@
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
  *                   <--------------------    LEASE_RETURNED: nothing is being written
- *      WATCH        --------------------->   clients watch the database of the lease, or do not any more (`number` 1, 0); LEASE
- *                                            says the same
+ *      WATCH        --------------------->   clients watch the database of the lease, or do not any more (`number` 1, 0), as
+ *                                            LEASE says, too
  *                   <--------------------    COMMITTED: answers WATCH, and follows each commit while clients watch
  *                   <--------------------    COMMITTING: the transaction of these runs is about to be committed. If the
  *                                            worker dies now, no process knows if it was
  *
- *      OBSERVE      --------------------->   look for commits of other programs (observer.h)
+ *      OBSERVE      --------------------->   look for commits of other programs (observing.h)
  *                   <--------------------    OBSERVED
- *      NOTIFIER + inotify  <------------>    a descriptor that tells of changes: from the first observer of a database, and to
- *                                            each later one
+ *      NOTIFIER + inotify  <------------>    a descriptor that tells of changes: from the first observer of a database, and
+ *                                            to each later one
  *
  * The supervisor keeps its own descriptor of the worker's end, and watches it while no worker has the channel.
  *
@@ -158,7 +158,7 @@ typedef struct Setup {
         const char *path;            /* of the database file */
         bool immutable;              /* Immutable=: the file never changes, so no locks, -wal or -shm are used */
         uint32_t change_slot;        /* of its change sequence; 0: it has none */
-        bool observes;               /* the worker has no user: it only looks for commits of other programs (observer.h) */
+        bool observes;               /* the worker has no user: it only looks for commits of other programs (observing.h) */
         uint64_t heap_size_max;      /* SQLite's (heap.h); RLIMIT_AS is 512 MiB more */
         uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */

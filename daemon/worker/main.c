@@ -18,7 +18,7 @@
 
 #include "config.h"
 #include "daemon/worker/core/change-numbers.h"
-#include "daemon/worker/core/observer.h"
+#include "daemon/worker/core/observing.h"
 #include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"

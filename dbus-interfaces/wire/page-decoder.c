@@ -331,8 +331,8 @@ static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
         return r > 0 && row_size != size ? -EBADMSG : r;
 }
 
-/* Reads the fields of a run that wrote, and the change sequence. They are absent from END if they are not known, and from that
- * of an older service. */
+/* Reads the fields of a run that wrote, and the change sequence. They are absent from END if they are not known, and from
+ * that of an older service. */
 static int take_changes(EndCounters *counters, const uint8_t *payload, size_t size) {
         int64_t n_changes;
 

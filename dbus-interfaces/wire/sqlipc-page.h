@@ -36,10 +36,10 @@
  *             waits for the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
  *             u64 fullscan_steps, u64 sorts, u64 autoindexes. Then, if the run wrote, and so is committed: i64 n_changes
  *             (sqlite3_changes64, or -1: it did not write), i64 last_rowid (sqlite3_last_insert_rowid). Then, if the service
- *             knows it: u64 sequence, the change sequence of the database (not 0). Each change that the run has not seen has a
- *             larger number; the run's own change has not. A field that is known has all fields before it. More
- *             may follow: a reader ignores the bytes that it does not know. A reader counts rows and bytes itself, and if
- *             n_rows or n_bytes differ the stream is broken.
+ *             knows it: u64 sequence, the change sequence of the database (not 0). Each change that the run has not seen has
+ *             a larger number; the run's own change has not. A field that is known has all fields before it. More may
+ *             follow: a reader ignores the bytes that it does not know. A reader counts rows and bytes itself, and if n_rows
+ *             or n_bytes differ the stream is broken.
  *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
  *             (-1: none), u32 size of the message, the message in UTF-8, a NUL after it, then the extension. A message of
  *             more than SQLIPC_MESSAGE_SIZE_MAX bytes was cut there and ends in U+2026.

@@ -3,15 +3,13 @@
 """Watches: each commit reaches the clients that watch its tables, and nothing else does."""
 import contextlib
 import os
-import select
 import sqlite3
-import struct
 
 from gi.repository import GLib
-from harness import PATIENCE, Service, expect, main, wait_for
+from harness import Service, expect, main, wait_for
 from tap import equal, test, true
+from watching import DB, Watch, wait_change
 
-DB = "watched"
 SCHEMA = """
 CREATE TABLE a(id INTEGER PRIMARY KEY, n);
 CREATE TABLE b(id INTEGER PRIMARY KEY, a REFERENCES a(id) ON DELETE CASCADE);
@@ -38,39 +36,6 @@ def watched(journal="wal", schema=SCHEMA, limits=None, **keys):
             service.limits(**limits)
         service.driver.manager("Reload")
         yield service
-
-
-class Watch:
-    """A watch of a client, with its end of the pipe."""
-
-    def __init__(self, client, *tables, **options):
-        kinds = {"since": "t", "sql": "s", "statement": "t"}
-        options = {name: GLib.Variant(kinds[name], value) for name, value in options.items()}
-        values, fds = client.database(DB, "Watch", "(asa{sv})", list(tables), options)
-        self.client, self.number, self.info = client, values[0].get_uint64(), values[2].unpack()
-        self.fd = fds[values[1].get_handle()]
-
-    def is_readable(self, seconds=0):
-        return bool(select.select([self.fd], [], [], seconds)[0])
-
-    def next(self):
-        """Waits for a change, and returns its number; None: end-of-file."""
-        true(self.is_readable(PATIENCE), "no change was told")
-        data = os.read(self.fd, 4096)
-        return struct.unpack("<Q", data)[0] if data else None
-
-    def end(self):
-        self.client.database(DB, "Unwatch", "(ta{sv})", self.number, {})
-
-    def close(self):
-        self.client.drop(self.fd)
-
-
-def wait_change(client, since, *tables, **options):
-    kinds = {"timeout-usec": "t", "sql": "s"}
-    options = {name: GLib.Variant(kinds[name], value) for name, value in options.items()}
-    values, _ = client.database(DB, "WaitChange", "(asta{sv})", list(tables), since, options)
-    return values[0].get_uint64()
 
 
 def tells(client, sql, watches, others):

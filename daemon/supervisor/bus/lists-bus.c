@@ -287,8 +287,8 @@ static int append_watch(Reply *reply, const void *entry, bool with_pid) {
         int r = begin_entry(reply, w->number, w->database, w->session->name, w->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "waits", "b", w->spec.waits, "unread", "b", w->unread,
-                                          "sequence", "t", w->told);
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "waits", "b", w->spec.waits, "unread", "b",
+                                          w->unread, "sequence", "t", w->told);
         if (r >= 0)
                 r = append_names(reply, w->names);
         return r < 0 ? r : end_entry(reply);

@@ -36,7 +36,7 @@ static int join_names(char **tables, GBytes **ret, Refusal *refusal) {
                         return refuse(refusal, ERROR_SQL, "The name of a table is empty.");
                 if (size > TABLES_SIZE_MAX - all->len)
                         return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                                      "The names of the tables have more than %zu bytes: give no names, to watch all tables.",
+                                      "The names of the tables have more than %zu bytes: give none, to watch all tables.",
                                       TABLES_SIZE_MAX);
                 g_byte_array_append(all, (const guint8 *) *tables, (guint) size);
         }
@@ -168,7 +168,8 @@ int watch_bus_wait_change(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r >= 0)
                 r = sd_bus_message_read_basic(m, 't', &since);
         if (r >= 0)
-                r = options_read(m, OPTION_SQL | OPTION_STATEMENT | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options, refusal);
+                r = options_read(m, OPTION_SQL | OPTION_STATEMENT | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options,
+                                 refusal);
         if (r < 0)
                 return r;
         return begin(m, d, tables, (WatchSpec) {

@@ -21,7 +21,7 @@
 
 #define WATCH_SINCE_NOW UINT64_MAX
 
-/* What the call asked for. */
+/* The wishes of the call. */
 typedef struct WatchSpec {
         uint64_t since;          /* changes with larger numbers count; WATCH_SINCE_NOW: those from the answer on */
         bool waits;              /* WaitChange */
@@ -49,8 +49,8 @@ typedef struct Watch {
         GList session_link;
 } Watch;
 
-/* Makes a watch, which answers `call` (borrowed; a stand-in of waiting-call.h) later. `tables` and `names` are taken, also on
- * failure; NULL: any table. LIMITS_EXCEEDED; -errno. */
+/* Makes a watch, which answers `call` (borrowed; a stand-in of waiting-call.h) later. `tables` and `names` are taken,
+ * also on failure; NULL: any table. LIMITS_EXCEEDED; -errno. */
 int watch_new(Session *s, Database *d, const WatchSpec *spec, char **tables, char **names, sd_bus_message *call,
               bool error_details, Refusal *refusal);
 

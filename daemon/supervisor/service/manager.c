@@ -302,8 +302,9 @@ bool manager_is_busy(const Manager *m) {
         const Context *context = &m->context;
 
         return g_hash_table_size(context->statements) > 0 || g_hash_table_size(context->runs) > 0 ||
-               g_hash_table_size(context->channels) > 0 || g_hash_table_size(context->watches) > 0 || reload_is_busy(&m->reload) ||
-               announcements_are_busy(&m->announcements) || admission_is_busy(context) || pacing_is_busy(context);
+               g_hash_table_size(context->channels) > 0 || g_hash_table_size(context->watches) > 0 ||
+               reload_is_busy(&m->reload) || announcements_are_busy(&m->announcements) || admission_is_busy(context) ||
+               pacing_is_busy(context);
 }
 
 void manager_stop(Manager *m, int exit_code) {

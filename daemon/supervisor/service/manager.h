@@ -68,8 +68,8 @@ int manager_connect(Manager *m, BusType type, const char *address);
 /* Releases the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
 
-/* True if a client has a statement, run, channel or watch or waits for an answer, or if a reload is under way or not announced to
- * all peers. */
+/* True if a client has a statement, run, channel or watch or waits for an answer, or if a reload is under way or not
+ * announced to all peers. */
 bool manager_is_busy(const Manager *m);
 
 #endif

@@ -341,8 +341,8 @@ void changes_on_committed(Worker *w, const Committed *committed) {
                 changes_on_writer_known(c);
 }
 
-/* True if the state is the one that is known, or an older one: the holder of the lease has told a commit since the observer was
- * asked. */
+/* True if the state is the one that is known, or an older one: the holder of the lease has told a commit since the
+ * observer was asked. */
 static bool is_own(const Changes *c, const FileState *state) {
         return file_state_same(&c->state, state) ||
                (c->state.kind == state->kind && state->kind != FILE_STATE_UNKNOWN &&

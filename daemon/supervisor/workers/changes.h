@@ -4,29 +4,28 @@
  * of some tables (docs/design/watching.md). Supervisor.
  *
  *      a listener:   NEW --the present state is known--> on_ready(), IDLE
- *                    IDLE --changes_arm()--> ARMED --one of its tables changed--> DUE --a turn of the loop--> on_change(), IDLE
- *                     ^                        |          the same, at once, if one changed since then          |
- *                     +---changes_disarm()-----+----------------------------------------------------------------+
+ *                    IDLE --changes_arm()--> ARMED --one of its tables changed--> DUE --a turn of the loop--> on_change()
+ *                      |                                                           ^                              |
+ *                      +---changes_arm(), and one has changed since then-----------+           IDLE <-------------+
  *
  * 1. A change costs as much as there are ARMED listeners of its tables. Listeners in other states cost nothing.
  * 2. DUE listeners are told some at a time, so that a commit with thousands of them does not hold up the loop.
- * 3. Numbers only grow. A commit of the lease's holder has the number that the holder gave it, which readers of its END know,
- *    if that is new; another change has a number that no holder can have given (CHANGE_STEP).
- * 4. A table that no listener has named is not kept. A listener that names it counts the last change of any such table as one
- *    of this table. The same holds for changes while nothing was watched: too many notices, never too few.
+ * 3. Numbers only grow. A commit of the lease's holder has the number that the holder gave it, which readers of its END
+ *    know, if that is new; another change has a number that no holder can have given (CHANGE_STEP).
+ * 4. A table that no listener has named is not kept. A listener that names it counts the last change of any such table as
+ *    one of this table. The same holds for changes while nothing was watched: too many notices, never too few.
  * 5. A change of the schema may change the tables that a view reads, so all listeners then wait for any table.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_CHANGES_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_CHANGES_H
 
-#include <glib.h>
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
 #include "daemon/protocol/protocol.h"
 #include "daemon/supervisor/base/change-page.h"
+#include "daemon/supervisor/base/context.h"
 
-typedef struct Context Context;
 typedef struct Observer Observer;
 typedef struct Worker Worker;
 typedef struct ChangeListener ChangeListener;
@@ -57,7 +56,7 @@ typedef struct Changes {
         uint32_t slot;           /* in the page; 0: none was left */
         uint64_t sequence;       /* the number of the last change */
         uint64_t all, others;    /* that of the last change of any table, or of one that is not in `tables` */
-        FileState observed;      /* while CHANGE_AWAITS_WRITER: it is decided then if this is a change; UNKNOWN: nothing is */
+        FileState observed;      /* it is not decided yet if this is a change; UNKNOWN: none is to be decided */
         FileState state;         /* after the last change that is known; UNKNOWN: what is found next is a change */
         GHashTable *tables;      /* name -> ChangeTable, owned */
         GQueue any;              /* of ChangeEntry of the ARMED listeners that wait for any table */
@@ -98,8 +97,8 @@ void changes_stop(ChangeStock *s);
 /* Returns the changes of the file, which stay the stock's. */
 Changes *changes_of(Context *context, const char *path, bool immutable);
 
-/* Adds a NEW listener, whose functions are set. `tables` is taken; NULL: any table. They were found when `n_schemas` of the file
- * had this value. on_ready() is called in a later turn of the loop. */
+/* Adds a NEW listener, whose functions are set. `tables` is taken; NULL: any table. They were found when `n_schemas` of
+ * the file had this value. on_ready() is called in a later turn of the loop. */
 void changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas);
 
 /* Takes the listener out, in any state, and frees what it owns. Without changes_add() it does nothing. */
@@ -108,7 +107,7 @@ void changes_remove(ChangeListener *l);
 /* The IDLE listener waits for a change after `since`. */
 void changes_arm(ChangeListener *l, uint64_t since);
 
-/* Any number of changes of any tables were made by another program, or nobody knows which. */
+/* Another program has changed any number of tables, or it is not known which tables a worker of ours has changed. */
 void changes_on_foreign(Changes *c);
 
 /* The state of the file is not the last one that is known: a commit of another program, unless the holder of the lease tells

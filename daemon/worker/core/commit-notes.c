@@ -15,8 +15,8 @@ uint64_t commit_notes_now(const JobContext *context) {
         return known > 0 && context->notes.last > known ? context->notes.last : known;
 }
 
-/* The next number. The supervisor gives numbers from `known` + CHANGE_STEP on to commits of other programs; if it is late with
- * reading ours, several of them share one, which only causes needless notices. */
+/* The next number. The supervisor gives numbers from `known` + CHANGE_STEP on to commits of other programs; if it is late
+ * with reading ours, several of them share one, which only causes needless notices. */
 static uint64_t next_number(const JobContext *context) {
         uint64_t known = change_number(context->setup->change_slot), now = commit_notes_now(context);
 

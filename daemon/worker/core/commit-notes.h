@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What the supervisor must know about the commits of this worker, for the clients that watch the database
+ * Side: worker. Notes about the commits of this worker, which the supervisor needs for the clients that watch the database
  * (docs/design/watching.md): the tables, and the state of the file before and after.
  *
  * 1. COMMITTED is sent when the commit is durable, before the end of any of its statements is told.

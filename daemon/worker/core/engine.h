@@ -76,7 +76,7 @@ typedef struct EngineWatched {
         EngineTables names;   /* the client may see these */
 } EngineWatched;
 
-/* What the statements of a transaction may have changed. */
+/* The tables that the statements of a transaction may have changed. */
 typedef struct EngineWritten {
         EngineTables tables;
         bool any;             /* any table, not only these */
@@ -249,8 +249,8 @@ typedef struct Engine {
 
         /* ---- observers ---- */
 
-        /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes. Nothing else
-         * is done with the pool of an observer. `ret->name` is borrowed until the next call. */
+        /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes.
+         * Nothing else is done with the pool of an observer. `ret->name` is borrowed until the next call. */
         void (*observe)(EnginePool *pool, int notifier_fd, Observed *ret);
 
         /* ---- errors ---- */

@@ -184,7 +184,7 @@ struct Job {
         JobWait wait;
 
         uint32_t change_slot;     /* of its database */
-        uint64_t sequence;        /* of changes: it has not seen any with a larger number, nor missed another; 0: not known */
+        uint64_t sequence;        /* of changes: those that it has not seen have larger numbers; 0: not known */
         EndCounters counters;
         SqlError error;           /* why the job ends; ERROR_NONE: it is complete */
         bool end_encoded;         /* END or ERROR is in the page */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. See database-state.h. The layout of the wal-index header is that of SQLite's wal.c (WalIndexHdr), which is
- * part of the format that programs of different versions share: all numbers are in the byte order of the machine, there are two
- * copies, and a reader that finds them different reads them again.
+ * part of the format that programs of different versions share: all numbers are in the byte order of the machine, there are
+ * two copies, and a reader that finds them different reads them again.
  */
 #include "daemon/worker/sqlite/database-state.h"
 

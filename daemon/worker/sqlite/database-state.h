@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Reads the state of a database file (file-state.h), without SQL and through SQLite's own descriptors (I12): in
- * WAL mode from the wal-index that SQLite has mapped, else from the header of the file.
+ * Side: worker. Reads the state of a database file (file-state.h), without SQL and through SQLite's own descriptors (I12):
+ * in WAL mode from the wal-index that SQLite has mapped, else from the header of the file.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_STATE_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_STATE_H
@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-#include "daemon/protocol/file-state.h"
+#include "daemon/worker/core/engine.h"
 
 typedef struct DatabaseState {
         const sqlite3_io_methods *below;
@@ -18,8 +18,8 @@ typedef struct DatabaseState {
         const volatile void *index;  /* SQLite's own map of the start of the wal-index; NULL: the file is not in WAL mode */
 } DatabaseState;
 
-/* `file` was just opened by SQLite as `fd`. Its state is `offset` bytes after the start of `file`, the same offset for all files of
- * the process, and need not be initialised. */
+/* `file` was just opened by SQLite as `fd`. Its state is `offset` bytes after the start of `file`, the same offset for
+ * all files of the process, and need not be initialised. */
 void database_state_attach(sqlite3_file *file, int offset, int fd);
 
 /* Reads the state. In rollback mode a lock must keep writers from committing meanwhile, or a commit was just made: a state

@@ -10,11 +10,10 @@
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_OBSERVATION_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_OBSERVATION_H
 
-#include "daemon/protocol/protocol.h"
 #include "daemon/worker/sqlite/pool.h"
 
-/* Describes the file now. Has `notifier_fd` (inotify; -1: none) tell of changes of the file, of those beside it, and of names
- * in its folder. `ret->name` is borrowed until the next call. */
+/* Describes the file now. Has `notifier_fd` (inotify; -1: none) tell of changes of the file, of those beside it, and of
+ * names in its folder. `ret->name` is borrowed until the next call. */
 void observation_look(Pool *pool, int notifier_fd, Observed *ret);
 
 /* Closes the connection. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The tables whose changes may change the result of a statement, or the rows of named tables and views: for the
- * clients that watch them (docs/design/watching.md).
+ * Side: worker. The tables whose changes may change the result of a statement, or the rows of named tables and views: for
+ * the clients that watch them (docs/design/watching.md).
  *
  * 1. Exposed objects are followed to the tables of the file. Clients learn only the names of the objects.
  * 2. The result of a virtual table depends on tables that SQLite does not name, and some tables of SQLite's own change

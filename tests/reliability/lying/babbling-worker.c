@@ -170,8 +170,9 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_STAY: break;
         case MESSAGE_COMMITTING: m.committing.numbers = any_bytes(); break;
         case MESSAGE_COMMITTED:
-                m.committed = (Committed) { .sequence = any_size(), .any = one_in(2), .schema = one_in(4), .before = any_state(),
-                                            .after = any_state(), .tables = any_tables() };
+                m.committed = (Committed) { .sequence = any_size(),
+                                            .any = one_in(2), .answers = one_in(2), .schema = one_in(4),
+                                            .before = any_state(), .after = any_state(), .tables = any_tables() };
                 break;
         case MESSAGE_OBSERVED:
                 m.observed = (Observed) { .state = any_state(), .busy = one_in(2), .polls = one_in(2), .device = any_size(),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See observer.h.
+ * Side: worker. See observing.h.
  */
-#include "daemon/worker/core/observer.h"
+#include "daemon/worker/core/observing.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,16 +11,16 @@
 
 #include "daemon/worker/core/report.h"
 
-typedef struct Observer {
+typedef struct Observing {
         const Engine *engine;
         EnginePool *pool;    /* owned */
         int control_fd;      /* borrowed */
         int notifier_fd;     /* owned; inotify; -1: none */
         bool told;           /* the supervisor has the descriptor */
-} Observer;
+} Observing;
 
 /* Without memory or a free descriptor for it, the supervisor asks from time to time. */
-static int tell_notifier(Observer *o) {
+static int tell_notifier(Observing *o) {
         int r;
 
         if (o->told)
@@ -37,7 +37,7 @@ static int tell_notifier(Observer *o) {
 }
 
 /* The notifier first: a change after the look is then noticed. */
-static int look(Observer *o) {
+static int look(Observing *o) {
         Message m = { .kind = MESSAGE_OBSERVED, .observed.name = "" };
         int r = tell_notifier(o);
 
@@ -47,7 +47,7 @@ static int look(Observer *o) {
         return report_send(o->control_fd, &m);
 }
 
-static int handle(Observer *o, ReceivedMessage *m) {
+static int handle(Observing *o, ReceivedMessage *m) {
         switch (m->message.kind) {
         case MESSAGE_OBSERVE:
                 return look(o);
@@ -65,7 +65,7 @@ static int handle(Observer *o, ReceivedMessage *m) {
         }
 }
 
-static int serve(Observer *o) {
+static int serve(Observing *o) {
         for (;;) {
                 struct pollfd p = { .fd = o->control_fd, .events = POLLIN };
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -87,7 +87,7 @@ static int serve(Observer *o) {
 }
 
 int observer_run(const Engine *engine, int control_fd, const Setup *setup) {
-        Observer o = { .engine = engine, .control_fd = control_fd, .notifier_fd = -1 };
+        Observing o = { .engine = engine, .control_fd = control_fd, .notifier_fd = -1 };
         int r = engine->start(setup, NULL, NULL, &o.pool);
 
         if (r == 0)

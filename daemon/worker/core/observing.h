@@ -4,8 +4,8 @@
  * (docs/design/watching.md). It has no user, runs no SQL of a client and reads no rows of a table: it answers OBSERVE with
  * the state of the file, and makes the descriptor of inotify by which the supervisor learns when to ask again.
  */
-#ifndef SQLIPC_DAEMON_WORKER_CORE_OBSERVER_H
-#define SQLIPC_DAEMON_WORKER_CORE_OBSERVER_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_OBSERVING_H
+#define SQLIPC_DAEMON_WORKER_CORE_OBSERVING_H
 
 #include "daemon/protocol/protocol.h"
 #include "daemon/worker/core/engine.h"
