@@ -5,9 +5,10 @@ import contextlib
 import os
 import sqlite3
 
+from client import Failure, object_path
 from gi.repository import GLib
-from harness import Service, expect, main, wait_for
-from tap import equal, test, true
+from harness import SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, wait_for
+from tap import diagnose, equal, test, true
 from watching import DB, Watch, wait_change
 
 SCHEMA = """
@@ -278,6 +279,101 @@ def idle_watch():
                 wait_for(lambda: not service.workers(), "the end of the processes")
                 db.execute("INSERT INTO a(n) VALUES (1)")
                 true(watch.next(), "a commit")
+
+
+@test
+def exposed_names():
+    """With Expose= only exposed names can be watched. A commit to hidden tables alone wakes no watch of exposed ones"""
+    with watched() as service:
+        shown = f"{DB}-shown"
+        service.database(shown, Path=service.path, Expose="seen a")
+        service.driver.manager("Reload")
+        client = service.client()
+        watches = [Watch(client, name, database=shown) for name in ("seen", "a")]
+        everything = Watch(client, sql="SELECT * FROM seen", database=shown)
+        equal(everything.info["tables"], ["seen"], "the names that a client learns")
+        errors = []
+        for name in ("log", "none"):
+            try:
+                Watch(client, name, database=shown)
+            except Failure as failure:
+                errors.append((failure.name, failure.message.replace(name, "NAME")))
+        equal(errors[0], errors[1], "the errors of a hidden table and of none")
+        tells(client, "INSERT INTO log VALUES (1)", [], [*watches, everything])
+        tells(client, "INSERT INTO c VALUES (1)", [watches[0], everything], [watches[1]])
+        tells(client, "INSERT INTO a VALUES (7, 7)", [watches[1]], [watches[0], everything])
+
+
+@needs_root
+def rights():
+    """Each user watches what the user may read. A reload that takes the right away ends the watch"""
+    a, b = UID_A, UID_B
+    with watched(AllowUsers=f"{a} {b}") as service:
+        clients = [service.client(uid) for uid in (a, b)]
+        other = service.client(UID_B + 1)
+        try:
+            Watch(other, "a")
+        except Failure as failure:
+            true(failure.name.endswith("UnknownObject"), str(failure))
+        else:
+            true(False, "a user without the right has a watch")
+        watches = [Watch(client, "a") for client in clients]
+        service.client().execute(DB, "INSERT INTO a(n) VALUES (1)")
+        true(all(watch.next() for watch in watches), "both are told")
+        equal(len(clients[0].manager("ListWatches")[0]), 1, "watches that one user sees")
+        equal(len(service.driver.manager("ListWatches")[0]), 2, "watches that root sees")
+        service.database(DB, Path=service.path, Mode="read-write", WriteSchema="yes", ForeignKeys="yes", AllowUsers=str(a))
+        service.driver.manager("Reload")
+        equal(watches[1].next(), None, "end-of-file for the user who may not read any more")
+        true(not watches[0].is_readable(0.1), "the other watch stays")
+
+
+@test
+def many_watches():
+    """Thousands of watches that are not read: memory is bounded, and commits go on"""
+    n = 1500
+    with watched(limits={"WatchesMax": 2 * n}) as service:
+        client = service.client()
+        first = Watch(client, "a")
+        before = rss_anon(service.pid())
+        watches = [Watch(client, "a") for _ in range(n)]
+        grown = rss_anon(service.pid())
+        for k in range(200):
+            client.execute(DB, "INSERT INTO a(n) VALUES (?)", [k])
+        true(all(watch.next() for watch in watches), "each is told")
+        true(first.next(), "so is the first")
+        after = rss_anon(service.pid())
+        diagnose(f"memory of the supervisor: {(grown - before) // n} bytes for each watch")
+        true(SANITIZED or grown - before < 4096 * n, "memory for each watch")
+        true(SANITIZED or after - grown < 1024 * n, "memory after 200 commits")
+        equal(client.properties("org.sqlipc1.Manager")["NWatches"], n + 1, "watches")
+        for watch in watches:
+            watch.close()
+        wait_for(lambda: client.properties("org.sqlipc1.Manager")["NWatches"] == 1, "the end of the watches")
+
+
+@needs_root
+def floods():
+    """A client that watches and leaves, over and over, and calls WaitChange without end, takes nothing from others"""
+    with watched(limits={"WatchesMax": 50}, AllowUsers=str(UID_A)) as service:
+        client, flooder = service.client(), service.client(UID_A)
+        watch = Watch(client, "a")
+        calls = [
+            flooder.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["a"], 0, {}) for _ in range(200)
+        ]
+        for _ in range(100):
+            Watch(client, "a").close()
+        client.execute(DB, "INSERT INTO a(n) VALUES (1)")
+        true(watch.next(), "a change")
+        answered = 0
+        for call in calls:
+            with contextlib.suppress(Failure):
+                call.result()
+                answered += 1
+        equal(answered, 50, "calls that were answered by the change; the others were refused at once")
+        flooder.close()
+        client.execute(DB, "INSERT INTO a(n) VALUES (1)")
+        true(watch.next(), "another change")
 
 
 main()

@@ -25,7 +25,9 @@ class Watch:
         self.fd = fds[values[1].get_handle()]
 
     def is_readable(self, seconds=0):
-        return bool(select.select([self.fd], [], [], seconds)[0])
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        return bool(poll.poll(1000 * seconds))
 
     def next(self):
         """Waits for a change, and returns its number; None: end-of-file."""
