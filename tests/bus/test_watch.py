@@ -358,9 +358,8 @@ def floods():
     with watched(limits={"WatchesMax": 50}, AllowUsers=str(UID_A)) as service:
         client, flooder = service.client(), service.client(UID_A)
         watch = Watch(client, "a")
-        calls = [
-            flooder.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["a"], 0, {}) for _ in range(200)
-        ]
+        body = ("(asta{sv})", ["a"], 0, {})
+        calls = [flooder.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", *body) for _ in range(200)]
         for _ in range(100):
             Watch(client, "a").close()
         client.execute(DB, "INSERT INTO a(n) VALUES (1)")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """No watcher misses a commit, whatever is killed.
 
-Writers increase numbers, each its own: half of them through the service, half past it. Each says how far it has come when its
-commit is acknowledged. Watchers read all numbers when they are told of a change, and only then. Meanwhile workers, the
+Writers increase numbers, each its own: half of them through the service, half past it. Each says how far it has come when
+its commit is acknowledged. Watchers read all numbers when they are told of a change, and only then. Meanwhile workers, the
 service and clients are killed. A watcher must see each commit that was acknowledged before it read. In the end each
 watcher that lives must have seen the last commit of every writer.
 
@@ -31,8 +31,8 @@ from tap import diagnose, equal, test, true  # noqa: E402
 from watching import DB, Watch  # noqa: E402
 
 READ = "SELECT writer, n FROM numbers ORDER BY writer"
-LOST = ("NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected", "WorkerLost", "OutcomeUnknown", "ShuttingDown", "Busy",
-        "Cancelled", "TimedOut", "ReaderTooSlow", "PipeClosed", "NeedsRecovery")
+LOST = ("NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected", "WorkerLost", "OutcomeUnknown", "ShuttingDown",
+        "Busy", "Cancelled", "TimedOut", "ReaderTooSlow", "PipeClosed", "NeedsRecovery")
 
 
 class Board:
@@ -164,7 +164,7 @@ def run(journal, options):
             wait_for(seen_by_all, "that each watcher has seen the last commit")
         except BaseException:
             late = [i for i in range(options.watchers) if board[100 + i] != total]
-            diagnose(f"watchers that have missed the last commit: {late}, of {total} they saw {[board[100 + i] for i in late]}")
+            diagnose(f"watchers that missed the last commit: {late}; of {total} they saw {[board[100 + i] for i in late]}")
             raise
         finally:
             for process in writers + watchers:

@@ -56,7 +56,7 @@ typedef struct Changes {
         uint32_t slot;           /* in the page; 0: none was left */
         uint64_t sequence;       /* the number of the last change */
         uint64_t all, others;    /* that of the last change of any table, or of one that is not in `tables` */
-        FileState observed;      /* it is not decided yet if this is a change; UNKNOWN: none is to be decided */
+        FileState observed;      /* it is not decided yet if this is a change; UNKNOWN: nothing is open */
         FileState state;         /* after the last change that is known; UNKNOWN: what is found next is a change */
         GHashTable *tables;      /* name -> ChangeTable, owned */
         GQueue any;              /* of ChangeEntry of the ARMED listeners that wait for any table */
