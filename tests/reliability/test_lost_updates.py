@@ -24,7 +24,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from client import Client, Failure  # noqa: E402
+from client import Broken, Client, Failure  # noqa: E402
 from gi.repository import GLib  # noqa: E402
 from harness import SANITIZED, Service, main, wait_for  # noqa: E402
 from tap import diagnose, equal, test, true  # noqa: E402
@@ -56,7 +56,7 @@ def until_served(address, function):
     while True:
         try:
             return function(Client(address))
-        except (Failure, GLib.Error, OSError) as error:
+        except (Broken, Failure, GLib.Error, OSError) as error:
             if isinstance(error, Failure) and not str(error.name).endswith(LOST):
                 raise
             time.sleep(0.02)
@@ -89,7 +89,7 @@ def watch(address, board, me, n_writers):
     told = 0
     while True:
         w = until_served(address, lambda client: Watch(client, "numbers"))
-        with contextlib.suppress(Failure, GLib.Error, OSError):
+        with contextlib.suppress(Broken, Failure, GLib.Error, OSError):
             while True:
                 before = [board[i] for i in range(n_writers)]
                 rows = dict(until_served(address, lambda _: w.client.query(DB, READ).read().rows))
