@@ -333,6 +333,8 @@ static int hear_control(StubWorker *w) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         int r = message_receive(w->control_fd, &m);
 
+        if (r == 0) /* an observer is told to end in this way */
+                w->told_to_end = true;
         if (r == -EAGAIN || r == 0)
                 return 0;
         demand(r == 1);
