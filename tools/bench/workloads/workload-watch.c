@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * watch: how long after a commit a program knows of it, and what watches cost the program that writes. Each latency is from the
- * answer to the statement (for a commit past the service: from the return of SQLite) to the moment when a thread that polls
- * the descriptor runs. It is negative if that thread runs before the answer is there.
+ * watch: how long after a commit a program knows of it, and the costs of watches for the program that writes. Each latency is
+ * from the answer to the statement (for a commit past the service: from the return of SQLite) to the moment when a thread that
+ * polls the descriptor runs. It is negative if that thread runs before the answer is there.
  */
 #include <errno.h>
 #include <glib.h>
@@ -15,12 +15,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dbus-interfaces/sqlipc-names.h"
 #include "tools/bench/core/bench-service.h"
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
+
+/* of org.sqlipc1(5) */
+#define SERVICE "org.sqlipc1"
+#define OBJECT "/org/sqlipc1/database/write_5fwal"
+#define INTERFACE "org.sqlipc1.Database"
 
 #define DATABASE "write_wal"
 #define INSERT "INSERT INTO " DATABASE "(n, r, t) VALUES (1, 0.5, 'a row')"
@@ -50,8 +54,8 @@ static int open_watch(WatchRun *w, int *ret) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         sd_bus_message *reply = NULL;
         uint64_t number;
-        int fd, r = sd_bus_call_method(w->service.bus, SQLIPC_BUS_NAME, SQLIPC_DATABASE_PATH "/" DATABASE,
-                                       SQLIPC_DATABASE_INTERFACE, "Watch", &error, &reply, "asa{sv}", 1, DATABASE, 0);
+        int fd, r = sd_bus_call_method(w->service.bus, SERVICE, OBJECT, INTERFACE, "Watch", &error, &reply,
+                                       "asa{sv}", 1, DATABASE, 0);
 
         if (r >= 0)
                 r = sd_bus_message_read(reply, "th", &number, &fd);
@@ -255,7 +259,7 @@ static int measure(const BenchOptions *options, Report *report) {
 
 const Workload workload_watch = {
         .verb = "watch",
-        .help = "how soon a commit is known, and what watches cost",
+        .help = "how soon a commit is known, and the cost of watches",
         .summary = "Measures the time from a commit to the wake-up of a program that watches the table, for commits\n"
                    "through the service and past it, and for inotify alone; then the commits per second without\n"
                    "watches and beside many that are not read (WatchesMax= must allow them). The service publishes\n"
