@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * watch: how long after a commit a program knows of it, and the costs of watches for the program that writes. Each latency is
- * from the answer to the statement (for a commit past the service: from the return of SQLite) to the moment when a thread that
- * polls the descriptor runs. It is negative if that thread runs before the answer is there.
+ * watch: how long after a commit a program knows of it, and the costs of watches for the program that writes. Each latency
+ * is from the answer to the statement (for a commit past the service: from the return of SQLite) to the moment when a thread
+ * that polls the descriptor runs. It is negative if that thread runs before the answer is there.
  */
 #include <errno.h>
 #include <glib.h>
