@@ -42,6 +42,7 @@ static const NumberRow limit_table[] = {
         { "StatementsMax", NUMBER_COUNT, AT(statements_max), 256, 1, 1000000, SHARED(statements_max) },
         { "RunsMax", NUMBER_COUNT, AT(runs_max), 256, 1, 1000000, SHARED(runs_max) },
         { "ChannelsMax", NUMBER_COUNT, AT(channels_max), 1024, 1, 1000000, SHARED(channels_max) },
+        { "WatchesMax", NUMBER_COUNT, AT(watches_max), 1024, 1, 1000000, SHARED(watches_max) },
         { "WorkersMax", NUMBER_COUNT, AT(workers_max), 8, 1, 1024, SHARED(workers_max) },
         { "WorkersTotalMax", NUMBER_COUNT, AT(workers_total_max), 0, 1, 4096 }, /* limits_workers_total() */
         { "PipePagesMax", NUMBER_COUNT, AT(pipe_pages_max), 8192, 1, 1000000000 },
@@ -222,6 +223,7 @@ DatabaseLimits database_limits_default(void) {
                 .statements_max = UINT64_MAX,
                 .runs_max = UINT64_MAX,
                 .channels_max = UINT64_MAX,
+                .watches_max = UINT64_MAX,
                 .workers_max = UINT64_MAX,
         };
 }
@@ -249,7 +251,7 @@ KeyKind database_limits_set(Place *p, void *database, const char *key, char *val
 
 bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b) {
         if (a->statements_max != b->statements_max || a->runs_max != b->runs_max || a->channels_max != b->channels_max ||
-            a->workers_max != b->workers_max || a->given != b->given)
+            a->watches_max != b->watches_max || a->workers_max != b->workers_max || a->given != b->given)
                 return false;
         for (size_t i = 0; i < G_N_ELEMENTS(limit_table); i++)
                 if (a->given & (UINT64_C(1) << i) &&

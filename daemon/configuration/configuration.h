@@ -39,6 +39,7 @@ typedef struct Limits {
         uint64_t statements_max;
         uint64_t runs_max;
         uint64_t channels_max;
+        uint64_t watches_max;
         uint64_t workers_max;
         uint64_t workers_total_max;    /* for all uids together; 0: by memory */
         uint64_t pipe_pages_max;
@@ -70,7 +71,7 @@ typedef struct Limits {
  * sqlipcd.conf for this database. WorkersTotalMax=, PipePagesMax=, WorkerIdleSec= and ExemptRoot= are allowed in
  * sqlipcd.conf only. */
 typedef struct DatabaseLimits {
-        uint64_t statements_max, runs_max, channels_max, workers_max; /* UINT64_MAX: none */
+        uint64_t statements_max, runs_max, channels_max, watches_max, workers_max; /* UINT64_MAX: none */
         Limits values;                 /* valid for the rows in `given`; the rest is undefined */
         uint64_t given;                /* bit i: row i of the table of limits */
 } DatabaseLimits;

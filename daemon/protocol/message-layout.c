@@ -29,6 +29,8 @@ static const Field number[] = { FIELD(number), {} };
 static const Field setup[] = {
         FIELD(setup.path, .required = true),
         FIELD(setup.immutable),
+        FIELD(setup.change_slot),
+        FIELD(setup.observes),
         FIELD(setup.heap_size_max),
         FIELD(setup.temp_size_max),
         FIELD(setup.park_usec),
@@ -58,6 +60,7 @@ static const Field setup[] = {
 static const Field job[] = {
         FIELD(job.number),
         FIELD_SPAN(job.sql, job.sql_size, .required = true),
+        FIELD(job.names),
         FIELD(job.transaction),
         FIELD(job.describe),
         FIELD(job.page_size),
@@ -123,7 +126,36 @@ static const Field ended[] = {
         FIELD(ended.wrote),
         FIELD(ended.n_changes),
         FIELD(ended.last_rowid),
+        FIELD(ended.sequence),
         FIELD(ended.changes, .max = STATEMENT_LIST_N_MAX * sizeof(int64_t)),
+        FIELD(ended.tables, .max = TABLES_SIZE_MAX),
+        FIELD(ended.names, .max = TABLES_SIZE_MAX),
+        {},
+};
+
+#define STATE_FIELDS(state)                                                                                          \
+        FIELD(state.kind, .max = FILE_STATE_WAL), FIELD(state.counter), FIELD(state.epoch), FIELD(state.size),       \
+                FIELD(state.content)
+
+static const Field committed[] = {
+        FIELD(committed.sequence),
+        FIELD(committed.answers),
+        FIELD(committed.any),
+        FIELD(committed.schema),
+        STATE_FIELDS(committed.before),
+        STATE_FIELDS(committed.after),
+        FIELD(committed.tables, .max = TABLES_SIZE_MAX),
+        {},
+};
+
+static const Field observed[] = {
+        STATE_FIELDS(observed.state),
+        FIELD(observed.busy),
+        FIELD(observed.polls),
+        FIELD(observed.device),
+        FIELD(observed.inode),
+        FIELD(observed.schema),
+        FIELD(observed.name, .required = true, .max = 255),
         {},
 };
 
@@ -144,6 +176,7 @@ static const Field channel[] = {
         FIELD(channel.reads),
         FIELD(channel.path),
         FIELD(channel.immutable),
+        FIELD(channel.change_slot),
         FIELD(channel.state),
         FIELD(channel.memory),
         {},
@@ -205,9 +238,23 @@ static bool started_is_valid(const Message *m) {
         return started_size(&m->started) <= SQLIPC_COLUMNS_SIZE_MAX;
 }
 
+static bool is_list_of_names(Bytes list) {
+        return list.size == 0 || list.data[list.size - 1] == 0;
+}
+
 static bool ended_is_valid(const Message *m) {
         return (m->ended.failure.error == ERROR_NONE || m->ended.failure.message) &&
-               m->ended.changes.size % sizeof(int64_t) == 0;
+               m->ended.changes.size % sizeof(int64_t) == 0 && is_list_of_names(m->ended.tables) &&
+               is_list_of_names(m->ended.names);
+}
+
+static bool tables_is_valid(const Message *m) {
+        return job_parameters_are_valid(&m->job) &&
+               (!m->job.names || (m->job.sql_size > 0 && is_list_of_names((Bytes) { m->job.sql, m->job.sql_size })));
+}
+
+static bool committed_is_valid(const Message *m) {
+        return is_list_of_names(m->committed.tables);
 }
 
 static bool committing_is_valid(const Message *m) {
@@ -245,7 +292,7 @@ static const Layout layouts[] = {
         [MESSAGE_STAY] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_EXECUTE] = { job, MESSAGE_MEMFD_SIZE_MAX, prepare_is_valid },
         [MESSAGE_LEASE_WANTED] = { nothing, MESSAGE_SIZE_MAX },
-        [MESSAGE_LEASE] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_ASKED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMITTING] = { committing, MESSAGE_SIZE_MAX, committing_is_valid },
@@ -253,6 +300,12 @@ static const Layout layouts[] = {
         [MESSAGE_COMMIT] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_LOAD] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
         [MESSAGE_EXECUTE_BATCH] = { job_batch, MESSAGE_MEMFD_SIZE_MAX, batch_is_valid },
+        [MESSAGE_TABLES] = { job, MESSAGE_MEMFD_SIZE_MAX, tables_is_valid },
+        [MESSAGE_WATCH] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_COMMITTED] = { committed, MESSAGE_SIZE_MAX, committed_is_valid },
+        [MESSAGE_OBSERVE] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_OBSERVED] = { observed, MESSAGE_SIZE_MAX },
+        [MESSAGE_NOTIFIER] = { number, MESSAGE_SIZE_MAX },
 };
 
 const Layout *message_layout(uint32_t kind) {

@@ -7,9 +7,9 @@
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
  *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
  *     message, and end-of-file there means that this worker has ended.
- *   - the *job* socket, shared by all workers of a group: PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken by any
- *     worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that worker
- *     has the job then, and sends no TAKEN.
+ *   - the *job* socket, shared by all workers of a group: PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken
+ *     by any worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that
+ *     worker has the job then, and sends no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->
@@ -37,6 +37,7 @@
  *                                            requests follow each other, after `number` usec of its life; 0: at once
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way takes long
  *
+ *      TABLES job   --------------------->   finds the tables that a statement reads: ENDED is the answer
  *      EXECUTE job  --------------------->   a RUN without a pipe, for a statement without rows: ENDED is its whole answer,
  *                                            there is no STARTED
  *      EXECUTE_BATCH job  --------------->   the same with several statements: all are carried out, or none
@@ -53,8 +54,16 @@
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
  *                   <--------------------    LEASE_RETURNED: nothing is being written
+ *      WATCH        --------------------->   clients watch the database of the lease, or do not any more (`number` 1, 0), as
+ *                                            LEASE says, too
+ *                   <--------------------    COMMITTED: answers WATCH, and follows each commit while clients watch
  *                   <--------------------    COMMITTING: the transaction of these runs is about to be committed. If the
  *                                            worker dies now, no process knows if it was
+ *
+ *      OBSERVE      --------------------->   look for commits of other programs (observing.h)
+ *                   <--------------------    OBSERVED
+ *      NOTIFIER + inotify  <------------>    a descriptor that tells of changes: from the first observer of a database, and
+ *                                            to each later one
  *
  * The supervisor keeps its own descriptor of the worker's end, and watches it while no worker has the channel.
  *
@@ -70,6 +79,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/protocol/file-state.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define MESSAGE_SIZE_MAX ((size_t) 65536)
@@ -84,6 +94,7 @@
 /* File descriptors that a worker is started with. */
 #define WORKER_JOB_FD 3
 #define WORKER_CONTROL_FD 4
+#define WORKER_CHANGES_FD 5 /* the change sequences of all databases (change-numbers.h) */
 
 typedef enum MessageKind {
         MESSAGE_SETUP = 1,
@@ -118,7 +129,17 @@ typedef enum MessageKind {
         MESSAGE_COMMIT,
         MESSAGE_LOAD,
         MESSAGE_EXECUTE_BATCH,
+        MESSAGE_TABLES,
+        MESSAGE_WATCH,
+        MESSAGE_COMMITTED,
+        MESSAGE_OBSERVE,
+        MESSAGE_OBSERVED,
+        MESSAGE_NOTIFIER,
 } MessageKind;
+
+/* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
+ * them. The supervisor numbers the commits of other programs with a larger step (docs/design/watching.md). */
+#define CHANGE_STEP UINT64_C(256)
 
 /* How long a worker may keep the lease after LEASE while another one waits for it. */
 #define LEASE_TURN_USEC UINT64_C(20000)
@@ -137,6 +158,8 @@ typedef struct Bytes {
 typedef struct Setup {
         const char *path;            /* of the database file */
         bool immutable;              /* Immutable=: the file never changes, so no locks, -wal or -shm are used */
+        uint32_t change_slot;        /* of its change sequence; 0: it has none */
+        bool observes;               /* the worker has no user: it only looks for commits of other programs (observing.h) */
         uint64_t heap_size_max;      /* SQLite's (heap.h); RLIMIT_AS is 512 MiB more */
         uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
@@ -166,11 +189,15 @@ typedef struct Setup {
 #define STATEMENT_LIST_N_MAX ((uint32_t) 4096)
 #define STATEMENT_LIST_SIZE_MAX ((size_t) 4 * 1024 * 1024)
 
-/* PREPARE, RUN, EXECUTE, EXECUTE_BATCH or LOAD. */
+/* ENDED and COMMITTED: the largest list of names of tables. A longer one is left out. */
+#define TABLES_SIZE_MAX ((size_t) 8 * 1024)
+
+/* PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH or LOAD. */
 typedef struct JobSpec {
         uint64_t number;             /* never used before by this daemon */
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
         size_t sql_size;
+        bool names;                  /* TABLES: `sql` is no SQL, but names of tables and views, each with a NUL after it */
 
         /* RUN, EXECUTE and LOAD; transaction and deadline also of EXECUTE_BATCH */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
@@ -236,8 +263,21 @@ typedef struct Ended {
         bool wrote;                  /* it was committed, or is a part of an open transaction; the next two are valid */
         int64_t n_changes;           /* sqlite3_changes64() */
         int64_t last_rowid;          /* sqlite3_last_insert_rowid() */
+        uint64_t sequence;           /* of changes, as in END; 0: not known */
         Bytes changes;               /* EXECUTE_BATCH: that of each statement; i64 each, little-endian. Otherwise size 0 */
+        Bytes tables;                /* TABLES: names, each with a NUL after it; size 0: any table of the file may matter */
+        Bytes names;                 /* TABLES: those of them that clients may see */
 } Ended;
+
+/* COMMITTED. Without a commit since the last one its numbers are those of the last one, or 0. */
+typedef struct Committed {
+        uint64_t sequence;           /* of the last commit, as END has it; 0: none since the lease came */
+        bool answers;                /* it is the answer to WATCH */
+        bool any;                    /* there were commits since the last COMMITTED */
+        bool schema;                 /* the schema may have changed */
+        FileState before, after;     /* before the first and after the last of these commits */
+        Bytes tables;                /* that were written: names, each with a NUL after it; size 0: any may have been */
+} Committed;
 
 /* COMMITTING. */
 #define COMMITTING_SIZE_MAX ((size_t) 32 * 1024)
@@ -275,6 +315,7 @@ typedef struct ChannelSetup {
         bool reads;                  /* from CHANNEL_RESTED */
         const char *path;            /* of a guest's database (guest-database.h); NULL: it is the one of SETUP */
         bool immutable;              /* of that database */
+        uint32_t change_slot;        /* of that database */
         Bytes state;                 /* from CHANNEL_RESTED; size 0: a new channel */
         bool memory;                 /* its memory comes with the socket (channel-memory.h) */
 } ChannelSetup;
@@ -289,6 +330,16 @@ typedef struct ChannelProgress {
         uint32_t n_statements;            /* open on the channel */
         Bytes sql;                        /* of the run under way: the first bytes of its SQL */
 } ChannelProgress;
+
+/* OBSERVED: what the observer of a database has found. */
+typedef struct Observed {
+        FileState state;             /* UNKNOWN: it cannot be read */
+        bool busy;                   /* a writer is at work: look again soon */
+        bool polls;                  /* inotify does not tell of changes: look again from time to time */
+        uint64_t device, inode;      /* of the file; 0: there is none */
+        uint32_t schema;             /* PRAGMA schema_version */
+        const char *name;            /* of the file in its folder */
+} Observed;
 
 /* The worker must close a channel, and answers CHANNEL_CLOSED. */
 typedef struct ChannelClose {
@@ -318,7 +369,7 @@ typedef struct Message {
         MessageKind kind;
         union {
                 Setup setup;
-                JobSpec job;     /* PREPARE, RUN, EXECUTE, EXECUTE_BATCH, LOAD */
+                JobSpec job;     /* PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD */
                 Begin begin;
                 Cancel cancel;
                 Started started;
@@ -331,7 +382,9 @@ typedef struct Message {
                 ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
                 Committing committing;
-                uint64_t number; /* TAKEN, FILLING, COMMIT; PING, PONG: of the PING; GIVE_WAY: usec */
+                Committed committed;
+                Observed observed;
+                uint64_t number; /* TAKEN, FILLING, COMMIT, LEASE, WATCH; PING, PONG: of the PING; GIVE_WAY: usec */
         };
 } Message;
 
@@ -339,7 +392,7 @@ typedef struct Message {
 typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
-        int pipe_fd;             /* RUN: write end; LOAD: read end; CHANNEL: socket; owned; -1 otherwise */
+        int pipe_fd;             /* RUN: write end; LOAD: read end; CHANNEL: socket; NOTIFIER; owned; -1 otherwise */
         int memory_fd;           /* CHANNEL with memory; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
@@ -349,7 +402,7 @@ typedef struct ReceivedMessage {
 
 /* True if the message comes with a descriptor. */
 static inline bool message_has_fd(MessageKind kind) {
-        return kind == MESSAGE_RUN || kind == MESSAGE_LOAD || kind == MESSAGE_CHANNEL;
+        return kind == MESSAGE_RUN || kind == MESSAGE_LOAD || kind == MESSAGE_CHANNEL || kind == MESSAGE_NOTIFIER;
 }
 
 /* True if another one comes with it, the memory of a channel. */
@@ -376,7 +429,7 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
  * -ENOMEM. */
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 
-/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN, LOAD and CHANNEL. -EAGAIN when the socket is full,
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN, LOAD, CHANNEL and NOTIFIER. -EAGAIN when the socket is full,
  * -EPIPE/-ECONNRESET when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 

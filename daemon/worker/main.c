@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "daemon/worker/core/change-numbers.h"
+#include "daemon/worker/core/observing.h"
 #include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
@@ -62,6 +64,12 @@ static int set_up(const Engine *engine, ReceivedMessage *setup) {
         return r < 0 ? r : 1;
 }
 
+static int observe(const Engine *engine, const ReceivedMessage *setup) {
+        int r = sandbox_filter(true);
+
+        return r < 0 ? r : observer_run(engine, WORKER_CONTROL_FD, &setup->message.setup);
+}
+
 int main(int argc, char **argv) {
         const Engine *engine = &sqlite_engine; /* the only one today */
         ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
@@ -81,9 +89,15 @@ int main(int argc, char **argv) {
                 received_message_done(&setup);
                 return r == 0 ? 0 : complain("cannot set up", r);
         }
+        if (setup.message.setup.observes) {
+                r = observe(engine, &setup);
+                received_message_done(&setup);
+                return r == 0 ? 0 : complain("gave up", r);
+        }
+        change_numbers_open(WORKER_CHANGES_FD);
         r = worker_loop_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
         if (r == 0)
-                r = sandbox_filter();
+                r = sandbox_filter(false);
         if (r == 0)
                 r = worker_loop_run(&queue);
         worker_loop_done(&queue);

@@ -170,12 +170,16 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         const uint64_t values[] = {
                 counters->n_rows, counters->n_bytes, counters->usec, counters->vm_steps,
                 counters->fullscan_steps, counters->sorts, counters->autoindexes,
-                (uint64_t) counters->n_changes, (uint64_t) counters->last_rowid,
+                (uint64_t) (counters->wrote ? counters->n_changes : -1),
+                (uint64_t) (counters->wrote ? counters->last_rowid : 0),
+                counters->sequence,
         };
-        size_t size = counters->wrote ? FRAME_END_WROTE_SIZE : FRAME_END_SIZE;
+        size_t size = counters->sequence > 0 ? FRAME_END_SEQUENCE_SIZE
+                      : counters->wrote      ? FRAME_END_WROTE_SIZE
+                                             : FRAME_END_SIZE;
         uint8_t *payload;
 
-        static_assert(sizeof values == FRAME_END_WROTE_SIZE, "every counter is written");
+        static_assert(sizeof values == FRAME_END_SEQUENCE_SIZE, "every counter is written");
         assert(!e->tail);
 
         page_encoder_finish(e);

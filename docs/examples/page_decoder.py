@@ -36,8 +36,8 @@ HEADER_SIZE = 16
 # columns: [(name, declared type or None)]; extension: [(tag, bytes)], which this module does not interpret
 Columns = namedtuple("Columns", "run page_size columns extension")
 Row = namedtuple("Row", "run values")
-# n_changes, last_rowid: None if the run did not write
-End = namedtuple("End", "run n_rows n_bytes usec vm_steps fullscan_steps sorts autoindexes n_changes last_rowid")
+# n_changes, last_rowid: None if the run did not write; sequence: None if it is not known
+End = namedtuple("End", "run n_rows n_bytes usec vm_steps fullscan_steps sorts autoindexes n_changes last_rowid sequence")
 Error = namedtuple("Error", "run number extended_code sql_offset message extension")
 Frame = namedtuple("Frame", "kind more run payload size")
 
@@ -135,7 +135,9 @@ def read_end(run, payload):
     require(len(payload) >= 56, "short END")
     n_changes, last_rowid = struct.unpack_from("<qq", payload, 56) if len(payload) >= 72 else (-1, 0)
     require(n_changes >= -1, "number of changes")
-    return End(run, *struct.unpack_from("<7Q", payload), *((n_changes, last_rowid) if n_changes >= 0 else (None, None)))
+    sequence = struct.unpack_from("<Q", payload, 72)[0] if len(payload) >= 80 else 0
+    changes = (n_changes, last_rowid) if n_changes >= 0 else (None, None)
+    return End(run, *struct.unpack_from("<7Q", payload), *changes, sequence or None)
 
 
 def read_error(run, payload):

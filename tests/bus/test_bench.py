@@ -132,8 +132,9 @@ def verbs():
 
 
 def reported():
-    """The workloads that the page has: soak says if the service lasts, not how fast it is; many needs more databases."""
-    return {verb: options for verb, options in verbs().items() if verb not in ("many", "soak")}
+    """The workloads that the page has: soak says if the service lasts, not how fast it is; many needs more databases;
+    watch writes through two connections at the same time."""
+    return {verb: options for verb, options in verbs().items() if verb not in ("many", "soak", "watch")}
 
 
 def arguments_for(options):
@@ -176,6 +177,15 @@ def workloads():
         report = json.loads(bench(verb, "--json", *arguments_for(options)))
         equal(report["workload"], verb, "workload")
         check_report(report)
+
+
+@test
+def watch():
+    """watch: each commit is told, through the service and past it"""
+    report = json.loads(bench("watch", "--json", *arguments_for(verbs()["watch"])))
+    equal(len(report["figures"]), 5, "latencies and rates")
+    for name, figure in report["figures"].items():
+        check_values(name, figure)
 
 
 @test

@@ -11,13 +11,14 @@ from tap import cases, equal, test, true
 OK, FAILED = 0, 1
 VERBS = (
     ("list",), ("status",), ("status", "odd"), ("statements",), ("runs",), ("transactions",), ("channels",), ("clients",),
-    ("reload",), ("cancel", "7"), ("security",), ("security", "odd"), ("top", "--count=1"),
+    ("watches",), ("reload",), ("cancel", "7"), ("security",), ("security", "odd"), ("top", "--count=1"),
 )  # fmt: skip
 REPLIES = {
     "ListDatabases": "(a(soa{sv})a{sv})",
     "ListStatements": "(a(tosa{sv})a{sv})",
     "ListRuns": "(a(tosa{sv})a{sv})",
     "ListTransactions": "(a(tosa{sv})a{sv})",
+    "ListWatches": "(a(tosa{sv})a{sv})",
     "ListChannels": "(a(tosa{sv})a{sv})",
     "ListClients": "(a(sa{sv})a{sv})",
     "CancelRun": "(a{sv})",
@@ -31,7 +32,8 @@ KEYS = (
     "broken warnings databases truncated authorization description mode uid pid runs running statements channels sql state "
     "usec rows bytes worker-pid total-runs statement run channel client name object database path polkit immutable "
     "allow-users allow-groups expose since NRuns NStatements NChannels NParked NWorkers TotalRuns TotalRows TotalBytes "
-    "DaemonVersion Features n-runs comm process rows-per-second bytes-per-second idle-usec transaction"
+    "DaemonVersion Features n-runs comm process rows-per-second bytes-per-second idle-usec transaction "
+    "watch waits unread sequence tables"
 ).split()
 VALUES = (
     GLib.Variant("s", HARMFUL), GLib.Variant("u", 0xFFFFFFFF), GLib.Variant("t", (1 << 64) - 1), GLib.Variant("x", -1),

@@ -50,7 +50,7 @@ def failure_of(function, *arguments):
 
 def database_methods():
     """Each method of the interface with arguments that are well-formed, from its documentation."""
-    values = {"s": "SELECT 1", "t": 7, "av": [], "a{sv}": {}, "a(sava{sv})": [("SELECT 1", [], {})]}
+    values = {"s": "SELECT 1", "t": 7, "as": [], "av": [], "a{sv}": {}, "a(sava{sv})": [("SELECT 1", [], {})]}
     text = (SOURCE_ROOT / "dbus-interfaces/org.sqlipc1.Database.xml").read_text()
     for name, body in re.findall(r'<method name="(\w+)">(.*?)</method>', text, re.S):
         types = re.findall(r'<arg type="([^"]+)" name="\w+" direction="in"/>', body)

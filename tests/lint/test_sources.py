@@ -130,8 +130,8 @@ def manual_pages():
     listed = (ROOT / "docs/man/meson.build").read_text()
     equal([page for page in pages if f"'{page}' :" not in listed], [], "pages that meson does not install")
     links = {f"{name}.3" for name in re.findall(r"'(sqlipc_\w+)'", listed)}
-    others = {"busctl.1", "errno.3", "pkttyagent.1", "poll.2", "sd-event.3", "sd_notify.3", "sd_bus_path_encode.3"}
-    others |= {"sqlite3.1", "syslog.3", "gnuplot.1", "perf.1", "strace.1", "vmsplice.2", "ssh.1"}
+    others = {"busctl.1", "errno.3", "inotify.7", "poll.2", "sd-event.3", "sd_notify.3", "sd_bus_path_encode.3"}
+    others |= {"pkttyagent.1", "sqlite3.1", "syslog.3", "gnuplot.1", "perf.1", "strace.1", "vmsplice.2", "ssh.1"}
     others |= {"dbus-send.1", "gdbus.1", "nice.1", "systemd-stdio-bridge.1", "psql.1", "readline.3", "sh.1"}
     named = {
         (f"{name}.{section}", page)

@@ -386,15 +386,16 @@ def calls_of(sql, parameters, path=OBJECT, options=None):
             ("ExecuteBatch", "(a(sava{sv})a{sv})", ([(sql, parameters, {})], options)),
             ("Begin", "(a{sv})", (options,)), ("Commit", "(ta{sv})", (1, options)), ("Rollback", "(ta{sv})", (1, options)),
             ("Cancel", "(ta{sv})", (1, options)), ("Finalize", "(ta{sv})", (1, options)),
-            ("OpenChannel", "(a{sv})", (options,)),
+            ("OpenChannel", "(a{sv})", (options,)), ("Watch", "(asa{sv})", ([], options)),
+            ("Unwatch", "(ta{sv})", (1, options)), ("WaitChange", "(asta{sv})", ([], 1, options)),
         )
     ] + [
         (MANAGER_PATH, MANAGER, name, GLib.Variant(signature, values))
         for name, signature, values in (
             ("ListDatabases", "(a{sv})", (options,)), ("GetDatabase", "(sa{sv})", ("chinook", options)),
             ("ListRuns", "(a{sv})", (options,)), ("ListStatements", "(a{sv})", (options,)),
-            ("ListTransactions", "(a{sv})", (options,)), ("ListChannels", "(a{sv})", (options,)),
-            ("ListClients", "(a{sv})", (options,)),
+            ("ListTransactions", "(a{sv})", (options,)), ("ListWatches", "(a{sv})", (options,)),
+            ("ListChannels", "(a{sv})", (options,)), ("ListClients", "(a{sv})", (options,)),
             ("CancelRun", "(ta{sv})", (1, options)), ("Reload", "(a{sv})", (options,)),
         )
     ]  # fmt: skip

@@ -44,12 +44,17 @@ typedef struct StubWorker {
         StubSetup setup;
         unsigned n_cancels, n_commits;
         bool lease_asked;         /* and not returned since */
+        StubWatch watch;
 } StubWorker;
 
 static StubWorker workers[N_WORKERS_MAX];
 static int spawn_job_fd = -1, spawn_control_fd = -1;
 static pid_t next_pid = PID_FIRST;
 static bool ignore_kill;
+
+bool stub_watch_silent;
+Bytes stub_tables = { "a", 2 };
+Observed stub_observed = { .state = { .kind = FILE_STATE_ROLLBACK }, .device = 1, .inode = 1, .name = "file" };
 
 int __wrap_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int new_fd);
 int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -237,6 +242,8 @@ static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drai
                         .n_rows = 2,
                         .n_bytes = 100,
                         .drained = drained,
+                        .tables = m->kind == MESSAGE_TABLES ? stub_tables : (Bytes) {},
+                        .names = m->kind == MESSAGE_TABLES ? stub_tables : (Bytes) {},
                         .changes = { (const char *) changes, has_changes ? m->job.n_statements * sizeof(int64_t) : 0 },
                 },
         });
@@ -326,6 +333,8 @@ static int hear_control(StubWorker *w) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         int r = message_receive(w->control_fd, &m);
 
+        if (r == 0) /* an observer is told to end in this way */
+                w->told_to_end = true;
         if (r == -EAGAIN || r == 0)
                 return 0;
         demand(r == 1);
@@ -335,6 +344,7 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_EXECUTE:
         case MESSAGE_BEGIN:
         case MESSAGE_EXECUTE_BATCH:
+        case MESSAGE_TABLES:
         case MESSAGE_LOAD:
         case MESSAGE_CHANNEL:
                 (void) keep_job(w, &m);
@@ -376,6 +386,18 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_COMMIT:
                 hear_commit(w, m.message.number);
                 break;
+        case MESSAGE_WATCH:
+                w->watch.n_told++;
+                w->watch.on = m.message.number != 0;
+                if (!stub_watch_silent)
+                        say(w, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+                break;
+        case MESSAGE_OBSERVE:
+                w->watch.n_looks++;
+                if (!stub_watch_silent)
+                        say(w, &(Message) { .kind = MESSAGE_OBSERVED, .observed = stub_observed });
+                break;
+        case MESSAGE_NOTIFIER:
         case MESSAGE_RETIRE:
                 break;
         default:
@@ -393,7 +415,8 @@ static int take_job(StubWorker *w) {
                 return 0;
         demand(r == 1 && (m.message.kind == MESSAGE_PREPARE || m.message.kind == MESSAGE_RUN ||
                           m.message.kind == MESSAGE_EXECUTE || m.message.kind == MESSAGE_EXECUTE_BATCH ||
-                          m.message.kind == MESSAGE_LOAD || m.message.kind == MESSAGE_BEGIN));
+                          m.message.kind == MESSAGE_LOAD || m.message.kind == MESSAGE_BEGIN ||
+                          m.message.kind == MESSAGE_TABLES));
         say_number(w, MESSAGE_TAKEN, m.message.kind == MESSAGE_BEGIN ? m.message.begin.number : m.message.job.number);
         (void) keep_job(w, &m);
         return 1;
@@ -422,7 +445,9 @@ static bool finish_job(StubWorker *w, size_t i) {
 
         if (j->received.message.kind == MESSAGE_BEGIN)
                 return go_on_with_transaction(w, i);
-        if (!j->started && j->received.message.kind != MESSAGE_EXECUTE && j->received.message.kind != MESSAGE_EXECUTE_BATCH)
+        if (!j->started && j->received.message.kind != MESSAGE_EXECUTE &&
+            j->received.message.kind != MESSAGE_EXECUTE_BATCH &&
+            j->received.message.kind != MESSAGE_TABLES)
                 say_started(w, j, N_COLUMNS, 1);
         if (!prepare && !j->ended) {
                 say_ended(w, j, ERROR_NONE, true);
@@ -485,7 +510,14 @@ static void lie_about_writing(const StubWorker *w, uint64_t number, uint8_t kind
 
         store_le64(numbers, number);
         store_le64(numbers + 8, number + value % 3u);
-        switch (kind % 4) {
+        switch (kind % 5) {
+        case 4:
+                say(w, &(Message) { .kind = MESSAGE_COMMITTED,
+                                    .committed = { .sequence = number, .any = value & 1, .schema = value & 2,
+                                                   .answers = value & 4,
+                                                   .after = { FILE_STATE_ROLLBACK, value, 0, 0, 0 },
+                                                   .tables = { "a", value & 8 ? 2 : 0 } } });
+                break;
         case 0: say_number(w, MESSAGE_LEASE_WANTED, 0); break;
         case 1: say_number(w, MESSAGE_LEASE_RETURNED, 0); break;
         case 2:
@@ -633,6 +665,11 @@ unsigned stub_worker_cancels(unsigned worker) {
 unsigned stub_worker_commits(unsigned worker) {
         stub_worker_hear(worker);
         return nth(worker)->n_commits;
+}
+
+StubWatch stub_worker_watch(unsigned worker) {
+        stub_worker_hear(worker);
+        return nth(worker)->watch;
 }
 
 StubLease stub_worker_lease(unsigned worker) {

@@ -39,6 +39,19 @@ typedef struct StubLease {
 } StubLease;
 StubLease stub_worker_lease(unsigned worker);
 
+/* How often it was told if clients watch the database, and the last of it; how often it was asked as an observer, which
+ * counts among the workers. Hears first. */
+typedef struct StubWatch {
+        unsigned n_told, n_looks;
+        bool on;
+} StubWatch;
+StubWatch stub_worker_watch(unsigned worker);
+
+/* The answers to OBSERVE and TABLES. While `silent` is set, OBSERVE and WATCH get none. */
+extern Observed stub_observed;
+extern Bytes stub_tables;
+extern bool stub_watch_silent;
+
 /* The part of its SETUP about writing. Hears first. */
 typedef struct StubSetup {
         bool writes, write_schema;

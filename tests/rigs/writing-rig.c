@@ -273,6 +273,15 @@ static void fake_changes(EngineStatement *s, int64_t *ret_n_changes, int64_t *re
         *ret_last_rowid = 77;
 }
 
+static void fake_written(EngineStatement *s, EngineWritten *written) {
+        g_assert_cmpint(engine_tables_add(&written->tables, "t"), ==, 0);
+}
+
+/* A commit is one for the supervisor only if the test counts them. */
+static void fake_state(EngineConnection *c, FileState *ret) {
+        *ret = (FileState) { .kind = FILE_STATE_ROLLBACK, .counter = writing.counts_commits ? writing.file_counter : 0 };
+}
+
 static void fake_counters(EngineStatement *s, EndCounters *counters) {
         counters->vm_steps++;
 }
@@ -370,6 +379,7 @@ static bool fake_commit(EngineConnection *c, SqlError *error) {
         if (result == ERROR_BUSY)
                 return sql_error_set(error, ERROR_BUSY, "a reader");
         writing.in_transaction = false;
+        writing.file_counter++;
         writing.clock_usec += writing.commit_usec;
         if (result != ERROR_NONE)
                 return sql_error_set(error, result, "cannot commit");
@@ -424,8 +434,8 @@ static const Engine fake_engine = {
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
         .is_in_transaction = fake_is_in_transaction, .save = fake_save, .keep = fake_keep, .undo = fake_undo,
         .allow_savepoints = fake_allow_savepoints, .is_savepoint = fake_is_savepoint,
-        .changes = fake_changes, .takes_rows = fake_takes_rows, .load = fake_load, .counters = fake_counters,
-        .reset = fake_reset, .give_up = fake_give_up,
+        .changes = fake_changes, .written = fake_written, .state = fake_state, .takes_rows = fake_takes_rows,
+        .load = fake_load, .counters = fake_counters, .reset = fake_reset, .give_up = fake_give_up,
 };
 
 /* ---- the supervisor ---- */

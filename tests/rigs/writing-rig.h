@@ -39,6 +39,8 @@ typedef struct Writing {
         bool has_no_wal;         /* the database has a rollback journal */
         bool foreign_writer;    /* another program waits for these locks */
         bool loses_snapshots;   /* a statement that reads ends its transaction */
+        bool counts_commits;    /* commits change the state of the file, so the supervisor hears of them */
+        uint32_t file_counter;  /* the state of the file */
 
         /* what was called */
         GString *durable;       /* names, with a bar after each commit */

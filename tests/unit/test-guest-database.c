@@ -57,7 +57,7 @@ static GuestDatabase *get(World *w, const char *path, bool immutable) {
         g_autofree char *copy = g_strdup(path);
         GuestDatabase *g = NULL;
 
-        g_assert_cmpint(guest_database_get(&w->first, &w->context, copy, immutable, &g), ==, 0);
+        g_assert_cmpint(guest_database_get(&w->first, &w->context, copy, immutable, 0, &g), ==, 0);
         memset(copy, 'x', strlen(copy)); /* it was borrowed for the call only */
         return g;
 }
@@ -119,10 +119,10 @@ static void test_refused(void) {
 
         init(&w);
         w.setup.writes = true;
-        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, &g), ==, -EBADMSG);
+        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, 0, &g), ==, -EBADMSG);
         w.setup.writes = false;
         w.setup.n_exposed = 1;
-        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, &g), ==, -EBADMSG);
+        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, 0, &g), ==, -EBADMSG);
         g_assert_null(g);
         g_assert_null(w.first);
 }
@@ -133,7 +133,7 @@ static void test_no_memory(void) {
 
         init(&w);
         fails = true;
-        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, &g), ==, -ENOMEM);
+        g_assert_cmpint(guest_database_get(&w.first, &w.context, "/a", false, 0, &g), ==, -ENOMEM);
         fails = false;
         g_assert_null(g);
         g_assert_null(w.first);

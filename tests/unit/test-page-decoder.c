@@ -433,7 +433,8 @@ static void test_later_fields(void) {
         stream_add(&error, "\1\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0x", 18);
         stream_add_item(&error, 1, "c", 1);
         stream_take_frame(&s, FRAME_ERROR, 0, 2, &error);
-        check_lines(&s, "run 1 4096\ncolumns-item 7 x6162\ncolumns-item 4294967295 x\nend 0 48 0 0 0 0 0\n"
+        check_lines(&s, "run 1 4096\ncolumns-item 7 x6162\ncolumns-item 4294967295 x\n"
+                        "end 0 48 0 0 0 0 0 -1 0 17216961135462248174\n"
                         "run 2 -\nerror-item 1 x63\nerror 1 0 -1 x78\n");
         stream_done(&s);
 }

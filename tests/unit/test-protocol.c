@@ -34,7 +34,7 @@ static const uint8_t two[] = {
 };
 
 static const Message messages[] = {
-        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
+        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 44, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
         { .kind = MESSAGE_PREPARE, .job = { .number = 1, .sql = "SELECT\0 1", .sql_size = 9 } },
         { .kind = MESSAGE_RUN,
           .job = { .number = UINT64_MAX,
@@ -62,7 +62,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .security_barrier = true, .n_exposed = 2,
                                               .exposed = exposed } },
         { .kind = MESSAGE_PROGRESS, .progress = { 7, 8, 9 } },
-        { .kind = MESSAGE_CHANNEL, .channel = { 10, 9, 4096, 11, 12, 13, 14, 15, 16, true, "/b", true, { "s\0t", 3 } } },
+        { .kind = MESSAGE_CHANNEL, .channel = { 10, 9, 4096, 11, 12, 13, 14, 15, 16, true, "/b", true, 45, { "s\0t", 3 } } },
         { .kind = MESSAGE_CHANNEL, .channel = { .number = 17, .page_size = 262144 } },
         { .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = 18, .drain = true } },
         { .kind = MESSAGE_CHANNEL_PROGRESS,
@@ -99,6 +99,17 @@ static const Message messages[] = {
                    .statements = two, .statements_size = sizeof two } },
         { .kind = MESSAGE_ENDED, .ended = { .number = 43, .wrote = true, .n_changes = 34, .last_rowid = INT64_MIN,
                                                .changes = { "12345678abcdefgh", 16 } } },
+        { .kind = MESSAGE_LEASE, .number = 1 },
+        { .kind = MESSAGE_WATCH, .number = 1 },
+        { .kind = MESSAGE_TABLES, .job = { .number = 46, .sql = "a\0b", .sql_size = 4, .names = true } },
+        { .kind = MESSAGE_ENDED,
+          .ended = { .number = 47, .drained = true, .sequence = 48, .tables = { "a\0b", 4 }, .names = { "v", 2 } } },
+        { .kind = MESSAGE_COMMITTED,
+          .committed = { 49, true, true, true, { FILE_STATE_WAL, 50, 51, 52, 53 }, { FILE_STATE_ROLLBACK, 54, 55, 56, 57 },
+                         { "a\0b", 4 } } },
+        { .kind = MESSAGE_OBSERVE },
+        { .kind = MESSAGE_OBSERVED, .observed = { { FILE_STATE_WAL, 58, 59, 60, 61 }, true, true, 62, 63, 64, "file" } },
+        { .kind = MESSAGE_NOTIFIER },
 };
 
 /* Two messages say the same: their encodings do. */

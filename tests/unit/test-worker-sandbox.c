@@ -237,7 +237,7 @@ static int outcome(const Attempt *a, bool filtered) {
 
         if (pid == 0) {
                 /* what the filter needs of a process without rights */
-                if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter() < 0))
+                if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter(false) < 0))
                         _exit(UINT8_MAX);
                 errno = 0;
                 _exit(a->attempt() == -1 ? errno : 0);

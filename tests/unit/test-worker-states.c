@@ -150,6 +150,13 @@ static void fake_changes(EngineStatement *statement, int64_t *ret_n_changes, int
         *ret_n_changes = *ret_last_rowid = 1;
 }
 
+static void fake_written(EngineStatement *statement, EngineWritten *written) {
+}
+
+static void fake_state(EngineConnection *connection, FileState *ret) {
+        *ret = (FileState) { .kind = FILE_STATE_ROLLBACK };
+}
+
 static const Engine fake_engine = {
         .connect = fake_connect,
         .disconnect = fake_disconnect,
@@ -178,6 +185,8 @@ static const Engine fake_engine = {
         .undo = fake_hold,
         .is_savepoint = fake_is_savepoint,
         .changes = fake_changes,
+        .written = fake_written,
+        .state = fake_state,
 };
 
 static const Setup setup = {
@@ -355,7 +364,7 @@ static void wait_to_write(Job *job, int reader_fd) {
         begin_job(job, 0, 0);
         slice_until(job, JOB_QUEUED);
         CHECK_INT(job_slice(job), JOB_QUEUED);
-        CHECK_INT(writer_on_lease(&writer), 0);
+        CHECK_INT(writer_on_lease(&writer, false), 0);
         fake.n_commits = 0;
         writer_turn(&writer);
         walk(&job_path, job->state);

@@ -108,8 +108,10 @@ void page_text_event(FILE *out, const PageDecoder *d, int event, bool *in_run) {
                 print_run(out, d, in_run);
                 fprintf(out, "end %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
                         c->n_rows, c->n_bytes, c->usec, c->vm_steps, c->fullscan_steps, c->sorts, c->autoindexes);
-                if (c->wrote)
-                        fprintf(out, " %" PRId64 " %" PRId64, c->n_changes, c->last_rowid);
+                if (c->wrote || c->sequence > 0)
+                        fprintf(out, " %" PRId64 " %" PRId64, c->wrote ? c->n_changes : -1, c->wrote ? c->last_rowid : 0);
+                if (c->sequence > 0)
+                        fprintf(out, " %" PRIu64, c->sequence);
                 fputc('\n', out);
                 *in_run = false;
                 return;

@@ -24,6 +24,7 @@ import page_decoder  # noqa: E402
 MAN_PAGE = FOLDER.parents[1] / "docs" / "man" / "sqlipc-page.5.rst"
 COUNTERS = ("n_rows", "n_bytes", "usec", "vm_steps", "fullscan_steps", "sorts", "autoindexes")
 CHANGES = ("n_changes", "last_rowid")  # of a run that wrote
+NO_CHANGES = (-1, 0)  # of another run, if its END has the field after them
 N_MUTATIONS = 25  # a vector
 
 
@@ -65,6 +66,13 @@ def item_lines(frame, owner):
         yield f"{frame}-item {tag} x{data}"
 
 
+def end_line(fields):
+    *counters, n_changes, last_rowid, sequence = fields
+    if sequence is not None and n_changes is None:
+        n_changes, last_rowid = NO_CHANGES
+    return " ".join(["end", *(str(field) for field in (*counters, n_changes, last_rowid, sequence) if field is not None)])
+
+
 def lines_of_run(run, encode):
     """The lines for one run of the JSON: what a decoder is to find, or with `encode` what the encoder is to be told."""
     yield f"run {run['run']} {run['page_size'] if encode or 'columns' in run else '-'}"
@@ -80,7 +88,7 @@ def lines_of_run(run, encode):
     if "end" in run:
         if encode and "fields_hex" in run["end"]:
             yield f"end-fields x{run['end']['fields_hex']}"
-        yield " ".join(["end", *(str(run["end"][name]) for name in COUNTERS + CHANGES if name in run["end"])])
+        yield end_line([run["end"].get(name) for name in (*COUNTERS, *CHANGES, "sequence")])
     else:
         error = run["error"]
         yield from item_lines("error", error)
@@ -136,7 +144,7 @@ def lines_of_python(stream, chunk):
             if isinstance(event, page_decoder.Row):
                 lines.append(" ".join(["row", *map(python_value_word, event.values)]))
             elif isinstance(event, page_decoder.End):
-                lines.append(" ".join(["end", *(str(field) for field in event[1:] if field is not None)]))
+                lines.append(end_line(event[1:]))
             else:
                 lines += python_item_lines("error", event)
                 lines.append(f"error {event.number} {event.extended_code} {event.sql_offset} "

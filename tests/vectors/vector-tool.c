@@ -264,6 +264,9 @@ static void write_end(Writer *w, char *line) {
         if (counters.wrote) {
                 counters.n_changes = parse_signed(next_word(&line));
                 counters.last_rowid = parse_signed(next_word(&line));
+                counters.wrote = counters.n_changes >= 0;
+                if (line)
+                        counters.sequence = parse_unsigned(next_word(&line), 10);
         }
 
         size_t start = page_encoder_finish(&w->encoder);

@@ -25,6 +25,7 @@ const Workload *const workloads[] = {
         &workload_soak,
         &workload_transports,
         &workload_waiting,
+        &workload_watch,
         &workload_wide,
         &workload_write,
         NULL,

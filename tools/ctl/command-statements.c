@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl statements, runs, transactions, channels: lists those of the caller's uid; for root, all. */
+/* sqlipcctl statements, runs, transactions, channels, watches: lists those of the caller's uid; for root, all. */
 #include "tools/ctl/process-name.h"
 #include "tools/ctl/work.h"
 
@@ -57,6 +57,18 @@ static const Column channel_columns[] = {
         { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true, .rank = 4 },
 };
 
+static const Column watch_columns[] = {
+        { "watch", "WATCH", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT, .gives_way = true },
+        { "uid", "USER", SHOWN_USER, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT, .rank = 1 },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 5 },
+        { "sequence", "SEQUENCE", SHOWN_TEXT, .rank = 4 },
+        { "waits", "WAITS", SHOWN_TEXT, .rank = 3 },
+        { "unread", "UNREAD", SHOWN_TEXT },
+        { "tables", "TABLES", SHOWN_TEXT, .gives_way = true, .rank = 4 },
+};
+
 static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *thing) {
         g_autoptr(GVariant) rows = NULL, named = NULL;
         int r = work_list(c, work, &rows);
@@ -84,6 +96,10 @@ static int run_channels(Context *c, char **words) {
         return print_work(c, WORK_CHANNELS, channel_columns, G_N_ELEMENTS(channel_columns), "channel");
 }
 
+static int run_watches(Context *c, char **words) {
+        return print_work(c, WORK_WATCHES, watch_columns, G_N_ELEMENTS(watch_columns), "watch");
+}
+
 const Verb verb_statements = {
         "statements", "", "List open statements: yours, or all for root", 0, 0, false, NULL, NULL, run_statements,
 };
@@ -95,4 +111,7 @@ const Verb verb_transactions = {
 };
 const Verb verb_channels = {
         "channels", "", "List open channels: yours, or all for root", 0, 0, false, NULL, NULL, run_channels,
+};
+const Verb verb_watches = {
+        "watches", "", "List watches: yours, or all for root", 0, 0, false, NULL, NULL, run_watches,
 };

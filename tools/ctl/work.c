@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements, runs, transactions and channels, see work.h. */
+/* Statements, runs, transactions, channels and watches, see work.h. */
 #include "tools/ctl/work.h"
 
 #include "dbus-interfaces/sqlipc-names.h"
@@ -11,6 +11,7 @@ static const struct {
         [WORK_RUNS] = { "ListRuns", "run" },
         [WORK_TRANSACTIONS] = { "ListTransactions", "transaction" },
         [WORK_CHANNELS] = { "ListChannels", "channel" },
+        [WORK_WATCHES] = { "ListWatches", "watch" },
 };
 
 static GVariant *rows_of(GVariant *list, const char *number_key) {

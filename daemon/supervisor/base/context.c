@@ -42,6 +42,7 @@ int context_init(Context *context, const ContextEvents *events) {
                 .statements = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .channels = g_hash_table_new(g_int64_hash, g_int64_equal),
+                .watches = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .leases = g_hash_table_new(g_str_hash, g_str_equal),
                 .workers = G_QUEUE_INIT,
         };
@@ -57,6 +58,7 @@ void context_done(Context *context) {
         g_clear_pointer(&context->statements, g_hash_table_unref);
         g_clear_pointer(&context->runs, g_hash_table_unref);
         g_clear_pointer(&context->channels, g_hash_table_unref);
+        g_clear_pointer(&context->watches, g_hash_table_unref);
         g_clear_pointer(&context->leases, g_hash_table_unref);
         context->config = config_free(context->config);
         context->bus = sd_bus_flush_close_unref(context->bus);

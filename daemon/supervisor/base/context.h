@@ -56,9 +56,11 @@ struct Context {
         GHashTable *statements;  /* number -> Statement */
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
         GHashTable *channels;    /* number -> Channel */
+        GHashTable *watches;     /* number -> Watch */
         GHashTable *leases;      /* path -> Lease, while a worker has it or waits for it */
         GQueue workers;          /* of Worker, by context_link */
         uint64_t channels_max;   /* bound for all channels, from the limit of descriptors */
+        uint64_t watches_max;    /* the same for all watches */
         uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */
         unsigned n_starved;      /* groups that want a worker, but a bound forbids it */
 
@@ -78,6 +80,7 @@ struct Context {
         struct Polkit *polkit;
         struct Listings *listings;
         struct Pacing *pacing;
+        struct ChangeStock *changes;
 };
 
 /* Makes the loop, empty tables and a configuration of defaults; the bus stays NULL. -errno; call context_done() then,

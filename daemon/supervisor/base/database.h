@@ -16,7 +16,7 @@ typedef struct Database {
         DatabaseConfig *config; /* owned */
         char *object_path;      /* owned */
         bool published;
-        uint64_t n_statements, n_runs, n_channels, n_workers; /* over all uids; quota.h */
+        uint64_t n_statements, n_runs, n_channels, n_watches, n_workers; /* over all uids; quota.h */
 } Database;
 
 /* Takes ownership of `config` if it succeeds. -ENOMEM. */

@@ -16,7 +16,7 @@ static bool is_exempt(const User *u) {
 /* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
  * WorkerIdleSec= are not changed: they do not bound any resource, but say when to stop waiting. */
 static void lift(Limits *l) {
-        l->statements_max = l->runs_max = l->channels_max = l->transactions_max = UINT64_MAX;
+        l->statements_max = l->runs_max = l->channels_max = l->watches_max = l->transactions_max = UINT64_MAX;
         l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
         l->row_size_max = SQLIPC_ROW_SIZE_MAX;
@@ -52,6 +52,7 @@ Limits quota_caller_limits(const User *u, const Database *d) {
                 l.statements_max = MIN(l.statements_max, shared->statements_max);
                 l.runs_max = MIN(l.runs_max, shared->runs_max);
                 l.channels_max = MIN(l.channels_max, shared->channels_max);
+                l.watches_max = MIN(l.watches_max, shared->watches_max);
         }
         return l;
 }
@@ -127,6 +128,22 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
+int quota_check_watch(const User *u, const Database *d, Refusal *refusal) {
+        const Context *context = u->context;
+
+        if (g_hash_table_size(context->watches) >= context->watches_max)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for a watch; try again later.");
+        if (is_exempt(u))
+                return 0;
+        if (u->n_watches >= context->config->limits.watches_max)
+                return user_refuse(u, "WatchesMax=", refusal,
+                                   "You have %" PRIu64 " watches, which is all you may have: end some.", u->n_watches);
+        if (d->n_watches >= d->config->limits.watches_max)
+                return refuse_shared(u, d, "WatchesMax=", "watches", refusal);
+        return 0;
+}
+
 uint32_t quota_channels_left(const User *u, const Database *d) {
         uint64_t max = u->context->config->limits.channels_max, of_database = d->config->limits.channels_max;
         uint64_t share = channels_share(u), left = share - MIN(share, u->n_channels);
@@ -193,6 +210,11 @@ void quota_count_run(User *u, Database *d, int change) {
 void quota_count_channel(User *u, Database *d, int change) {
         u->n_channels += (uint64_t) change;
         d->n_channels += (uint64_t) change;
+}
+
+void quota_count_watch(User *u, Database *d, int change) {
+        u->n_watches += (uint64_t) change;
+        d->n_watches += (uint64_t) change;
 }
 
 void quota_count_worker(User *u, Database *d, int change) {

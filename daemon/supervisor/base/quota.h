@@ -35,6 +35,7 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
+int quota_check_watch(const User *u, const Database *d, Refusal *refusal);
 
 /* How many more channels the user may open on `d`. */
 uint32_t quota_channels_left(const User *u, const Database *d);
@@ -58,6 +59,7 @@ const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
 void quota_count_channel(User *u, Database *d, int change);
+void quota_count_watch(User *u, Database *d, int change);
 void quota_count_worker(User *u, Database *d, int change);
 
 #endif

@@ -3,8 +3,8 @@
  * One uid whose clients hold something, and the sums over all of it: quotas are per uid, no matter how many connections it
  * opens. Supervisor.
  *
- * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, and so have the
- * unread bytes of a stream (unread.h), because any of them may outlive the others.
+ * Each session, run, channel, watch, pipe, group, waiting call and polkit question of the uid has a reference, and so have
+ * the unread bytes of a stream (unread.h), because any of them may outlive the others.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
 #define SQLIPC_DAEMON_SUPERVISOR_BASE_USER_H
@@ -50,7 +50,7 @@ typedef struct User {
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_workers;
         size_t held_size, joined_size, unread_size, memory_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;

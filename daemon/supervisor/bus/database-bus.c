@@ -19,6 +19,7 @@
 #include "daemon/supervisor/base/try-bytes.h"
 #include "daemon/supervisor/bus/database-bus.h"
 #include "daemon/supervisor/bus/limits-bus.h"
+#include "daemon/supervisor/bus/watch-bus.h"
 #include "daemon/supervisor/calls/bus-error.h"
 #include "daemon/supervisor/calls/options.h"
 #include "daemon/supervisor/calls/parameters.h"
@@ -103,6 +104,11 @@ static int reply_fetch(Run *run, const Started *started) {
         return sd_bus_reply_method_return(run->call, "ta{sv}", run->number, 0);
 }
 
+/* 0: it is not known. */
+static int append_sequence(sd_bus_message *m, uint64_t sequence) {
+        return sequence > 0 ? sd_bus_message_append(m, "{sv}", "sequence", "t", sequence) : 0;
+}
+
 /* `wrote` is false if the statement changes no table, for instance a PRAGMA. */
 static int reply_execute(Run *run, const Ended *ended) {
         g_autoptr(sd_bus_message) reply = NULL;
@@ -116,6 +122,8 @@ static int reply_execute(Run *run, const Ended *ended) {
                 r = sd_bus_message_append(reply, "{sv}", "usec", "t", ended->usec);
         if (r >= 0 && ended->wrote)
                 r = sd_bus_message_append(reply, "{sv}", "last-rowid", "x", ended->last_rowid);
+        if (r >= 0)
+                r = append_sequence(reply, ended->sequence);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -136,8 +144,14 @@ static int reply_execute_batch(Run *run, const Ended *ended) {
         if (r >= 0)
                 r = append_changes(reply, &ended->changes);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{sv}", 3, "usec", "t", ended->usec, "total-changes", "x",
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "usec", "t", ended->usec, "total-changes", "x",
                                           ended->n_changes, "last-rowid", "x", ended->last_rowid);
+        if (r >= 0)
+                r = append_sequence(reply, ended->sequence);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -147,7 +161,9 @@ static int reply_begin(Run *run, const Started *started) {
 
 /* Commit and Rollback. */
 static int reply_transaction_ended(Run *run, const Ended *ended) {
-        return sd_bus_reply_method_return(run->call, "a{sv}", 1, "usec", "t", ended->usec);
+        if (ended->sequence == 0)
+                return sd_bus_reply_method_return(run->call, "a{sv}", 1, "usec", "t", ended->usec);
+        return sd_bus_reply_method_return(run->call, "a{sv}", 2, "usec", "t", ended->usec, "sequence", "t", ended->sequence);
 }
 
 static int reply_load(Run *run, const Started *started) {
@@ -166,8 +182,20 @@ static int reply_load(Run *run, const Started *started) {
 }
 
 static int reply_wait(Run *run, const Ended *ended) {
-        return sd_bus_reply_method_return(run->call, "xa{sv}", ended->n_changes, 2, "rows", "t", ended->n_rows, "usec", "t",
-                                          ended->usec);
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(run->call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "x", ended->n_changes);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "rows", "t", ended->n_rows, "usec", "t", ended->usec);
+        if (r >= 0)
+                r = append_sequence(reply, ended->sequence);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
 /* ---- Methods ---- */
@@ -723,6 +751,22 @@ BUS_METHOD(cancel)
 BUS_METHOD(finalize)
 BUS_METHOD(open_channel)
 
+static int watch(sd_bus_message *m, Database *d, Refusal *refusal) {
+        return watch_bus_watch(m, d, refusal);
+}
+
+static int unwatch(sd_bus_message *m, Database *d, Refusal *refusal) {
+        return watch_bus_unwatch(m, d, refusal);
+}
+
+static int wait_change(sd_bus_message *m, Database *d, Refusal *refusal) {
+        return watch_bus_wait_change(m, d, refusal);
+}
+
+BUS_METHOD(watch)
+BUS_METHOD(unwatch)
+BUS_METHOD(wait_change)
+
 /* ---- Properties ---- */
 
 static int property_name(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -794,6 +838,14 @@ static const sd_bus_vtable database_vtable[] = {
                                 method_finalize, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("OpenChannel", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("h", channel, "a{sv}", info),
                                 method_open_channel, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Watch", SD_BUS_ARGS("as", tables, "a{sv}", options),
+                                SD_BUS_RESULT("t", watch, "h", descriptor, "a{sv}", info), method_watch,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Unwatch", SD_BUS_ARGS("t", watch, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_unwatch, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("WaitChange", SD_BUS_ARGS("as", tables, "t", since, "a{sv}", options),
+                                SD_BUS_RESULT("t", sequence, "a{sv}", info), method_wait_change,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
         SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),

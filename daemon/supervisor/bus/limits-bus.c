@@ -11,6 +11,7 @@ static const LimitName names[] = {
         { "statements-max", G_STRUCT_OFFSET(Limits, statements_max) },
         { "runs-max", G_STRUCT_OFFSET(Limits, runs_max) },
         { "channels-max", G_STRUCT_OFFSET(Limits, channels_max) },
+        { "watches-max", G_STRUCT_OFFSET(Limits, watches_max) },
         { "result-rows-max", G_STRUCT_OFFSET(Limits, result_rows_max) },
         { "result-size-max", G_STRUCT_OFFSET(Limits, result_size_max) },
         { "row-size-max", G_STRUCT_OFFSET(Limits, row_size_max) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Manager.ListStatements, ListRuns, ListTransactions, ListChannels. Supervisor. */
+/* Manager.ListStatements, ListRuns, ListTransactions, ListChannels, ListWatches. Supervisor. */
 #include <string.h>
 
 #include "daemon/supervisor/base/clock.h"
@@ -11,6 +11,7 @@
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/watch.h"
 #include "daemon/supervisor/workers/worker.h"
 
 /* An entry has 2.5 KiB at most. With this many, the loop is not held up for long and the reply stays below
@@ -262,5 +263,46 @@ int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, 
 
         if (r >= 0)
                 r = append_all(reply, context->channels, peer, sees_channel, append_channel, &n, ret_truncated);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+}
+
+static int append_names(Reply *reply, char **names) {
+        int r = sd_bus_message_open_container(reply->message, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply->message, "s", "tables");
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply->message, 'v', "as");
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply->message, 'a', "s");
+        for (; names && *names && r >= 0; names++)
+                r = reply_append_string(reply, *names);
+        for (int i = 0; i < 3 && r >= 0; i++)
+                r = sd_bus_message_close_container(reply->message);
+        return r;
+}
+
+static int append_watch(Reply *reply, const void *entry, bool with_pid) {
+        const Watch *w = entry;
+        int r = begin_entry(reply, w->number, w->database, w->session->name, w->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "waits", "b", w->spec.waits, "unread", "b",
+                                          w->unread, "sequence", "t", w->told);
+        if (r >= 0)
+                r = append_names(reply, w->names);
+        return r < 0 ? r : end_entry(reply);
+}
+
+static bool sees_watch(const Peer *p, const void *entry) {
+        return may_see(p, ((const Watch *) entry)->user->uid);
+}
+
+int lists_bus_append_watches(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
+
+        if (r >= 0)
+                r = append_all(reply, context->watches, peer, sees_watch, append_watch, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }

@@ -19,5 +19,6 @@ int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer
 int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_transactions(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_watches(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 
 #endif

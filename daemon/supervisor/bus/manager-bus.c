@@ -219,6 +219,10 @@ static int list_transactions(sd_bus_message *m, Context *context, Refusal *refus
         return reply_list(m, context, lists_bus_append_transactions, refusal);
 }
 
+static int list_watches(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, lists_bus_append_watches, refusal);
+}
+
 static int list_channels(sd_bus_message *m, Context *context, Refusal *refusal) {
         return reply_list(m, context, lists_bus_append_channels, refusal);
 }
@@ -275,6 +279,7 @@ BUS_METHOD(list_statements)
 BUS_METHOD(list_runs)
 BUS_METHOD(list_transactions)
 BUS_METHOD(list_channels)
+BUS_METHOD(list_watches)
 BUS_METHOD(list_clients)
 BUS_METHOD(cancel_run)
 BUS_METHOD(reload)
@@ -288,8 +293,8 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 7, "channel", "write", "batch", "transaction", "load",
-                                     "describe", "channel-memory");
+        return sd_bus_message_append(reply, "as", 8, "channel", "write", "batch", "transaction", "load",
+                                     "describe", "channel-memory", "watch");
 }
 
 static int begin_paths(Listing *l) {
@@ -337,6 +342,7 @@ static int property_counter(sd_bus *bus, const char *path, const char *interface
                      : strcmp(property, "NWorkers") == 0  ? context->workers.length
                      : strcmp(property, "NParked") == 0   ? counts_parked(context)
                      : strcmp(property, "NChannels") == 0 ? g_hash_table_size(context->channels)
+                     : strcmp(property, "NWatches") == 0  ? g_hash_table_size(context->watches)
                      : strcmp(property, "TotalRuns") == 0 ? context->total_runs
                      : strcmp(property, "TotalRows") == 0 ? context->total_rows
                                                           : context->total_bytes;
@@ -362,6 +368,9 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ListChannels", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("a(tosa{sv})", channels, "a{sv}", info), method_list_channels,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListWatches", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(tosa{sv})", watches, "a{sv}", info),
+                                method_list_watches, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListClients", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("a(sa{sv})", clients, "a{sv}", info), method_list_clients,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
@@ -379,6 +388,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("NWorkers", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NParked", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NChannels", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("NWatches", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalRuns", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalRows", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalBytes", "t", property_counter, 0, 0),

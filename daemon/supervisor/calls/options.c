@@ -24,6 +24,9 @@ static const OptionRow option_table[] = {
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
+        { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
+        { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },
+        { "since", OPTION_SINCE, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, since) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
 
@@ -104,6 +107,7 @@ int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *ref
                 .max_bytes = ROWS_SIZE_DEFAULT,
                 .describe = 1,
                 .timeout_usec = UINT64_MAX,
+                .since = UINT64_MAX,
         };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 

@@ -22,6 +22,9 @@ typedef enum OptionKey {
         OPTION_MODE = 1 << 6,
         OPTION_DESCRIBE = 1 << 7,
         OPTION_MEMORY = 1 << 8,
+        OPTION_SQL = 1 << 9,
+        OPTION_STATEMENT = 1 << 10,
+        OPTION_SINCE = 1 << 11,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -37,6 +40,9 @@ typedef struct Options {
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */
+        const char *sql;       /* the same */
+        uint64_t statement;    /* 0: not given */
+        uint64_t since;        /* UINT64_MAX: not given */
 } Options;
 
 /* Size limits for the rows in one reply, in bytes. */

@@ -20,6 +20,7 @@
 #include "daemon/supervisor/runs/shared-memory.h"
 #include "daemon/supervisor/runs/unread.h"
 #include "daemon/supervisor/runs/worker-channels.h"
+#include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -399,6 +400,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
                         .memory = c->memory,
                         .path = guest ? d->path : NULL,
                         .immutable = guest && d->immutable,
+                        .change_slot = changes_of(c->context, d->path, d->immutable)->slot,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };

@@ -11,6 +11,7 @@
 
 static MessageKind message_kind(const Run *run) {
         return run->kind == RUN_PREPARE   ? MESSAGE_PREPARE
+               : run->finds_tables        ? MESSAGE_TABLES
                : run->kind == RUN_EXECUTE ? MESSAGE_EXECUTE
                : run->kind == RUN_LOAD    ? MESSAGE_LOAD
                                           : MESSAGE_RUN;
@@ -38,6 +39,7 @@ static Message statement_message(const Run *run) {
                         .number = run->number,
                         .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */
                         .sql_size = size,
+                        .names = run->names,
                         .transaction = run->transaction,
                         .describe = run->describe,
                         .page_size = run->page_size,

@@ -128,10 +128,15 @@ static int append_columns(RowReader *r) {
         return k;
 }
 
-/* For a run that wrote, and so is committed. Known once END was read. */
+/* The change sequence; and the fields of a run that wrote, and so is committed. Known once END was read. */
 static int append_changes(RowReader *r) {
         const EndCounters *end = &r->decoder.end_counters;
 
+        if (end->sequence > 0) {
+                int k = sd_bus_message_append(r->reply.message, "{sv}", "sequence", "t", end->sequence);
+                if (k < 0)
+                        return k;
+        }
         if (!end->wrote)
                 return 0;
         return sd_bus_message_append(r->reply.message, "{sv}{sv}", "changes", "x", end->n_changes, "last-rowid", "x",

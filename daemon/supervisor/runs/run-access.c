@@ -57,7 +57,7 @@ static bool waits(const Run *run) {
 
 /* True if the run is of use only with the right to write, which its client has lost: to call again would not help. */
 static bool needs_lost_right(const Run *run, const Peer *p, const Database *now) {
-        bool only_writes = run->writes || run->kind == RUN_EXECUTE || run->kind == RUN_LOAD;
+        bool only_writes = run->writes || (run->kind == RUN_EXECUTE && !run->finds_tables) || run->kind == RUN_LOAD;
 
         return run->group->writes && only_writes && policy_write_verdict(run->context, p, now) == POLICY_NO;
 }

@@ -22,6 +22,7 @@ typedef struct RunSpec {
         uint32_t page_size;
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
         bool writes;            /* TRANSACTION: it may write */
+        bool finds_tables, names; /* EXECUTE: see Run */
         bool error_details;
         bool answers_at_once;     /* QUERY: see Run */
 } RunSpec;

@@ -290,7 +290,8 @@ static void count_result(const Run *run) {
 static bool may_write(const Run *run) {
         if (run->kind == RUN_TRANSACTION)
                 return run->writes && run->commits;
-        return run->writes || (run->state < RUN_STARTED && run->kind != RUN_PREPARE && run->group->writes);
+        return run->writes ||
+               (run->state < RUN_STARTED && run->kind != RUN_PREPARE && !run->finds_tables && run->group->writes);
 }
 
 static RunOutcome outcome_of(const Run *run) {
@@ -630,6 +631,8 @@ int run_on_ended(Run *run, const Ended *ended) {
         if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
                 return -EBADMSG;
         if (ended->changes.size != (failed ? 0 : run->list.n * sizeof(int64_t)))
+                return -EBADMSG;
+        if (!run->finds_tables && (ended->tables.size > 0 || ended->names.size > 0))
                 return -EBADMSG;
         log_end(run, ended);
         if (run->kind == RUN_TRANSACTION)

@@ -28,6 +28,7 @@
 #include "daemon/supervisor/runs/run-life.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/watch.h"
 #include "daemon/supervisor/workers/grace.h"
 
 typedef struct Group Group;
@@ -74,6 +75,9 @@ struct Run {
         GBytes *sql;
         Parameters parameters;
         StatementList list;     /* EXECUTE of several statements; n 0: of one */
+        bool finds_tables;      /* EXECUTE: the SQL is not run, but its tables are found, for a watch */
+        bool names;             /* the same, and `sql` has names of tables, as in JobSpec */
+        WatchSpec watch;        /* the same */
         bool describe;
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;

@@ -28,6 +28,7 @@ typedef struct Session {
         GQueue statements; /* of Statement, by session_link */
         GQueue runs;       /* of Run, by session_link */
         GQueue channels;   /* of Channel, by session_link */
+        GQueue watches;    /* of Watch, by session_link */
         uint64_t began_usec;
         EndedTransaction ended[SESSION_N_ENDED]; /* the last ones */
         unsigned n_ended;  /* in all */

@@ -10,6 +10,7 @@
 #include "daemon/supervisor/runs/placement.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/unread.h"
+#include "daemon/supervisor/runs/watch.h"
 #include "daemon/supervisor/service/invariants.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -27,14 +28,14 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_workers;
         size_t held_size, unread_size;
 } Sums;
 
 typedef struct Check {
         const Context *context;
         GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
-        size_t n_statements, n_runs, n_channels; /* those that have a session */
+        size_t n_statements, n_runs, n_channels, n_watches; /* those that have a session */
 } Check;
 
 static Sums *sums_of(GHashTable *table, const void *key) {
@@ -137,6 +138,18 @@ static void check_channel(Check *c, const Channel *channel) {
         c->n_channels += channel->session != NULL;
 }
 
+static void check_watch(Check *c, const Watch *w) {
+        check_owner(c, w->session, w->user, w->number);
+        HOLD(w->spec.waits == (w->write_fd < 0), w->number);
+        HOLD(w->read_fd < 0 || w->call, w->number);
+        HOLD(!w->listener.armed || !w->listener.queue, w->number);
+        HOLD(!w->unread || !w->listener.armed, w->number);
+        sums_of(c->of_users, w->user)->n_watches++;
+        sums_of(c->of_users, w->user)->held_size += w->held_size;
+        sums_of(c->of_databases, w->database)->n_watches++;
+        c->n_watches++;
+}
+
 static void check_worker(Check *c, const Worker *w) {
         for (GList *i = w->runs.head; i; i = i->next) {
                 const Run *run = i->data;
@@ -197,6 +210,7 @@ static void check_user(Check *c, const User *u) {
         HOLD(u->n_runs == s->n_runs, u->uid);
         HOLD(u->n_transactions == s->n_transactions, u->uid);
         HOLD(u->n_channels == s->n_channels, u->uid);
+        HOLD(u->n_watches == s->n_watches, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
         /* waiting calls (held-call.h, pacing.h) count as held, too */
         HOLD(u->held_size == s->held_size ||
@@ -220,12 +234,13 @@ static void check_databases(Check *c) {
 
                 HOLD(d->n_statements == s->n_statements && d->n_runs == s->n_runs, d->n_ref);
                 HOLD(d->n_channels == s->n_channels && d->n_workers == s->n_workers, d->n_ref);
+                HOLD(d->n_watches == s->n_watches, d->n_ref);
         }
 }
 
 /* Sessions hold exactly the objects of the registries. */
 static void check_sessions(const Check *c) {
-        size_t n_statements = 0, n_runs = 0, n_channels = 0;
+        size_t n_statements = 0, n_runs = 0, n_channels = 0, n_watches = 0;
         GHashTableIter i;
         void *value;
 
@@ -236,8 +251,10 @@ static void check_sessions(const Check *c) {
                 n_statements += s->statements.length;
                 n_runs += s->runs.length;
                 n_channels += s->channels.length;
+                n_watches += s->watches.length;
         }
         HOLD(n_statements == c->n_statements && n_runs == c->n_runs && n_channels == c->n_channels, n_statements);
+        HOLD(n_watches == c->n_watches, n_watches);
 }
 
 #define FOR_EACH(table, check, type)                                     \
@@ -258,6 +275,7 @@ void invariants_check(const Context *context) {
         FOR_EACH(context->statements, check_statement, Statement);
         FOR_EACH(context->runs, check_run, Run);
         FOR_EACH(context->channels, check_channel, Channel);
+        FOR_EACH(context->watches, check_watch, Watch);
         for (GList *i = context->workers.head; i; i = i->next)
                 check_worker(&c, i->data);
         FOR_EACH(context->users, check_user, User);
@@ -273,7 +291,7 @@ static int on_prepare(sd_event_source *s, void *userdata) {
         const Context *context = userdata;
         static unsigned n_turns;
         unsigned n = g_hash_table_size(context->statements) + g_hash_table_size(context->runs) +
-                     g_hash_table_size(context->channels);
+                     g_hash_table_size(context->channels) + g_hash_table_size(context->watches);
 
         if (n_turns++ % (1 + n / N_EACH_TURN) == 0)
                 invariants_check(context);

@@ -22,6 +22,7 @@
 #include "daemon/supervisor/runs/session-close.h"
 #include "daemon/supervisor/runs/session.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/watch.h"
 #include "daemon/supervisor/runs/work.h"
 #include "daemon/supervisor/service/invariants.h"
 #include "daemon/supervisor/service/manager.h"
@@ -89,6 +90,9 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         context->polkit = &m->polkit;
         context->listings = &m->listings;
         context->pacing = &m->pacing;
+        context->changes = &m->changes;
+        m->changes.page.fd = -1; /* until changes_start() */
+        context->watches_max = n_descriptors / 5;
         m->announcements.context = context;
         m->reload = (Reload) { .context = context, .directories = directories, .put_in_force = put_in_force };
 }
@@ -105,6 +109,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         if (r < 0)
                 return r;
         statement_start_expiry(&m->context);
+        r = changes_start(&m->changes, &m->context);
+        if (r < 0)
+                return r;
         r = run_timer_start(&m->run_timer, m->context.event, run_due, &m->context);
         if (r < 0)
                 return r;
@@ -295,8 +302,9 @@ bool manager_is_busy(const Manager *m) {
         const Context *context = &m->context;
 
         return g_hash_table_size(context->statements) > 0 || g_hash_table_size(context->runs) > 0 ||
-               g_hash_table_size(context->channels) > 0 || reload_is_busy(&m->reload) ||
-               announcements_are_busy(&m->announcements) || admission_is_busy(context) || pacing_is_busy(context);
+               g_hash_table_size(context->channels) > 0 || g_hash_table_size(context->watches) > 0 ||
+               reload_is_busy(&m->reload) || announcements_are_busy(&m->announcements) || admission_is_busy(context) ||
+               pacing_is_busy(context);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -338,6 +346,7 @@ static void on_run_drained(Context *context) {
 
 static void on_rights_changed(Context *context) {
         channels_on_policy_changed(context);
+        watches_on_rights_changed(context);
         run_access_on_rights_changed(context);
 }
 
@@ -410,6 +419,7 @@ Manager *manager_free(Manager *m) {
         while (m->context.workers.head)
                 worker_free(m->context.workers.head->data);
         free_pipes(m);
+        changes_stop(&m->changes);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         m->peer_watch.read_ahead = sd_event_source_disable_unref(m->peer_watch.read_ahead);
         expiry_done(&m->statement_expiry);

@@ -3,7 +3,7 @@
  * The object that owns everything else: loop, bus, configuration, the tables of all objects, and the state of single
  * modules. Supervisor.
  *
- *      Manager --> Peer, Session --> Statement, Run, Channel
+ *      Manager --> Peer, Session --> Statement, Run, Channel, Watch
  *              --> Database
  *              --> User --> Pipe, Group --> Worker
  */
@@ -25,6 +25,7 @@
 #include "daemon/supervisor/service/idle.h"
 #include "daemon/supervisor/service/reload.h"
 #include "daemon/supervisor/service/status.h"
+#include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/worker-priority.h"
 #include "daemon/supervisor/workers/worker-program.h"
 
@@ -43,6 +44,7 @@ typedef struct Manager {
         Polkit polkit;
         Listings listings;
         Pacing pacing;
+        ChangeStock changes;
         Reload reload;
         Announcements announcements;
         Idle idle;
@@ -66,8 +68,8 @@ int manager_connect(Manager *m, BusType type, const char *address);
 /* Releases the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
 
-/* True if a client has a statement, run or channel or waits for an answer, or if a reload is under way or not announced to
- * all peers. */
+/* True if a client has a statement, run, channel or watch or waits for an answer, or if a reload is under way or not
+ * announced to all peers. */
 bool manager_is_busy(const Manager *m);
 
 #endif

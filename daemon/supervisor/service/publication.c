@@ -8,6 +8,7 @@
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/watch.h"
 #include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/service/publication.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -118,6 +119,7 @@ GHashTable *publication_replace(Context *context, Config *config) {
         run_access_on_rights_changed(context);
         end_statements(context);
         channels_on_reload(context);
+        watches_on_rights_changed(context);
         end_outdated_workers(context);
         config_free(config_before);
         log_config(config);

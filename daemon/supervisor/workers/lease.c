@@ -7,6 +7,7 @@
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/lease.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -19,6 +20,8 @@ typedef struct Lease {
         char *path;
         Worker *holder;         /* not owned; NULL: no worker has it, and none waits that can get it */
         bool told, asked;       /* LEASE was sent to the holder; LEASE_ASKED was sent */
+        Changes *changes;       /* not owned: of the file */
+        bool watched;           /* the holder was told that clients watch the file */
         unsigned n_unsent;      /* how often in a row the next of these messages could not be sent */
         GQueue waiting;         /* of Worker, by lease_link, in the order in which they asked */
         GHashTable *turns;      /* uid -> the number of its last turn */
@@ -46,6 +49,7 @@ static int lease_new(Context *context, const char *path, Lease **ret) {
         *l = (Lease) {
                 .context = context,
                 .path = g_strdup(path),
+                .changes = changes_of(context, path, false),
                 .waiting = G_QUEUE_INIT,
                 .turns = g_hash_table_new(NULL, NULL),
         };
@@ -87,7 +91,8 @@ static void arm(Lease *l, uint64_t usec) {
  * the message was sent, or is not needed because the holder is gone. */
 static bool tell(Lease *l, MessageKind kind) {
         Worker *w = l->holder;
-        int r = worker_is_closed(w) ? -EPIPE : message_send(w->control_fd, &(Message) { .kind = kind }, -1);
+        Message m = { .kind = kind, .number = changes_are_watched(l->changes) };
+        int r = worker_is_closed(w) ? -EPIPE : message_send(w->control_fd, &m, -1);
 
         if (r >= 0 || r == -EPIPE || r == -ECONNRESET) {
                 l->n_unsent = 0;
@@ -118,10 +123,23 @@ static void ask(Lease *l) {
         arm(l, clock_usec() + usec);
 }
 
+/* A holder that was asked for the lease returns it soon, so the message is not sent again then. */
+static void tell_watched(Lease *l) {
+        bool watched = changes_are_watched(l->changes);
+        const Message m = { .kind = MESSAGE_WATCH, .number = watched };
+
+        if (l->watched != watched &&
+            (l->asked ? message_send(l->holder->control_fd, &m, -1) >= 0 : tell(l, MESSAGE_WATCH)))
+                l->watched = watched;
+}
+
 /* Sends what the holder has not been told yet. */
 static void update(Lease *l) {
-        if (!l->told)
+        if (!l->told) {
                 l->told = tell(l, MESSAGE_LEASE);
+                l->watched = changes_are_watched(l->changes);
+        } else
+                tell_watched(l);
         if (l->told && !l->asked && l->waiting.head)
                 ask(l);
 }
@@ -210,13 +228,48 @@ int lease_on_wanted(Worker *w) {
         return 0;
 }
 
+bool lease_has_holder(const Context *context, const char *path) {
+        const Lease *l = g_hash_table_lookup(context->leases, path);
+
+        return l && l->holder && l->told;
+}
+
+bool lease_ask(const Context *context, const char *path) {
+        Lease *l = g_hash_table_lookup(context->leases, path);
+        const Message m = { .kind = MESSAGE_WATCH, .number = l && changes_are_watched(l->changes) };
+
+        return l && l->holder && l->told && !worker_is_closed(l->holder) &&
+               message_send(l->holder->control_fd, &m, -1) >= 0;
+}
+
 int lease_on_returned(Worker *w) {
         Lease *l = w->lease;
 
         if (!lease_is_held_by(w))
                 return -EBADMSG;
         w->lease = NULL;
+        changes_on_writer_known(l->changes);
         pass_on(l);
+        return 0;
+}
+
+bool lease_on_watched(const Context *context, const char *path) {
+        Lease *l = g_hash_table_lookup(context->leases, path);
+
+        bool differs;
+
+        if (!l || !l->holder || !l->told)
+                return false;
+        differs = l->watched != changes_are_watched(l->changes);
+        update(l);
+        return differs;
+}
+
+/* An answer to WATCH may cross LEASE_ASKED, and so come after the lease was returned: it tells of no commit then. */
+int lease_on_committed(Worker *w, const Committed *committed) {
+        if (!lease_is_held_by(w))
+                return w->group->writes && !committed->any ? 0 : -EBADMSG;
+        changes_on_committed(w, committed);
         return 0;
 }
 
@@ -228,6 +281,10 @@ void lease_leave(Worker *w) {
         w->lease = NULL;
         if (l->holder != w)
                 g_queue_unlink(&l->waiting, &w->lease_link);
+        else if (l->told && !w->ended_well)
+                changes_on_writer_lost(l->changes);
+        if (l->holder == w)
+                changes_on_writer_known(l->changes);
         if (l->holder == w || !l->holder)
                 pass_on(l);
 }

@@ -21,16 +21,30 @@
 
 #include <stdbool.h>
 
+#include "daemon/protocol/protocol.h"
+
+typedef struct Context Context;
 typedef struct Worker Worker;
 
 /* Messages from a worker. -EBADMSG: the worker may not send this now. */
 int lease_on_wanted(Worker *w);
 int lease_on_returned(Worker *w);
+int lease_on_committed(Worker *w, const Committed *committed);
 
 /* The worker is gone, or given up as undead: passes its lease on, or takes it out of the queue. */
 void lease_leave(Worker *w);
 
 /* True if the worker has a lease, so that it may write. */
 bool lease_is_held_by(const Worker *w);
+
+/* Clients have begun to watch the file, or have stopped: tells the holder. True: it will answer with COMMITTED, or lose the
+ * lease before. */
+bool lease_on_watched(const Context *context, const char *path);
+
+/* True if a worker may write to the file now. */
+bool lease_has_holder(const Context *context, const char *path);
+
+/* Asks the holder to tell what it has committed until now. False: there is no holder, or it cannot be asked. */
+bool lease_ask(const Context *context, const char *path);
 
 #endif

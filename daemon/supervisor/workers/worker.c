@@ -15,6 +15,7 @@
 #include "daemon/supervisor/base/high-descriptor.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
+#include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/lease.h"
 #include "daemon/supervisor/workers/work-events.h"
 #include "daemon/supervisor/workers/worker-program.h"
@@ -68,6 +69,7 @@ static int send_setup(Worker *w) {
                 .setup = {
                         .path = d->path,
                         .immutable = d->immutable,
+                        .change_slot = changes_of(w->context, d->path, d->immutable)->slot,
                         .heap_size_max = l.heap_max,
                         .temp_size_max = l.temp_size_max / l.workers_max,
                         .park_usec = l.park_timeout_usec,
@@ -119,7 +121,8 @@ static int start_process(Worker *w) {
                 return theirs;
         (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
         (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        int r = worker_program_spawn(w->context->worker_program, w->group->workers_fd, theirs, &w->pid);
+        int r = worker_program_spawn(w->context->worker_program, w->group->workers_fd, theirs,
+                                     w->context->changes->page.fd, &w->pid);
         close(theirs);
         return r;
 }
@@ -521,6 +524,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
         w->pid = 0; /* the process is reaped when this function returns */
+        w->ended_well = exited_well && !w->distrusted;
         /* status 0 of a worker that was not told to end, or broke the protocol, does not mean that it wrote everything */
         context->work->break_pipes(w, exited_well && worker_life_is_told(w->end) && !w->distrusted);
         close_worker(w);
@@ -565,7 +569,13 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:
         case MESSAGE_LEASE_RETURNED:
-        case MESSAGE_COMMITTING: break;
+        case MESSAGE_COMMITTING:
+        case MESSAGE_TABLES:
+        case MESSAGE_WATCH:
+        case MESSAGE_COMMITTED:
+        case MESSAGE_OBSERVE:
+        case MESSAGE_OBSERVED:
+        case MESSAGE_NOTIFIER: break;
         }
         return 0; /* no run or channel has this number */
 }
@@ -575,6 +585,7 @@ static int dispatch(Worker *w, const Message *m) {
         case MESSAGE_STAY: return on_stay(w);
         case MESSAGE_LEASE_WANTED: return lease_on_wanted(w);
         case MESSAGE_LEASE_RETURNED: return lease_on_returned(w);
+        case MESSAGE_COMMITTED: return lease_on_committed(w, &m->committed);
         default: return w->context->work->dispatch(w, m);
         }
 }

@@ -40,6 +40,7 @@ struct Worker {
         GQueue runs;              /* of Run, by worker_link: taken, and not DRAINING */
         GQueue channels;          /* of Channel, by worker_link */
         bool holds_no_place;      /* not a state: of the UNDEAD ones, only so many give their place back */
+        bool ended_well;          /* it ended by itself, after it had told everything. Not a state: of reaped ones */
         bool distrusted;          /* nothing more is read from it. Not a state: it must be known until it is reaped */
         uint64_t n_said;          /* number of messages from it */
         uint64_t started_usec;

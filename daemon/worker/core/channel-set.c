@@ -258,7 +258,7 @@ int channel_set_add(ChannelSet *s, ReceivedMessage *m) {
 
         compile_limit_set(setup->prepare_timeout_usec);
         if (setup->path)
-                r = guest_database_get(&s->guests, s->context, setup->path, setup->immutable, &guest);
+                r = guest_database_get(&s->guests, s->context, setup->path, setup->immutable, setup->change_slot, &guest);
         if (r == 0)
                 r = served_channel_new(s->context, &channel_request_owner, m, &c);
         if (r < 0) {
@@ -266,8 +266,10 @@ int channel_set_add(ChannelSet *s, ReceivedMessage *m) {
                 return channel_report_refused(s->context->control_fd, number);
         }
         c->guest = guest;
-        if (guest)
+        if (guest) {
                 c->job.pool = guest->pool;
+                c->job.change_slot = guest->setup.change_slot;
+        }
         c->task.type = &task_type;
         c->set = s;
         c->next = s->first;

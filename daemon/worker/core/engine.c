@@ -32,6 +32,11 @@ void engine_tables_done(EngineTables *tables) {
         *tables = (EngineTables) {};
 }
 
+void engine_written_done(EngineWritten *written) {
+        engine_tables_done(&written->tables);
+        *written = (EngineWritten) {};
+}
+
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {
         if (sql_size <= setup->sql_size_max)
                 return true;

@@ -70,6 +70,19 @@ typedef struct EngineTables {
         size_t n;
 } EngineTables;
 
+/* The tables whose changes matter to a client. */
+typedef struct EngineWatched {
+        EngineTables tables;  /* of the file; none: any change may matter */
+        EngineTables names;   /* the client may see these */
+} EngineWatched;
+
+/* The tables that the statements of a transaction may have changed. */
+typedef struct EngineWritten {
+        EngineTables tables;
+        bool any;             /* any table, not only these */
+        bool schema;          /* tables, views and the like */
+} EngineWritten;
+
 typedef enum EngineResult {
         ENGINE_FAILED,        /* with an error */
         ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
@@ -148,6 +161,11 @@ typedef struct Engine {
          * engine_tables_done() for both. OutOfMemory. */
         bool (*tables)(EngineStatement *statement, EngineTables *ret_read, EngineTables *ret_written, SqlError *error);
 
+        /* Finds the tables whose changes may change the result of a statement, or the rows of tables and views; `sql` is as
+         * in JobSpec. The caller calls engine_tables_done() for each list. The errors of compile(). */
+        bool (*watched)(EngineConnection *connection, const char *sql, size_t sql_size, bool names, EngineWatched *ret,
+                        SqlError *error);
+
         /* Provides the payload of the COLUMNS frame of a statement that was stepped (statement-frames.h makes one), borrowed
          * until release(). LimitsExceeded, OutOfMemory. */
         bool (*columns)(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
@@ -208,6 +226,12 @@ typedef struct Engine {
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
 
+        /* Adds the tables that the statement, which was stepped, may have changed, by triggers and foreign keys, too. */
+        void (*written)(EngineStatement *statement, EngineWritten *written);
+
+        /* Reads the state of the file, between begin() and disconnect(). It stays UNKNOWN if it cannot be read. */
+        void (*state)(EngineConnection *connection, FileState *ret);
+
         /* Checks that the statement can be run for the rows of a load: it is an INSERT, UPDATE or DELETE without RETURNING,
          * and has parameters. NotAllowed, ParameterCount. */
         bool (*takes_rows)(EngineStatement *statement, SqlError *error);
@@ -223,6 +247,12 @@ typedef struct Engine {
         /* Takes the statement back to before its first step; it keeps no lock. Its parameters stay bound. */
         void (*reset)(EngineStatement *statement);
 
+        /* ---- observers ---- */
+
+        /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes.
+         * Nothing else is done with the pool of an observer. `ret->name` is borrowed until the next call. */
+        void (*observe)(EnginePool *pool, int notifier_fd, Observed *ret);
+
         /* ---- errors ---- */
 
         /* Turns the error of connect(), compile() or step() that was worth another try into the one for a client, after all
@@ -235,6 +265,9 @@ int engine_tables_add(EngineTables *tables, const char *name);
 
 /* Frees the names. */
 void engine_tables_done(EngineTables *tables);
+
+/* Forgets everything. */
+void engine_written_done(EngineWritten *written);
 
 /* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);

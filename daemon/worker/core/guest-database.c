@@ -15,7 +15,8 @@ static GuestDatabase *guest_database_free(GuestDatabase *g, const Engine *engine
         return NULL;
 }
 
-static int guest_database_new(const JobContext *context, const char *path, bool immutable, GuestDatabase **ret) {
+static int guest_database_new(const JobContext *context, const char *path, bool immutable, uint32_t change_slot,
+                              GuestDatabase **ret) {
         GuestDatabase *g = malloc(sizeof *g);
         int r;
 
@@ -24,6 +25,7 @@ static int guest_database_new(const JobContext *context, const char *path, bool 
         *g = (GuestDatabase) { .setup = *context->setup, .path = strdup(path) };
         g->setup.path = g->path;
         g->setup.immutable = immutable;
+        g->setup.change_slot = change_slot;
         r = g->path ? context->engine->start(&g->setup, context->progress, context->progress_data, &g->pool) : -ENOMEM;
         if (r < 0) {
                 (void) guest_database_free(g, context->engine);
@@ -34,7 +36,7 @@ static int guest_database_new(const JobContext *context, const char *path, bool 
 }
 
 int guest_database_get(GuestDatabase **first, const JobContext *context, const char *path, bool immutable,
-                       GuestDatabase **ret) {
+                       uint32_t change_slot, GuestDatabase **ret) {
         GuestDatabase *g = *first;
         int r;
 
@@ -43,7 +45,7 @@ int guest_database_get(GuestDatabase **first, const JobContext *context, const c
         while (g && (g->setup.immutable != immutable || strcmp(g->path, path) != 0))
                 g = g->next;
         if (!g) {
-                r = guest_database_new(context, path, immutable, &g);
+                r = guest_database_new(context, path, immutable, change_slot, &g);
                 if (r < 0)
                         return r;
                 g->next = *first;

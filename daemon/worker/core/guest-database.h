@@ -20,7 +20,7 @@ struct GuestDatabase {
 
 /* Gets the database for one more channel. -EBADMSG: this worker may have no guests; -ENOMEM. */
 int guest_database_get(GuestDatabase **first, const JobContext *context, const char *path, bool immutable,
-                       GuestDatabase **ret);
+                       uint32_t change_slot, GuestDatabase **ret);
 
 /* A channel to it is gone. NULL is allowed. */
 void guest_database_put(GuestDatabase *g);

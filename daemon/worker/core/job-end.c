@@ -13,6 +13,7 @@
 static void take_counters(Job *job) {
         job->counters.n_rows = job->sink.n_rows;
         job->counters.usec = now_usec() - job->taken_usec;
+        job->counters.sequence = job->sequence;
         if (job->statement)
                 job_engine(job)->counters(job->statement, &job->counters);
 }

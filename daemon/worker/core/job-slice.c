@@ -6,7 +6,10 @@
 #include "daemon/worker/core/job-slice.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "daemon/worker/core/change-numbers.h"
+#include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-fill.h"
 #include "daemon/worker/core/job-time.h"
@@ -102,6 +105,37 @@ static bool start_list(Job *job) {
         return job->lender ? refuse_to_write(job) : begin_to_write(job);
 }
 
+static bool join_names(const EngineTables *tables, Bytes *ret, SqlError *error) {
+        size_t size = 0;
+        char *all, *at;
+
+        for (size_t i = 0; i < tables->n; i++)
+                size += strlen(tables->names[i]) + 1;
+        if (size == 0 || size > TABLES_SIZE_MAX)
+                return true;
+        all = at = malloc(size);
+        if (!all)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        for (size_t i = 0; i < tables->n; i++)
+                at = stpcpy(at, tables->names[i]) + 1;
+        *ret = (Bytes) { .data = all, .size = size };
+        return true;
+}
+
+/* Its answer is ENDED. */
+static bool find_watched(Job *job) {
+        const JobSpec *spec = job->spec;
+        EngineWatched w;
+        bool ok;
+
+        if (!job_engine(job)->watched(job->connection, spec->sql, spec->sql_size, spec->names, &w, &job->error))
+                return false;
+        ok = join_names(&w.tables, &job->watched[0], &job->error) && join_names(&w.names, &job->watched[1], &job->error);
+        engine_tables_done(&w.tables);
+        engine_tables_done(&w.names);
+        return ok;
+}
+
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
 static bool start(Job *job) {
@@ -114,13 +148,19 @@ static bool start(Job *job) {
                 return begin_to_write(job);
         if (!job->connection) {
                 job->connection = job->context->shared;
+                job->sequence = job->context->shared_sequence;
                 job->context->shared = NULL;
         }
+        if (!job->connection)
+                job->sequence = job->change_slot == job->context->setup->change_slot ? commit_notes_now(job->context)
+                                                                                       : change_number(job->change_slot);
         if (!job->connection &&
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (job->keeps)
                 engine->hold(job->connection);
+        if (job->watched)
+                return find_watched(job);
         if (!job->statement &&
             !engine->compile(job->connection, spec->sql, spec->sql_size, job->is_prepare || spec->describe, job->hint,
                              &job->statement, &job->error))
@@ -197,6 +237,8 @@ JobState job_slice(Job *job) {
         if (!job->started && !job->write.is_over) {
                 if (!start(job))
                         return job->error.error == ERROR_BUSY ? retry(job) : job_end(job, ERROR_NONE, NULL);
+                if (job->watched)
+                        return job_end(job, ERROR_NONE, NULL);
                 if (!job->page && job->is_prepare) { /* the answer was given */
                         job_release(job);
                         return job_set_state(job, JOB_OVER);

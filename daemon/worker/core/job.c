@@ -57,6 +57,7 @@ int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, i
                 .owner = owner,
                 .context = context,
                 .pool = context->pool,
+                .change_slot = context->setup->change_slot,
                 .writer = { .fd = fd },
                 .error = SQL_ERROR_INIT,
         };
@@ -71,6 +72,7 @@ int job_init(Job *job, Task *task, const JobOwner *owner, JobContext *context, i
 static void share(Job *job) {
         job->context->shared = job->connection;
         job->context->shared_pool = job->pool;
+        job->context->shared_sequence = job->sequence;
 }
 
 void job_give_back(Job *job) {
@@ -203,6 +205,7 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         begin_sink(job);
         job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
+        job->sequence = 0;
         job->wait = (JobWait) {};
         job->write = (JobWrite) { .queue = job->context->writer, .changes = job->write.changes };
         job->has_own_limit = false;

@@ -77,6 +77,15 @@ struct JobWriter {
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
 };
 
+/* Commits of this worker (commit-notes.h). */
+typedef struct CommitNotes {
+        bool watched;            /* clients watch the database */
+        uint64_t last;           /* the number of the last commit; 0: there was none */
+        FileState begun;         /* the state of the file when the transaction under way began */
+        bool any, schema;        /* there were commits that were not told; one of them may have changed the schema */
+        FileState before, after; /* the first and after the last of these */
+} CommitNotes;
+
 /* State that all jobs of a worker share. Outlives them. */
 typedef struct JobContext {
         const Setup *setup;
@@ -88,6 +97,7 @@ typedef struct JobContext {
         EnginePool *shared_pool; /* borrowed: of `shared` */
         EngineConnection *shared; /* owned: the connection of the last request of a round (channel-round.h), with its read
                               * transaction, for the next one; NULL: none */
+        uint64_t shared_sequence; /* of `shared`: see Job */
         bool shares;         /* the round has requests of channels after the one that has its turn */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next job; owned */
         JobWriter *writer;   /* borrowed; NULL: no statement writes */
@@ -97,6 +107,7 @@ typedef struct JobContext {
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
         size_t spooled;      /* bytes of all spools */
+        CommitNotes notes;
 } JobContext;
 
 /* Frees what is kept for the next job. */
@@ -146,6 +157,7 @@ struct Job {
         const JobSpec *spec;      /* borrowed from the owner */
         EngineHint *hint;         /* borrowed; NULL: none */
         bool is_prepare;
+        Bytes *watched;           /* borrowed: room for Ended.tables and .names, owned by the owner; NULL: it runs its SQL */
         bool refused;             /* the request is not run: its answer is an error */
         JobState state;
         JobTold told;             /* of the end */
@@ -172,6 +184,8 @@ struct Job {
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
         JobWait wait;
 
+        uint32_t change_slot;     /* of its database */
+        uint64_t sequence;        /* of changes: those that it has not seen have larger numbers; 0: not known */
         EndCounters counters;
         SqlError error;           /* why the job ends; ERROR_NONE: it is complete */
         bool end_encoded;         /* END or ERROR is in the page */

@@ -45,7 +45,8 @@ static int init(SupervisorJob *j, JobContext *context, const ReceivedMessage *re
 }
 
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret) {
-        bool is_prepare = received->message.kind == MESSAGE_PREPARE;
+        MessageKind received_kind = received->message.kind;
+        bool is_prepare = received_kind == MESSAGE_PREPARE;
         SupervisorJob *j = calloc(1, sizeof *j);
         int r;
 
@@ -60,6 +61,7 @@ int supervisor_job_new(JobContext *context, ReceivedMessage *received, Superviso
         j->received = *received;
         *received = RECEIVED_MESSAGE_INIT;
         j->job.write.changes = j->changes;
+        j->job.watched = received_kind == MESSAGE_TABLES ? j->found : NULL;
         j->task = (Task) { .type = &task_type, .job = &j->job, .number = j->received.message.job.number };
         job_begin(&j->job, &j->received.message.job, is_prepare, NULL);
         if (j->received.message.kind == MESSAGE_LOAD)
@@ -76,6 +78,8 @@ SupervisorJob *supervisor_job_free(SupervisorJob *j) {
         load_done(&j->load);
         received_message_done(&j->received);
         free(j->changes);
+        free((char *) j->found[0].data);
+        free((char *) j->found[1].data);
         free(j);
         return NULL;
 }
@@ -177,6 +181,10 @@ static Bytes changes_of(const Job *job) {
         return (Bytes) { (const char *) job->write.changes, job->spec->n_statements * sizeof(int64_t) };
 }
 
+static Bytes watched_of(const Job *job, unsigned which) {
+        return job->watched && job->error.error == ERROR_NONE ? job->watched[which] : (Bytes) {};
+}
+
 static void ended(Job *job, bool is_drained) {
         report(job, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -190,7 +198,10 @@ static void ended(Job *job, bool is_drained) {
                         .wrote = job->counters.wrote,
                         .n_changes = job->counters.n_changes,
                         .last_rowid = job->counters.last_rowid,
+                        .sequence = job->counters.sequence,
                         .changes = changes_of(job),
+                        .tables = watched_of(job, 0),
+                        .names = watched_of(job, 1),
                 },
         });
 }

@@ -17,6 +17,7 @@ typedef struct SupervisorJob {
         ReceivedMessage received; /* owned; has SQL, parameters and the pipe */
         Load load;                /* owned; of a LOAD */
         uint8_t *changes;         /* owned: of EXECUTE_BATCH; NULL: it is none */
+        Bytes found[2];           /* TABLES: room for the answer; owned */
         uint64_t progress_usec;   /* when progress was last reported */
         unsigned n_full;          /* how often the pipe was full */
         bool watched;             /* the pipe is in the worker's epoll */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/load.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
@@ -35,6 +36,7 @@ struct Transaction {
         WriterClaim claim;          /* if it writes */
         WriteBatch batch;           /* if it writes: the transaction, and the statement that runs */
         EngineConnection *snapshot; /* if it reads */
+        uint64_t sequence;          /* if it reads: of changes, before the snapshot began */
         Job *borrower;              /* borrowed: has the connection of the snapshot; NULL: none has */
         JobList queue;              /* jobs that wait */
         Job *load;                  /* borrowed: the load under way; NULL: none is */
@@ -98,6 +100,7 @@ static void end_load(Transaction *t) {
         else if (job->error.error == ERROR_NONE && t->error.error != ERROR_NONE)
                 sql_error_copy(&job->error, &t->error);
         job->counters.wrote = t->wrote;
+        job->sequence = t->batch.sequence;
         stop_load(t);
         write_batch_release(job);
 }
@@ -147,6 +150,7 @@ static void end(Transaction *t) {
                         .usec = now_usec() - t->begun_usec,
                         .drained = true,
                         .wrote = t->wrote,
+                        .sequence = t->begin.writes ? t->batch.sequence : t->sequence,
                 },
         });
 }
@@ -165,6 +169,7 @@ static bool try_to_begin(Transaction *t) {
                 engine_of(t)->allow_savepoints(t->batch.connection);
                 return true;
         }
+        t->sequence = commit_notes_now(context_of(t));
         if (!engine_of(t)->connect(context_of(t)->pool, "", 0, NULL, &t->snapshot, &t->error))
                 return false;
         if (engine_of(t)->snapshot(t->snapshot, &t->error))
@@ -209,6 +214,7 @@ static void open_it(Transaction *t) {
 static void lend(Transaction *t, Job *job) {
         t->borrower = job;
         job->connection = t->snapshot;
+        job->sequence = t->sequence;
         job->lender = &t->jobs;
         job->write.writes = false;
         (void) job_set_state(job, JOB_READY);
@@ -237,6 +243,7 @@ static void run_next(Transaction *t) {
         t->used_usec = now_usec();
         if (job_list_remove(&t->batch.jobs, job)) {
                 job->counters.wrote = !job->write.reads;
+                job->sequence = t->batch.sequence;
                 write_batch_release(job);
         }
         check_rolled_back(t, job);
@@ -265,6 +272,8 @@ static bool begin_load(Transaction *t) {
 static void finish_load(Transaction *t) {
         Job *job = t->load;
 
+        if (job->load->statement)
+                engine_of(t)->written(job->load->statement, &t->batch.written);
         load_stop(job);
         if (t->is_of_load) {
                 t->state = TRANSACTION_COMMITS;
@@ -272,6 +281,7 @@ static void finish_load(Transaction *t) {
         }
         job->counters.wrote = engine_of(t)->keep(t->batch.connection, &job->error);
         t->is_saved = !job->counters.wrote;
+        job->sequence = t->batch.sequence;
         stop_load(t);
         write_batch_release(job);
         check_rolled_back(t, job);
@@ -353,7 +363,8 @@ static bool commit_later(Transaction *t) {
 
 static void commit(Transaction *t) {
         if (t->begin.writes && announce(t)) {
-                t->wrote = engine_of(t)->commit(t->batch.connection, &t->error);
+                t->wrote = commit_notes_commit(context_of(t), t->batch.connection, &t->batch.written, &t->batch.sequence,
+                                               &t->error);
                 if (t->error.error == ERROR_BUSY && commit_later(t))
                         return;
                 if (t->error.error == ERROR_BUSY)

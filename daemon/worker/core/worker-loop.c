@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
@@ -105,6 +106,7 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         switch (m->message.kind) {
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
+        case MESSAGE_TABLES:
         case MESSAGE_EXECUTE:
         case MESSAGE_LOAD:
         case MESSAGE_EXECUTE_BATCH:
@@ -121,7 +123,10 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_CHANNEL_CLOSE:
                 return channel_set_close(&w->channels, &m->message.channel_close);
         case MESSAGE_LEASE:
-                return writer_on_lease(&w->writer);
+                return writer_on_lease(&w->writer, m->message.number != 0);
+        case MESSAGE_WATCH:
+                writer_on_watch(&w->writer, m->message.number != 0);
+                return 0;
         case MESSAGE_LEASE_ASKED:
                 writer_on_lease_asked(&w->writer);
                 return 0;
@@ -166,7 +171,7 @@ static void hear(void *userdata) {
 
 static bool is_job(MessageKind kind) {
         return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_EXECUTE_BATCH ||
-               kind == MESSAGE_LOAD || kind == MESSAGE_BEGIN;
+               kind == MESSAGE_LOAD || kind == MESSAGE_BEGIN || kind == MESSAGE_TABLES;
 }
 
 static uint64_t number_of(const Message *m) {
@@ -461,8 +466,10 @@ int worker_loop_run(WorkerLoop *w) {
                 r = turn(w);
         if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
                 r = 0;
-        if (r == 0)
+        if (r == 0) {
+                commit_notes_tell(&w->context, false);
                 channel_set_end(&w->channels);
+        }
         return r;
 }
 

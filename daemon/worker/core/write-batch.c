@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "daemon/protocol/statement-list.h"
+#include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/job-fill.h"
 #include "daemon/worker/core/monotonic.h"
@@ -114,6 +115,8 @@ static bool run_statement(WriteBatch *b, Job *job, const JobSpec *spec) {
         ok = run_compiled(b, job, spec);
         if (ok) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
+                if (!job->write.reads)
+                        engine->written(job->statement, &b->written);
                 engine->counters(job->statement, &job->counters);
         }
         engine->release(job->statement);
@@ -228,7 +231,11 @@ bool write_batch_begin(WriteBatch *b, SqlError *error) {
         b->spooled_before = b->context->spooled;
         b->until_usec = now_usec() + WRITE_BATCH_USEC;
         b->announced = b->rolled_back = b->left = b->yields = false;
-        return b->context->engine->begin(b->context->pool, &b->connection, error);
+        b->sequence = commit_notes_now(b->context);
+        if (!b->context->engine->begin(b->context->pool, &b->connection, error))
+                return false;
+        commit_notes_begin(b->context, b->connection);
+        return true;
 }
 
 /* The supervisor reports the outcome of its own jobs only; to the client of a channel, the outcome of a request without an
@@ -270,11 +277,12 @@ bool write_batch_commit(WriteBatch *b, SqlError *error) {
         if (!is_announced(b) && !announce(b, error))
                 return false;
         delays_readers = b->context->engine->keeps_writers_out(b->connection); /* there is no WAL */
-        if (!b->context->engine->commit(b->connection, error))
+        if (!commit_notes_commit(b->context, b->connection, &b->written, &b->sequence, error))
                 return false;
         b->context->n_commits += !delays_readers;
         while ((job = job_list_take(&b->jobs))) {
                 job->counters.wrote = true;
+                job->sequence = b->sequence;
                 write_batch_release(job);
         }
         return true;
@@ -289,6 +297,7 @@ void write_batch_end(WriteBatch *b) {
                 engine->rollback(b->connection);
         engine->disconnect(b->context->pool, b->connection);
         b->connection = NULL;
+        engine_written_done(&b->written);
 }
 
 /* ---- lists of jobs ---- */

@@ -29,6 +29,8 @@ typedef struct WriteBatch {
         JobContext *context;          /* borrowed */
         Task **current;               /* borrowed: the queue's */
         EngineConnection *connection; /* owned; NULL: no transaction is under way */
+        uint64_t sequence;            /* of changes, before the transaction began */
+        EngineWritten written;        /* what it may have changed */
         JobList jobs;                 /* their statements ran */
         size_t spooled_before;        /* context->spooled at the beginning */
         unsigned n_run;               /* statements, failed ones included */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 
@@ -39,18 +40,26 @@ static void return_lease(GroupWriter *w, uint64_t now) {
         if (w->lease != WRITER_LEASE_ASKED || w->batch.connection || w->claimed || now < return_usec(w))
                 return;
         w->lease = WRITER_LEASE_NONE;
+        commit_notes_tell(w->batch.context, false);
         report(w, MESSAGE_LEASE_RETURNED);
         if (waits(w))
                 want_lease(w);
 }
 
-int writer_on_lease(GroupWriter *w) {
+int writer_on_lease(GroupWriter *w, bool watched) {
         if (w->lease != WRITER_LEASE_WANTED)
                 return -EBADMSG;
+        commit_notes_set_watched(w->batch.context, watched);
         w->lease = WRITER_LEASE_HELD;
         w->leased_usec = w->since_usec = now_usec();
         w->retry_usec = 0;
         return 0;
+}
+
+/* The message may have crossed LEASE_RETURNED. It is answered all the same: the supervisor counts the answers. */
+void writer_on_watch(GroupWriter *w, bool watched) {
+        commit_notes_set_watched(w->batch.context, watched);
+        commit_notes_tell(w->batch.context, true);
 }
 
 /* The message may have crossed LEASE_RETURNED. */

@@ -67,7 +67,8 @@ void writer_init(GroupWriter *w, JobContext *context, TaskQueue *tasks);
 void writer_done(GroupWriter *w);
 
 /* Handle the messages of those names. -EBADMSG: the lease was not wanted. */
-int writer_on_lease(GroupWriter *w);
+int writer_on_lease(GroupWriter *w, bool watched);
+void writer_on_watch(GroupWriter *w, bool watched);
 void writer_on_lease_asked(GroupWriter *w);
 
 /* Puts a claim into the queue, which borrows it; takes it out, or ends it. */

@@ -70,6 +70,9 @@ static const int allowed[] = {
         SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall),
 };
 
+/* Calls of an observer only, which has no user. */
+static const int observing[] = { SCMP_SYS(inotify_init1), SCMP_SYS(inotify_add_watch), SCMP_SYS(fchdir) };
+
 /* Calls that a reader needs only with some arguments, which are checked (mmap2, fcntl64: 32-bit). */
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
@@ -88,12 +91,14 @@ static int allow(scmp_filter_ctx filter, int call, unsigned n_arguments, struct 
         return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, n_arguments, &argument);
 }
 
-static int add_rules(scmp_filter_ctx filter) {
+static int add_rules(scmp_filter_ctx filter, bool observes) {
         const struct scmp_arg_cmp any = {}, no_execution = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < N_ELEMENTS(allowed); i++)
                 r = allow(filter, allowed[i], 0, any);
+        for (size_t i = 0; r == 0 && observes && i < N_ELEMENTS(observing); i++)
+                r = allow(filter, observing[i], 0, any);
         for (size_t i = 0; r == 0 && i < N_ELEMENTS(mapping); i++)
                 r = allow(filter, mapping[i], 1, no_execution);
         for (size_t i = 0; i < N_ELEMENTS(file_control); i++)
@@ -103,7 +108,7 @@ static int add_rules(scmp_filter_ctx filter) {
         return r < 0 ? r : allow(filter, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
 }
 
-int sandbox_filter(void) {
+int sandbox_filter(bool observes) {
         scmp_filter_ctx filter;
         int r;
 
@@ -112,7 +117,7 @@ int sandbox_filter(void) {
         filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         if (!filter)
                 return -ENOMEM;
-        r = add_rules(filter);
+        r = add_rules(filter, observes);
         if (r == 0)
                 r = seccomp_load(filter);
         seccomp_release(filter);

@@ -101,6 +101,15 @@ static int refuse(int fd, FileTrouble why) {
         return -1;
 }
 
+/* SQLite opens a read-only "-shm" after it has failed to open it to write. */
+static void note_log_index(const char *name, int fd) {
+        const char *suffix;
+        FilePlace *place = find(name, &suffix);
+
+        if (place && strcmp(suffix, "-shm") == 0)
+                place->log_index_fd = fd;
+}
+
 /* A descriptor that is closed here is not one of a regular file, so this drops no lock (I12). */
 static int open_file(const char *name, int flags, int mode) {
         char file[NAME_MAX + SUFFIX_SIZE_MAX];
@@ -122,6 +131,7 @@ static int open_file(const char *name, int flags, int mode) {
         }
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return refuse(fd, FILE_TROUBLE_IRREGULAR);
+        note_log_index(name, fd);
         return fd;
 }
 

@@ -32,6 +32,7 @@ typedef struct FilePlace {
         FoundFile found;
         bool own;    /* the worker's user owns the database file */
         bool writes; /* the connection that writes has this place; set by the caller */
+        int log_index_fd; /* SQLite's own of the "-shm", borrowed; 0: it has opened none for this place */
 } FilePlace;
 
 /* Why SQLite could not open a file, or write to it. SQLite has one code for all reasons why it cannot open, and another one

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/sqlite/observation.h"
 #include "daemon/worker/sqlite/sqlite-write.h"
 
 #define N_IDLE_MAX 4
@@ -241,6 +242,7 @@ Pool *pool_free(Pool *pool) {
         while (pool->idle)
                 (void) connection_free(unlink_idle(pool, &pool->idle));
         pool->writer = connection_free(pool->writer);
+        observation_close(&pool->observation);
         free(pool);
         return NULL;
 }

@@ -17,6 +17,15 @@ struct PooledConnection {
         PooledConnection *next; /* in the pool */
 };
 
+/* That of an observer (observation.h), which has no other connection. */
+typedef struct Observation {
+        bool opened;
+        SqliteConnection sqlite;
+        uint32_t schema;        /* PRAGMA schema_version, when the file had `state` */
+        FileState state;
+        char name[256];         /* of the file in its folder */
+} Observation;
+
 typedef struct Pool {
         const Setup *setup; /* borrowed */
         EngineProgress progress;
@@ -25,6 +34,7 @@ typedef struct Pool {
         unsigned n_idle;
         PooledConnection *writer; /* the connection that writes; NULL: none is open */
         bool writing;             /* it is in use */
+        Observation observation;
         uint64_t identified_usec; /* when the file at the path was last checked; coarse clock */
 } Pool;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/worker/sqlite/database-state.h"
 #include "daemon/worker/sqlite/sqlite-error.h"
 #include "daemon/worker/sqlite/vfs.h"
 
@@ -371,6 +372,28 @@ bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, En
         return open_as(c, true, setup, progress, userdata, error);
 }
 
+bool sqlite_connection_open_unread(SqliteConnection *c, const Setup *setup, SqlError *error) {
+        char name[FILE_NAME_SIZE];
+        FoundFile found;
+        bool ok;
+
+        *c = (SqliteConnection) { .setup = setup };
+        if (!path_resolve(setup->path, &found, error))
+                return false;
+        c->identity = identity_of(&found.st);
+        file_place_add(&c->place, found, name);
+        ok = open_file(c, name) == SQLITE_OK && check_not_replaced(c, error);
+        if (!ok)
+                sqlite_connection_close(c);
+        return ok;
+}
+
+bool sqlite_connection_complete(SqliteConnection *c, SqlError *error) {
+        int rc = set_up(c);
+
+        return rc == SQLITE_OK || fail_on(c, c->file, rc, 0, error);
+}
+
 bool sqlite_connection_recover(const Setup *setup, SqlError *error) {
         SqlError why = SQL_ERROR_INIT;
         SqliteConnection c;
@@ -436,6 +459,13 @@ bool sqlite_connection_schema_changed(SqliteConnection *c) {
                 return false;
         sqlite_connection_hold(c);
         return sqlite3_stmt_status(c->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
+}
+
+void sqlite_connection_state(const SqliteConnection *c, FileState *ret) {
+        sqlite3_file *file;
+
+        if (sqlite3_file_control(c->file, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK)
+                database_state_read(file, ret);
 }
 
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c) {

@@ -83,6 +83,11 @@ bool sqlite_connection_open_to_write(SqliteConnection *c, const Setup *setup, En
  * which rolls the journal back. True: it did, so another try succeeds. False: `error` is as it was, or Busy. */
 bool sqlite_connection_recover(const Setup *setup, SqlError *error);
 
+/* Opens the file by the same rules, and reads nothing: no lock is taken. sqlite_connection_complete() does the rest, for a
+ * database in WAL mode. */
+bool sqlite_connection_open_unread(SqliteConnection *c, const Setup *setup, SqlError *error);
+bool sqlite_connection_complete(SqliteConnection *c, SqlError *error);
+
 /* Switches the calls of `progress` on or off. They are on after the connection was opened. */
 void sqlite_connection_set_progress(SqliteConnection *c, bool on);
 
@@ -109,6 +114,9 @@ void sqlite_connection_let_go(SqliteConnection *c);
  * statement, but compiles and describes by the schema that it knows. False if nothing can be read now. The transaction of
  * this check is held, so a statement that is stepped next needs no other. */
 bool sqlite_connection_schema_changed(SqliteConnection *c);
+
+/* Reads the state of the file (database-state.h). */
+void sqlite_connection_state(const SqliteConnection *c, FileState *ret);
 
 /* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);

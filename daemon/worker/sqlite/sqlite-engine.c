@@ -11,11 +11,13 @@
 #include "daemon/worker/sqlite/bind.h"
 #include "daemon/worker/sqlite/describe-statement.h"
 #include "daemon/worker/sqlite/heap.h"
+#include "daemon/worker/sqlite/observation.h"
 #include "daemon/worker/sqlite/pool.h"
 #include "daemon/worker/sqlite/sqlite-load.h"
 #include "daemon/worker/sqlite/sqlite-rows.h"
 #include "daemon/worker/sqlite/sqlite-write.h"
 #include "daemon/worker/sqlite/vfs.h"
+#include "daemon/worker/sqlite/watched-tables.h"
 
 /* Pages (1 MiB) that a sorter fills before it uses a temporary file. When it merges these pieces, it keeps a buffer of a
  * page and a row for each piece as long as it lives: for 200 MB of rows 1.1 MiB. With half as many pages the buffers would
@@ -149,6 +151,11 @@ static bool engine_tables(EngineStatement *statement, EngineTables *ret_read, En
         return sqlite_statement_tables(statement_of(statement), ret_read, ret_written, error);
 }
 
+static bool engine_watched(EngineConnection *connection, const char *sql, size_t sql_size, bool names, EngineWatched *ret,
+                           SqlError *error) {
+        return watched_tables_find(&connection_of(connection)->statements, sql, sql_size, names, ret, error);
+}
+
 static bool engine_columns(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
                            SqlError *error) {
         return sqlite_statement_columns(statement_of(statement), page_size, ret_payload, ret_size, error);
@@ -243,12 +250,26 @@ static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, i
         *ret_last_rowid = sqlite3_last_insert_rowid(s->connection->file);
 }
 
+static void engine_written_by(EngineStatement *statement, EngineWritten *written) {
+        sqlite_statement_written(statement_of(statement), written);
+}
+
+static void engine_state(EngineConnection *connection, FileState *ret) {
+        sqlite_connection_state(&connection_of(connection)->sqlite, ret);
+}
+
 static bool engine_takes_rows(EngineStatement *statement, SqlError *error) {
         return sqlite_load_takes_rows(statement_of(statement), error);
 }
 
 static bool engine_load(EngineStatement *statement, RowSource *source, SqlError *error) {
         return sqlite_load(statement_of(statement), source, error);
+}
+
+/* ---- observers ---- */
+
+static void engine_observe(EnginePool *pool, int notifier_fd, Observed *ret) {
+        observation_look(pool_of(pool), notifier_fd, ret);
 }
 
 /* ---- errors ---- */
@@ -283,6 +304,7 @@ const Engine sqlite_engine = {
         .release = engine_release,
         .describe = engine_describe,
         .tables = engine_tables,
+        .watched = engine_watched,
         .columns = engine_columns,
         .bind = engine_bind,
         .step = engine_step,
@@ -300,9 +322,12 @@ const Engine sqlite_engine = {
         .keep = engine_keep,
         .undo = engine_undo,
         .changes = engine_changes,
+        .written = engine_written_by,
+        .state = engine_state,
         .takes_rows = engine_takes_rows,
         .load = engine_load,
         .counters = engine_counters,
         .reset = engine_reset,
+        .observe = engine_observe,
         .give_up = engine_give_up,
 };

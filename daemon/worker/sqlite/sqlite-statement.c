@@ -16,6 +16,7 @@ void sqlite_statement_clear(SqliteStatement *s) {
         (void) sqlite3_finalize(s->stmt);
         free(s->sql);
         free(s->columns);
+        engine_written_done(&s->written);
         *s = (SqliteStatement) { .connection = s->connection };
 }
 
@@ -55,6 +56,7 @@ static bool make_columns(SqliteStatement *s, uint32_t page_size, SqlError *error
 bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
                               SqlError *error) {
         if (sqlite3_stmt_status(s->stmt, SQLITE_STMTSTATUS_REPREPARE, 1) > 0) {
+                s->outdated = true;
                 free(s->columns);
                 s->columns = NULL;
         }
@@ -89,4 +91,34 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
         *ret_read = tables.read;
         *ret_written = tables.written;
         return true;
+}
+
+/* ---- what it writes ---- */
+
+/* The lock of the transaction keeps the schema as it is, so this compile finds what the last one by SQLite has found. */
+static void find_written(SqliteStatement *s) {
+        SqlError error = SQL_ERROR_INIT;
+        EngineTables read, written;
+
+        s->outdated = false;
+        engine_tables_done(&s->written.tables);
+        s->written.any = s->written.any || !sqlite_statement_tables(s, &read, &written, &error);
+        if (s->written.any)
+                sql_error_done(&error);
+        else {
+                engine_tables_done(&read);
+                s->written.tables = written;
+        }
+}
+
+/* Without names it is a statement like PRAGMA user_version=. */
+void sqlite_statement_written(SqliteStatement *s, EngineWritten *written) {
+        if (!s->writes || s->is_savepoint)
+                return;
+        if (s->outdated || sqlite3_stmt_status(s->stmt, SQLITE_STMTSTATUS_REPREPARE, 1) > 0)
+                find_written(s);
+        written->any = written->any || s->written.any || s->written.schema || s->written.tables.n == 0;
+        written->schema = written->schema || s->written.schema;
+        for (size_t i = 0; i < s->written.tables.n && !written->any; i++)
+                written->any = engine_tables_add(&written->tables, s->written.tables.names[i]) < 0;
 }

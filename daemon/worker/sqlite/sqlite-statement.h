@@ -22,6 +22,8 @@ typedef struct SqliteStatement {
         bool writes;          /* see CompiledStatement */
         bool is_savepoint;
         bool changes_rows;
+        bool outdated;        /* SQLite has compiled it again, so it may write other tables */
+        EngineWritten written; /* owned; if it writes: what it may change */
 } SqliteStatement;
 
 /* Finalizes the statement, which frees the slot. A free slot is allowed. */
@@ -37,5 +39,8 @@ bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint
 
 /* Finds the tables that the statement reads and writes: compiles its SQL again, and notes what the authorizer is asked. */
 bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineTables *ret_written, SqlError *error);
+
+/* Adds what the statement, which was stepped, may have changed. */
+void sqlite_statement_written(SqliteStatement *s, EngineWritten *written);
 
 #endif

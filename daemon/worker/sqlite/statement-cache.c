@@ -48,8 +48,8 @@ bool statement_cache_refresh(StatementCache *cache) {
 
 /* Keeps a statement, in place of the one that was unused for the longest time. If it is too long or not allowed to be kept,
  * or there is no memory for a copy of the SQL, it is not kept after its run. */
-static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_size,
-                             const CompiledStatement *compiled) {
+static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_size, const CompiledStatement *compiled,
+                             EngineWritten written) {
         static uint64_t id;
         char *copy = sql_size <= SQL_SIZE_MAX && !compiled->once ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
         SqliteStatement *slot = copy ? &cache->slots[0] : &cache->single;
@@ -62,6 +62,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->writes = compiled->writes;
         slot->changes_rows = compiled->changes_rows;
         slot->is_savepoint = compiled->is_savepoint;
+        slot->written = written;
         if (!copy)
                 return slot;
         memcpy(copy, sql, sql_size);
@@ -93,15 +94,28 @@ static bool compile_by_schema(StatementCache *cache, const char *sql, size_t sql
 
 /* Compiles SQL that is not in the cache. */
 static bool compile(StatementCache *cache, const char *sql, size_t sql_size, SqliteStatement **ret, SqlError *error) {
+        Access *access = &cache->connection->access;
         CompiledStatement compiled;
+        AccessTables tables = {};
+        bool ok;
 
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
         if (!engine_check_sql_size(cache->connection->setup, sql_size, error))
                 return false;
-        if (!compile_by_schema(cache, sql, sql_size, &compiled, error))
+        access->tables = cache->connection->writes ? &tables : NULL;
+        ok = compile_by_schema(cache, sql, sql_size, &compiled, error);
+        access->tables = NULL;
+        engine_tables_done(&tables.read);
+        if (!ok) {
+                engine_tables_done(&tables.written);
                 return false;
-        *ret = keep(cache, sql, sql_size, &compiled);
+        }
+        *ret = keep(cache, sql, sql_size, &compiled, (EngineWritten) {
+                .tables = tables.written,
+                .any = tables.failed,
+                .schema = access->changes_schema,
+        });
         return true;
 }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "daemon/worker/sqlite/database-state.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/read-ahead.h"
 #include "daemon/worker/sqlite/reader-lock.h"
@@ -26,6 +27,7 @@ typedef struct TempFile {
 typedef struct DatabaseFile {
         ReadAhead ahead;
         ReaderLock lock;
+        DatabaseState state;
 } DatabaseFile;
 
 /* Space that is allocated beside a file of the real VFS. */
@@ -198,6 +200,7 @@ static int begin_database(const FilePlace *place, sqlite3_file *file) {
         if (!place->writes) /* its pieces would not show what this file writes, and it takes a file that grows for damaged */
                 read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
         reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
+        database_state_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, state), fd);
         return SQLITE_OK;
 }
 

@@ -105,9 +105,18 @@ static Started any_started(uint64_t number, Bytes *strings) {
         };
 }
 
+static FileState any_state(void) {
+        return (FileState) { .kind = (uint32_t) (any() % 3), .counter = (uint32_t) (any() % 3), .size = (uint32_t) any() };
+}
+
+/* With a NUL at the end, or not. */
+static Bytes any_tables(void) {
+        return one_in(3) ? (Bytes) { "a\0b", 3 + any() % 2 } : (Bytes) {};
+}
+
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_LOAD) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_NOTIFIER) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -115,7 +124,8 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_ENDED:
                 m.ended = (Ended) { .number = number, .failure = any_failure(), .n_rows = any_size(), .n_bytes = any_size(),
                                     .usec = any_size(), .drained = one_in(2), .wrote = one_in(4),
-                                    .changes = { "12345678", one_in(4) ? 8 : 0 } };
+                                    .changes = { "12345678", one_in(4) ? 8 : 0 },
+                                    .sequence = any_size(), .tables = any_tables(), .names = any_tables() };
                 break;
         case MESSAGE_PROGRESS: m.progress = (Progress) { number, any_size(), any_size() }; break;
         case MESSAGE_CHANNEL_PROGRESS: m.channel_progress = any_progress(number); break;
@@ -132,6 +142,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_PREPARE:
         case MESSAGE_EXECUTE:
         case MESSAGE_LOAD:
+        case MESSAGE_TABLES:
         case MESSAGE_RUN: m.job = (JobSpec) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
@@ -144,17 +155,29 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_COMMIT:
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
+        case MESSAGE_LEASE:
+        case MESSAGE_WATCH:
+        case MESSAGE_OBSERVE:
+        case MESSAGE_NOTIFIER:
         case MESSAGE_PING:
         case MESSAGE_PONG: m.number = one_in(2) ? number : any() % 4; break;
         case MESSAGE_EXIT:
         case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
-        case MESSAGE_LEASE:
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:
         case MESSAGE_LEASE_RETURNED:
         case MESSAGE_STAY: break;
         case MESSAGE_COMMITTING: m.committing.numbers = any_bytes(); break;
+        case MESSAGE_COMMITTED:
+                m.committed = (Committed) { .sequence = any_size(),
+                                            .any = one_in(2), .answers = one_in(2), .schema = one_in(4),
+                                            .before = any_state(), .after = any_state(), .tables = any_tables() };
+                break;
+        case MESSAGE_OBSERVED:
+                m.observed = (Observed) { .state = any_state(), .busy = one_in(2), .polls = one_in(2), .device = any_size(),
+                                          .inode = any_size(), .schema = (uint32_t) any(), .name = "file" };
+                break;
         }
         return m;
 }

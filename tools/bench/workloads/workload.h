@@ -36,6 +36,6 @@ typedef struct Workload {
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_load, workload_many,
         workload_marshal, workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small,
-        workload_soak, workload_transports, workload_waiting, workload_wide, workload_write;
+        workload_soak, workload_transports, workload_waiting, workload_watch, workload_wide, workload_write;
 
 #endif

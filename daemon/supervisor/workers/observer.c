@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Notices commits of other programs. Supervisor. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/supervisor/base/child-source.h"
+#include "daemon/supervisor/base/clock.h"
+#include "daemon/supervisor/base/context.h"
+#include "daemon/supervisor/base/high-descriptor.h"
+#include "daemon/supervisor/base/log.h"
+#include "daemon/supervisor/workers/changes.h"
+#include "daemon/supervisor/workers/lease.h"
+#include "daemon/supervisor/workers/observer.h"
+#include "daemon/supervisor/workers/worker-program.h"
+
+#define N_PROCESSES_MAX 16u                /* of all observers; others wait for a place */
+#define QUIET_USEC UINT64_C(5000000)       /* until the process ends */
+#define POLL_USEC UINT64_C(1000000)        /* between two looks without inotify */
+#define OWN_USEC UINT64_C(500)             /* for the lease's holder to tell a commit of which inotify has told */
+#define OWN_AGAIN_USEC UINT64_C(2000)      /* while its commits follow each other */
+#define BUSY_USEC UINT64_C(300)            /* until the next look while a writer is at work; doubled each time */
+#define BUSY_MAX_USEC UINT64_C(50000)
+#define FAILURE_USEC UINT64_C(1000000)     /* after a process that failed; doubled each time */
+#define FAILURE_MAX_USEC UINT64_C(60000000)
+#define HEAP_MAX (UINT64_C(64) * 1024 * 1024)
+
+struct Observer {
+        ChangeStock *stock;       /* not owned */
+        Changes *changes;         /* not owned; NULL: it was stopped, and waits for its process */
+        pid_t pid;                /* 0: there is no process */
+        int control_fd;           /* -1: the same */
+        int notifier_fd;          /* inotify; -1: none yet */
+        sd_event_source *io, *child, *notifier, *timer;
+        GList link;               /* among those with a process, or those that wait for a place */
+        bool waits;               /* for a place */
+        bool asked;               /* OBSERVE was sent, and is not answered */
+        bool again;               /* something has happened since */
+        bool notified;            /* inotify tells of changes */
+        bool by_change;           /* the look was asked for because of a change, not of the time */
+        bool first;               /* no look was answered yet */
+        bool dirty;               /* inotify has told of something that was not looked at */
+        uint64_t look_usec;       /* when the next look is due; UINT64_MAX: none is */
+        uint64_t quiet_usec;      /* when the process ends */
+        uint64_t busy_usec;       /* how long to wait while a writer is at work */
+        uint64_t failure_usec;
+        uint64_t n_committed;     /* of the file, when inotify told of a change */
+        uint64_t device, inode;   /* of the file; 0: there is none */
+        uint32_t schema;
+        uint64_t n_schemas;       /* of the file, for which `schema` is known */
+        bool schema_is_known;
+        char *name;               /* owned: of the file; NULL: not known yet */
+};
+
+static void look(Observer *o);
+static void ask(Observer *o);
+
+/* ---- Time ---- */
+
+static void arm(Observer *o) {
+        uint64_t usec = MIN(o->look_usec, o->pid > 0 ? o->quiet_usec : UINT64_MAX);
+        int r = sd_event_source_set_time(o->timer, usec);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(o->timer, usec == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+static void look_after(Observer *o, uint64_t usec) {
+        o->look_usec = MIN(o->look_usec, clock_usec() + usec);
+        arm(o);
+}
+
+/* ---- The process ---- */
+
+static void serve_next(ChangeStock *s) {
+        GList *link = s->observers.length < N_PROCESSES_MAX ? g_queue_pop_head_link(&s->waiting) : NULL;
+
+        if (link) {
+                ((Observer *) link->data)->waits = false;
+                ask(link->data);
+        }
+}
+
+static void forget_process(Observer *o) {
+        o->io = sd_event_source_disable_unref(o->io);
+        o->child = sd_event_source_disable_unref(o->child);
+        if (o->control_fd >= 0)
+                close(o->control_fd);
+        o->control_fd = -1;
+        if (o->pid > 0)
+                g_queue_unlink(&o->stock->observers, &o->link);
+        o->pid = 0;
+        o->asked = false;
+}
+
+static void destroy(Observer *o) {
+        forget_process(o);
+        if (o->waits)
+                g_queue_unlink(&o->stock->waiting, &o->link);
+        o->timer = sd_event_source_disable_unref(o->timer);
+        o->notifier = sd_event_source_disable_unref(o->notifier);
+        if (o->notifier_fd >= 0)
+                close(o->notifier_fd);
+        g_free(o->name);
+        g_free(o);
+}
+
+/* The state is not known until the next process has told it. */
+static void on_failure(Observer *o) {
+        o->failure_usec = MIN(MAX(o->failure_usec * 2, FAILURE_USEC), FAILURE_MAX_USEC);
+        o->first = o->first && !o->asked;
+        changes_on_observed(o->changes, &(FileState) {}, false);
+        look_after(o, o->failure_usec);
+}
+
+static int on_process_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        Observer *o = userdata;
+        ChangeStock *s = o->stock;
+        bool failed = si->si_code != CLD_EXITED || si->si_status != 0, asked = o->asked;
+
+        if (failed)
+                log_warning_limited("The process that observes a database has failed (status %i).", si->si_status);
+        forget_process(o);
+        if (!o->changes)
+                destroy(o);
+        else if (failed)
+                on_failure(o);
+        else if (asked)
+                look(o);
+        serve_next(s);
+        return 0;
+}
+
+static int send_setup(Observer *o) {
+        return message_send(o->control_fd, &(Message) {
+                .kind = MESSAGE_SETUP,
+                .setup = {
+                        .path = o->changes->path,
+                        .observes = true,
+                        .heap_size_max = HEAP_MAX,
+                        .sql_size_max = 1000,
+                        .expression_depth_max = 1000,
+                        .compound_selects_max = 500,
+                        .vdbe_ops_max = 1000000,
+                        .variables_max = 100,
+                },
+        }, -1);
+}
+
+static int on_control(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+static int start_process(Observer *o) {
+        sd_event *e = o->stock->context->event;
+        int fds[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -errno;
+        o->control_fd = fds[0];
+        int theirs = high_descriptor(fds[1]);
+        if (theirs < 0)
+                return theirs;
+        /* it has no jobs, but each worker has both sockets */
+        int r = worker_program_spawn(o->stock->context->worker_program, theirs, theirs, -1, &o->pid);
+        close(theirs);
+        if (r < 0) {
+                o->pid = 0;
+                return r;
+        }
+        g_queue_push_tail_link(&o->stock->observers, &o->link);
+        r = child_source_add(e, &o->child, o->pid, on_process_exit, o);
+        if (r >= 0)
+                r = sd_event_add_io(e, &o->io, o->control_fd, EPOLLIN, on_control, o);
+        if (r >= 0)
+                r = send_setup(o);
+        if (r >= 0 && o->notifier_fd >= 0)
+                r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, o->notifier_fd);
+        return r;
+}
+
+/* Its process ends when it finds the socket closed. */
+static void stop_process(Observer *o) {
+        o->io = sd_event_source_disable_unref(o->io);
+        if (o->control_fd >= 0)
+                close(o->control_fd);
+        o->control_fd = -1;
+}
+
+/* ---- Looks ---- */
+
+static void ask(Observer *o) {
+        int r = 0;
+
+        if (o->pid == 0) {
+                if (o->stock->observers.length >= N_PROCESSES_MAX) {
+                        if (!o->waits)
+                                g_queue_push_tail_link(&o->stock->waiting, &o->link);
+                        o->waits = true;
+                        return;
+                }
+                r = start_process(o);
+        }
+        if (r >= 0 && o->control_fd < 0) { /* it is ending: the next one is asked */
+                o->asked = true;
+                return;
+        }
+        o->changes->n_at_question = o->changes->n_committed;
+        if (r >= 0)
+                r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_OBSERVE }, -1);
+        if (r >= 0 || r == -EPIPE) {
+                o->asked = true;
+                return;
+        }
+        log_warning_limited("A database cannot be observed: %s", strerror(-r));
+        if (o->pid > 0 && o->child)
+                (void) kill(o->pid, SIGKILL);
+        else {
+                if (o->pid > 0) {
+                        (void) kill(o->pid, SIGKILL);
+                        (void) waitpid(o->pid, NULL, 0);
+                }
+                forget_process(o);
+                on_failure(o);
+        }
+}
+
+static void look(Observer *o) {
+        o->look_usec = o->dirty ? clock_usec() + OWN_USEC : UINT64_MAX;
+        if (o->asked) {
+                o->again = true;
+                return;
+        }
+        o->again = false;
+        o->quiet_usec = clock_usec() + QUIET_USEC;
+        ask(o);
+        arm(o);
+}
+
+static void on_observed(Observer *o, const Observed *m) {
+        Changes *c = o->changes;
+        bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
+        bool by_change = o->by_change || o->first;
+
+        o->asked = o->first = o->by_change = false;
+        o->failure_usec = 0;
+        o->device = m->device;
+        o->inode = m->inode;
+        o->notified = o->notifier && !m->polls;
+        if (m->name[0] && g_strcmp0(m->name, o->name) != 0) {
+                g_free(o->name);
+                o->name = g_strdup(m->name);
+        }
+        if (m->state.kind != FILE_STATE_UNKNOWN) {
+                /* a change of the schema by a worker of ours is known already */
+                if (o->schema_is_known && o->schema != m->schema && o->n_schemas == c->n_schemas)
+                        changes_on_schema(c);
+                o->schema = m->schema;
+                o->schema_is_known = true;
+                o->n_schemas = c->n_schemas;
+        }
+        /* without a state each change that inotify tells is one */
+        if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
+                changes_on_observed(c, &m->state, replaced);
+        o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
+        if (o->again)
+                look(o);
+        else if (m->busy)
+                look_after(o, o->busy_usec);
+        else if (!o->notified)
+                look_after(o, POLL_USEC);
+        else if (o->stock->waiting.head)
+                stop_process(o);
+}
+
+static void on_notifier(Observer *o, ReceivedMessage *m);
+
+static int dispatch(Observer *o, ReceivedMessage *m) {
+        switch (m->message.kind) {
+        case MESSAGE_OBSERVED:
+                if (!o->asked)
+                        return -EBADMSG;
+                on_observed(o, &m->message.observed);
+                return 0;
+        case MESSAGE_NOTIFIER:
+                if (o->notifier_fd >= 0)
+                        return -EBADMSG;
+                on_notifier(o, m);
+                return 0;
+        default: return -EBADMSG;
+        }
+}
+
+static int on_control(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Observer *o = userdata;
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = message_receive(fd, &m);
+
+        if (r == -EAGAIN)
+                return 0;
+        if (r > 0)
+                r = dispatch(o, &m);
+        else if (r == 0) /* on_process_exit() follows */
+                stop_process(o);
+        received_message_done(&m);
+        if (r < 0) {
+                log_warning_limited("The process that observes a database has sent an invalid message.");
+                (void) kill(o->pid, SIGKILL);
+                stop_process(o);
+        }
+        return 0;
+}
+
+/* ---- inotify ---- */
+
+/* In the folder only the names of the database and its log matter. An event without a name is about one of these files. */
+static bool matters(const Observer *o, const struct inotify_event *e) {
+        size_t n = o->name ? strlen(o->name) : 0;
+
+        if (e->len == 0 || !o->name)
+                return !(e->mask & IN_IGNORED);
+        return strncmp(e->name, o->name, n) == 0 && (e->name[n] == 0 || strcmp(e->name + n, "-wal") == 0);
+}
+
+/* Reads all events. True: one of them matters. */
+static bool read_events(Observer *o) {
+        _Alignas(struct inotify_event) char buffer[4096];
+        bool any = false;
+        ssize_t n;
+
+        while ((n = read(o->notifier_fd, buffer, sizeof buffer)) > 0)
+                for (ssize_t at = 0; at < n;) {
+                        const struct inotify_event *e = (const struct inotify_event *) (const void *) (buffer + at);
+
+                        any = any || matters(o, e);
+                        at += (ssize_t) (sizeof *e + e->len);
+                }
+        return any;
+}
+
+/* The source stays off until the look: events of own commits would wake the service again and again. */
+static int on_events(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Observer *o = userdata;
+
+        if (lease_has_holder(o->stock->context, o->changes->path)) {
+                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                o->dirty = true;
+                o->n_committed = o->changes->n_committed;
+                look_after(o, OWN_USEC);
+        } else if (read_events(o)) {
+                o->by_change = true;
+                look(o);
+        }
+        return 0;
+}
+
+static void on_notifier(Observer *o, ReceivedMessage *m) {
+        int r = high_descriptor(m->pipe_fd);
+
+        m->pipe_fd = -1;
+        if (r >= 0) {
+                o->notifier_fd = r;
+                r = sd_event_add_io(o->stock->context->event, &o->notifier, r, EPOLLIN, on_events, o);
+        }
+        if (r < 0)
+                log_warning_limited("A database is looked at each second: %s", strerror(-r));
+}
+
+static void look_at_events(Observer *o) {
+        if (o->changes->n_committed != o->n_committed) { /* it will be the writer that notices others */
+                o->n_committed = o->changes->n_committed;
+                look_after(o, OWN_AGAIN_USEC);
+                return;
+        }
+        o->dirty = false;
+        (void) sd_event_source_set_enabled(o->notifier, SD_EVENT_ON);
+        if (read_events(o)) {
+                o->by_change = true;
+                look(o);
+        } else
+                arm(o);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Observer *o = userdata;
+        uint64_t now = clock_usec();
+
+        if (o->look_usec <= now) {
+                o->look_usec = UINT64_MAX;
+                if (o->dirty)
+                        look_at_events(o);
+                else
+                        look(o);
+        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified)
+                stop_process(o);
+        else {
+                if (o->quiet_usec <= now)
+                        o->quiet_usec = now + QUIET_USEC;
+                arm(o);
+        }
+        return 0;
+}
+
+/* ---- Beginning and end ---- */
+
+int observer_new(Changes *c, Observer **ret) {
+        Observer *o = g_new(Observer, 1);
+
+        *o = (Observer) {
+                .stock = c->stock,
+                .changes = c,
+                .control_fd = -1,
+                .notifier_fd = -1,
+                .link.data = o,
+                .first = true,
+                .look_usec = UINT64_MAX,
+        };
+        int r = sd_event_add_time(c->stock->context->event, &o->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, o);
+        if (r < 0) {
+                destroy(o);
+                return r;
+        }
+        *ret = o;
+        look(o);
+        return 0;
+}
+
+Observer *observer_free(Observer *o) {
+        if (!o)
+                return NULL;
+        o->changes = NULL;
+        stop_process(o);
+        o->timer = sd_event_source_disable_unref(o->timer);
+        o->notifier = sd_event_source_disable_unref(o->notifier);
+        if (o->pid == 0)
+                destroy(o);
+        return NULL;
+}
+
+bool observer_is_notified(const Observer *o) {
+        return o->notified;
+}
+
+void observers_end(ChangeStock *s) {
+        while (s->observers.head) {
+                Observer *o = s->observers.head->data;
+
+                (void) kill(o->pid, SIGKILL);
+                (void) waitpid(o->pid, NULL, 0);
+                destroy(o);
+        }
+}
