@@ -8,11 +8,12 @@
  *      sqlipc_transaction several runs as one           sqlipc_begin() ... sqlipc_commit() ... sqlipc_transaction_close()
  *      sqlipc_load        one run for each row          sqlipc_load_open() ... sqlipc_load_finish() ... sqlipc_load_close()
  *      sqlipc_batch       several statements as one     sqlipc_batch_new() ... sqlipc_batch_run() ... sqlipc_batch_close()
+ *      sqlipc_watch       tells when tables change      sqlipc_watch_open() ... sqlipc_watch_next() ... sqlipc_watch_close()
  *
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
  * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
  * functions beside them. The connection also holds the details of the last call that failed on any of its objects, or that
- * should have created one; transactions, loads and batches have none of their own. Unless stated otherwise, a function may
+ * should have created one; transactions, loads, batches, watches and live queries have none of their own. Unless stated otherwise, a function may
  * also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the
  * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same
  * bus connection. -EAGAIN is not a failure and leaves the details as they are.
@@ -25,8 +26,8 @@
  * signal handler returns; to end the call, the handler calls sqlipc_cursor_cancel() or sqlipc_interrupt().
  *
  * Ownership. The caller must close what a function returns through `ret_...`, which is written only on success. Returned
- * strings and values belong to the library and are valid as long as their function says. Arguments are copied. Statements,
- * cursors, transactions and loads keep their connection alive, so a program may free objects in any order.
+ * strings and values belong to the library and are valid as long as their function says. Arguments are copied. All objects
+ * keep their connection alive, so a program may free objects in any order.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT). After
  * sqlipc_set_blocking(connection, 0) they never wait, and return -EAGAIN for a result that is not there yet. See "Event
@@ -58,6 +59,7 @@ typedef struct sqlipc_cursor sqlipc_cursor;
 typedef struct sqlipc_transaction sqlipc_transaction;
 typedef struct sqlipc_load sqlipc_load;
 typedef struct sqlipc_batch sqlipc_batch;
+typedef struct sqlipc_watch sqlipc_watch;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -143,8 +145,8 @@ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
- * being compiled, transactions that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a call that
- * waits for a commit, a rollback or a batch returns. An open transaction without a statement under way stays open. Does not
+ * being compiled, transactions and watches that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a
+ * call that waits for a commit, a rollback, a batch or a change returns. An open transaction without a statement under way stays open. Does not
  * affect what begins after the call. May be called from any thread and from signal handlers as long as a reference is
  * held; keeps errno. Since: 0.1
  */
@@ -554,6 +556,14 @@ int64_t sqlipc_cursor_changes(sqlipc_cursor *cursor);
 int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
 
 /**
+ * Returns the change sequence of the database for this run, after sqlipc_cursor_next() has returned 0: every change that the
+ * result does not have gets a larger number. After a run that wrote, it is the number of its commit or a later one, unless
+ * the run belongs to a transaction. 0 before, and if the service does not count changes. Compare it with
+ * sqlipc_watch_sequence(). Numbers of different instances of the service cannot be compared. Since: 0.2
+ */
+uint64_t sqlipc_cursor_sequence(sqlipc_cursor *cursor);
+
+/**
  * How the requests and rows of runs travel. The transports differ in speed only. AUTO, the default, sends requests over the
  * bus and reads rows from a pipe, which suits large results. It moves to a channel (a private socket to the worker, one for
  * each database) from the second small result on, returns to the bus if the channel is lost, and uses the bus
@@ -775,13 +785,72 @@ int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);
  */
 sqlipc_load *sqlipc_load_close(sqlipc_load *load);
 
+/* ---- Watches ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * Begin to watch tables of `database` for changes, by the service or by programs that open the file themselves. `tables` ends
+ * with NULL; NULL, or an empty array, means all tables that the caller may see. sqlipc_watch_open_sql() watches those that a
+ * statement reads, through views. A change after the return of these functions is not missed. sqlipc_watch_open_since() also
+ * reports a change at once if one after `since` may have affected the tables: a number of sqlipc_cursor_sequence() or
+ * sqlipc_watch_sequence(); 0: none. The caller frees the watch with sqlipc_watch_close().
+ *
+ * If the service restarts, or ends the watch, the library makes it again, tries until that succeeds, and reports one change.
+ * It does so also if the bus is lost and the library can open another one.
+ *
+ * Without blocking, these functions return before the watch has begun. That it has begun is then reported as a change, so
+ * that a program which reads after each change misses none; sqlipc_watch_next() returns the errors.
+ *
+ * Errors: those of sqlipc_prepare() about the database and the SQL; -EINVAL with SQLIPC_ERROR_SQL (there is no such table);
+ * -EPERM with SQLIPC_ERROR_NOT_ALLOWED (the statement writes); -EDQUOT (WatchesMax=, sqlipcd.conf(5)); -ECANCELED
+ * (sqlipc_interrupt()); -EOPNOTSUPP (a service of version 0.1). Since: 0.2
+ */
+int sqlipc_watch_open(sqlipc_connection *connection, const char *database, const char *const *tables,
+                      sqlipc_watch **ret_watch);
+int sqlipc_watch_open_since(sqlipc_connection *connection, const char *database, const char *const *tables,
+                            uint64_t since, sqlipc_watch **ret_watch);
+int sqlipc_watch_open_sql(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_watch **ret_watch);
+
+/**
+ * Waits for a change, at most for `timeout_usec` microseconds; 0: does not wait; UINT64_MAX: without a limit. The
+ * connection's own timeout does not matter. Returns 1 if the tables may have changed since the function last returned 1, or
+ * since the watch began; 0 after the timeout. Several changes are reported as one. A change may be reported that changed
+ * nothing in the tables; one that did is never lost. Without blocking, never waits, and returns -EAGAIN in place of 0.
+ *
+ * Errors after which the watch goes on: -EAGAIN; -ECANCELED (sqlipc_interrupt() ended the wait); -EBUSY; -ENOMEM. After any
+ * other error the watch is over, and repeats it: those of sqlipc_watch_open(), because the database or the rights may have
+ * changed; -ECONNRESET with SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one);
+ * -EBADMSG. Since: 0.2
+ */
+int sqlipc_watch_next(sqlipc_watch *watch, uint64_t timeout_usec);
+
+/**
+ * Returns a descriptor of this watch alone, for a program that polls it: when it is readable (POLLIN), call
+ * sqlipc_watch_next() with timeout 0, which may return 0 or -EAGAIN. The descriptor stays the same when the service
+ * restarts. It belongs to the watch: do not close or read it. It is an epoll descriptor, and a process that was forked must
+ * not use it. A program that uses sqlipc_get_fd() does not need it. Errors: -EMFILE, -ENFILE. Since: 0.2
+ */
+int sqlipc_watch_get_fd(sqlipc_watch *watch);
+
+/**
+ * Returns the change sequence of the database at the last change that sqlipc_watch_next() returned, or at the beginning of
+ * the watch; 0 before it has begun. If it is not larger than sqlipc_cursor_sequence() of a later run at the same instance of
+ * the service, the result of that run has the change. Since: 0.2
+ */
+uint64_t sqlipc_watch_sequence(sqlipc_watch *watch);
+
+/**
+ * Ends the watch, and frees it. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_watch *sqlipc_watch_close(sqlipc_watch *watch);
+
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
 /**
  * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(),
- * sqlipc_execute(), sqlipc_query(), sqlipc_begin() and sqlipc_load_open() return at once, and sqlipc_statement_is_ready(),
- * sqlipc_cursor_next(), sqlipc_transaction_is_open() and sqlipc_load_row() return their errors; sqlipc_commit(),
- * sqlipc_rollback() and sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases(), sqlipc_exec()
+ * sqlipc_execute(), sqlipc_query(), sqlipc_begin(), sqlipc_load_open(), sqlipc_watch_open() and sqlipc_live_open() return at
+ * once, and sqlipc_statement_is_ready(), sqlipc_cursor_next(), sqlipc_transaction_is_open(), sqlipc_load_row(),
+ * sqlipc_watch_next() and sqlipc_live_next() return their errors; sqlipc_commit(), sqlipc_rollback() and
+ * sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases(), sqlipc_exec()
  * and sqlipc_batch_run() wait in any case. Since: 0.1
  */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
@@ -816,8 +885,8 @@ int sqlipc_process(sqlipc_connection *connection);
  * turn of its loop. The callback is called once after each -EAGAIN, or after each 0 from sqlipc_statement_is_ready(), when
  * there is news; the next try may return the same again, which is not an error. NULL, the default, means no callback.
  *
- * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, and of
- * cursors in the order in which they began. A callback may call any function, and free its own object and any other; only
+ * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, of watches,
+ * of cursors in the order in which they began, and of live queries. A callback may call any function, and free its own object and any other; only
  * sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is reported by the next
  * sqlipc_process(). Since: 0.1
  */
@@ -840,6 +909,13 @@ int sqlipc_transaction_set_ready_callback(sqlipc_transaction *transaction, sqlip
  */
 typedef void (*sqlipc_load_callback)(sqlipc_load *load, void *userdata);
 int sqlipc_load_set_ready_callback(sqlipc_load *load, sqlipc_load_callback callback, void *userdata);
+
+/**
+ * The same for a watch or a live query: the callback tells that sqlipc_watch_next() or sqlipc_live_next() should be tried
+ * again after -EAGAIN. Since: 0.2
+ */
+typedef void (*sqlipc_watch_callback)(sqlipc_watch *watch, void *userdata);
+int sqlipc_watch_set_ready_callback(sqlipc_watch *watch, sqlipc_watch_callback callback, void *userdata);
 
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
@@ -865,6 +941,11 @@ void sqlipc_load_closep(sqlipc_load **load);
  * The same for a batch. Since: 0.2
  */
 void sqlipc_batch_closep(sqlipc_batch **batch);
+
+/**
+ * The same for a watch and a live query. Since: 0.2
+ */
+void sqlipc_watch_closep(sqlipc_watch **watch);
 
 #ifdef __cplusplus
 }
