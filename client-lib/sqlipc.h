@@ -9,6 +9,7 @@
  *      sqlipc_load        one run for each row          sqlipc_load_open() ... sqlipc_load_finish() ... sqlipc_load_close()
  *      sqlipc_batch       several statements as one     sqlipc_batch_new() ... sqlipc_batch_run() ... sqlipc_batch_close()
  *      sqlipc_watch       tells when tables change      sqlipc_watch_open() ... sqlipc_watch_next() ... sqlipc_watch_close()
+ *      sqlipc_live        a result that follows them    sqlipc_live_open() ... sqlipc_live_next() ... sqlipc_live_close()
  *
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
  * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
@@ -60,6 +61,7 @@ typedef struct sqlipc_transaction sqlipc_transaction;
 typedef struct sqlipc_load sqlipc_load;
 typedef struct sqlipc_batch sqlipc_batch;
 typedef struct sqlipc_watch sqlipc_watch;
+typedef struct sqlipc_live sqlipc_live;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -843,6 +845,98 @@ uint64_t sqlipc_watch_sequence(sqlipc_watch *watch);
  */
 sqlipc_watch *sqlipc_watch_close(sqlipc_watch *watch);
 
+/* ---- Live queries ------------------------------------------------------------------------------------------------- */
+
+/** The kinds of change to the list of a live query's rows. */
+typedef enum sqlipc_live_kind {
+        SQLIPC_LIVE_ADDED = 1,   /* a row was inserted at `position` */
+        SQLIPC_LIVE_REMOVED = 2, /* the row at `position` was removed */
+        SQLIPC_LIVE_MOVED = 3,   /* the row at `position` was removed, and inserted again at `new_position` */
+        SQLIPC_LIVE_CHANGED = 4, /* the row at `position` has other values in columns that do not belong to its key */
+        SQLIPC_LIVE_SETTLED = 5  /* the list equals the result of the last run */
+} sqlipc_live_kind;
+
+/**
+ * One change. Positions count from 0, in the list as it is at that moment: after all changes before this one. The arrays have
+ * a value for each column. The library fills it in; later versions may add fields at the end.
+ */
+typedef struct sqlipc_live_change {
+        sqlipc_live_kind kind;
+        size_t position;                /* 0 for SETTLED */
+        size_t new_position;            /* after the removal; 0 except for MOVED */
+        const sqlipc_value *values;     /* of the row now; a row that moves still has its old ones. NULL: REMOVED, SETTLED */
+        const sqlipc_value *old_values; /* of the row before: CHANGED, REMOVED; else NULL */
+} sqlipc_live_change;
+
+/** Options of a live query. Set `struct_size` to sizeof(sqlipc_live_options), and unused fields to zero. */
+typedef struct sqlipc_live_options {
+        size_t struct_size;
+        const unsigned *key_columns; /* from 0; NULL: the first column alone */
+        size_t n_key_columns;
+        uint64_t debounce_usec;      /* how long to wait after a change for others, before the statement runs again */
+} sqlipc_live_options;
+
+/**
+ * Opens a live query: `sql`, one statement that only reads, runs with its parameters at once, and again whenever its result
+ * may have changed. sqlipc_live_next() reports the differences from one result to the next. At most one run is under way; any
+ * number of changes meanwhile leads to one more run. The runs do not belong to transactions of the connection. All arguments
+ * are copied; `options` may be NULL. The caller frees the live query with sqlipc_live_close().
+ *
+ * Rows of two results are the same row if they have equal values, of the same types, in all key columns; NULL equals NULL.
+ * If several rows of a result have the same key, the first of them in one result is taken to be the first in the other, and
+ * so on. The library holds the rows of the last result in memory, and until all differences are taken also those rows that
+ * the result before had, and it has not.
+ *
+ * A blocking call returns when the statement is compiled and watched. Without blocking, sqlipc_live_next() returns the errors.
+ *
+ * Errors: those of sqlipc_watch_open_sql() and sqlipc_query_with(); -EINVAL (an invalid `struct_size`, or `n_key_columns` is
+ * 0 although there are `key_columns`). Since: 0.2
+ */
+int sqlipc_live_open(sqlipc_connection *connection, const char *database, const char *sql,
+                     const sqlipc_parameter *parameters, size_t n_parameters, const sqlipc_live_options *options,
+                     sqlipc_live **ret_live);
+
+/**
+ * Waits for the next change to the list of rows, which is empty at first; for `timeout_usec` as sqlipc_watch_next(). Returns
+ * 1 if there is one: `*ret_change` and its values are valid until the next call of this function or sqlipc_live_close().
+ * Returns 0 after the timeout. A program that applies the changes in their order has the same list as the service. After the
+ * last difference of a run comes SQLIPC_LIVE_SETTLED, after the first run also if it has no rows; a later run without
+ * differences is not reported. The number of moves is the least possible. Without blocking, never waits, and returns -EAGAIN
+ * in place of 0.
+ *
+ * If a run fails, the list stays as it is, and the function returns the error once: those of sqlipc_cursor_next(), for
+ * example -EINVAL with SQLIPC_ERROR_SQL (a table was dropped), -EINVAL with SQLIPC_ERROR_NONE (the result has no such key
+ * column), -ENOMEM. The statement runs again after the next change; if the reason may pass by itself, also after a pause; and
+ * after -ECANCELED (sqlipc_interrupt()) at once. A restart of the service is not an error. -ECONNRESET with
+ * SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one), and errors that end a watch, end the
+ * live query, too, unless the statement cannot be compiled any more; they are repeated. Since: 0.2
+ */
+int sqlipc_live_next(sqlipc_live *live, uint64_t timeout_usec, const sqlipc_live_change **ret_change);
+
+/**
+ * Returns a descriptor of this live query alone, as sqlipc_watch_get_fd(): when it is readable, call sqlipc_live_next() with
+ * timeout 0 until that returns no change. Since: 0.2
+ */
+int sqlipc_live_get_fd(sqlipc_live *live);
+
+/**
+ * The columns of the last result; 0 and NULL before the first change was returned. `column` counts from 0; NULL if there is
+ * no such column. If their number changes, because the schema did, all rows are removed and added again. Strings are valid
+ * until the next sqlipc_live_next(). Since: 0.2
+ */
+unsigned sqlipc_live_column_count(sqlipc_live *live);
+const char *sqlipc_live_column_name(sqlipc_live *live, unsigned column);
+
+/**
+ * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first. Since: 0.2
+ */
+uint64_t sqlipc_live_sequence(sqlipc_live *live);
+
+/**
+ * Ends the live query, and frees it with its rows. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_live *sqlipc_live_close(sqlipc_live *live);
+
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
 /**
@@ -915,7 +1009,9 @@ int sqlipc_load_set_ready_callback(sqlipc_load *load, sqlipc_load_callback callb
  * again after -EAGAIN. Since: 0.2
  */
 typedef void (*sqlipc_watch_callback)(sqlipc_watch *watch, void *userdata);
+typedef void (*sqlipc_live_callback)(sqlipc_live *live, void *userdata);
 int sqlipc_watch_set_ready_callback(sqlipc_watch *watch, sqlipc_watch_callback callback, void *userdata);
+int sqlipc_live_set_ready_callback(sqlipc_live *live, sqlipc_live_callback callback, void *userdata);
 
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
@@ -946,6 +1042,7 @@ void sqlipc_batch_closep(sqlipc_batch **batch);
  * The same for a watch and a live query. Since: 0.2
  */
 void sqlipc_watch_closep(sqlipc_watch **watch);
+void sqlipc_live_closep(sqlipc_live **live);
 
 #ifdef __cplusplus
 }
