@@ -86,6 +86,10 @@ _public_ int64_t sqlipc_cursor_changes(sqlipc_cursor *c) {
         return c ? c->totals.n_changes : 0;
 }
 
+_public_ uint64_t sqlipc_cursor_sequence(sqlipc_cursor *c) {
+        return c ? c->totals.sequence : 0;
+}
+
 _public_ int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *c) {
         return c ? c->totals.last_rowid : 0;
 }

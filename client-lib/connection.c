@@ -57,8 +57,8 @@ static int connection_new(sqlipc_connection **ret) {
                 .run_timeout_usec = UINT64_MAX,
                 .row_memory_max = SIZE_MAX,
                 .wake_fd = -1,
-                .epoll_fd = -1,
-                .polled_bus_fd = -1,
+                .loop_set = { .epoll_fd = -1, .fd = -1 },
+                .bus_set = { .epoll_fd = -1, .fd = -1 },
                 .error = { .sql_offset = -1 },
                 .n_turns = 1,
                 .forks = n_forks,
@@ -67,6 +67,8 @@ static int connection_new(sqlipc_connection **ret) {
         TAILQ_INIT(&c->cursors);
         TAILQ_INIT(&c->transactions);
         TAILQ_INIT(&c->loads);
+        TAILQ_INIT(&c->watches);
+        TAILQ_INIT(&c->lives);
         TAILQ_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -139,14 +141,15 @@ static void close_members(struct MemberList *members) {
 static void close_connection(sqlipc_connection *c) {
         if (c->closed)
                 return;
+        close_members(&c->lives);
+        close_members(&c->watches);
         close_members(&c->cursors);
         close_members(&c->statements);
         close_members(&c->loads);
         close_members(&c->transactions);
         close_members(&c->channels);
         c->closed = true;
-        c->polled_bus_fd = -1;
-        c->epoll_fd = safe_close(c->epoll_fd);
+        event_loop_close(c);
         if (c->open_bus)
                 sd_bus_close_unref(c->bus); /* the daemon frees our statements and runs when it sees us leave */
         else
@@ -160,7 +163,7 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each statement, cursor, transaction and load holds a reference, so there are none here. */
+/* Each object that is not a channel holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         Member *channel, *next;
 
@@ -282,15 +285,26 @@ static int process(sqlipc_connection *c, bool may_be_woken) {
         c->dispatching = false;
         if (c->closed)
                 return connection_check(c);
+        if (c->n_watches_lost > 0)
+                advance_members(&c->watches);
         if (r >= 0)
                 advance_members(&c->cursors);
         advance_members(&c->channels);
+        advance_members(&c->lives);
         event_loop_update(c);
         return r < 0 ? r : r > 0 || count > 0;
 }
 
 int connection_process(sqlipc_connection *c) {
         return process(c, true);
+}
+
+int connection_process_aside(sqlipc_connection *c) {
+        int r = process(c, false);
+
+        if (r > 0)
+                event_loop_wake(c);
+        return r;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -313,13 +327,25 @@ static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
         return n < 0 ? (errno == EINTR ? 0 : -errno) : n;
 }
 
-uint64_t connection_deadline(const sqlipc_connection *c) {
+static uint64_t earliest(const struct MemberList *members) {
         uint64_t deadline = UINT64_MAX;
-        Member *channel;
+        Member *member;
 
-        TAILQ_FOREACH(channel, &c->channels, link)
-                deadline = earlier(deadline, channel->operations->deadline(channel));
+        TAILQ_FOREACH(member, members, link)
+                deadline = earlier(deadline, member->operations->deadline(member));
         return deadline;
+}
+
+uint64_t connection_deadline(const sqlipc_connection *c) {
+        uint64_t deadline = earlier(earliest(&c->channels), earliest(&c->lives));
+
+        return c->n_watches_lost > 0 ? earlier(deadline, earliest(&c->watches)) : deadline;
+}
+
+uint64_t connection_deadline_after(uint64_t timeout_usec) {
+        uint64_t now = now_usec();
+
+        return timeout_usec < UINT64_MAX - now ? now + timeout_usec : UINT64_MAX;
 }
 
 uint64_t connection_answer_deadline(const sqlipc_connection *c) {
@@ -342,16 +368,14 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                 { .fd = c->wake_fd, .events = POLLIN },
                 { .fd = -1 },
         };
-        uint64_t bus_until = UINT64_MAX, channels_until = connection_deadline(c);
+        uint64_t bus_until = UINT64_MAX, members_until = connection_deadline(c);
         int r;
 
         if (c->closed || connection_is_foreign(c))
                 return connection_check(c);
-        if (*deadline == 0) {
-                uint64_t now = now_usec();
-
-                *deadline = c->timeout_usec < UINT64_MAX - now ? now + c->timeout_usec : UINT64_MAX;
-        } else if (*deadline != UINT64_MAX && now_usec() >= *deadline) /* also if bytes keep trickling in */
+        if (*deadline == 0)
+                *deadline = connection_deadline_after(c->timeout_usec);
+        else if (*deadline != UINT64_MAX && now_usec() >= *deadline) /* also if bytes keep trickling in */
                 return -ETIMEDOUT;
 
         r = sd_bus_get_fd(c->bus);
@@ -367,12 +391,12 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         } else if (r != -ENOTCONN)
                 return r;
 
-        r = poll_until(fds, 3, earlier(*deadline, earlier(bus_until, channels_until)));
+        r = poll_until(fds, 3, earlier(*deadline, earlier(bus_until, members_until)));
         if (r < 0)
                 return r;
         if (fds[0].revents)
                 return 1;
-        if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX || channels_until != UINT64_MAX) {
+        if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX || members_until != UINT64_MAX) {
                 r = process(c, fds[1].revents != 0);
                 if (r != 0)
                         return r < 0 ? r : 0;

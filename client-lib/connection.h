@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One bus connection and the daemon on that bus. Owns the bus connection, the descriptors to wait on, the lists of
- * statements, cursors, transactions, loads and channels, and the details of the last failure. Library.
+ * statements, cursors, transactions, loads, watches, live queries and channels, and the details of the last failure. Library.
  *
  * The rest of the library never waits: it returns -EAGAIN. Only the loops of the blocking calls go through
  * connection_wait(), and the program's own loop through sqlipc_process().
@@ -24,9 +24,9 @@ typedef enum Descriptors {
 
 typedef struct Member Member;
 
-/* The connection's requests to its statements, cursors, transactions, loads and channels. */
+/* The connection's requests to its statements, cursors, transactions, loads, watches, live queries and channels. */
 typedef struct MemberOperations {
-        /* Cursors, channels: the bus was processed. Does as much as possible without waiting, and frees no member. */
+        /* Cursors, watches, live queries, channels: the bus was processed. Does as much as possible without waiting, and frees no member. */
         void (*advance)(Member *member);
 
         /* The connection is being closed: ends what is in progress. */
@@ -35,7 +35,7 @@ typedef struct MemberOperations {
         /* Statements: the bus was lost, and another one was opened. */
         void (*on_bus_lost)(Member *member);
 
-        /* Channels: the time of the next advance(), at the latest; UINT64_MAX: any time. */
+        /* Watches, live queries, channels: the time of the next advance(), at the latest; UINT64_MAX: any time. */
         uint64_t (*deadline)(const Member *member);
 
         /* Channels: frees it, when nothing else refers to the connection. */
@@ -55,7 +55,7 @@ typedef enum MemberWait {
         MEMBER_HAS_NEWS,  /* the callback is due */
 } MemberWait;
 
-/* Each statement, cursor, transaction, load and channel begins with it. */
+/* Each statement, cursor, transaction, load, watch, live query and channel begins with it. */
 struct Member {
         TAILQ_ENTRY(Member) link;
         const MemberOperations *operations;
@@ -71,8 +71,15 @@ typedef enum DescribeOption {
         DESCRIBE_REFUSED,
 } DescribeOption;
 
+/* The bus's descriptor in an epoll set, with the events that it has there. */
+typedef struct BusSet {
+        int epoll_fd;     /* -1: not made yet */
+        int fd;           /* the bus's, -1: none */
+        uint32_t events;
+} BusSet;
+
 struct sqlipc_connection {
-        atomic_uint n_ref;         /* the program's, and one for each statement, cursor, transaction and load */
+        atomic_uint n_ref;         /* the program's, and one for each object that is not a channel */
         bool closed;               /* by sqlipc_close(): no bus, no channels; waits for its objects to be freed */
         sd_bus *bus;               /* owned, or a reference on the caller's */
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
@@ -90,15 +97,17 @@ struct sqlipc_connection {
         size_t row_memory_max;     /* larger rows are kept in a file */
         atomic_uint n_interrupts;  /* set by any thread; what began at a lower count must end */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop received a reply */
-        int epoll_fd;              /* for the program's loop; -1 until it asks for one */
-        int polled_bus_fd;         /* the bus's descriptor in epoll_fd, -1: none */
-        uint32_t polled_bus_events;
+        BusSet loop_set;           /* for the program's loop, with all else that wakes it */
+        BusSet bus_set;            /* the bus alone, for the descriptors of objects (object-fd.h) */
         struct MemberList statements;
         struct MemberList cursors; /* the oldest first */
         struct MemberList transactions; /* at most one for each database, and those that are over */
         struct MemberList loads;
+        struct MemberList watches;
+        struct MemberList lives;
         struct MemberList channels; /* one for each database that was used */
         struct ChannelLink *channel_table[64]; /* the same by path (channel-link.c) */
+        unsigned n_watches_lost;   /* those that are to be made again */
         unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
         bool without_memory;       /* channels have none: the service does not know it, or it cannot be mapped */
@@ -133,8 +142,15 @@ int connection_fail_wait(sqlipc_connection *connection, int r);
  * -EBUSY: it is running already; or another negative errno. */
 int connection_process(sqlipc_connection *c);
 
-/* When connection_process() must be called at the latest, because of a channel; UINT64_MAX: no need to. */
+/* The same for one object, outside of the program's loop, which is woken if others may have news. */
+int connection_process_aside(sqlipc_connection *c);
+
+/* When connection_process() must be called at the latest, because of a channel, a watch or a live query; UINT64_MAX: no
+ * need to. */
 uint64_t connection_deadline(const sqlipc_connection *c);
+
+/* The `deadline` of a call that may wait for `timeout_usec` (UINT64_MAX: forever). */
+uint64_t connection_deadline_after(uint64_t timeout_usec);
 
 /* The initial `deadline` of a call that waits for the service's answer, for which a user may have to be asked. */
 uint64_t connection_answer_deadline(const sqlipc_connection *c);

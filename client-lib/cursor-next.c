@@ -14,7 +14,7 @@
 
 /* The descriptor that may bring news; fd -1: only the bus can. Never wait for a pipe that is not read: once broken, it
  * would wake the program forever. */
-static struct pollfd get_pollfd(const sqlipc_cursor *c) {
+struct pollfd cursor_next_pollfd(const sqlipc_cursor *c) {
         const sqlipc_statement *s = c->statement;
 
         switch (c->state) {
@@ -37,7 +37,7 @@ static struct pollfd get_pollfd(const sqlipc_cursor *c) {
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
 /* Advances the cursor as far as possible without waiting. 1: a row; 0: the end; -EAGAIN: it waits; or its failure. */
-static int next_event(sqlipc_cursor *c) {
+int cursor_next_now(sqlipc_cursor *c) {
         int r;
 
         for (;;) {
@@ -64,11 +64,11 @@ static int next_event(sqlipc_cursor *c) {
 }
 
 /* Arranges that the program's loop wakes when there is news. */
-static int wait_later(sqlipc_cursor *c) {
+int cursor_next_arm(sqlipc_cursor *c) {
         int r;
 
         c->member.wait = MEMBER_WAITS;
-        r = fetch_wait(c->fetch, get_pollfd(c));
+        r = fetch_wait(c->fetch, cursor_next_pollfd(c));
         return r < 0 ? cursor_report(c, connection_fail_errno(c->connection, r)) : -EAGAIN;
 }
 
@@ -91,13 +91,13 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                 return -EINVAL;
         for (;;) {
                 connection_be_patient(c->connection);
-                r = next_event(c);
+                r = cursor_next_now(c);
                 c->connection->patient = false;
                 if (r != -EAGAIN)
                         return r;
                 if (!c->connection->blocking)
-                        return wait_later(c);
-                r = connection_wait(c->connection, get_pollfd(c), &deadline);
+                        return cursor_next_arm(c);
+                r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
                 if (r < 0)
                         return cursor_report(c, fail_wait(c, r));
         }
@@ -155,7 +155,7 @@ static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_
 
                 *start_by = now_usec() + (timeout < START_TIMEOUT_USEC ? timeout : START_TIMEOUT_USEC);
         }
-        r = connection_wait(c->connection, get_pollfd(c), in_frames ? start_by : deadline);
+        r = connection_wait(c->connection, cursor_next_pollfd(c), in_frames ? start_by : deadline);
         if (r == -ETIMEDOUT && in_frames)
                 return 1;
         if (r > 0 && c->state == CURSOR_RUNNING && !starts_in_frames(c) && fetch_pollfd(c->fetch).fd >= 0)
@@ -169,11 +169,11 @@ int cursor_next_wait_ended(sqlipc_cursor *c) {
 
         do {
                 connection_be_patient(c->connection);
-                r = next_event(c);
+                r = cursor_next_now(c);
                 connection_look_at_bus(c->connection);
                 if (r != -EAGAIN)
                         continue;
-                r = connection_wait(c->connection, get_pollfd(c), &deadline);
+                r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
                 if (r < 0)
                         return fail_wait(c, r);
                 r = 1;

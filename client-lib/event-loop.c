@@ -6,13 +6,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/event-loop.h"
 
-enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run, load or channel that waits */
-
-static void remove_bus(sqlipc_connection *c) {
-        if (c->polled_bus_fd >= 0)
-                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, c->polled_bus_fd, NULL);
-        c->polled_bus_fd = -1;
-}
+enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run, load, watch or channel that waits */
 
 static int set_fd(int epoll_fd, int fd, struct epoll_event *event) {
         if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, event) >= 0)
@@ -22,27 +16,50 @@ static int set_fd(int epoll_fd, int fd, struct epoll_event *event) {
         return -errno;
 }
 
-void event_loop_update(sqlipc_connection *c) {
+static void remove_bus(BusSet *set) {
+        if (set->fd >= 0)
+                (void) epoll_ctl(set->epoll_fd, EPOLL_CTL_DEL, set->fd, NULL);
+        set->fd = -1;
+}
+
+static void update_bus(BusSet *set, sqlipc_connection *c) {
         struct epoll_event event = { .data.u64 = TAG_BUS };
         int fd, events;
 
-        if (c->epoll_fd < 0 || connection_is_foreign(c))
+        if (set->epoll_fd < 0)
                 return;
         fd = sd_bus_get_fd(c->bus);
-        if (fd != c->polled_bus_fd)
-                remove_bus(c);
+        if (fd != set->fd)
+                remove_bus(set);
         if (fd < 0)
                 return;
         events = sd_bus_get_events(c->bus);
         event.events = (events & POLLIN ? (uint32_t) EPOLLIN : 0) | (events & POLLOUT ? (uint32_t) EPOLLOUT : 0);
 
         /* While sd-bus is still connecting, it may use another socket under the same number. */
-        if (fd == c->polled_bus_fd && event.events == c->polled_bus_events && sd_bus_is_ready(c->bus) > 0)
+        if (fd == set->fd && event.events == set->events && sd_bus_is_ready(c->bus) > 0)
                 return;
-        if (set_fd(c->epoll_fd, fd, &event) < 0)
+        if (set_fd(set->epoll_fd, fd, &event) < 0)
                 return;
-        c->polled_bus_fd = fd;
-        c->polled_bus_events = event.events;
+        set->fd = fd;
+        set->events = event.events;
+}
+
+void event_loop_update(sqlipc_connection *c) {
+        if (c->closed || connection_is_foreign(c))
+                return;
+        update_bus(&c->loop_set, c);
+        update_bus(&c->bus_set, c);
+}
+
+static void close_set(BusSet *set) {
+        set->fd = -1;
+        set->epoll_fd = safe_close(set->epoll_fd);
+}
+
+void event_loop_close(sqlipc_connection *c) {
+        close_set(&c->loop_set);
+        close_set(&c->bus_set);
 }
 
 int event_loop_arm(sqlipc_connection *c, struct pollfd data, const void *whose) {
@@ -50,16 +67,16 @@ int event_loop_arm(sqlipc_connection *c, struct pollfd data, const void *whose) 
 
         if (data.events & POLLOUT)
                 event.events |= EPOLLOUT;
-        return c->epoll_fd < 0 || connection_is_foreign(c) ? 0 : set_fd(c->epoll_fd, data.fd, &event);
+        return c->loop_set.epoll_fd < 0 || connection_is_foreign(c) ? 0 : set_fd(c->loop_set.epoll_fd, data.fd, &event);
 }
 
 void event_loop_disarm(sqlipc_connection *c, int fd) {
-        if (c->epoll_fd >= 0 && !connection_is_foreign(c))
-                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        if (c->loop_set.epoll_fd >= 0 && !connection_is_foreign(c))
+                (void) epoll_ctl(c->loop_set.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void event_loop_wake(sqlipc_connection *c) {
-        if (c->epoll_fd >= 0 && !connection_is_foreign(c))
+        if (c->loop_set.epoll_fd >= 0 && !connection_is_foreign(c))
                 event_loop_come_back(c);
 }
 
@@ -81,7 +98,7 @@ static int ensure_epoll(sqlipc_connection *c) {
 
         if (connection_is_foreign(c))
                 return -ECHILD;
-        if (c->epoll_fd >= 0)
+        if (c->loop_set.epoll_fd >= 0)
                 return 0;
         fd = epoll_create1(EPOLL_CLOEXEC);
         if (fd < 0)
@@ -92,9 +109,21 @@ static int ensure_epoll(sqlipc_connection *c) {
                 (void) safe_close(fd);
                 return r;
         }
-        c->epoll_fd = fd;
+        c->loop_set.epoll_fd = fd;
         event_loop_update(c);
         return 0;
+}
+
+int event_loop_get_bus_set(sqlipc_connection *c) {
+        if (c->bus_set.epoll_fd < 0) {
+                int fd = epoll_create1(EPOLL_CLOEXEC);
+
+                if (fd < 0)
+                        return -errno;
+                c->bus_set.epoll_fd = fd;
+        }
+        event_loop_update(c);
+        return c->bus_set.epoll_fd;
 }
 
 _public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
@@ -121,7 +150,7 @@ _public_ int sqlipc_get_fd(sqlipc_connection *connection) {
         if (r < 0)
                 return connection_fail_errno(connection, r);
         event_loop_update(connection);
-        return connection->epoll_fd;
+        return connection->loop_set.epoll_fd;
 }
 
 _public_ int sqlipc_get_events(sqlipc_connection *connection) {
@@ -134,7 +163,7 @@ _public_ int sqlipc_get_events(sqlipc_connection *connection) {
 }
 
 _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec) {
-        uint64_t channels_until;
+        uint64_t members_until;
         int r = connection_check(connection);
 
         if (r < 0)
@@ -146,9 +175,9 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
         r = sd_bus_get_timeout(connection->bus, ret_usec);
         if (r < 0 && r != -ENOTCONN) /* the bus is closed: nothing more comes */
                 return connection_fail_errno(connection, r);
-        channels_until = connection_deadline(connection);
-        if (channels_until < *ret_usec)
-                *ret_usec = channels_until;
+        members_until = connection_deadline(connection);
+        if (members_until < *ret_usec)
+                *ret_usec = members_until;
         return 0;
 }
 
@@ -163,12 +192,14 @@ static void note(struct MemberList *members, const void *owner) {
 }
 
 /* Marks the objects that wait for the descriptor of `owner`, which may have been freed. NULL: something came from the bus,
- * which any of them may wait for. */
+ * which any of them may wait for, except watches and live queries, which know it themselves. */
 static void note_news(sqlipc_connection *c, const void *owner) {
         note(&c->cursors, owner);
         note(&c->statements, owner);
         note(&c->transactions, owner);
         note(&c->loads, owner);
+        if (owner)
+                note(&c->watches, owner);
 }
 
 /* An object that is called back no longer waits, until the program asks it again. */
@@ -188,7 +219,7 @@ static bool call_back_one(struct MemberList *members) {
 /* Calls one callback. False: there is none. A callback may free any object, so each search starts from the beginning. */
 static bool call_back(sqlipc_connection *c) {
         return call_back_one(&c->transactions) || call_back_one(&c->loads) || call_back_one(&c->statements) ||
-               call_back_one(&c->cursors);
+               call_back_one(&c->watches) || call_back_one(&c->cursors) || call_back_one(&c->lives);
 }
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */
@@ -198,10 +229,10 @@ static int collect_pipes(sqlipc_connection *c) {
         struct epoll_event events[16];
         int n, done = 0;
 
-        if (c->epoll_fd < 0)
+        if (c->loop_set.epoll_fd < 0)
                 return 0;
         do {
-                n = epoll_wait(c->epoll_fd, events, 16, 0);
+                n = epoll_wait(c->loop_set.epoll_fd, events, 16, 0);
                 bool pipes = false;
 
                 for (int i = 0; i < n; i++)

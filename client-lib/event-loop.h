@@ -3,8 +3,8 @@
  * The interface for a program with an event loop of its own: one epoll descriptor, a timeout and callbacks. Library.
  *
  * The epoll set contains the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and
- * each pipe or channel that a cursor found empty, or a load full (one-shot, so that a cursor that is not read wakes the
- * program no more than once).
+ * each pipe or channel that a cursor or watch found empty, or a load full (one-shot, so that a cursor that is not read
+ * wakes the program no more than once).
  */
 #ifndef SQLIPC_CLIENT_LIB_EVENT_LOOP_H
 #define SQLIPC_CLIENT_LIB_EVENT_LOOP_H
@@ -13,10 +13,16 @@
 
 #include "client-lib/connection.h"
 
-/* Updates epoll_fd to the events that the bus waits for. */
+/* Updates both epoll sets to the events that the bus waits for. */
 void event_loop_update(sqlipc_connection *c);
 
-/* Lets the next event of `data` wake the program's loop, once, for the run, load or channel `whose`. Call
+/* Returns the epoll set that contains the bus alone, and makes it first if need be. */
+int event_loop_get_bus_set(sqlipc_connection *c);
+
+/* Closes both sets. */
+void event_loop_close(sqlipc_connection *c);
+
+/* Lets the next event of `data` wake the program's loop, once, for the run, load, watch or channel `whose`. Call
  * event_loop_disarm() before the descriptor is closed. */
 int event_loop_arm(sqlipc_connection *c, struct pollfd data, const void *whose);
 void event_loop_disarm(sqlipc_connection *c, int fd);

@@ -17,6 +17,7 @@
 #include "client-lib/parameter-row.h"
 #include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
+#include "client-lib/query.h"
 #include "client-lib/transact.h"
 #include "client-lib/transport.h"
 #include "dbus-interfaces/sqlipc-errors.h"
@@ -213,9 +214,10 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
         return 0;
 }
 
-/* Creates the cursor of a query, and sends the query if it can be sent now. `parameters`: in the internal form. */
+/* Creates the cursor of a query, and sends the query if it can be sent now. `parameters`: in the internal form. `alone`: not
+ * in a transaction. */
 static int new_query(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
-                     size_t n_parameters, sqlipc_cursor **ret_cursor) {
+                     size_t n_parameters, bool alone, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         char *path;
         int r;
@@ -232,6 +234,10 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         r = cursor_new(&c, connection, NULL, path, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);
+        if (alone && c->transaction) {
+                c->transaction = transact_unref(c->transaction);
+                c->attempt = ATTEMPT_ANY;
+        }
         r = begin_query(c, sql, parameters, n_parameters);
         if (r < 0) {
                 (void) connection_fail_send(connection, r);
@@ -243,12 +249,17 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         return 0;
 }
 
+int query_begin_alone(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                      size_t n_parameters, sqlipc_cursor **ret_cursor) {
+        return new_query(connection, database, sql, parameters, n_parameters, true, ret_cursor);
+}
+
 static int query_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                       size_t n_parameters, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         int r;
 
-        r = new_query(connection, database, sql, parameters, n_parameters, &c);
+        r = new_query(connection, database, sql, parameters, n_parameters, false, &c);
         if (r < 0)
                 return r;
         if (connection->blocking) {
@@ -308,7 +319,7 @@ static int exec_with(sqlipc_connection *connection, const char *database, const 
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         int r;
 
-        r = new_query(connection, database, sql, parameters, n_parameters, &c);
+        r = new_query(connection, database, sql, parameters, n_parameters, false, &c);
         if (r < 0)
                 return r;
         c->tells_outcome = true;

@@ -47,13 +47,14 @@ static int append_payload(Buffer *frames, FrameKind kind, const Buffer *payload)
 }
 
 static int append_end(Buffer *frames, const EndCounters *end) {
-        uint8_t payload[FRAME_END_WROTE_SIZE] = { 0 };
+        uint8_t payload[FRAME_END_SEQUENCE_SIZE] = { 0 };
 
         store_le64(payload, end->n_rows);
         store_le64(payload + 8, end->n_bytes);
         store_le64(payload + 16, end->usec);
         store_le64(payload + FRAME_END_SIZE, end->wrote ? (uint64_t) end->n_changes : UINT64_MAX);
         store_le64(payload + FRAME_END_SIZE + 8, (uint64_t) end->last_rowid);
+        store_le64(payload + FRAME_END_WROTE_SIZE, end->sequence);
         return append_frame(frames, FRAME_END, 0, payload, sizeof payload);
 }
 
@@ -271,6 +272,8 @@ static int read_info(sd_bus_message *m, const char *key, const char *type, void 
                 return sd_bus_message_read(m, "v", "t", &info->end.n_bytes);
         if (strcmp(key, "usec") == 0)
                 return sd_bus_message_read(m, "v", "t", &info->end.usec);
+        if (strcmp(key, "sequence") == 0)
+                return sd_bus_message_read(m, "v", "t", &info->end.sequence);
         return 0;
 }
 

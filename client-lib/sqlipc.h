@@ -8,11 +8,13 @@
  *      sqlipc_transaction several runs as one           sqlipc_begin() ... sqlipc_commit() ... sqlipc_transaction_close()
  *      sqlipc_load        one run for each row          sqlipc_load_open() ... sqlipc_load_finish() ... sqlipc_load_close()
  *      sqlipc_batch       several statements as one     sqlipc_batch_new() ... sqlipc_batch_run() ... sqlipc_batch_close()
+ *      sqlipc_watch       tells when tables change      sqlipc_watch_open() ... sqlipc_watch_next() ... sqlipc_watch_close()
+ *      sqlipc_live        a result that follows them    sqlipc_live_open() ... sqlipc_live_next() ... sqlipc_live_close()
  *
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
  * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
  * functions beside them. The connection also holds the details of the last call that failed on any of its objects, or that
- * should have created one; transactions, loads and batches have none of their own. Unless stated otherwise, a function may
+ * should have created one; transactions, loads, batches, watches and live queries have none of their own. Unless stated otherwise, a function may
  * also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the
  * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same
  * bus connection. -EAGAIN is not a failure and leaves the details as they are.
@@ -25,8 +27,8 @@
  * signal handler returns; to end the call, the handler calls sqlipc_cursor_cancel() or sqlipc_interrupt().
  *
  * Ownership. The caller must close what a function returns through `ret_...`, which is written only on success. Returned
- * strings and values belong to the library and are valid as long as their function says. Arguments are copied. Statements,
- * cursors, transactions and loads keep their connection alive, so a program may free objects in any order.
+ * strings and values belong to the library and are valid as long as their function says. Arguments are copied. All objects
+ * keep their connection alive, so a program may free objects in any order.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT). After
  * sqlipc_set_blocking(connection, 0) they never wait, and return -EAGAIN for a result that is not there yet. See "Event
@@ -58,6 +60,8 @@ typedef struct sqlipc_cursor sqlipc_cursor;
 typedef struct sqlipc_transaction sqlipc_transaction;
 typedef struct sqlipc_load sqlipc_load;
 typedef struct sqlipc_batch sqlipc_batch;
+typedef struct sqlipc_watch sqlipc_watch;
+typedef struct sqlipc_live sqlipc_live;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
@@ -143,8 +147,8 @@ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
- * being compiled, transactions that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a call that
- * waits for a commit, a rollback or a batch returns. An open transaction without a statement under way stays open. Does not
+ * being compiled, transactions and watches that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a
+ * call that waits for a commit, a rollback, a batch or a change returns. An open transaction without a statement under way stays open. Does not
  * affect what begins after the call. May be called from any thread and from signal handlers as long as a reference is
  * held; keeps errno. Since: 0.1
  */
@@ -554,6 +558,14 @@ int64_t sqlipc_cursor_changes(sqlipc_cursor *cursor);
 int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
 
 /**
+ * Returns the change sequence of the database for this run, after sqlipc_cursor_next() has returned 0: every change that the
+ * result does not have gets a larger number. After a run that wrote, it is the number of its commit or a later one, unless
+ * the run belongs to a transaction. 0 before, and if the service does not count changes. Compare it with
+ * sqlipc_watch_sequence(). Numbers of different instances of the service cannot be compared. Since: 0.2
+ */
+uint64_t sqlipc_cursor_sequence(sqlipc_cursor *cursor);
+
+/**
  * How the requests and rows of runs travel. The transports differ in speed only. AUTO, the default, sends requests over the
  * bus and reads rows from a pipe, which suits large results. It moves to a channel (a private socket to the worker, one for
  * each database) from the second small result on, returns to the bus if the channel is lost, and uses the bus
@@ -775,13 +787,164 @@ int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);
  */
 sqlipc_load *sqlipc_load_close(sqlipc_load *load);
 
+/* ---- Watches ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * Begin to watch tables of `database` for changes, by the service or by programs that open the file themselves. `tables` ends
+ * with NULL; NULL, or an empty array, means all tables that the caller may see. sqlipc_watch_open_sql() watches those that a
+ * statement reads, through views. A change after the return of these functions is not missed. sqlipc_watch_open_since() also
+ * reports a change at once if one after `since` may have affected the tables: a number of sqlipc_cursor_sequence() or
+ * sqlipc_watch_sequence(); 0: none. The caller frees the watch with sqlipc_watch_close().
+ *
+ * If the service restarts, or ends the watch, the library makes it again, tries until that succeeds, and reports one change.
+ * It does so also if the bus is lost and the library can open another one.
+ *
+ * Without blocking, these functions return before the watch has begun. That it has begun is then reported as a change, so
+ * that a program which reads after each change misses none; sqlipc_watch_next() returns the errors.
+ *
+ * Errors: those of sqlipc_prepare() about the database and the SQL; -EINVAL with SQLIPC_ERROR_SQL (there is no such table);
+ * -EPERM with SQLIPC_ERROR_NOT_ALLOWED (the statement writes); -EDQUOT (WatchesMax=, sqlipcd.conf(5)); -ECANCELED
+ * (sqlipc_interrupt()); -EOPNOTSUPP (a service of version 0.1). Since: 0.2
+ */
+int sqlipc_watch_open(sqlipc_connection *connection, const char *database, const char *const *tables,
+                      sqlipc_watch **ret_watch);
+int sqlipc_watch_open_since(sqlipc_connection *connection, const char *database, const char *const *tables,
+                            uint64_t since, sqlipc_watch **ret_watch);
+int sqlipc_watch_open_sql(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_watch **ret_watch);
+
+/**
+ * Waits for a change, at most for `timeout_usec` microseconds; 0: does not wait; UINT64_MAX: without a limit. The
+ * connection's own timeout does not matter. Returns 1 if the tables may have changed since the function last returned 1, or
+ * since the watch began; 0 after the timeout. Several changes are reported as one. A change may be reported that changed
+ * nothing in the tables; one that did is never lost. Without blocking, never waits, and returns -EAGAIN in place of 0.
+ *
+ * Errors after which the watch goes on: -EAGAIN; -ECANCELED (sqlipc_interrupt() ended the wait); -EBUSY; -ENOMEM. After any
+ * other error the watch is over, and repeats it: those of sqlipc_watch_open(), because the database or the rights may have
+ * changed; -ECONNRESET with SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one);
+ * -EBADMSG. Since: 0.2
+ */
+int sqlipc_watch_next(sqlipc_watch *watch, uint64_t timeout_usec);
+
+/**
+ * Returns a descriptor of this watch alone, for a program that polls it: when it is readable (POLLIN), call
+ * sqlipc_watch_next() with timeout 0, which may return 0 or -EAGAIN. The descriptor stays the same when the service
+ * restarts. It belongs to the watch: do not close or read it. It is an epoll descriptor, and a process that was forked must
+ * not use it. A program that uses sqlipc_get_fd() does not need it. Errors: -EMFILE, -ENFILE. Since: 0.2
+ */
+int sqlipc_watch_get_fd(sqlipc_watch *watch);
+
+/**
+ * Returns the change sequence of the database at the last change that sqlipc_watch_next() returned, or at the beginning of
+ * the watch; 0 before it has begun. If it is not larger than sqlipc_cursor_sequence() of a later run at the same instance of
+ * the service, the result of that run has the change. Since: 0.2
+ */
+uint64_t sqlipc_watch_sequence(sqlipc_watch *watch);
+
+/**
+ * Ends the watch, and frees it. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_watch *sqlipc_watch_close(sqlipc_watch *watch);
+
+/* ---- Live queries ------------------------------------------------------------------------------------------------- */
+
+/** The kinds of change to the list of a live query's rows. */
+typedef enum sqlipc_live_kind {
+        SQLIPC_LIVE_ADDED = 1,   /* a row was inserted at `position` */
+        SQLIPC_LIVE_REMOVED = 2, /* the row at `position` was removed */
+        SQLIPC_LIVE_MOVED = 3,   /* the row at `position` was removed, and inserted again at `new_position` */
+        SQLIPC_LIVE_CHANGED = 4, /* the row at `position` has other values in columns that do not belong to its key */
+        SQLIPC_LIVE_SETTLED = 5  /* the list equals the result of the last run */
+} sqlipc_live_kind;
+
+/**
+ * One change. Positions count from 0, in the list as it is at that moment: after all changes before this one. The arrays have
+ * a value for each column. The library fills it in; later versions may add fields at the end.
+ */
+typedef struct sqlipc_live_change {
+        sqlipc_live_kind kind;
+        size_t position;                /* 0 for SETTLED */
+        size_t new_position;            /* after the removal; 0 except for MOVED */
+        const sqlipc_value *values;     /* of the row now; a row that moves still has its old ones. NULL: REMOVED, SETTLED */
+        const sqlipc_value *old_values; /* of the row before: CHANGED, REMOVED; else NULL */
+} sqlipc_live_change;
+
+/** Options of a live query. Set `struct_size` to sizeof(sqlipc_live_options), and unused fields to zero. */
+typedef struct sqlipc_live_options {
+        size_t struct_size;
+        const unsigned *key_columns; /* from 0; NULL: the first column alone */
+        size_t n_key_columns;
+        uint64_t debounce_usec;      /* how long to wait after a change for others, before the statement runs again */
+} sqlipc_live_options;
+
+/**
+ * Opens a live query: `sql`, one statement that only reads, runs with its parameters at once, and again whenever its result
+ * may have changed. sqlipc_live_next() reports the differences from one result to the next. At most one run is under way; any
+ * number of changes meanwhile leads to one more run. The runs do not belong to transactions of the connection. All arguments
+ * are copied; `options` may be NULL. The caller frees the live query with sqlipc_live_close().
+ *
+ * Rows of two results are the same row if they have equal values, of the same types, in all key columns; NULL equals NULL.
+ * If several rows of a result have the same key, the first of them in one result is taken to be the first in the other, and
+ * so on. The library holds the rows of the last result in memory, and until all differences are taken also those rows that
+ * the result before had, and it has not.
+ *
+ * A blocking call returns when the statement is compiled and watched. Without blocking, sqlipc_live_next() returns the errors.
+ *
+ * Errors: those of sqlipc_watch_open_sql() and sqlipc_query_with(); -EINVAL (an invalid `struct_size`, or `n_key_columns` is
+ * 0 although there are `key_columns`). Since: 0.2
+ */
+int sqlipc_live_open(sqlipc_connection *connection, const char *database, const char *sql,
+                     const sqlipc_parameter *parameters, size_t n_parameters, const sqlipc_live_options *options,
+                     sqlipc_live **ret_live);
+
+/**
+ * Waits for the next change to the list of rows, which is empty at first; for `timeout_usec` as sqlipc_watch_next(). Returns
+ * 1 if there is one: `*ret_change` and its values are valid until the next call of this function or sqlipc_live_close().
+ * Returns 0 after the timeout. A program that applies the changes in their order has the same list as the service. After the
+ * last difference of a run comes SQLIPC_LIVE_SETTLED, after the first run also if it has no rows; a later run without
+ * differences is not reported. The number of moves is the least possible. Without blocking, never waits, and returns -EAGAIN
+ * in place of 0.
+ *
+ * If a run fails, the list stays as it is, and the function returns the error once: those of sqlipc_cursor_next(), for
+ * example -EINVAL with SQLIPC_ERROR_SQL (a table was dropped), -EINVAL with SQLIPC_ERROR_NONE (the result has no such key
+ * column), -ENOMEM. The statement runs again after the next change; if the reason may pass by itself, also after a pause; and
+ * after -ECANCELED (sqlipc_interrupt()) at once. A restart of the service is not an error. -ECONNRESET with
+ * SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one), and errors that end a watch, end the
+ * live query, too, unless the statement cannot be compiled any more; they are repeated. Since: 0.2
+ */
+int sqlipc_live_next(sqlipc_live *live, uint64_t timeout_usec, const sqlipc_live_change **ret_change);
+
+/**
+ * Returns a descriptor of this live query alone, as sqlipc_watch_get_fd(): when it is readable, call sqlipc_live_next() with
+ * timeout 0 until that returns no change. Since: 0.2
+ */
+int sqlipc_live_get_fd(sqlipc_live *live);
+
+/**
+ * The columns of the last result; 0 and NULL before the first change was returned. `column` counts from 0; NULL if there is
+ * no such column. If their number changes, because the schema did, all rows are removed and added again. Strings are valid
+ * until the next sqlipc_live_next(). Since: 0.2
+ */
+unsigned sqlipc_live_column_count(sqlipc_live *live);
+const char *sqlipc_live_column_name(sqlipc_live *live, unsigned column);
+
+/**
+ * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first. Since: 0.2
+ */
+uint64_t sqlipc_live_sequence(sqlipc_live *live);
+
+/**
+ * Ends the live query, and frees it with its rows. Never blocks. NULL is allowed. Returns NULL. Since: 0.2
+ */
+sqlipc_live *sqlipc_live_close(sqlipc_live *live);
+
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
 /**
  * 0: functions of this connection never wait. 1, the default: they do. Without blocking, sqlipc_prepare(),
- * sqlipc_execute(), sqlipc_query(), sqlipc_begin() and sqlipc_load_open() return at once, and sqlipc_statement_is_ready(),
- * sqlipc_cursor_next(), sqlipc_transaction_is_open() and sqlipc_load_row() return their errors; sqlipc_commit(),
- * sqlipc_rollback() and sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases(), sqlipc_exec()
+ * sqlipc_execute(), sqlipc_query(), sqlipc_begin(), sqlipc_load_open(), sqlipc_watch_open() and sqlipc_live_open() return at
+ * once, and sqlipc_statement_is_ready(), sqlipc_cursor_next(), sqlipc_transaction_is_open(), sqlipc_load_row(),
+ * sqlipc_watch_next() and sqlipc_live_next() return their errors; sqlipc_commit(), sqlipc_rollback() and
+ * sqlipc_load_finish() return -EAGAIN until they are done. sqlipc_list_databases(), sqlipc_exec()
  * and sqlipc_batch_run() wait in any case. Since: 0.1
  */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
@@ -816,8 +979,8 @@ int sqlipc_process(sqlipc_connection *connection);
  * turn of its loop. The callback is called once after each -EAGAIN, or after each 0 from sqlipc_statement_is_ready(), when
  * there is news; the next try may return the same again, which is not an error. NULL, the default, means no callback.
  *
- * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, and of
- * cursors in the order in which they began. A callback may call any function, and free its own object and any other; only
+ * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, of watches,
+ * of cursors in the order in which they began, and of live queries. A callback may call any function, and free its own object and any other; only
  * sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is reported by the next
  * sqlipc_process(). Since: 0.1
  */
@@ -840,6 +1003,15 @@ int sqlipc_transaction_set_ready_callback(sqlipc_transaction *transaction, sqlip
  */
 typedef void (*sqlipc_load_callback)(sqlipc_load *load, void *userdata);
 int sqlipc_load_set_ready_callback(sqlipc_load *load, sqlipc_load_callback callback, void *userdata);
+
+/**
+ * The same for a watch or a live query: the callback tells that sqlipc_watch_next() or sqlipc_live_next() should be tried
+ * again after -EAGAIN. Since: 0.2
+ */
+typedef void (*sqlipc_watch_callback)(sqlipc_watch *watch, void *userdata);
+typedef void (*sqlipc_live_callback)(sqlipc_live *live, void *userdata);
+int sqlipc_watch_set_ready_callback(sqlipc_watch *watch, sqlipc_watch_callback callback, void *userdata);
+int sqlipc_live_set_ready_callback(sqlipc_live *live, sqlipc_live_callback callback, void *userdata);
 
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
@@ -865,6 +1037,12 @@ void sqlipc_load_closep(sqlipc_load **load);
  * The same for a batch. Since: 0.2
  */
 void sqlipc_batch_closep(sqlipc_batch **batch);
+
+/**
+ * The same for a watch and a live query. Since: 0.2
+ */
+void sqlipc_watch_closep(sqlipc_watch **watch);
+void sqlipc_live_closep(sqlipc_live **live);
 
 #ifdef __cplusplus
 }

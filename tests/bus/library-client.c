@@ -17,6 +17,10 @@
  *      finish: "changes N"     unload: close the load               loop FIRST N: gives and finishes without blocking
  *      batch DATABASE          add HEX|n|- SQL: with a text, NULL or no value
  *      run N: "changes SUM", and the changes of N statements
+ *      watch DATABASE [TABLE...]       watch-sql DATABASE SQL      watch-since DATABASE NUMBER: all tables      unwatch
+ *      await USEC: "changed 0|1 NUMBER"                            sequence: "sequence NUMBER", of the cursor
+ *      live DATABASE SQL       unlive  follow USEC: a row for each change, of its kind, positions and values, then
+ *      "settled NUMBER", or "quiet"
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -41,6 +45,8 @@ static sqlipc_cursor *cursor;
 static sqlipc_transaction *transaction;
 static sqlipc_load *load;
 static sqlipc_batch *batch;
+static sqlipc_watch *watch;
+static sqlipc_live *live;
 
 static void answer(int r) {
         const char *name;
@@ -337,6 +343,84 @@ static void run(size_t n) {
         putchar('\n');
 }
 
+/* ---- Watches and live queries ---- */
+
+static int open_watch(const char *database, char *tables) {
+        const char *names[20] = { NULL };
+
+        for (size_t i = 0; tables && *tables && i < 19; i++)
+                names[i] = strsep(&tables, " ");
+        watch = sqlipc_watch_close(watch);
+        return sqlipc_watch_open(connection, database, names, &watch);
+}
+
+static int open_watch_sql(const char *database, const char *sql) {
+        watch = sqlipc_watch_close(watch);
+        return sqlipc_watch_open_sql(connection, database, sql, &watch);
+}
+
+static int open_watch_since(const char *database, const char *since) {
+        watch = sqlipc_watch_close(watch);
+        return sqlipc_watch_open_since(connection, database, NULL, strtoull(since, NULL, 10), &watch);
+}
+
+static void await(uint64_t usec) {
+        int r = sqlipc_watch_next(watch, usec);
+
+        if (r < 0)
+                answer(r);
+        else
+                printf("changed %d %" PRIu64 "\n", r, sqlipc_watch_sequence(watch));
+}
+
+static int open_live(const char *database, const char *sql) {
+        live = sqlipc_live_close(live);
+        return sqlipc_live_open(connection, database, sql, NULL, 0, NULL, &live);
+}
+
+static void print_values(const sqlipc_value *values) {
+        uint64_t bits;
+
+        for (unsigned i = 0; values && i < sqlipc_live_column_count(live); i++)
+                switch (values[i].type) {
+                case SQLIPC_INTEGER:
+                        printf(" i:%" PRId64, values[i].as.integer);
+                        break;
+                case SQLIPC_REAL:
+                        memcpy(&bits, &values[i].as.real, sizeof bits);
+                        printf(" r:%016" PRIx64, bits);
+                        break;
+                case SQLIPC_TEXT:
+                        print_bytes('t', values[i].as.blob, values[i].size);
+                        break;
+                case SQLIPC_BLOB:
+                        print_bytes('b', values[i].as.blob, values[i].size);
+                        break;
+                case SQLIPC_NULL:
+                        printf(" n");
+                        break;
+                }
+}
+
+static void follow(uint64_t usec) {
+        const sqlipc_live_change *change;
+        int r;
+
+        while ((r = sqlipc_live_next(live, usec, &change)) > 0) {
+                if (change->kind == SQLIPC_LIVE_SETTLED) {
+                        printf("settled %" PRIu64 "\n", sqlipc_live_sequence(live));
+                        return;
+                }
+                printf("row i:%d i:%zu i:%zu", (int) change->kind, change->position, change->new_position);
+                print_values(change->values);
+                putchar('\n');
+        }
+        if (r == 0)
+                puts("quiet");
+        else
+                answer(r);
+}
+
 static int open_remote(const char *which, const char *host) {
         if (!strcmp(which, "user"))
                 return sqlipc_open_user_remote(host, &connection);
@@ -477,6 +561,26 @@ static void obey(char *line) {
                 answer(sqlipc_cursor_cancel(cursor));
         } else if (!strcmp(verb, "cancel-later")) {
                 cancel_from_thread();
+        } else if (!strcmp(verb, "watch")) {
+                answer(open_watch(word, line));
+        } else if (!strcmp(verb, "watch-sql")) {
+                answer(open_watch_sql(word, line));
+        } else if (!strcmp(verb, "watch-since")) {
+                answer(open_watch_since(word, line));
+        } else if (!strcmp(verb, "await")) {
+                await(strtoull(word, NULL, 10));
+        } else if (!strcmp(verb, "unwatch")) {
+                watch = sqlipc_watch_close(watch);
+                answer(0);
+        } else if (!strcmp(verb, "sequence")) {
+                printf("sequence %" PRIu64 "\n", sqlipc_cursor_sequence(cursor));
+        } else if (!strcmp(verb, "live")) {
+                answer(open_live(word, line));
+        } else if (!strcmp(verb, "follow")) {
+                follow(strtoull(word, NULL, 10));
+        } else if (!strcmp(verb, "unlive")) {
+                live = sqlipc_live_close(live);
+                answer(0);
         } else if (!strcmp(verb, "finalize")) {
                 finalize();
                 answer(0);
@@ -500,6 +604,8 @@ int main(void) {
         finalize();
         sqlipc_load_close(load);
         sqlipc_batch_close(batch);
+        sqlipc_live_close(live);
+        sqlipc_watch_close(watch);
         sqlipc_transaction_close(transaction);
         sqlipc_close(connection);
         return 0;

@@ -222,6 +222,14 @@ def tables(shell):
 
 
 @in_both
+def watched_tables(shell):
+    """Tables after --wait DATABASE: all words are names, and none is SQL"""
+    equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Pl")[1], ["Playlist", "PlaylistTrack"], "tables with Pl")
+    equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Track Pl")[1], ["Playlist", "PlaylistTrack"], "another table")
+    equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Albu")[0].strip(), f"ipcq-cli {TO_SERVICE} --wait chinook Album", "the one with Albu")
+
+
+@in_both
 def commands(shell):
     """Commands of the shell, in the place of SQL: all that .help lists"""
     listed = re.findall(r"^(\.[a-z]+)", service.run(CLI, "-c", ".help").stdout.decode(), re.M)

@@ -40,7 +40,8 @@ def reset():
 
 def picture(shell):
     """Waits until a picture is complete."""
-    shell.wait_for(lambda: shell.lines()[0].startswith("Every") and shell.raw.endswith(CLEAR_BELOW), "a picture")
+    begins = ("Every", "After each change")
+    shell.wait_for(lambda: shell.lines()[0].startswith(begins) and shell.raw.endswith(CLEAR_BELOW), "a picture")
 
 
 @contextlib.contextmanager
@@ -92,10 +93,10 @@ def changes():
 def ends():
     """q and Ctrl-C end .watch; the last picture stays, earlier lines have moved up; the terminal echoes keys again"""
     reset()
-    for key in ("q", control("C")):
+    for key, clock in (("q", ""), (control("C"), ""), (control("C"), "--interval 100 ")):
         with Shell("watched", on=service) as shell:
             shell.run(".print before")
-            shell.type(".watch " + ROWS)
+            shell.type(f".watch {clock}{ROWS}")
             shell.send(ENTER)
             picture(shell)  # Waits for the whole picture, because Ctrl-C drops output that the terminal has not read.
             shell.send(key)
@@ -195,7 +196,7 @@ def elsewhere():
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
     equal(process.returncode, INTERRUPTED, "exit code after Ctrl-C")
-    for wrong in ("0", "0.01", "1x SELECT 1", "--count SELECT 1", "--count 0 SELECT 1", "100000 SELECT 1"):
+    for wrong in ("0", "--interval 0.01", "0.01", "1x SELECT 1", "--count SELECT 1", "--count 0 SELECT 1", "100000 SELECT 1"):
         process = script("watched", f".watch {wrong}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         _, err = process.communicate(timeout=PATIENCE)
         equal(process.returncode, 2, f"exit code of .watch {wrong}")

@@ -152,6 +152,7 @@ LIBRARY_UNREACHED = {
     ("sd_bus_message_rewind", "on_query_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_begin_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_prepare_reply"): "where what came before could not be read, which is a case",
+    ("sd_bus_message_rewind", "on_watch_reply"): "where what came before could not be read, which is a case",
     ("strdup", "lose_reader"): "the channel has to break under a run: test_kills.py",
     ("vmsplice", "pipe_read"): "called only if preadv2() does not know pipes, which is a case",
     ("poll", "read_if_ready"): "called only if both calls that never wait are missing",

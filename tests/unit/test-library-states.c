@@ -9,12 +9,15 @@
 #include "client-lib/channel-link-life.h"
 #include "client-lib/cursor-life.h"
 #include "client-lib/fetch-life.h"
+#include "client-lib/live-life.h"
 #include "client-lib/load-life.h"
 #include "client-lib/prepared-life.h"
 #include "client-lib/transact-life.h"
+#include "client-lib/watch-life.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "tests/rigs/fake-load.h"
 #include "tests/rigs/fake-service.h"
+#include "tests/rigs/fake-watch.h"
 #include "tests/rigs/life.h"
 
 /* ---- Life cycles ---- */
@@ -25,6 +28,8 @@ LIFE_FUNCTIONS(prepared_life, StatementState)
 LIFE_FUNCTIONS(channel_link_life, ChannelLinkState)
 LIFE_FUNCTIONS(transact_life, TransactionState)
 LIFE_FUNCTIONS(load_life, LoadState)
+LIFE_FUNCTIONS(watch_life, WatchState)
+LIFE_FUNCTIONS(live_life, LiveState)
 
 static Life cursor_life = LIFE(cursor_life, "cursor", CURSOR_STATE_MAX, [CURSOR_WAITING] = "WAITING",
                                [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
@@ -41,9 +46,14 @@ static Life transact_life = LIFE(transact_life, "transaction", TRANSACTION_STATE
                                     [TRANSACTION_ENDING] = "ENDING", [TRANSACTION_OVER] = "OVER");
 static Life load_life = LIFE(load_life, "load", LOAD_STATE_MAX, [LOAD_BEGINNING] = "BEGINNING", [LOAD_OPEN] = "OPEN",
                              [LOAD_ENDING] = "ENDING", [LOAD_BROKEN] = "BROKEN", [LOAD_OVER] = "OVER");
+static Life watch_life = LIFE(watch_life, "watch", WATCH_STATE_MAX, [WATCH_OPENING] = "OPENING", [WATCH_OPEN] = "OPEN",
+                              [WATCH_LOST] = "LOST", [WATCH_OVER] = "OVER");
+static Life live_life = LIFE(live_life, "live query", LIVE_STATE_MAX, [LIVE_WAITING] = "WAITING",
+                             [LIVE_RUNNING] = "RUNNING", [LIVE_TELLING] = "TELLING", [LIVE_OVER] = "OVER");
 
 /* In the order of the arguments. */
-static Life *const lives[] = { &cursor_life, &fetch_life, &prepared_life, &channel_link_life, &transact_life, &load_life };
+static Life *const lives[] = { &cursor_life,   &fetch_life, &prepared_life, &channel_link_life,
+                               &transact_life, &load_life,  &watch_life,    &live_life };
 
 static void test_code_agrees_with_headers(void) {
         life_check_documented(lives, N_ELEMENTS(lives));
@@ -57,6 +67,7 @@ static void test_others_are_rejected(void) {
 
 static FakeService f;
 static FakeLoad loading;
+static FakeWatch watching;
 
 /* The member whose next calls fail, and how often. */
 static const char *failing;
@@ -73,7 +84,7 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
         }
         if (strcmp(member, "Begin") == 0)
                 return sd_bus_reply_method_return(m, "ta{sv}", UINT64_C(5), 0);
-        if (fake_load_on_call(&loading, service, m, member))
+        if (fake_load_on_call(&loading, service, m, member) || fake_watch_on_call(&watching, m, member))
                 return 1;
         if (strcmp(member, "OpenChannel") != 0 || !answers_channels)
                 return 0;
@@ -85,6 +96,7 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
 }
 
 static void begin(void) {
+        watching = (FakeWatch) FAKE_WATCH_INIT;
         fake_start(&f);
         f.on_call = on_call;
         failing = NULL;
@@ -300,6 +312,78 @@ static void test_loads(void) {
         fake_load_close(&loading);
 }
 
+static sqlipc_watch *begin_watch(void) {
+        sqlipc_watch *watch;
+
+        CHECK_INT(sqlipc_watch_open(f.connection, "db", NULL, &watch), 0);
+        return watch;
+}
+
+/* Watches that are refused, closed, lost and made again, and lost for good. */
+static void test_watches(void) {
+        sqlipc_watch *watch;
+
+        begin();
+        fail_next("Watch");
+        CHECK(sqlipc_watch_open(f.connection, "db", NULL, &watch) < 0);
+        sqlipc_watch_close(begin_watch());
+        watch = begin_watch();
+        fake_watch_close(&watching);
+        CHECK_INT(sqlipc_watch_next(watch, UINT64_MAX), 1);
+        fake_watch_close(&watching);
+        fail_next("Watch");
+        CHECK(sqlipc_watch_next(watch, UINT64_MAX) < 0);
+        sqlipc_watch_close(watch);
+        fake_done(&f);
+        fake_watch_done(&watching);
+}
+
+static int live_next(sqlipc_live *live) {
+        const sqlipc_live_change *change;
+
+        return sqlipc_live_next(live, UINT64_MAX, &change);
+}
+
+static void settle(sqlipc_live *live) {
+        const sqlipc_live_change *change;
+
+        do
+                CHECK_INT(sqlipc_live_next(live, UINT64_MAX, &change), 1);
+        while (change->kind != SQLIPC_LIVE_SETTLED);
+}
+
+/* Live queries that tell, fail, and are closed in each state. */
+static void test_live_queries(void) {
+        sqlipc_live *waiting, *running, *telling;
+        const sqlipc_live_change *change;
+
+        begin();
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_PIPE), 0);
+        CHECK_INT(sqlipc_live_open(f.connection, "db", "SELECT 1", NULL, 0, NULL, &waiting), 0);
+        settle(waiting);
+        fail_next("Query");
+        fake_watch_signal(&watching);
+        CHECK(live_next(waiting) < 0);
+        fake_watch_close(&watching);
+        fail_next("Watch");
+        CHECK(live_next(waiting) < 0); /* the watch is over */
+
+        CHECK_INT(sqlipc_live_open(f.connection, "db", "SELECT 1", NULL, 0, NULL, &telling), 0);
+        CHECK_INT(live_next(telling), 1);
+        fake_set_unfinished(&f, 1, 2);
+        CHECK_INT(sqlipc_live_open(f.connection, "db", "SELECT 1", NULL, 0, NULL, &running), 0);
+        CHECK_INT(sqlipc_live_next(running, 10000, &change), 0);
+        sqlipc_connection_ref(f.connection);
+        fake_done(&f);
+        CHECK_INT(live_next(running), -ENOTCONN);
+        CHECK_INT(live_next(telling), -ENOTCONN);
+        sqlipc_live_close(waiting);
+        sqlipc_live_close(running);
+        sqlipc_live_close(telling);
+        sqlipc_connection_unref(f.connection);
+        fake_watch_done(&watching);
+}
+
 static void test_each_transition_occurred(void) {
         life_check_walked(lives, N_ELEMENTS(lives));
 }
@@ -315,6 +399,8 @@ int main(int argc, char **argv) {
                 TEST(test_channels),
                 TEST(test_transactions),
                 TEST(test_loads),
+                TEST(test_watches),
+                TEST(test_live_queries),
                 TEST(test_each_transition_occurred),
         };
 

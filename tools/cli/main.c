@@ -14,6 +14,7 @@
 
 #include "config.h"
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/commands/wait-tables.h"
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/command.h"
@@ -51,7 +52,7 @@ static bool wants_colors(void) {
 }
 
 static void set_up(Shell *shell, Options *options, bool shows_utf8) {
-        shell->interactive = options->tasks->len == 0 && !options->list && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+        shell->interactive = options->tasks->len == 0 && !options->list && !options->wait && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
         shell->settings.colors = wants_colors();
         shell->settings.timer = shell->interactive;
         shell->settings.mode = shell->interactive && shows_utf8 ? RENDER_BOX : RENDER_TABLE;
@@ -130,7 +131,9 @@ static void end_output(Shell *shell) {
 }
 
 static void run_scripts(Shell *shell, const Options *options) {
-        if (options->list)
+        if (options->wait)
+                wait_tables(shell, (const char *const *) options->wait_tables, (uint64_t) options->since);
+        else if (options->list)
                 (void) loop_run_script(shell, script_new_text(".databases", NULL));
         else if (options->tasks->len > 0)
                 run_tasks(shell, options);

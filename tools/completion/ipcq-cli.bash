@@ -41,6 +41,12 @@ _ipcq_cli_value() {
     esac
 }
 
+# The names of tables and views, one a line.
+_ipcq_cli_ask_tables() {
+    _ipcq_cli_ask "${bus[@]}" "$database" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+        AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'" | tail -n +2
+}
+
 # The last word of the SQL under the cursor is completed, and what stands before it is kept; or a command.
 _ipcq_cli_sql() {
     local sql=$1 before last table
@@ -55,8 +61,7 @@ _ipcq_cli_sql() {
     [ -n "$before" ] && [ -n "$database" ] || return 0
     while read -r table; do
         [[ $table == "$last"* ]] && COMPREPLY+=("$before$table")
-    done < <(_ipcq_cli_ask "${bus[@]}" "$database" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
-        AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'" | tail -n +2)
+    done < <(_ipcq_cli_ask_tables)
     compopt -o nospace
 }
 
@@ -72,7 +77,7 @@ _ipcq_cli_words() {
 }
 
 _ipcq_cli() {
-    local piece=${COMP_WORDS[COMP_CWORD]} word database='' option='' elsewhere='' i
+    local piece=${COMP_WORDS[COMP_CWORD]} word database='' option='' elsewhere='' waits='' i
     local -a words=() bus=() options=()
     local -A takes=() says=()
     _ipcq_cli_words
@@ -86,6 +91,7 @@ _ipcq_cli() {
         case ${words[i]} in
         --system | --user | --address=*) bus+=("${words[i]}") ;;
         --host | --host=* | -H*) elsewhere=yes ;;&
+        --wait) waits=yes ;;
         -*)
             [ -n "${takes[${words[i]}]}" ] || continue
             option=${words[i]}
@@ -103,6 +109,8 @@ _ipcq_cli() {
     elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "${options[*]}" -- "$word")
         [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace
+    elif [ -n "$database" ] && [ -n "$waits" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_ask_tables)" -- "$piece")
     elif [ -n "$database" ]; then
         _ipcq_cli_sql "$piece"
     else

@@ -30,6 +30,10 @@ static bool add_statement(StatementCache *cache, const char *sql, size_t sql_siz
 
         if (!statement_cache_compile(cache, sql, sql_size, NULL, &s, error))
                 return false;
+        if (!sqlite3_stmt_readonly(s->stmt)) { /* clients run it again after each change */
+                sqlite_statement_release(s);
+                return sql_error_set(error, ERROR_NOT_ALLOWED, "a statement that writes cannot be watched: give its tables");
+        }
         ok = sqlite_statement_tables(s, &read, &written, error);
         sqlite_statement_release(s);
         if (!ok)

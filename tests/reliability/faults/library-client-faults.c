@@ -380,6 +380,145 @@ static int give_up_early(sqlipc_connection *c) {
         return r < 0 ? r : count_rows(c, "SELECT 1", 1);
 }
 
+/* ---- Watches and live queries ---- */
+
+static int write_note(sqlipc_connection *c, int64_t number) {
+        char sql[100];
+
+        (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) number);
+        return sqlipc_exec(c, "notes", sql, NULL);
+}
+
+/* After each change, which was acknowledged, the watch tells one. */
+static int await_changes(sqlipc_connection *c, sqlipc_watch *watch) {
+        int r = 0;
+
+        for (int i = 0; i < 2 && r >= 0; i++) {
+                r = write_note(c, 0);
+                if (r >= 0)
+                        r = sqlipc_watch_next(watch, PATIENCE * UINT64_C(1000000) / 4);
+                if (r == 0)
+                        wrong("a change was not told");
+        }
+        return r;
+}
+
+static int watch_tables(sqlipc_connection *c) {
+        static const char *const tables[] = { "note", NULL };
+        sqlipc_watch *watch = NULL;
+        int r = sqlipc_watch_open(c, "notes", tables, &watch);
+
+        if (r >= 0)
+                r = await_changes(c, watch);
+        if (r >= 0)
+                r = sqlipc_watch_get_fd(watch);
+        if (r >= 0)
+                r = await_changes(c, watch);
+        watch = sqlipc_watch_close(watch);
+        if (r >= 0)
+                r = sqlipc_watch_open_sql(c, "notes", "SELECT number FROM note", &watch);
+        if (r >= 0)
+                r = await_changes(c, watch);
+        watch = sqlipc_watch_close(watch);
+        if (r >= 0)
+                r = sqlipc_watch_open_since(c, "notes", tables, 1, &watch);
+        if (r >= 0)
+                r = sqlipc_watch_next(watch, 0);
+        (void) sqlipc_watch_close(watch);
+        return r;
+}
+
+/* Follows until the rows are as many as there should be. */
+static int follow(sqlipc_live *live, int fd, sqlipc_connection *c, int64_t *n_rows, int64_t n_expected) {
+        const sqlipc_live_change *change;
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        int r;
+
+        for (;;) {
+                r = sqlipc_live_next(live, fd >= 0 ? 0 : PATIENCE * UINT64_C(1000000) / 4, &change);
+                if (r == 0 && fd < 0)
+                        wrong("a result was not told");
+                if (r == 0)
+                        (void) poll(&p, 1, 1000);
+                else if (r == -EAGAIN)
+                        r = wait_for_events(c);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                *n_rows += (change->kind == SQLIPC_LIVE_ADDED) - (change->kind == SQLIPC_LIVE_REMOVED);
+                if (change->kind == SQLIPC_LIVE_SETTLED && *n_rows == n_expected)
+                        return 0;
+        }
+}
+
+/* Waits with the descriptor of the live query; in the library; in a loop of the program's own. */
+static int follow_result(sqlipc_connection *c) {
+        static unsigned n_followed;
+        int64_t number = ((int64_t) getpid() << 32) + (INT64_C(3) << 30) + ++n_followed, n_rows = 0;
+        const sqlipc_parameter parameters[] = {
+                { .struct_size = sizeof(sqlipc_parameter), .name = ":number", .type = SQLIPC_INTEGER, .integer = number },
+                { .struct_size = sizeof(sqlipc_parameter), .type = SQLIPC_TEXT, .bytes = "text", .size = 4 },
+        };
+        static const char sql[] = "SELECT rowid, number, ?1 FROM note WHERE number = :number ORDER BY rowid DESC";
+        sqlipc_live *live = NULL;
+        int r = sqlipc_live_open(c, "notes", sql, parameters, 2, NULL, &live);
+
+        if (r >= 0)
+                r = follow(live, -1, c, &n_rows, 0);
+        for (int i = 1; i <= 3 && r >= 0; i++) {
+                r = write_note(c, number);
+                if (r >= 0 && i == 2)
+                        r = sqlipc_live_get_fd(live);
+                if (r >= 0)
+                        r = follow(live, i == 2 ? r : -1, c, &n_rows, i);
+        }
+        (void) sqlipc_live_close(live);
+        return r;
+}
+
+/* A result whose order changes with each row that is written. */
+static int follow_order(sqlipc_connection *c) {
+        static const char sql[] = "SELECT column1 FROM (VALUES (1), (2), (3)) "
+                                  "ORDER BY column1 * (SELECT 1 - 2 * (count(*) % 2) FROM note)";
+        sqlipc_live *live = NULL;
+        int64_t n_rows = 0;
+        int r = sqlipc_live_open(c, "notes", sql, NULL, 0, NULL, &live);
+
+        if (r >= 0)
+                r = follow(live, -1, c, &n_rows, 3);
+        if (r >= 0)
+                r = write_note(c, 0);
+        if (r >= 0)
+                r = follow(live, -1, c, &n_rows, 3);
+        (void) sqlipc_live_close(live);
+        return r;
+}
+
+static int follow_without_blocking(sqlipc_connection *c) {
+        sqlipc_live *live = NULL;
+        sqlipc_watch *watch = NULL;
+        int64_t n_rows = 0;
+        int r = sqlipc_set_blocking(c, 0);
+
+        if (r >= 0)
+                r = sqlipc_watch_open(c, "notes", NULL, &watch);
+        (void) sqlipc_watch_close(watch); /* before it has begun */
+        watch = NULL;
+        if (r >= 0)
+                r = sqlipc_watch_open(c, "notes", NULL, &watch);
+        while (r >= 0 && (r = sqlipc_watch_next(watch, 0)) == -EAGAIN)
+                r = wait_for_events(c);
+        (void) sqlipc_watch_close(watch);
+        if (r >= 0)
+                r = sqlipc_live_open(c, "chinook", "SELECT * FROM Genre", NULL, 0, NULL, &live);
+        if (r >= 0)
+                r = follow(live, -1, c, &n_rows, 25);
+        (void) sqlipc_live_close(live);
+        (void) sqlipc_set_blocking(c, 1);
+        return r;
+}
+
 static int count_database(const sqlipc_database *database, void *userdata) {
         (void) database;
         ++*(int *) userdata;
@@ -407,7 +546,7 @@ static int open_by_name(void) {
         return r < 0 ? r : 0;
 }
 
-static int open_bus(sd_bus **ret) {
+static int open_bus(sd_bus **ret, int descriptors) {
         int r = sd_bus_new(ret);
 
         if (r >= 0)
@@ -415,7 +554,7 @@ static int open_bus(sd_bus **ret) {
         if (r >= 0)
                 r = sd_bus_set_bus_client(*ret, true);
         if (r >= 0)
-                r = sd_bus_negotiate_fds(*ret, true);
+                r = sd_bus_negotiate_fds(*ret, descriptors);
         return r < 0 ? r : sd_bus_start(*ret);
 }
 
@@ -424,7 +563,7 @@ static int be_a_guest(sqlipc_transport transport) {
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;
         sd_bus *bus = NULL;
-        int r = open_bus(&bus);
+        int r = open_bus(&bus, true);
 
         if (r < 0)
                 wrong("no bus");
@@ -449,12 +588,33 @@ static int be_a_guest(sqlipc_transport transport) {
         return r;
 }
 
+/* On a bus without descriptors. */
+static int watch_without_descriptors(void) {
+        sqlipc_connection *c = NULL;
+        sqlipc_watch *watch = NULL;
+        sd_bus *bus = NULL;
+        int r = open_bus(&bus, false);
+
+        if (r < 0)
+                wrong("no bus");
+        r = sqlipc_open_bus(bus, &c);
+        if (r >= 0)
+                r = sqlipc_watch_open(c, "notes", NULL, &watch);
+        if (r >= 0)
+                r = await_changes(c, watch);
+        (void) sqlipc_watch_close(watch);
+        (void) sqlipc_close(c);
+        (void) sd_bus_flush_close_unref(bus);
+        return r;
+}
+
 /* Everything, in a connection of its own. */
 static int live(sqlipc_transport transport) {
         static int (*const steps[])(sqlipc_connection *) = {
                 run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
                 end_early, ask_without_blocking, bind_early, give_up_early,
-                write_notes, write_in_transaction,
+                write_notes, write_in_transaction, watch_tables, follow_result, follow_order,
+                follow_without_blocking,
         };
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;
@@ -477,6 +637,8 @@ static int live(sqlipc_transport transport) {
         (void) sqlipc_close(c);
         if (r >= 0)
                 r = be_a_guest(transport);
+        if (r >= 0)
+                r = watch_without_descriptors();
         if (r >= 0 && transport == SQLIPC_TRANSPORT_PIPE) /* how it was opened is all the same to the others */
                 r = open_by_name();
         return r;

@@ -91,7 +91,7 @@ static const char *skip_blanks(const char *text) {
         return text + strspn(text, " \t");
 }
 
-/* Reads seconds, between 0.1 and a day. */
+/* Reads seconds, between 0.1 and a day, for .watch 5 as well as for .watch --interval 5. */
 static int take_seconds(const char **rest, uint64_t *ret_usec) {
         double seconds;
         char *end;
@@ -131,12 +131,24 @@ static int take_count(const char **rest, uint64_t *ret_n) {
         return 0;
 }
 
+static int take_interval(const char **rest, uint64_t *ret_usec) {
+        g_autofree char *word = NULL;
+        const char *seconds;
+        int r = take_option(rest, "--interval", &word);
+
+        if (r <= 0)
+                return r < 0 ? r : take_seconds(rest, ret_usec);
+        seconds = word;
+        r = take_seconds(&seconds, ret_usec);
+        return r < 0 || seconds == word || *seconds ? -EINVAL : 0;
+}
+
 static int run_watch(Shell *shell, const Command *command, char **arguments) {
-        WatchOptions options = { .interval_usec = WATCH_USEC_DEFAULT };
+        WatchOptions options = { .sql = NULL };
         g_autofree char *sql = NULL;
         const char *rest = arguments[1];
 
-        if (take_count(&rest, &options.n_rounds) < 0 || take_seconds(&rest, &options.interval_usec) < 0 ||
+        if (take_count(&rest, &options.n_rounds) < 0 || take_interval(&rest, &options.interval_usec) < 0 ||
             take_count(&rest, &options.n_rounds) < 0)
                 return command_misuse(shell, command);
         sql = *rest ? g_strdup(rest) : current_statement(shell);
@@ -457,10 +469,11 @@ const Command commands_query[] = {
           .takes_rest = true, .kinds = { ARGUMENT_FILE }, .takes_pending = true, .run = run_go_vertical },
         { .name = "reset", .aliases = "r", .summary = "Drop what was typed of a statement",
           .takes_pending = true, .run = run_reset },
-        { .name = "watch", .aliases = "watch", .arguments = "[SECONDS] [--count N] [SQL]",
-          .summary = "Run a statement over and over, and show what changes",
-          .details = "Without arguments: the last statement, every 2 seconds. Ctrl-C or q ends it. Changed values are\n"
-                     "highlighted. Rows are identified by their first column, or else by their position.",
+        { .name = "watch", .aliases = "watch", .arguments = "[--interval SECONDS] [--count N] [SQL]",
+          .summary = "Run a statement whenever its tables change, and show what changes",
+          .details = "Without SQL: the last statement. --interval, or the number alone: by the clock instead. Ctrl-C or q\n"
+                     "ends it. Changed values are highlighted. Rows are identified by their first column, or else by\n"
+                     "their position.",
           .takes_rest = true, .kinds = { ARGUMENT_SQL }, .takes_pending = true, .run = run_watch },
         { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]",
           .summary = "Draw a result as a picture",

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runs a statement repeatedly (watch.h). */
+/*
+ * Runs a statement repeatedly (watch.h).
+ *
+ * After each change means: a watch of the tables that the statement reads (table-watch.h) is there before the statement
+ * runs, so no change is missed. If it cannot be made, because the service does not have watches or is not there, the clock
+ * stands in for it until the next round.
+ */
 #include "tools/cli/commands/watch.h"
 
 #include <errno.h>
@@ -17,6 +23,7 @@
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/query-run.h"
+#include "tools/cli/shell/table-watch.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/keys.h"
 
@@ -26,8 +33,21 @@
 
 /* ---- Waiting ------------------------------------------------------------------------------------------------------ */
 
+/* The interval if there is no watch. */
+#define CLOCK_USEC ((gint64) 2 * 1000 * 1000)
+/* The least time from one round to the next after a change. */
+#define PAUSE_USEC ((gint64) 100 * 1000)
+
+/* The event that the next round waits for. */
+typedef struct Trigger {
+        Shell *shell;
+        const WatchOptions *options;
+        sqlipc_watch *watch; /* owned; NULL: the clock */
+} Trigger;
+
 typedef enum WatchEvent {
         WATCH_TIME,
+        WATCH_CHANGE,
         WATCH_RESIZE,
         WATCH_END,
 } WatchEvent;
@@ -44,15 +64,17 @@ static WatchEvent on_key(void) {
         return key == 'q' || key == 'Q' || key == '\004' ? WATCH_END : WATCH_RESIZE;
 }
 
-/* Waits until `until_usec` of g_get_monotonic_time(), or until a key or a signal comes. */
-static WatchEvent wait_until(gint64 until_usec, bool keys) {
+/* Waits until `until_usec` of g_get_monotonic_time() (G_MAXINT64: without a limit), or until a key, a signal or, in
+ * `change_fd`, a change comes. */
+static WatchEvent wait_until(gint64 until_usec, bool keys, int change_fd) {
         gint64 left = MAX(until_usec - g_get_monotonic_time(), 0);
         struct pollfd fds[] = {
                 { .fd = interrupt_fd(), .events = POLLIN },
                 { .fd = keys ? STDIN_FILENO : -1, .events = POLLIN },
                 { .fd = resized_fd(), .events = POLLIN },
+                { .fd = change_fd, .events = POLLIN },
         };
-        int n = poll(fds, G_N_ELEMENTS(fds), (int) MIN((left + 999) / 1000, G_MAXINT));
+        int n = poll(fds, G_N_ELEMENTS(fds), until_usec == G_MAXINT64 ? -1 : (int) MIN((left + 999) / 1000, G_MAXINT));
 
         if (n < 0)
                 return errno == EINTR ? WATCH_RESIZE : WATCH_END;
@@ -64,7 +86,44 @@ static WatchEvent wait_until(gint64 until_usec, bool keys) {
                 resized_take();
                 return WATCH_RESIZE;
         }
+        if (fds[3].revents)
+                return WATCH_CHANGE;
         return left / 1000 > G_MAXINT ? WATCH_RESIZE : WATCH_TIME;
+}
+
+/* Waits for the next round, or until the window was resized. */
+static WatchEvent wait_for_change(Trigger *trigger, gint64 since, bool keys) {
+        WatchEvent event = wait_until(since + PAUSE_USEC, keys, -1);
+
+        while (event == WATCH_TIME || event == WATCH_CHANGE) {
+                /* if the watch is over, the next round makes another one, or uses the clock */
+                if (sqlipc_watch_next(trigger->watch, 0) != 0)
+                        return WATCH_TIME;
+                event = wait_until(G_MAXINT64, keys, sqlipc_watch_get_fd(trigger->watch));
+        }
+        return event;
+}
+
+/* The same, for a round after `since`, the end of the last one. */
+static WatchEvent wait_for_trigger(Trigger *trigger, gint64 since, bool keys) {
+        gint64 interval = (gint64) trigger->options->interval_usec;
+
+        if (trigger->watch)
+                return wait_for_change(trigger, since, keys);
+        return wait_until(since + (interval > 0 ? interval : CLOCK_USEC), keys, -1);
+}
+
+/* Makes the watch before a round. Its errors are those of the statement, which reports them. */
+static int ready_trigger(Trigger *trigger) {
+        int r;
+
+        if (trigger->options->interval_usec > 0)
+                return 0;
+        if (trigger->watch && sqlipc_watch_next(trigger->watch, 0) >= 0) /* the round will see this change */
+                return 0;
+        trigger->watch = sqlipc_watch_close(trigger->watch);
+        r = table_watch_open_sql(trigger->shell, trigger->options->sql, &trigger->watch);
+        return r == -ECANCELED ? r : 0;
 }
 
 /* Returns true if the service or the bus is gone, since it may come back. */
@@ -86,6 +145,7 @@ typedef struct Screen {
 typedef struct Watch {
         Shell *shell;
         const WatchOptions *options;
+        Trigger trigger;
         Screen screen;
         WatchTable *table, *before; /* owned */
         WatchChanges changes;
@@ -115,8 +175,12 @@ static char *title(const Watch *watch) {
         GString *text = g_string_new(NULL);
         uint64_t n = watch_table_count(watch->table);
 
-        g_string_append_printf(text, "Every %g s  %s  %" G_GUINT64_FORMAT " row%s",
-                               (double) watch->options->interval_usec / 1e6, watch->time, n, n == 1 ? "" : "s");
+        if (watch->trigger.watch)
+                g_string_append(text, "After each change");
+        else
+                g_string_append_printf(text, "Every %g s",
+                                       (double) (watch->options->interval_usec ?: (uint64_t) CLOCK_USEC) / 1e6);
+        g_string_append_printf(text, "  %s  %" G_GUINT64_FORMAT " row%s", watch->time, n, n == 1 ? "" : "s");
         if (changes->n_changed > 0)
                 g_string_append_printf(text, ", %" G_GUINT64_FORMAT " changed", changes->n_changed);
         if (changes->n_new > 0)
@@ -198,10 +262,10 @@ static void note_time(Watch *watch) {
 
 /* Returns false if the user ends it. */
 static bool wait_for_round(Watch *watch) {
-        gint64 until = g_get_monotonic_time() + (gint64) watch->options->interval_usec;
+        gint64 since = g_get_monotonic_time();
 
         for (;;) {
-                WatchEvent event = wait_until(until, watch->screen.keys);
+                WatchEvent event = wait_for_trigger(&watch->trigger, since, watch->screen.keys);
 
                 if (event != WATCH_RESIZE)
                         return event == WATCH_TIME;
@@ -217,7 +281,9 @@ static int watch_screen(Watch *watch) {
         for (uint64_t round = 0; n == 0 || round < n; round++) {
                 if (round > 0 && !wait_for_round(watch))
                         return 0;
-                r = run_round(watch);
+                r = ready_trigger(&watch->trigger);
+                if (r >= 0)
+                        r = run_round(watch);
                 if (r == -ECANCELED)
                         return 0;
                 if (r < 0 && !may_come_back(watch->shell, r))
@@ -231,13 +297,14 @@ static int watch_screen(Watch *watch) {
 }
 
 static int watch_on_terminal(Shell *shell, const WatchOptions *options) {
-        Watch watch = { .shell = shell, .options = options };
+        Watch watch = { .shell = shell, .options = options, .trigger = { .shell = shell, .options = options } };
         int r;
 
         watch.screen.keys = keys_take(&watch.screen.before);
         r = watch_screen(&watch);
         if (watch.screen.keys)
                 keys_give_back(&watch.screen.before);
+        (void) sqlipc_watch_close(watch.trigger.watch);
         watch_table_free(watch.table);
         watch_table_free(watch.before);
         g_free(watch.values);
@@ -264,26 +331,36 @@ static int print_round(Shell *shell, const WatchOptions *options, bool first) {
         return r;
 }
 
-static bool wait_elsewhere(const WatchOptions *options) {
-        gint64 until = g_get_monotonic_time() + (gint64) options->interval_usec;
+static bool wait_elsewhere(Trigger *trigger) {
+        gint64 since = g_get_monotonic_time();
         WatchEvent event;
 
         do
-                event = wait_until(until, false);
+                event = wait_for_trigger(trigger, since, false);
         while (event == WATCH_RESIZE);
         return event == WATCH_TIME;
 }
 
-static int watch_elsewhere(Shell *shell, const WatchOptions *options) {
+static int print_rounds(Shell *shell, const WatchOptions *options, Trigger *trigger) {
         int r = 0;
 
         for (uint64_t round = 0; options->n_rounds == 0 || round < options->n_rounds; round++) {
-                if (round > 0 && !wait_elsewhere(options))
+                if (round > 0 && !wait_elsewhere(trigger))
                         return -ECANCELED;
-                r = print_round(shell, options, round == 0);
+                r = ready_trigger(trigger);
+                if (r >= 0)
+                        r = print_round(shell, options, round == 0);
                 if (r < 0 && !may_come_back(shell, r))
                         return r;
         }
+        return r;
+}
+
+static int watch_elsewhere(Shell *shell, const WatchOptions *options) {
+        Trigger trigger = { .shell = shell, .options = options };
+        int r = print_rounds(shell, options, &trigger);
+
+        (void) sqlipc_watch_close(trigger.watch);
         return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs a statement repeatedly. On a terminal each result replaces the previous one on the screen, with the changes marked,
+ * Runs a statement again whenever its result may have changed, or by the clock. On a terminal each result replaces the previous one on the screen, with the changes marked,
  * and Ctrl-C or q ends it; the earlier contents of the screen scroll up, and the last result stays. Elsewhere the results
  * are written one after the other, with an empty line between them, in the shell's mode, and Ctrl-C ends it.
  */
@@ -9,11 +9,9 @@
 
 #include "tools/cli/shell/shell.h"
 
-#define WATCH_USEC_DEFAULT ((uint64_t) 2 * 1000 * 1000)
-
 typedef struct WatchOptions {
         const char *sql;
-        uint64_t interval_usec; /* from the end of a run to the start of the next */
+        uint64_t interval_usec; /* from the end of a run to the start of the next; 0: after each change */
         uint64_t n_rounds;      /* 0: no limit */
 } WatchOptions;
 

@@ -33,12 +33,13 @@ static const char description[] =
         "\n"
         "Exit status, of the first failure: 0 success, 1 a query or command failed, 2 wrong usage,\n"
         "3 the service cannot be reached, 4 the result broke off, 5 the output cannot be written,\n"
-        "130 interrupted (Ctrl-C cancels the query).\n"
+        "6 --wait: nothing has changed within --timeout, 130 interrupted (Ctrl-C cancels the query).\n"
         "\n"
         "Examples:\n"
         "  ipcq-cli packages\n"
         "  ipcq-cli -p pattern='lib%' packages 'SELECT name, version FROM package WHERE name LIKE :pattern'\n"
-        "  ipcq-cli packages .dump | sqlite3 copy.sqlite\n";
+        "  ipcq-cli packages .dump | sqlite3 copy.sqlite\n"
+        "  ipcq-cli --wait packages package\n";
 
 static void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
@@ -141,7 +142,33 @@ void options_apply(const Options *options, Settings *settings) {
 
 /* ---- Combinations of options -------------------------------------------------------------------------------------- */
 
+/* The words are a database and tables. */
+static int take_tables(Options *options, char **words) {
+        if (options->list || options->single_transaction || options->tasks->len > 0) {
+                complain("--wait excludes --list, --single-transaction, -c and -f.");
+                return -EINVAL;
+        }
+        if (!words || options->since < 0) {
+                complain(words ? "--since takes a number that --wait has written." : "--wait needs a DATABASE.");
+                return -EINVAL;
+        }
+        for (char **word = words; *word; word++)
+                if (!g_utf8_validate(*word, -1, NULL)) {
+                        complain("names are UTF-8.");
+                        return -EINVAL;
+                }
+        options->database = g_strdup(words[0]);
+        options->wait_tables = g_strdupv(words + 1);
+        return 0;
+}
+
 static int take_words(Options *options, char **words, GError **error) {
+        if (options->wait)
+                return take_tables(options, words);
+        if (options->since != 0) {
+                complain("--since needs --wait.");
+                return -EINVAL;
+        }
         if (options->list && options->single_transaction) {
                 complain("--list and --single-transaction exclude each other.");
                 return -EINVAL;
@@ -208,6 +235,8 @@ static int parse(int argc, char **argv, Options *o, GError **error) {
                 { "bail", 0, N, G_OPTION_ARG_CALLBACK, on_bail, "Stop at the first failure", NULL },
                 { "single-transaction", '1', 0, G_OPTION_ARG_NONE, &o->single_transaction,
                   "Run everything, or on a failure nothing", NULL },
+                { "wait", 0, 0, G_OPTION_ARG_NONE, &o->wait, "Wait until one of the tables DATABASE TABLE... changes", NULL },
+                { "since", 0, 0, G_OPTION_ARG_INT64, &o->since, "Count changes after this one, for --wait", "NUMBER" },
                 { "timeout", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "Cancel a query after so many seconds", "SECONDS" },
                 { "transport", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "How rows come: auto, pipe, channel, dbus", "WAY" },
                 { "no-pager", 0, N, G_OPTION_ARG_CALLBACK, on_no_pager, "Let long results scroll by", NULL },
@@ -256,6 +285,7 @@ void options_done(Options *options) {
         g_clear_pointer(&options->bus.host, g_free);
         g_clear_pointer(&options->output, g_free);
         g_clear_pointer(&options->database, g_free);
+        g_clear_pointer(&options->wait_tables, g_strfreev);
         g_clear_pointer(&options->tasks, g_array_unref);
         g_clear_pointer(&options->settings, g_ptr_array_unref);
         options->parameters = parameter_list_free(options->parameters);

@@ -17,6 +17,7 @@ enum {
         EXIT_UNREACHABLE = 3, /* no bus, or no service on it */
         EXIT_LOST = 4,        /* the stream broke off */
         EXIT_OUTPUT = 5,      /* cannot write */
+        EXIT_UNCHANGED = 6,   /* --wait: nothing has changed within --timeout */
 };
 
 typedef struct Task {
@@ -27,6 +28,9 @@ typedef struct Task {
 typedef struct Options {
         BusChoice bus;
         gboolean list, single_transaction, no_ask_password, no_init, version;
+        gboolean wait;
+        char **wait_tables;    /* owned; of --wait, NULL: all */
+        gint64 since;          /* of --wait, 0: from now on */
         char *output;          /* owned; NULL: stdout */
         char *database;        /* owned; NULL: no database is opened */
         GArray *tasks;         /* of Task, in the order of the command line: -c, -f, words */
