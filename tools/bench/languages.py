@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""languages.py SIDE BUS FOLDER AMOUNT: one side of a comparison of `sqlipc-bench languages`.
+
+BUS is "system", "user" or a D-Bus address; FOLDER has the datasets, which the service publishes by their names; AMOUNT is the
+amount of work in percent of the published size. The program prints "ready" when the side has opened what it needs, or
+"missing WHAT" if a package is not installed. Then it answers lines: "run", after one run, with "ran"; "check" with a hash of
+the run's result in hexadecimal, and frees the result. It ends at the end of its input.
+
+To add a side, write a subclass of Side and give it a name in SIDES; then add a row to the table `tasks` in
+tools/bench/workloads/workload-languages.c. Only run() is measured. Both sides of a task must return the same values.
+"""
+import os
+import random
+import sys
+import zlib
+
+
+class Side:
+    """One way to do a task. `open` may import what is not installed."""
+
+    def __init__(self, bus, folder, amount):
+        self.bus, self.folder, self.amount = bus, folder, amount
+        self.result = None
+
+    def file(self, name):
+        return os.path.join(self.folder, name + ".sqlite")
+
+    def connect(self, name):
+        """Returns a connection to the dataset `name`."""
+        raise NotImplementedError
+
+    def open(self):
+        raise NotImplementedError
+
+    def run(self):
+        """Does the task once, and leaves its result in self.result."""
+        raise NotImplementedError
+
+    def hash(self):
+        """Returns a number that is equal on both sides if the results are equal."""
+        value = 0
+        for row in self.result:
+            value = zlib.crc32(repr(row).encode(), value)
+        return value
+
+    def check(self):
+        value = self.hash()
+        self.result = None
+        return value
+
+
+class OnService:
+    def connect(self, name, **keywords):
+        import sqlipc
+
+        return sqlipc.connect(name, bus=self.bus, **keywords)
+
+
+class OnFile:
+    def connect(self, name, **keywords):
+        import sqlite3
+
+        return sqlite3.connect(self.file(name), **keywords)
+
+
+class Fetchall(Side):
+    def open(self):
+        self.connection = self.connect("study")
+
+    def run(self):
+        self.result = self.connection.execute("SELECT * FROM study").fetchall()
+
+
+class Point(Side):
+    def open(self):
+        self.connection = self.connect("point")
+        (last,) = self.connection.execute("SELECT max(id) FROM point").fetchone()
+        numbers = random.Random(1)
+        self.keys = [(numbers.randint(1, last),) for _ in range(200 * self.amount)]
+
+    def run(self):
+        execute = self.connection.execute
+        self.result = [execute("SELECT * FROM point WHERE id = ?", key).fetchone() for key in self.keys]
+
+
+class Executemany(Side):
+    """Into an empty table in WAL mode, in one transaction that reaches the disk; `hash` empties it again."""
+
+    insert = f"INSERT INTO write_study VALUES ({', '.join('?' * 31)})"
+
+    def open(self):
+        self.prepare()
+        letters = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=100000))
+        self.rows = [
+            (i + 1, *(letters[(i * 31 + j * 7919) % 99900 :][:20] for j in range(30))) for i in range(3000 * self.amount)
+        ]
+        self.empty()
+
+    def prepare(self):
+        self.connection = self.connect("write_study")
+
+    def run(self):
+        self.connection.executemany(self.insert, self.rows)
+        self.connection.commit()
+
+    def empty(self):
+        for last in range(20000, len(self.rows) + 20000, 20000):
+            self.connection.execute("DELETE FROM write_study WHERE id <= ?", (last,))
+            self.connection.commit()
+
+    def hash(self):
+        self.result = self.connection.execute("SELECT * FROM write_study ORDER BY id")
+        value = super().hash()
+        self.empty()
+        return value
+
+
+class FetchallService(OnService, Fetchall):
+    pass
+
+
+class FetchallFile(OnFile, Fetchall):
+    pass
+
+
+class PointService(OnService, Point):
+    pass
+
+
+class PointFile(OnFile, Point):
+    pass
+
+
+class ExecutemanyService(OnService, Executemany):
+    pass
+
+
+class ExecutemanyFile(OnFile, Executemany):
+    """In a file of its own beside the datasets, because the service owns write_study."""
+
+    def prepare(self):
+        import sqlite3
+
+        self.path = os.path.join(self.folder, "direct-languages.sqlite")
+        self.remove()
+        self.connection = sqlite3.connect(self.path)
+        self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        self.connection.execute("PRAGMA synchronous = FULL")
+        columns = ", ".join(f"c{i} TEXT" for i in range(1, 31))
+        self.connection.execute(f"CREATE TABLE write_study(id INTEGER PRIMARY KEY, {columns})")
+
+    def remove(self):
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(self.path + suffix):
+                os.remove(self.path + suffix)
+
+    def close(self):
+        self.connection.close()
+        self.remove()
+
+
+SIDES = {
+    "sqlipc-fetchall": FetchallService,
+    "sqlite3-fetchall": FetchallFile,
+    "sqlipc-point": PointService,
+    "sqlite3-point": PointFile,
+    "sqlipc-executemany": ExecutemanyService,
+    "sqlite3-executemany": ExecutemanyFile,
+}
+
+
+def main():
+    name, bus, folder, amount = sys.argv[1:]
+    side = SIDES[name](bus, folder, int(amount))
+    try:
+        side.open()
+    except ImportError as error:
+        print(f"missing {error}".splitlines()[0], flush=True)
+        return
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line == "run\n":
+            side.run()
+            print("ran", flush=True)
+        else:
+            print(f"{side.check():x}", flush=True)
+    if hasattr(side, "close"):
+        side.close()
+
+
+if __name__ == "__main__":
+    main()
