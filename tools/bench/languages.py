@@ -160,7 +160,127 @@ class ExecutemanyFile(OnFile, Executemany):
         self.remove()
 
 
+class Arrow(Side):
+    """SELECT * FROM study through ADBC, as a table of pyarrow, a frame of polars, or one of pandas."""
+
+    sql = "SELECT * FROM study"
+
+    def open(self):
+        import pyarrow  # noqa: F401 - each consumer of ADBC needs it, and importing it must not be measured
+
+        self.connection = self.connect()
+
+    def run(self):
+        with self.connection.cursor() as cursor:
+            cursor.execute(self.sql)
+            self.result = cursor.fetch_arrow_table()
+
+    def hash(self):
+        """Of a table of numbers and text without NULL: the sides may have text in chunks and offsets of different sizes."""
+        import pyarrow
+        import pyarrow.compute
+
+        value = zlib.crc32(repr(self.result.column_names).encode())
+        for column in self.result.columns:
+            array = column.combine_chunks()
+            array = array.combine_chunks() if isinstance(array, pyarrow.ChunkedArray) else array
+            if pyarrow.types.is_integer(array.type):
+                value = zlib.crc32(array.to_numpy(), value)
+                continue
+            array = pyarrow.concat_arrays([array.cast(pyarrow.large_string())])
+            value = zlib.crc32(pyarrow.compute.binary_length(array).to_numpy(), value)
+            value = zlib.crc32(array.buffers()[2].slice(0, pyarrow.compute.sum(pyarrow.compute.binary_length(array)).as_py()), value)
+        return value
+
+
+class Polars(Arrow):
+    def open(self):
+        import polars  # noqa: F401
+
+        super().open()
+
+    def run(self):
+        import polars
+
+        self.result = polars.read_database(self.sql, self.connection)
+
+    def hash(self):
+        self.result = self.result.to_arrow()
+        return super().hash()
+
+
+class Pandas(Arrow):
+    def open(self):
+        import pandas  # noqa: F401
+
+        super().open()
+
+    def run(self):
+        import pandas
+
+        self.result = pandas.read_sql(self.sql, self.connection)
+
+    def hash(self):
+        import pyarrow
+
+        self.result = pyarrow.Table.from_pandas(self.result, preserve_index=False)
+        return super().hash()
+
+
+class OnAdbcService:
+    """By libadbc_driver_sqlipc.so: SQLIPC_BENCH_ADBC names the file; else its manifest does."""
+
+    def connect(self):
+        import adbc_driver_manager.dbapi as dbapi
+
+        driver = os.environ.get("SQLIPC_BENCH_ADBC", "sqlipc")
+        options = {"adbc.sqlipc.bus": self.bus, "adbc.sqlipc.database": "study"}
+        return dbapi.connect(driver, db_kwargs=options, autocommit=True)
+
+
+class OnAdbcFile:
+    def connect(self):
+        import adbc_driver_sqlite.dbapi as dbapi
+
+        return dbapi.connect(self.file("study"), autocommit=True)
+
+
+class ArrowService(OnAdbcService, Arrow):
+    pass
+
+
+class ArrowFile(OnAdbcFile, Arrow):
+    pass
+
+
+class PolarsService(OnAdbcService, Polars):
+    pass
+
+
+class PolarsFile(OnAdbcFile, Polars):
+    pass
+
+
+class PandasService(OnAdbcService, Pandas):
+    pass
+
+
+class PandasFile(Pandas):
+    """pandas.read_sql() on sqlite3, as its manual shows it."""
+
+    def connect(self):
+        import sqlite3
+
+        return sqlite3.connect(self.file("study"))
+
+
 SIDES = {
+    "adbc-arrow": ArrowService,
+    "adbc-sqlite-arrow": ArrowFile,
+    "adbc-polars": PolarsService,
+    "adbc-sqlite-polars": PolarsFile,
+    "adbc-pandas": PandasService,
+    "sqlite3-pandas": PandasFile,
     "sqlipc-fetchall": FetchallService,
     "sqlite3-fetchall": FetchallFile,
     "sqlipc-point": PointService,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * languages: what programs in Python do with the service, beside what they do with the file: rows as tuples, one row by its
- * key, many rows to write. Each side is a process that runs tools/bench/languages.py.
+ * key, many rows to write; tables of Arrow, and frames of polars and pandas. Each side is a process that runs tools/bench/languages.py.
  *
  * To measure something more, add a class for each of its two sides to languages.py, and a row to the table of tasks below.
  */
@@ -25,6 +25,11 @@ static const Task tasks[] = {
         { "python-point", "Python: rows by their key, one query each", "sqlipc-point", "sqlite3-point", "sqlipc", "sqlite3" },
         { "python-executemany", "Python: executemany() into an empty table", "sqlipc-executemany", "sqlite3-executemany",
           "sqlipc", "sqlite3" },
+        { "arrow-table", "Arrow: a table of study through ADBC", "adbc-arrow", "adbc-sqlite-arrow", "sqlipc",
+          "adbc_driver_sqlite" },
+        { "polars-frame", "polars: a frame of study through ADBC", "adbc-polars", "adbc-sqlite-polars", "sqlipc",
+          "adbc_driver_sqlite" },
+        { "pandas-frame", "pandas: a frame of study, read_sql()", "adbc-pandas", "sqlite3-pandas", "sqlipc, ADBC", "sqlite3" },
 };
 
 enum { OURS, RIVAL, _SIDES };
@@ -94,7 +99,10 @@ const Workload workload_languages = {
         .verb = "languages",
         .help = "Python with the service, beside Python with the file",
         .summary = "What Python programs do, by the module sqlipc and by sqlite3 on the file: fetchall() of the dataset study,\n"
-                   "rows of point by their key, executemany() into write_study. SQLIPC_BENCH_PYTHON names the interpreter.",
+                   "rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and as a frame\n"
+                   "of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or beside sqlite3 for pandas. A task whose\n"
+                   "packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter, SQLIPC_BENCH_ADBC the\n"
+                   "driver, if it is not the installed one.",
         .measure = measure,
         .bus = true,
         .folder = true,
