@@ -3,9 +3,9 @@
  * libadbc_driver_sqlipc.so: the entry points by which a driver manager gets the functions of the driver. ADBC driver.
  *
  *      AdbcDatabase       bus and database, defaults             driver-database.h
- *      AdbcConnection     a connection of libsqlipc              driver-connection.h, connection-metadata.h, connection-objects.h
- *      AdbcStatement      SQL, bound rows, execution             driver-statement.h
- *      ArrowArrayStream   the rows of a result as batches        result-stream.h
+ *      AdbcConnection     a connection of libsqlipc              driver-connection.h, connection-metadata.h,
+ * connection-objects.h AdbcStatement      SQL, bound rows, execution             driver-statement.h ArrowArrayStream   the
+ * rows of a result as batches        result-stream.h
  */
 #include <string.h>
 

@@ -2,9 +2,9 @@
 /*
  * The errors of ADBC: a status, a sentence, a SQLSTATE, and details by key. ADBC driver.
  *
- * Each function that can fail returns an AdbcStatusCode and has an `error`, which may be NULL. adbc_error_set() fills it, once,
- * where the failure is noticed; the functions above pass the status on. A caller of version 1.0 gets SQLite's extended code
- * as the vendor code; a caller of 1.1 gets details:
+ * Each function that can fail returns an AdbcStatusCode and has an `error`, which may be NULL. adbc_error_set() fills it,
+ * once, when the failure is noticed; the functions above pass the status on. A caller of version 1.0 gets SQLite's extended
+ * code as the vendor code; a caller of 1.1 gets details:
  *
  *      sqlipc.error                          the name of the service's error, such as "org.sqlipc1.Error.Sql"
  *      sqlite.code, sqlite.extended_code     SQLite's result codes, in decimal

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The C data interface and the C stream interface of Apache Arrow: the structs by which columns pass between libraries of one
- * process. Names and layouts are those of the specification (arrow.apache.org/docs/format/CDataInterface.html and
+ * The C data interface and the C stream interface of Apache Arrow: the structs by which columns pass between libraries of
+ * one process. Names and layouts are those of the specification (arrow.apache.org/docs/format/CDataInterface.html and
  * CStreamInterface.html). ADBC driver.
  *
  * A struct whose `release` is NULL is released: it owns nothing, and its other members have no meaning. A consumer calls
@@ -27,7 +27,8 @@ struct ArrowSchema {
         void *private_data;
 };
 
-/* An array: buffers of values from `offset` on. buffers[0] has a bit for each value that is not NULL, or is NULL if none is. */
+/* An array: buffers of values from `offset` on. buffers[0] has a bit for each value that is not NULL, or is NULL if none is.
+ */
 struct ArrowArray {
         int64_t length;
         int64_t null_count;
@@ -41,8 +42,8 @@ struct ArrowArray {
         void *private_data;
 };
 
-/* A sequence of arrays of one type. The functions return 0 or an errno (positive). get_next() returns a released array at the
- * end. get_last_error() may be called only after a failure; its result is valid until the next call. */
+/* A sequence of arrays of one type. The functions return 0 or an errno (positive). get_next() returns a released array at
+ * the end. get_last_error() may be called only after a failure; its result is valid until the next call. */
 struct ArrowArrayStream {
         int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *ret_schema);
         int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *ret_array);

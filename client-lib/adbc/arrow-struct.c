@@ -51,7 +51,8 @@ static void release_schema(struct ArrowSchema *schema) {
         schema->release = NULL;
 }
 
-int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, const char *name, int64_t flags, size_t n_children) {
+int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, const char *name, int64_t flags,
+                        size_t n_children) {
         SchemaMemory *memory = calloc(1, sizeof *memory);
 
         if (!memory)
@@ -66,7 +67,7 @@ int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, cons
         }
         for (size_t i = 0; i < n_children; i++)
                 memory->pointers[i] = &memory->children[i];
-        *ret_schema = (struct ArrowSchema) {
+        *ret_schema = (struct ArrowSchema){
                 .format = memory->format,
                 .name = memory->name,
                 .flags = flags,
@@ -79,7 +80,7 @@ int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, cons
 }
 
 int arrow_struct_copy_schema(struct ArrowSchema *ret_schema, const struct ArrowSchema *schema) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema copy = { .release = NULL };
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema copy = {.release = NULL};
         int r;
 
         r = arrow_struct_schema(&copy, schema->format, schema->name ? schema->name : "", schema->flags,
@@ -129,8 +130,8 @@ static void release_array(struct ArrowArray *array) {
         array->release = NULL;
 }
 
-int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t null_count, void *const *buffers, size_t n_buffers,
-                       size_t n_children) {
+int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t null_count, void *const *buffers,
+                       size_t n_buffers, size_t n_children) {
         ArrayMemory *memory = calloc(1, sizeof *memory);
 
         if (!memory)
@@ -145,7 +146,7 @@ int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t nul
                 memory->pointers[i] = &memory->children[i];
         for (size_t i = 0; i < n_buffers; i++)
                 memory->buffers[i] = buffers[i];
-        *ret_array = (struct ArrowArray) {
+        *ret_array = (struct ArrowArray){
                 .length = length,
                 .null_count = null_count,
                 .n_buffers = (int64_t) n_buffers,
@@ -179,9 +180,7 @@ static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *ret_arra
         return 0;
 }
 
-static const char *get_last_error(struct ArrowArrayStream *stream) {
-        return NULL;
-}
+static const char *get_last_error(struct ArrowArrayStream *stream) { return NULL; }
 
 static void release_stream(struct ArrowArrayStream *stream) {
         OneArray *one = stream->private_data;
@@ -197,10 +196,10 @@ int arrow_struct_stream(struct ArrowArrayStream *ret_stream, struct ArrowSchema 
 
         if (!one)
                 return -ENOMEM;
-        *one = (OneArray) { .schema = *schema, .array = *array };
+        *one = (OneArray){.schema = *schema, .array = *array};
         schema->release = NULL;
         array->release = NULL;
-        *ret_stream = (struct ArrowArrayStream) {
+        *ret_stream = (struct ArrowArrayStream){
                 .get_schema = get_schema,
                 .get_next = get_next,
                 .get_last_error = get_last_error,

@@ -13,14 +13,15 @@
 
 #define ARROW_STRUCT_BUFFERS_MAX 3
 
-/* Makes a schema with copies of `format` and `name`, and with `n_children` released children, which the caller fills. Returns
- * 0 or -ENOMEM. */
-int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, const char *name, int64_t flags, size_t n_children);
+/* Makes a schema with copies of `format` and `name`, and with `n_children` released children, which the caller fills.
+ * Returns 0 or -ENOMEM. */
+int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, const char *name, int64_t flags,
+                        size_t n_children);
 
 /* Makes an array of `n_buffers` buffers, which it takes and later gives to free(), and with `n_children` released children,
  * which the caller fills. Returns 0; or -ENOMEM, and takes nothing. */
-int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t null_count, void *const *buffers, size_t n_buffers,
-                       size_t n_children);
+int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t null_count, void *const *buffers,
+                       size_t n_buffers, size_t n_children);
 
 /* Makes a stream with the given schema and at most one array, both of which it takes and marks as released. Returns 0; or
  * -ENOMEM, and takes nothing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Builds nested arrays for metadata: structs, lists, unions and a few scalars, one value at a time. (Results have a builder of
- * their own, column-builder.h, which is fast and flat.) Pure. ADBC driver.
+ * Builds nested arrays for metadata: structs, lists, unions and a few scalars, one value at a time. (Results have a builder
+ * of their own, column-builder.h, which is fast and flat.) Pure. ADBC driver.
  *
  * A constant table describes a type, and a Tree of the same shape collects the values. Functions that append do not fail: a
  * tree without memory remembers it, and arrow_tree_finish() tells.
@@ -13,8 +13,9 @@
 
 #include "client-lib/adbc/arrow-abi.h"
 
-/* A field, with the formats "+s" struct, "+l" list, "+m" map, "+ud:0,1,..." dense union, "u" text, "b" bool, and the integers
- * "s" int16, "i" int32, "I" uint32, "l" int64, "L" uint64; or "g" double and "z" binary, for which there are no values. */
+/* A field, with the formats "+s" struct, "+l" list, "+m" map, "+ud:0,1,..." dense union, "u" text, "b" bool, and the
+ * integers "s" int16, "i" int32, "I" uint32, "l" int64, "L" uint64; or "g" double and "z" binary, for which there are no
+ * values. */
 typedef struct TreeField {
         const char *name;
         const char *format;
@@ -44,7 +45,7 @@ void arrow_tree_end(Tree *tree);
 /* Appends a value of a dense union: returns the child `code`, which must get that one value next. */
 Tree *arrow_tree_choose(Tree *tree, unsigned code);
 
-/* Make a schema of the type; and an array of what was collected, after which the tree is empty. Return 0 or -ENOMEM. */
+/* Make a schema of the type; and an array of the values that were collected, after which the tree is empty. Return 0 or -ENOMEM. */
 int arrow_tree_schema(const TreeField *field, struct ArrowSchema *ret_schema);
 int arrow_tree_finish(Tree *tree, struct ArrowArray *ret_array);
 

@@ -41,15 +41,15 @@ typedef enum BoundKind {
 
 typedef struct BoundColumn {
         BoundKind kind;
-        bool text;                     /* of bytes: TEXT, not BLOB */
-        bool zoned;                    /* of timestamps */
-        int64_t per_second;            /* of times and timestamps: the unit */
-        size_t width;                  /* BOUND_FIXED */
-        BoundKind index;               /* of a dictionary: the kind of its indices */
-        bool is_dictionary;            /* `kind` is that of the dictionary's values */
+        bool text;          /* of bytes: TEXT, not BLOB */
+        bool zoned;         /* of timestamps */
+        int64_t per_second; /* of times and timestamps: the unit */
+        size_t width;       /* BOUND_FIXED */
+        BoundKind index;    /* of a dictionary: the kind of its indices */
+        bool is_dictionary; /* `kind` is that of the dictionary's values */
         const struct ArrowArray *array;
-        int64_t offset;                /* of the record batch in the array */
-        char written[TEXT_MAX];        /* a date or time */
+        int64_t offset;         /* of the record batch in the array */
+        char written[TEXT_MAX]; /* a date or time */
 } BoundColumn;
 
 struct BoundRows {
@@ -72,15 +72,15 @@ typedef struct FormatRow {
 } FormatRow;
 
 static const FormatRow formats[] = {
-        { "n", BOUND_NULL, false },     { "b", BOUND_BOOL, false },         { "c", BOUND_INT8, false },
-        { "C", BOUND_UINT8, false },    { "s", BOUND_INT16, false },        { "S", BOUND_UINT16, false },
-        { "i", BOUND_INT32, false },    { "I", BOUND_UINT32, false },       { "l", BOUND_INT64, false },
-        { "L", BOUND_UINT64, false },   { "e", BOUND_HALF, false },         { "f", BOUND_FLOAT, false },
-        { "g", BOUND_DOUBLE, false },   { "u", BOUND_BYTES, true },         { "z", BOUND_BYTES, false },
-        { "U", BOUND_LARGE_BYTES, true }, { "Z", BOUND_LARGE_BYTES, false }, { "vu", BOUND_VIEW, true },
-        { "vz", BOUND_VIEW, false },    { "tdD", BOUND_DATE32, true },      { "tdm", BOUND_DATE64, true },
-        { "tts", BOUND_TIME32, true },  { "ttm", BOUND_TIME32, true },      { "ttu", BOUND_TIME64, true },
-        { "ttn", BOUND_TIME64, true },
+        {"n", BOUND_NULL, false},       {"b", BOUND_BOOL, false},        {"c", BOUND_INT8, false},
+        {"C", BOUND_UINT8, false},      {"s", BOUND_INT16, false},       {"S", BOUND_UINT16, false},
+        {"i", BOUND_INT32, false},      {"I", BOUND_UINT32, false},      {"l", BOUND_INT64, false},
+        {"L", BOUND_UINT64, false},     {"e", BOUND_HALF, false},        {"f", BOUND_FLOAT, false},
+        {"g", BOUND_DOUBLE, false},     {"u", BOUND_BYTES, true},        {"z", BOUND_BYTES, false},
+        {"U", BOUND_LARGE_BYTES, true}, {"Z", BOUND_LARGE_BYTES, false}, {"vu", BOUND_VIEW, true},
+        {"vz", BOUND_VIEW, false},      {"tdD", BOUND_DATE32, true},     {"tdm", BOUND_DATE64, true},
+        {"tts", BOUND_TIME32, true},    {"ttm", BOUND_TIME32, true},     {"ttu", BOUND_TIME64, true},
+        {"ttn", BOUND_TIME64, true},
 };
 
 static int64_t units_per_second(char unit) {
@@ -122,10 +122,11 @@ static bool read_format(BoundColumn *column, const char *format) {
 
 static AdbcStatusCode read_type(BoundColumn *column, const struct ArrowSchema *schema, struct AdbcError *error) {
         if (schema->dictionary) {
-                column->is_dictionary = read_format(column, schema->format) && column->kind >= BOUND_INT8 &&
-                        column->kind <= BOUND_UINT64;
+                column->is_dictionary =
+                        read_format(column, schema->format) && column->kind >= BOUND_INT8 && column->kind <= BOUND_UINT64;
                 column->index = column->kind;
-                if (column->is_dictionary && !schema->dictionary->dictionary && read_format(column, schema->dictionary->format))
+                if (column->is_dictionary && !schema->dictionary->dictionary &&
+                    read_format(column, schema->dictionary->format))
                         return ADBC_STATUS_OK;
         } else if (read_format(column, schema->format)) {
                 return ADBC_STATUS_OK;
@@ -149,9 +150,7 @@ const char *bound_rows_declaration(const BoundRows *rows, size_t i) {
 
 /* ---- Values -------------------------------------------------------------------------------------------------------- */
 
-static bool bit(const void *bits, int64_t i) {
-        return ((const uint8_t *) bits)[i / 8] >> i % 8 & 1;
-}
+static bool bit(const void *bits, int64_t i) { return ((const uint8_t *) bits)[i / 8] >> i % 8 & 1; }
 
 /* Returns the integer at `i` of an array. A uint64 is returned as its bits. */
 static int64_t integer_at(BoundKind kind, const void *values, int64_t i) {
@@ -232,8 +231,8 @@ static int write_fraction(char *to, size_t size, int64_t fraction, int64_t per_s
         return per_second == 1 ? 0 : snprintf(to, size, ".%0*" PRId64, digits, fraction);
 }
 
-/* Writes `value` units since 1970, with the date, the time of day, or both. Returns the number of characters, or -1 if the year
- * has more than four digits. */
+/* Writes `value` units since 1970, with the date, the time of day, or both. Returns the number of characters, or -1 if the
+ * year has more than four digits. */
 static int write_time(BoundColumn *column, int64_t value, int64_t per_second, bool date, bool time_of_day) {
         int64_t fraction = (value % per_second + per_second) % per_second;
         time_t seconds = (time_t) ((value - fraction) / per_second);
@@ -246,7 +245,8 @@ static int write_time(BoundColumn *column, int64_t value, int64_t per_second, bo
         if (date)
                 n = snprintf(to, TEXT_MAX, "%04d-%02d-%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
         if (time_of_day) {
-                n += snprintf(to + n, TEXT_MAX - (size_t) n, "%s%02d:%02d:%02d", date ? " " : "", tm.tm_hour, tm.tm_min, tm.tm_sec);
+                n += snprintf(to + n, TEXT_MAX - (size_t) n, "%s%02d:%02d:%02d", date ? " " : "", tm.tm_hour, tm.tm_min,
+                              tm.tm_sec);
                 n += write_fraction(to + n, TEXT_MAX - (size_t) n, fraction, per_second);
         }
         return n;
@@ -306,7 +306,7 @@ static bool read_column(BoundColumn *column, int64_t row, sqlipc_parameter *valu
         const struct ArrowArray *array = column->array;
         int64_t i = column->offset + array->offset + row;
 
-        *value = (sqlipc_parameter) { .struct_size = sizeof *value, .name = value->name, .type = SQLIPC_NULL };
+        *value = (sqlipc_parameter){.struct_size = sizeof *value, .name = value->name, .type = SQLIPC_NULL};
         if (is_null(column->is_dictionary ? column->index : column->kind, array, i))
                 return true;
         if (column->is_dictionary) {
@@ -381,13 +381,9 @@ BoundRows *bound_rows_free(BoundRows *rows) {
         return NULL;
 }
 
-void bound_rows_freep(BoundRows **rows) {
-        *rows = bound_rows_free(*rows);
-}
+void bound_rows_freep(BoundRows **rows) { *rows = bound_rows_free(*rows); }
 
-size_t bound_rows_n_columns(const BoundRows *rows) {
-        return rows->n_columns;
-}
+size_t bound_rows_n_columns(const BoundRows *rows) { return rows->n_columns; }
 
 const char *bound_rows_name(const BoundRows *rows, size_t column) {
         const char *name = rows->schema.children[column]->name;
@@ -429,7 +425,8 @@ AdbcStatusCode bound_rows_next(BoundRows *rows, const sqlipc_parameter **ret_val
         for (size_t i = 0; i < rows->n_columns; i++)
                 if (!read_column(&rows->columns[i], rows->at, &rows->values[i])) {
                         (void) adbc_error_set(error, ADBC_STATUS_INVALID_DATA, "22003",
-                                              "Row %" PRId64 ", column \"%s\" of the bound data: SQLite cannot hold this value",
+                                              "Row %" PRId64
+                                              ", column \"%s\" of the bound data: SQLite cannot hold this value",
                                               rows->n_rows + 1, bound_rows_name(rows, i));
                         adbc_error_add_number(error, "sqlipc.row", rows->n_rows + 1);
                         adbc_error_add(error, "sqlipc.column", bound_rows_name(rows, i));

@@ -6,9 +6,9 @@
  *      floating-point numbers        REAL
  *      text, large and view types    TEXT
  *      binary types                  BLOB
- *      dates, times, timestamps      TEXT, as SQLite's own date functions write it: "2026-03-01 12:30:00.250"; with "+00:00" at
- *                                    the end if the type has a time zone, because the values are UTC then
- *      dictionaries                  the value that the index refers to
+ *      dates, times, timestamps      TEXT, as SQLite's own date functions write it: "2026-03-01 12:30:00.250"; with "+00:00"
+ * at the end if the type has a time zone, because the values are UTC then dictionaries                  the value that the
+ * index refers to
  *
  * Pure, except that it calls the functions of the stream. ADBC driver.
  */
@@ -22,8 +22,8 @@
 
 typedef struct BoundRows BoundRows;
 
-/* Takes the stream, and marks it as released, also if it fails. `by_name`: parameters get the names of their columns. Errors:
- * those of the stream; ADBC_STATUS_NOT_IMPLEMENTED for a type of Arrow that has no place. */
+/* Takes the stream, and marks it as released, also if it fails. `by_name`: parameters get the names of their columns.
+ * Errors: those of the stream; ADBC_STATUS_NOT_IMPLEMENTED for a type of Arrow that has no place. */
 AdbcStatusCode bound_rows_new(struct ArrowArrayStream *stream, bool by_name, BoundRows **ret_rows, struct AdbcError *error);
 BoundRows *bound_rows_free(BoundRows *rows);
 void bound_rows_freep(BoundRows **rows);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What AdbcStatementCancel() cancels (cancel-slot.h). ADBC driver. */
+/* The target of AdbcStatementCancel() (cancel-slot.h). ADBC driver. */
 #include "client-lib/adbc/cancel-slot.h"
 
 void cancel_slot_init(CancelSlot *slot) {
-        *slot = (CancelSlot) { .busy = false };
+        *slot = (CancelSlot){.busy = false};
         (void) pthread_mutex_init(&slot->mutex, NULL);
 }
 
-void cancel_slot_done(CancelSlot *slot) {
-        (void) pthread_mutex_destroy(&slot->mutex);
-}
+void cancel_slot_done(CancelSlot *slot) { (void) pthread_mutex_destroy(&slot->mutex); }
 
 void cancel_slot_enter(CancelSlot *slot) {
         (void) pthread_mutex_lock(&slot->mutex);

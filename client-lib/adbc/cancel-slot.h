@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What AdbcStatementCancel() cancels: it may be called from any thread while another one executes the statement or reads its
+ * The target of AdbcStatementCancel(), which may be called from any thread while another one executes the statement or reads its
  * result. ADBC driver.
  *
  * A slot is busy from the begin of an execution to the end of its result. Once the run has a cursor, cancelling affects only

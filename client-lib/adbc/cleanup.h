@@ -10,16 +10,14 @@
 #define _cleanup_(x) __attribute__((cleanup(x)))
 #define _cleanup_free_ _cleanup_(cleanup_free)
 
-static inline void cleanup_free(void *p) {
-        free(*(void **) p);
-}
+static inline void cleanup_free(void *p) { free(*(void **) p); }
 
 /* Returns the pointer, and sets the variable, which no longer owns it, to NULL. */
-#define steal(variable)                                                                                               \
-        __extension__({                                                                                               \
-                __typeof__(variable) stolen_ = (variable);                                                            \
-                (variable) = NULL;                                                                                    \
-                stolen_;                                                                                              \
+#define steal(variable)                                                                                                     \
+        __extension__({                                                                                                     \
+                __typeof__(variable) stolen_ = (variable);                                                                  \
+                (variable) = NULL;                                                                                          \
+                stolen_;                                                                                                    \
         })
 
 #endif

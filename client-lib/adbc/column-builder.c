@@ -10,23 +10,17 @@
 
 #define CAPACITY_MIN ((size_t) 16)
 
-static bool has_bytes(const ColumnBuilder *b) {
-        return b->type == COLUMN_TYPE_UTF8 || b->type == COLUMN_TYPE_BINARY;
-}
+static bool has_bytes(const ColumnBuilder *b) { return b->type == COLUMN_TYPE_UTF8 || b->type == COLUMN_TYPE_BINARY; }
 
-static size_t value_size(const ColumnBuilder *b) {
-        return has_bytes(b) ? sizeof(int32_t) : sizeof(int64_t);
-}
+static size_t value_size(const ColumnBuilder *b) { return has_bytes(b) ? sizeof(int32_t) : sizeof(int64_t); }
 
-static size_t bitmap_size(size_t n) {
-        return n / 8 + 1;
-}
+static size_t bitmap_size(size_t n) { return n / 8 + 1; }
 
 void column_builder_done(ColumnBuilder *b) {
         free(b->validity);
         free(b->values);
         free(b->bytes);
-        *b = (ColumnBuilder) { .type = b->type, .text_as_binary = b->text_as_binary };
+        *b = (ColumnBuilder){.type = b->type, .text_as_binary = b->text_as_binary};
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------- */
@@ -231,12 +225,10 @@ int column_builder_append(ColumnBuilder *b, const sqlipc_value *values, size_t s
 
 /* ---- The array ----------------------------------------------------------------------------------------------------- */
 
-size_t column_builder_size(const ColumnBuilder *b) {
-        return b->length * value_size(b) + b->n_bytes;
-}
+size_t column_builder_size(const ColumnBuilder *b) { return b->length * value_size(b) + b->n_bytes; }
 
 int column_builder_finish(ColumnBuilder *b, struct ArrowArray *ret_array) {
-        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = { NULL };
+        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = {NULL};
         int r;
 
         /* An array of no values has its offset 0, and buffers that are not NULL. */
@@ -251,7 +243,7 @@ int column_builder_finish(ColumnBuilder *b, struct ArrowArray *ret_array) {
         r = arrow_struct_array(ret_array, (int64_t) b->length, (int64_t) b->n_nulls, buffers, has_bytes(b) ? 3 : 2, 0);
         if (r < 0)
                 return r;
-        *b = (ColumnBuilder) {
+        *b = (ColumnBuilder){
                 .type = b->type,
                 .text_as_binary = b->text_as_binary,
                 .capacity_hint = b->length,

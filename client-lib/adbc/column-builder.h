@@ -32,7 +32,8 @@ void column_builder_done(ColumnBuilder *builder);
  * Appends `n` values: the first is values[0], and each of the others is `stride` values after the one before.
  *
  * Returns 0; or after an error, which the caller must not ignore because the array then has part of the values: -EDOM, value
- * `*ret_bad` does not fit the type; -EILSEQ, it is not valid UTF-8; -EOVERFLOW, the column would have 2 GiB of bytes; -ENOMEM.
+ * `*ret_bad` does not fit the type; -EILSEQ, it is not valid UTF-8; -EOVERFLOW, the column would have 2 GiB of bytes;
+ * -ENOMEM.
  */
 int column_builder_append(ColumnBuilder *builder, const sqlipc_value *values, size_t stride, size_t n, size_t *ret_bad);
 

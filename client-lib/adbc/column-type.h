@@ -33,7 +33,7 @@ typedef enum TypeSource {
         TYPE_SOURCE_VALUES,   /* the first values; the declared type only if they are all NULL */
 } TypeSource;
 
-/* What the first rows have in one column. */
+/* The kinds of values that the first rows have in one column. */
 typedef struct SeenValues {
         bool integer;
         bool real;
@@ -43,8 +43,8 @@ typedef struct SeenValues {
         sqlipc_type first; /* of the first value that is not NULL; 0: none */
 } SeenValues;
 
-/* Returns the type that a declared type (NULL: none) means by SQLite's rules of affinity. NUMERIC affinity tells a type only for
- * "DECIMAL" and "NUMERIC": a DATE or BOOLEAN may be text or a number. */
+/* Returns the type that a declared type (NULL: none) means by SQLite's rules of affinity. NUMERIC affinity tells a type only
+ * for "DECIMAL" and "NUMERIC": a DATE or BOOLEAN may be text or a number. */
 ColumnType column_type_of_declaration(const char *declared);
 
 void column_type_see(SeenValues *seen, const sqlipc_value *value);

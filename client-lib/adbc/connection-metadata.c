@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a connection tells about databases and itself (connection-metadata.h). ADBC driver. */
+/* Tells about tables, and about the service and the driver (connection-metadata.h). ADBC driver. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,34 +10,32 @@
 #include "client-lib/adbc/connection-metadata.h"
 #include "client-lib/adbc/driver-connection.h"
 #include "client-lib/adbc/result-stream.h"
-#include "client-lib/adbc/sql-text.h"
+#include "client-lib/adbc/sql-builder.h"
 #include "config.h"
 
-static void tree_freep(Tree **tree) {
-        *tree = arrow_tree_free(*tree);
-}
+static void tree_freep(Tree **tree) { *tree = arrow_tree_free(*tree); }
 
 /* ---- GetInfo ------------------------------------------------------------------------------------------------------- */
 
-static const TreeField int32_items[] = { { "item", "i", false, NULL }, { NULL } };
-static const TreeField text_items[] = { { "item", "u", false, NULL }, { NULL } };
-static const TreeField map_members[] = { { "key", "i", true, NULL }, { "value", "+l", false, int32_items }, { NULL } };
-static const TreeField map_entries[] = { { "entries", "+s", true, map_members }, { NULL } };
+static const TreeField int32_items[] = {{"item", "i", false, NULL}, {NULL}};
+static const TreeField text_items[] = {{"item", "u", false, NULL}, {NULL}};
+static const TreeField map_members[] = {{"key", "i", true, NULL}, {"value", "+l", false, int32_items}, {NULL}};
+static const TreeField map_entries[] = {{"entries", "+s", true, map_members}, {NULL}};
 static const TreeField info_values[] = {
-        { "string_value", "u", false, NULL },
-        { "bool_value", "b", false, NULL },
-        { "int64_value", "l", false, NULL },
-        { "int32_bitmask", "i", false, NULL },
-        { "string_list", "+l", false, text_items },
-        { "int32_to_int32_list_map", "+m", false, map_entries },
-        { NULL },
+        {"string_value", "u", false, NULL},
+        {"bool_value", "b", false, NULL},
+        {"int64_value", "l", false, NULL},
+        {"int32_bitmask", "i", false, NULL},
+        {"string_list", "+l", false, text_items},
+        {"int32_to_int32_list_map", "+m", false, map_entries},
+        {NULL},
 };
 static const TreeField info_members[] = {
-        { "info_name", "I", true, NULL },
-        { "info_value", "+ud:0,1,2,3,4,5", false, info_values },
-        { NULL },
+        {"info_name", "I", true, NULL},
+        {"info_value", "+ud:0,1,2,3,4,5", false, info_values},
+        {NULL},
 };
-static const TreeField info_root = { "", "+s", true, info_members };
+static const TreeField info_root = {"", "+s", true, info_members};
 
 /* Codes of the members above. */
 enum { INFO_STRING, INFO_BOOL, INFO_INT64 };
@@ -116,8 +114,8 @@ AdbcStatusCode connection_metadata_info(struct AdbcConnection *connection, const
 
 /* ---- GetTableTypes ------------------------------------------------------------------------------------------------- */
 
-static const TreeField type_members[] = { { "table_type", "u", true, NULL }, { NULL } };
-static const TreeField type_root = { "", "+s", true, type_members };
+static const TreeField type_members[] = {{"table_type", "u", true, NULL}, {NULL}};
+static const TreeField type_root = {"", "+s", true, type_members};
 
 AdbcStatusCode connection_metadata_table_types(struct AdbcConnection *connection, struct ArrowArrayStream *ret_stream,
                                                struct AdbcError *error) {
@@ -166,27 +164,28 @@ static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, cons
         r = sqlipc_cursor_next(cursor);
         if (r < 0)
                 return adbc_error_cursor(error, cursor, r);
-        return r > 0 ? ADBC_STATUS_OK : adbc_error_set(error, ADBC_STATUS_NOT_FOUND, "42S02", "There is no table \"%s\"", table);
+        return r > 0 ? ADBC_STATUS_OK
+                     : adbc_error_set(error, ADBC_STATUS_NOT_FOUND, "42S02", "There is no table \"%s\"", table);
 }
 
 /* The types are those that SELECT * would have: they depend on the first rows, too. */
-static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, const char *table, struct ArrowSchema *ret_schema,
-                                   struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = { .release = NULL };
-        OneQuery query = { .connection = c, .catalog = catalog };
-        const ResultOwner owner = { .run = run_once, .userdata = &query };
+static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, const char *table,
+                                   struct ArrowSchema *ret_schema, struct AdbcError *error) {
+        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = {.release = NULL};
+        OneQuery query = {.connection = c, .catalog = catalog};
+        const ResultOwner owner = {.run = run_once, .userdata = &query};
         _cleanup_free_ char *sql = NULL;
         AdbcStatusCode status;
         int64_t changes;
-        SqlText text;
+        SqlBuilder text;
 
         status = check_table(c, catalog, table, error);
         if (status != ADBC_STATUS_OK)
                 return status;
-        if (sql_text_begin(&text, "SELECT * FROM ") < 0)
+        if (sql_builder_begin(&text, "SELECT * FROM ") < 0)
                 return adbc_error_memory(error);
-        sql_text_name(&text, table);
-        query.sql = sql = sql_text_end(&text);
+        sql_builder_name(&text, table);
+        query.sql = sql = sql_builder_end(&text);
         if (!sql)
                 return adbc_error_memory(error);
         status = result_stream_new(c, &c->settings, &owner, &stream, &changes, error);
@@ -195,8 +194,9 @@ static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, con
         return stream.get_schema(&stream, ret_schema) == 0 ? status : adbc_error_memory(error);
 }
 
-AdbcStatusCode connection_metadata_table_schema(struct AdbcConnection *connection, const char *catalog, const char *db_schema,
-                                                const char *table, struct ArrowSchema *ret_schema, struct AdbcError *error) {
+AdbcStatusCode connection_metadata_table_schema(struct AdbcConnection *connection, const char *catalog,
+                                                const char *db_schema, const char *table, struct ArrowSchema *ret_schema,
+                                                struct AdbcError *error) {
         DriverConnection *c = connection->private_data;
         AdbcStatusCode status;
 

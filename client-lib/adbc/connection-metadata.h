@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a connection tells about databases and itself. Databases are catalogs, each with one schema, "". ADBC driver.
+ * Tells about tables, and about the service and the driver. Databases are catalogs, each with one schema, "". ADBC driver.
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_CONNECTION_METADATA_H
 #define SQLIPC_CLIENT_LIB_ADBC_CONNECTION_METADATA_H
@@ -12,8 +12,9 @@ AdbcStatusCode connection_metadata_info(struct AdbcConnection *connection, const
                                         struct ArrowArrayStream *ret_stream, struct AdbcError *error);
 AdbcStatusCode connection_metadata_table_types(struct AdbcConnection *connection, struct ArrowArrayStream *ret_stream,
                                                struct AdbcError *error);
-AdbcStatusCode connection_metadata_table_schema(struct AdbcConnection *connection, const char *catalog, const char *db_schema,
-                                                const char *table, struct ArrowSchema *ret_schema, struct AdbcError *error);
+AdbcStatusCode connection_metadata_table_schema(struct AdbcConnection *connection, const char *catalog,
+                                                const char *db_schema, const char *table, struct ArrowSchema *ret_schema,
+                                                struct AdbcError *error);
 AdbcStatusCode connection_metadata_statistics(struct AdbcConnection *connection, const char *catalog, const char *db_schema,
                                               const char *table, char approximate, struct ArrowArrayStream *ret_stream,
                                               struct AdbcError *error);

@@ -13,69 +13,77 @@
 /* ---- The type ------------------------------------------------------------------------------------------------------ */
 
 static const TreeField usage_members[] = {
-        { "fk_catalog", "u", false, NULL },
-        { "fk_db_schema", "u", false, NULL },
-        { "fk_table", "u", true, NULL },
-        { "fk_column_name", "u", true, NULL },
-        { NULL },
+        {"fk_catalog", "u", false, NULL},
+        {"fk_db_schema", "u", false, NULL},
+        {"fk_table", "u", true, NULL},
+        {"fk_column_name", "u", true, NULL},
+        {NULL},
 };
-static const TreeField usage_items[] = { { "item", "+s", false, usage_members }, { NULL } };
-static const TreeField name_items[] = { { "item", "u", false, NULL }, { NULL } };
+static const TreeField usage_items[] = {{"item", "+s", false, usage_members}, {NULL}};
+static const TreeField name_items[] = {{"item", "u", false, NULL}, {NULL}};
 static const TreeField constraint_members[] = {
-        { "constraint_name", "u", false, NULL },
-        { "constraint_type", "u", true, NULL },
-        { "constraint_column_names", "+l", true, name_items },
-        { "constraint_column_usage", "+l", false, usage_items },
-        { NULL },
+        {"constraint_name", "u", false, NULL},
+        {"constraint_type", "u", true, NULL},
+        {"constraint_column_names", "+l", true, name_items},
+        {"constraint_column_usage", "+l", false, usage_items},
+        {NULL},
 };
-static const TreeField constraint_items[] = { { "item", "+s", false, constraint_members }, { NULL } };
+static const TreeField constraint_items[] = {{"item", "+s", false, constraint_members}, {NULL}};
 static const TreeField column_members[] = {
-        { "column_name", "u", true, NULL },
-        { "ordinal_position", "i", false, NULL },
-        { "remarks", "u", false, NULL },
-        { "xdbc_data_type", "s", false, NULL },
-        { "xdbc_type_name", "u", false, NULL },
-        { "xdbc_column_size", "i", false, NULL },
-        { "xdbc_decimal_digits", "s", false, NULL },
-        { "xdbc_num_prec_radix", "s", false, NULL },
-        { "xdbc_nullable", "s", false, NULL },
-        { "xdbc_column_def", "u", false, NULL },
-        { "xdbc_sql_data_type", "s", false, NULL },
-        { "xdbc_datetime_sub", "s", false, NULL },
-        { "xdbc_char_octet_length", "i", false, NULL },
-        { "xdbc_is_nullable", "u", false, NULL },
-        { "xdbc_scope_catalog", "u", false, NULL },
-        { "xdbc_scope_schema", "u", false, NULL },
-        { "xdbc_scope_table", "u", false, NULL },
-        { "xdbc_is_autoincrement", "b", false, NULL },
-        { "xdbc_is_generatedcolumn", "b", false, NULL },
-        { NULL },
+        {"column_name", "u", true, NULL},
+        {"ordinal_position", "i", false, NULL},
+        {"remarks", "u", false, NULL},
+        {"xdbc_data_type", "s", false, NULL},
+        {"xdbc_type_name", "u", false, NULL},
+        {"xdbc_column_size", "i", false, NULL},
+        {"xdbc_decimal_digits", "s", false, NULL},
+        {"xdbc_num_prec_radix", "s", false, NULL},
+        {"xdbc_nullable", "s", false, NULL},
+        {"xdbc_column_def", "u", false, NULL},
+        {"xdbc_sql_data_type", "s", false, NULL},
+        {"xdbc_datetime_sub", "s", false, NULL},
+        {"xdbc_char_octet_length", "i", false, NULL},
+        {"xdbc_is_nullable", "u", false, NULL},
+        {"xdbc_scope_catalog", "u", false, NULL},
+        {"xdbc_scope_schema", "u", false, NULL},
+        {"xdbc_scope_table", "u", false, NULL},
+        {"xdbc_is_autoincrement", "b", false, NULL},
+        {"xdbc_is_generatedcolumn", "b", false, NULL},
+        {NULL},
 };
-static const TreeField column_items[] = { { "item", "+s", false, column_members }, { NULL } };
+static const TreeField column_items[] = {{"item", "+s", false, column_members}, {NULL}};
 static const TreeField table_members[] = {
-        { "table_name", "u", true, NULL },
-        { "table_type", "u", true, NULL },
-        { "table_columns", "+l", false, column_items },
-        { "table_constraints", "+l", false, constraint_items },
-        { NULL },
+        {"table_name", "u", true, NULL},
+        {"table_type", "u", true, NULL},
+        {"table_columns", "+l", false, column_items},
+        {"table_constraints", "+l", false, constraint_items},
+        {NULL},
 };
-static const TreeField table_items[] = { { "item", "+s", false, table_members }, { NULL } };
+static const TreeField table_items[] = {{"item", "+s", false, table_members}, {NULL}};
 static const TreeField schema_members[] = {
-        { "db_schema_name", "u", false, NULL },
-        { "db_schema_tables", "+l", false, table_items },
-        { NULL },
+        {"db_schema_name", "u", false, NULL},
+        {"db_schema_tables", "+l", false, table_items},
+        {NULL},
 };
-static const TreeField schema_items[] = { { "item", "+s", false, schema_members }, { NULL } };
+static const TreeField schema_items[] = {{"item", "+s", false, schema_members}, {NULL}};
 static const TreeField catalog_members[] = {
-        { "catalog_name", "u", false, NULL },
-        { "catalog_db_schemas", "+l", false, schema_items },
-        { NULL },
+        {"catalog_name", "u", false, NULL},
+        {"catalog_db_schemas", "+l", false, schema_items},
+        {NULL},
 };
-static const TreeField root_field = { "", "+s", true, catalog_members };
+static const TreeField root_field = {"", "+s", true, catalog_members};
 
 /* Members of column_members. */
-enum { COLUMN_NAME = 0, COLUMN_POSITION = 1, COLUMN_TYPE_NAME = 4, COLUMN_NULLABLE = 8, COLUMN_DEFAULT = 9,
-       COLUMN_IS_NULLABLE = 13, COLUMN_IS_GENERATED = 18, N_COLUMN_MEMBERS = 19 };
+enum {
+        COLUMN_NAME = 0,
+        COLUMN_POSITION = 1,
+        COLUMN_TYPE_NAME = 4,
+        COLUMN_NULLABLE = 8,
+        COLUMN_DEFAULT = 9,
+        COLUMN_IS_NULLABLE = 13,
+        COLUMN_IS_GENERATED = 18,
+        N_COLUMN_MEMBERS = 19
+};
 
 /* ---- Queries ------------------------------------------------------------------------------------------------------- */
 
@@ -115,9 +123,7 @@ static AdbcStatusCode for_each_row(ObjectsCall *call, Tree *tree, const char *sq
 }
 
 /* Returns the text of a column, or NULL. */
-static const char *text_of(sqlipc_cursor *cursor, unsigned column) {
-        return sqlipc_column_text(cursor, column, NULL);
-}
+static const char *text_of(sqlipc_cursor *cursor, unsigned column) { return sqlipc_column_text(cursor, column, NULL); }
 
 bool connection_objects_match(const char *pattern, const char *name) {
         if (!pattern)
@@ -179,7 +185,8 @@ static int name_list_add(NameList *list, const char *name) {
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------- */
 
-#define COLUMNS_SQL "SELECT name, cid, type, \"notnull\", dflt_value, hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
+#define COLUMNS_SQL                                                                                                         \
+        "SELECT name, cid, type, \"notnull\", dflt_value, hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
 
 static AdbcStatusCode take_column(ObjectsCall *call, Tree *columns, sqlipc_cursor *cursor) {
         Tree *column = arrow_tree_child(columns, 0);
@@ -226,9 +233,9 @@ static AdbcStatusCode take_column(ObjectsCall *call, Tree *columns, sqlipc_curso
 
 /* A row for each column of a constraint: its number, type, column; and for a foreign key the table and the column that it
  * refers to, which is the primary key of that table if it is not told. Those of one constraint follow each other. */
-#define CONSTRAINTS_SQL                                                                                               \
-        "SELECT -1 AS id, 'PRIMARY KEY' AS type, name, NULL AS \"table\", NULL AS \"to\", pk AS seq, NULL AS label "          \
-        "FROM pragma_table_info(?1) WHERE pk > 0 "                                                                         \
+#define CONSTRAINTS_SQL                                                                                                     \
+        "SELECT -1 AS id, 'PRIMARY KEY' AS type, name, NULL AS \"table\", NULL AS \"to\", pk AS seq, NULL AS label "        \
+        "FROM pragma_table_info(?1) WHERE pk > 0 "                                                                          \
         "UNION ALL SELECT i.seq, 'UNIQUE', c.name, NULL, NULL, c.seqno, i.name "                                            \
         "FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c WHERE i.origin = 'u' "                             \
         "UNION ALL SELECT id, 'FOREIGN KEY', \"from\", \"table\", "                                                         \
@@ -293,8 +300,7 @@ static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, cons
 
 /* ---- Tables -------------------------------------------------------------------------------------------------------- */
 
-#define TABLES_SQL                                                                                                    \
-        "SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
+#define TABLES_SQL "SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
 
 static bool type_is_wanted(const ObjectsCall *call, const char *type) {
         for (const char **wanted = call->table_types; wanted && *wanted; wanted++)
@@ -304,7 +310,8 @@ static bool type_is_wanted(const ObjectsCall *call, const char *type) {
 }
 
 static AdbcStatusCode add_table(ObjectsCall *call, Tree *tables, const char *name, const char *type) {
-        Tree *table = arrow_tree_child(tables, 0), *columns = arrow_tree_child(table, 2), *constraints = arrow_tree_child(table, 3);
+        Tree *table = arrow_tree_child(tables, 0), *columns = arrow_tree_child(table, 2),
+             *constraints = arrow_tree_child(table, 3);
         AdbcStatusCode status;
 
         arrow_tree_text(arrow_tree_child(table, 0), name);
@@ -340,7 +347,7 @@ static AdbcStatusCode list_tables(ObjectsCall *call, const char *type, NameList 
 }
 
 static AdbcStatusCode add_tables(ObjectsCall *call, Tree *tables, const char *type) {
-        _cleanup_(name_list_done) NameList list = { .pattern = call->table_pattern };
+        _cleanup_(name_list_done) NameList list = {.pattern = call->table_pattern};
         AdbcStatusCode status = ADBC_STATUS_OK;
 
         if (!type_is_wanted(call, type))
@@ -379,7 +386,8 @@ static AdbcStatusCode add_schema(ObjectsCall *call, Tree *schemas) {
 static bool is_named(const ObjectsCall *call) {
         const char *pattern = call->catalog_pattern, *current = call->connection->catalog;
 
-        return (pattern && !strchr(pattern, '%') && !strchr(pattern, '_')) || (current && strcmp(current, call->catalog) == 0);
+        return (pattern && !strchr(pattern, '%') && !strchr(pattern, '_')) ||
+               (current && strcmp(current, call->catalog) == 0);
 }
 
 /* Tries if the database can be read before anything about it is in the tree. */
@@ -413,7 +421,7 @@ static int take_name(const sqlipc_database *database, void *userdata) {
 }
 
 static AdbcStatusCode add_catalogs(ObjectsCall *call) {
-        _cleanup_(name_list_done) NameList list = { .pattern = call->catalog_pattern };
+        _cleanup_(name_list_done) NameList list = {.pattern = call->catalog_pattern};
         sqlipc_connection *connection = call->connection->connection;
         AdbcStatusCode status = ADBC_STATUS_OK;
         int r;
@@ -428,8 +436,8 @@ static AdbcStatusCode add_catalogs(ObjectsCall *call) {
         return status;
 }
 
-AdbcStatusCode connection_objects_get(struct AdbcConnection *connection, int depth, const char *catalog, const char *db_schema,
-                                      const char *table, const char **table_types, const char *column,
+AdbcStatusCode connection_objects_get(struct AdbcConnection *connection, int depth, const char *catalog,
+                                      const char *db_schema, const char *table, const char **table_types, const char *column,
                                       struct ArrowArrayStream *ret_stream, struct AdbcError *error) {
         ObjectsCall call = {
                 .connection = connection->private_data,

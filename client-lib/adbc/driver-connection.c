@@ -36,13 +36,9 @@ DriverConnection *driver_connection_unref(DriverConnection *c) {
         return NULL;
 }
 
-void driver_connection_lock(DriverConnection *c) {
-        (void) pthread_mutex_lock(&c->mutex);
-}
+void driver_connection_lock(DriverConnection *c) { (void) pthread_mutex_lock(&c->mutex); }
 
-void driver_connection_unlock(DriverConnection *c) {
-        (void) pthread_mutex_unlock(&c->mutex);
-}
+void driver_connection_unlock(DriverConnection *c) { (void) pthread_mutex_unlock(&c->mutex); }
 
 AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error) {
         DriverConnection *c = calloc(1, sizeof *c);
@@ -80,7 +76,7 @@ static AdbcStatusCode keep_early(DriverConnection *c, const char *key, const cha
                 return adbc_error_memory(error);
         c->early = early;
         early += c->n_early;
-        *early = (EarlyOption) { .key = strdup(key), .value = strdup(value) };
+        *early = (EarlyOption){.key = strdup(key), .value = strdup(value)};
         if (!early->key || !early->value) {
                 free(early->key);
                 free(early->value);
@@ -135,7 +131,7 @@ AdbcStatusCode driver_connection_release(struct AdbcConnection *connection, stru
 
         if (!c)
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is released");
-        /* Results that are still open belong to a transaction that nobody can commit any more. */
+        /* Results that are still open belong to a transaction that cannot be committed any more. */
         driver_connection_lock(c);
         c->transaction = sqlipc_transaction_close(c->transaction);
         driver_connection_unlock(c);
@@ -170,7 +166,8 @@ bool driver_connection_must_know(const DriverConnection *c) {
         return deferred || c->readonly;
 }
 
-static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_transaction_mode mode, struct AdbcError *error) {
+static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_transaction_mode mode,
+                            struct AdbcError *error) {
         int r = sqlipc_begin(c->connection, catalog, mode, &c->transaction);
 
         if (r < 0)
@@ -229,7 +226,8 @@ static AdbcStatusCode end_explicitly(struct AdbcConnection *connection, int (*ho
         if (status != ADBC_STATUS_OK)
                 return status;
         if (c->autocommit)
-                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25000", "The connection commits each statement itself");
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25000",
+                                      "The connection commits each statement itself");
         driver_connection_lock(c);
         status = end(c, how, error);
         driver_connection_unlock(c);

@@ -3,8 +3,8 @@
  * AdbcConnection: a connection of libsqlipc, the database that statements use (the current catalog), and the transaction.
  * ADBC driver.
  *
- * Life: AdbcConnectionNew() makes it, AdbcConnectionInit() opens the bus. Statements and results hold references, so programs
- * may release connection, statements and results in any order.
+ * Life: AdbcConnectionNew() makes it, AdbcConnectionInit() opens the bus. Statements and results hold references, so
+ * programs may release connection, statements and results in any order.
  *
  * Threads: libsqlipc allows one thread at a time. `mutex` serializes all calls, so that different objects of one connection
  * may be used in different threads; they then wait for each other. A stream of bound data is called without the mutex,
@@ -12,9 +12,9 @@
  *
  * Transactions. With autocommit, each statement is on its own. Without, by the option adbc.sqlipc.transaction:
  *
- *      deferred    the first statement that may write begins a transaction that writes; before it, statements read on their own
- *      read        the first statement begins a transaction that reads: all of its statements see the same state
- *      write       the first statement begins a transaction that writes
+ *      deferred    the first statement that may write begins a transaction that writes; before it, statements read on their
+ * own read        the first statement begins a transaction that reads: all of its statements see the same state write the
+ * first statement begins a transaction that writes
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
 #define SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
@@ -35,11 +35,11 @@ typedef struct EarlyOption {
 
 typedef struct DriverConnection {
         atomic_uint n_refs;
-        pthread_mutex_t mutex;          /* recursive */
-        pthread_mutex_t option_mutex;   /* of the options, which any thread may get */
-        sqlipc_connection *connection;  /* NULL before AdbcConnectionInit() */
+        pthread_mutex_t mutex;         /* recursive */
+        pthread_mutex_t option_mutex;  /* of the options, which any thread may get */
+        sqlipc_connection *connection; /* NULL before AdbcConnectionInit() */
         char *bus;
-        char *catalog;                  /* the name of the database; NULL: none */
+        char *catalog; /* the name of the database; NULL: none */
         DriverSettings settings;
         EarlyOption *early;
         size_t n_early;
@@ -47,8 +47,8 @@ typedef struct DriverConnection {
         int readonly;
         sqlipc_transaction *transaction; /* NULL: none is open */
         bool transaction_reads;
-        atomic_uint n_busy;             /* calls and results in progress, for AdbcConnectionCancel() */
-        struct ResultStream *streams;   /* open results, a list */
+        atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
+        struct ResultStream *streams; /* open results, a list */
 } DriverConnection;
 
 DriverConnection *driver_connection_ref(DriverConnection *connection);
@@ -66,16 +66,18 @@ bool driver_connection_must_know(const DriverConnection *connection);
 /* Begins a transaction if the mode asks for one before a statement that may write or only reads. */
 AdbcStatusCode driver_connection_begin(DriverConnection *connection, bool may_write, struct AdbcError *error);
 
-/* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is open already,
- * they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK, and else rolls
- * back and returns `status`. */
+/* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is
+ * open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK,
+ * and else rolls back and returns `status`. */
 AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, const char *catalog, bool *ret_began,
                                                struct AdbcError *error);
-AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status, struct AdbcError *error);
+AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status,
+                                        struct AdbcError *error);
 
 /* Functions of the driver's table. */
 AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error);
-AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database, struct AdbcError *error);
+AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database,
+                                      struct AdbcError *error);
 AdbcStatusCode driver_connection_release(struct AdbcConnection *connection, struct AdbcError *error);
 AdbcStatusCode driver_connection_commit(struct AdbcConnection *connection, struct AdbcError *error);
 AdbcStatusCode driver_connection_rollback(struct AdbcConnection *connection, struct AdbcError *error);

@@ -19,7 +19,7 @@ AdbcStatusCode driver_database_new(struct AdbcDatabase *database, struct AdbcErr
 
         if (!d)
                 return adbc_error_memory(error);
-        *d = (DriverDatabase) { .settings = DRIVER_SETTINGS_DEFAULT };
+        *d = (DriverDatabase){.settings = DRIVER_SETTINGS_DEFAULT};
         database->private_data = d;
         return ADBC_STATUS_OK;
 }
@@ -84,9 +84,7 @@ static AdbcStatusCode set(void *object, const char *key, const char *value, stru
         return driver_settings_set(&d->settings, key, value, error);
 }
 
-static const char *default_bus(void) {
-        return geteuid() == 0 ? "system" : "user";
-}
+static const char *default_bus(void) { return geteuid() == 0 ? "system" : "user"; }
 
 static AdbcStatusCode get_uri(const DriverDatabase *d, char **ret_value, struct AdbcError *error) {
         size_t size;
@@ -138,8 +136,8 @@ AdbcStatusCode driver_database_get_option(struct AdbcDatabase *database, const c
         return driver_settings_get_string(get, database->private_data, key, value, length, error);
 }
 
-AdbcStatusCode driver_database_get_option_bytes(struct AdbcDatabase *database, const char *key, uint8_t *value, size_t *length,
-                                                struct AdbcError *error) {
+AdbcStatusCode driver_database_get_option_bytes(struct AdbcDatabase *database, const char *key, uint8_t *value,
+                                                size_t *length, struct AdbcError *error) {
         return driver_settings_get_bytes(get, database->private_data, key, value, length, error);
 }
 

@@ -4,7 +4,8 @@
  *
  *      uri                     "sqlipc://BUS/NAME", BUS being as below, or "" for its default; or only NAME
  *      adbc.sqlipc.database    the name of the database, as the service publishes it; the current catalog of new connections
- *      adbc.sqlipc.bus         "user", "system" or a D-Bus address; by default the user's bus, for root the system's, as ipcq-cli
+ *      adbc.sqlipc.bus         "user", "system" or a D-Bus address; by default the user's bus, for root the system's, as
+ * ipcq-cli
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_DRIVER_DATABASE_H
 #define SQLIPC_CLIENT_LIB_ADBC_DRIVER_DATABASE_H
@@ -32,8 +33,8 @@ AdbcStatusCode driver_database_set_option_double(struct AdbcDatabase *database, 
                                                  struct AdbcError *error);
 AdbcStatusCode driver_database_get_option(struct AdbcDatabase *database, const char *key, char *value, size_t *length,
                                           struct AdbcError *error);
-AdbcStatusCode driver_database_get_option_bytes(struct AdbcDatabase *database, const char *key, uint8_t *value, size_t *length,
-                                                struct AdbcError *error);
+AdbcStatusCode driver_database_get_option_bytes(struct AdbcDatabase *database, const char *key, uint8_t *value,
+                                                size_t *length, struct AdbcError *error);
 AdbcStatusCode driver_database_get_option_int(struct AdbcDatabase *database, const char *key, int64_t *ret_value,
                                               struct AdbcError *error);
 AdbcStatusCode driver_database_get_option_double(struct AdbcDatabase *database, const char *key, double *ret_value,

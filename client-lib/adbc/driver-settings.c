@@ -28,14 +28,14 @@ typedef struct OptionRow {
 } OptionRow;
 
 static const OptionRow rows[] = {
-        { "adbc.sqlipc.batch_rows", OPTION_COUNT, offsetof(DriverSettings, batch_rows), .max = ROWS_MAX },
-        { "adbc.sqlipc.batch_bytes", OPTION_COUNT, offsetof(DriverSettings, batch_bytes), .max = BATCH_BYTES_MAX },
-        { "adbc.sqlipc.infer_rows", OPTION_COUNT, offsetof(DriverSettings, infer_rows), .max = ROWS_MAX },
-        { "adbc.sqlipc.types", OPTION_WORD, offsetof(DriverSettings, types), .words = "auto|declared|values" },
-        { "adbc.sqlipc.text", OPTION_WORD, offsetof(DriverSettings, text), .words = "utf8|binary" },
-        { "adbc.sqlipc.transaction", OPTION_WORD, offsetof(DriverSettings, transaction), .words = "deferred|read|write" },
-        { "adbc.sqlipc.timeout", OPTION_SECONDS, offsetof(DriverSettings, timeout) },
-        { "adbc.sqlipc.run_timeout", OPTION_SECONDS, offsetof(DriverSettings, run_timeout) },
+        {"adbc.sqlipc.batch_rows", OPTION_COUNT, offsetof(DriverSettings, batch_rows), .max = ROWS_MAX},
+        {"adbc.sqlipc.batch_bytes", OPTION_COUNT, offsetof(DriverSettings, batch_bytes), .max = BATCH_BYTES_MAX},
+        {"adbc.sqlipc.infer_rows", OPTION_COUNT, offsetof(DriverSettings, infer_rows), .max = ROWS_MAX},
+        {"adbc.sqlipc.types", OPTION_WORD, offsetof(DriverSettings, types), .words = "auto|declared|values"},
+        {"adbc.sqlipc.text", OPTION_WORD, offsetof(DriverSettings, text), .words = "utf8|binary"},
+        {"adbc.sqlipc.transaction", OPTION_WORD, offsetof(DriverSettings, transaction), .words = "deferred|read|write"},
+        {"adbc.sqlipc.timeout", OPTION_SECONDS, offsetof(DriverSettings, timeout)},
+        {"adbc.sqlipc.run_timeout", OPTION_SECONDS, offsetof(DriverSettings, run_timeout)},
 };
 
 static const OptionRow *find(const char *key) {
@@ -109,8 +109,8 @@ static AdbcStatusCode set_word(const OptionRow *row, int64_t *ret, const char *v
         int64_t i = index_of_word(row->words, value);
 
         if (i < 0)
-                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "%s must be one of %s, not \"%s\"", row->key,
-                                      row->words, value);
+                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "%s must be one of %s, not \"%s\"",
+                                      row->key, row->words, value);
         *ret = i;
         return ADBC_STATUS_OK;
 }
@@ -132,7 +132,8 @@ AdbcStatusCode driver_settings_set(DriverSettings *settings, const char *key, co
         return set_word(row, field, value, error);
 }
 
-AdbcStatusCode driver_settings_get(const DriverSettings *settings, const char *key, char **ret_value, struct AdbcError *error) {
+AdbcStatusCode driver_settings_get(const DriverSettings *settings, const char *key, char **ret_value,
+                                   struct AdbcError *error) {
         const OptionRow *row = find(key);
         const char *word;
         int64_t number;
@@ -170,7 +171,8 @@ AdbcStatusCode driver_settings_set_bytes(OptionSetter set, void *object, const c
         _cleanup_free_ char *text = NULL;
 
         if (size > 0 && memchr(value, 0, size))
-                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "The value of %s contains a NUL byte", key);
+                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "The value of %s contains a NUL byte",
+                                      key);
         text = strndup((const char *) value, size);
         return text ? set(object, key, text, error) : adbc_error_memory(error);
 }
@@ -191,8 +193,8 @@ AdbcStatusCode driver_settings_set_double(OptionSetter set, void *object, const 
         return set(object, key, text, error);
 }
 
-static AdbcStatusCode get_bytes(OptionGetter get, void *object, const char *key, void *value, size_t *length, size_t terminator,
-                                struct AdbcError *error) {
+static AdbcStatusCode get_bytes(OptionGetter get, void *object, const char *key, void *value, size_t *length,
+                                size_t terminator, struct AdbcError *error) {
         _cleanup_free_ char *text = NULL;
         AdbcStatusCode status = get(object, key, &text, error);
         size_t size;
@@ -244,8 +246,8 @@ AdbcStatusCode driver_settings_parse_bool(const char *key, const char *value, in
         int64_t i = index_of_word("false|true", value);
 
         if (i < 0)
-                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "%s must be true or false, not \"%s\"", key,
-                                      value);
+                return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY024", "%s must be true or false, not \"%s\"",
+                                      key, value);
         *ret_value = (int) i;
         return ADBC_STATUS_OK;
 }

@@ -31,16 +31,17 @@ typedef struct DriverSettings {
         double run_timeout;
 } DriverSettings;
 
-#define DRIVER_SETTINGS_DEFAULT                                                                                       \
-        ((DriverSettings) { .batch_rows = 65536, .batch_bytes = (int64_t) 16 << 20, .infer_rows = 1000 })
+#define DRIVER_SETTINGS_DEFAULT                                                                                             \
+        ((DriverSettings){.batch_rows = 65536, .batch_bytes = (int64_t) 16 << 20, .infer_rows = 1000})
 
 /* Sets the option `key`. Returns ADBC_STATUS_OK; ADBC_STATUS_INVALID_ARGUMENT if `value` is not allowed; or
  * ADBC_STATUS_NOT_IMPLEMENTED, with an error, if there is no such option here. */
 AdbcStatusCode driver_settings_set(DriverSettings *settings, const char *key, const char *value, struct AdbcError *error);
 
-/* Gets the option as a string, in memory that the caller frees. Returns ADBC_STATUS_OK, ADBC_STATUS_NOT_FOUND with an error if
- * there is no such option, or ADBC_STATUS_INTERNAL. */
-AdbcStatusCode driver_settings_get(const DriverSettings *settings, const char *key, char **ret_value, struct AdbcError *error);
+/* Gets the option as a string, in memory that the caller frees. Returns ADBC_STATUS_OK, ADBC_STATUS_NOT_FOUND with an error
+ * if there is no such option, or ADBC_STATUS_INTERNAL. */
+AdbcStatusCode driver_settings_get(const DriverSettings *settings, const char *key, char **ret_value,
+                                   struct AdbcError *error);
 
 /* Returns the microseconds of a number of seconds; UINT64_MAX for 0. */
 uint64_t driver_settings_usec(double seconds);
@@ -54,7 +55,8 @@ typedef AdbcStatusCode (*OptionGetter)(void *object, const char *key, char **ret
 
 AdbcStatusCode driver_settings_set_bytes(OptionSetter set, void *object, const char *key, const uint8_t *value, size_t size,
                                          struct AdbcError *error);
-AdbcStatusCode driver_settings_set_int(OptionSetter set, void *object, const char *key, int64_t value, struct AdbcError *error);
+AdbcStatusCode driver_settings_set_int(OptionSetter set, void *object, const char *key, int64_t value,
+                                       struct AdbcError *error);
 AdbcStatusCode driver_settings_set_double(OptionSetter set, void *object, const char *key, double value,
                                           struct AdbcError *error);
 AdbcStatusCode driver_settings_get_string(OptionGetter get, void *object, const char *key, char *value, size_t *length,

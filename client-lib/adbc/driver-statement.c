@@ -125,8 +125,8 @@ static AdbcStatusCode check_sql(const DriverStatement *s, struct AdbcError *erro
         return driver_connection_check(s->connection, true, error);
 }
 
-/* Prepares the statement unless that was done. `prepared` stays NULL, without an error, if the bus passes no descriptors, or if
- * the SQL may name a table that only the open transaction sees. */
+/* Prepares the statement unless that was done. `prepared` stays NULL, without an error, if the bus passes no descriptors, or
+ * if the SQL may name a table that only the open transaction sees. */
 static AdbcStatusCode prepare(DriverStatement *s, struct AdbcError *error) {
         DriverConnection *c = s->connection;
         int r;
@@ -174,8 +174,10 @@ static int bind_value(sqlipc_statement *prepared, unsigned i, const sqlipc_param
 }
 
 static AdbcStatusCode count_error(struct AdbcError *error, size_t n, unsigned n_wanted) {
-        return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "07001", "The statement has %u parameters, and %zu values are "
-                              "bound", n_wanted, n);
+        return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "07001",
+                              "The statement has %u parameters, and %zu values are "
+                              "bound",
+                              n_wanted, n);
 }
 
 static AdbcStatusCode bind_values(sqlipc_statement *prepared, const sqlipc_parameter *values, size_t n,
@@ -262,7 +264,7 @@ static void on_finished(void *userdata) {
 
 static AdbcStatusCode execute_for_rows(DriverStatement *s, struct ArrowArrayStream *ret_stream, int64_t *ret_changes,
                                        struct AdbcError *error) {
-        const ResultOwner owner = { .run = run_next, .finished = on_finished, .userdata = s, .slot = &s->slot };
+        const ResultOwner owner = {.run = run_next, .finished = on_finished, .userdata = s, .slot = &s->slot};
         struct ArrowArrayStream stream;
         AdbcStatusCode status;
 
@@ -338,7 +340,8 @@ static AdbcStatusCode load(DriverStatement *s, bool *ret_refused, int64_t *ret_c
                 status = order_by_name(s, &order, error);
         if (status != ADBC_STATUS_OK)
                 return status;
-        return ingest_target_load(s->connection, s->connection->catalog, s->sql, s->rows, order, ret_refused, ret_changes, error);
+        return ingest_target_load(s->connection, s->connection->catalog, s->sql, s->rows, order, ret_refused, ret_changes,
+                                  error);
 }
 
 static AdbcStatusCode execute_for_effect(DriverStatement *s, int64_t *ret_changes, struct AdbcError *error) {
@@ -370,8 +373,8 @@ static AdbcStatusCode take_bound(DriverStatement *s, struct AdbcError *error) {
 }
 
 static AdbcStatusCode empty_result(struct ArrowArrayStream *ret_stream, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
-        struct ArrowArray none = { .release = NULL };
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
+        struct ArrowArray none = {.release = NULL};
 
         if (arrow_struct_schema(&schema, "+s", "", 0, 0) < 0 || arrow_struct_stream(ret_stream, &schema, &none) < 0)
                 return adbc_error_memory(error);
@@ -448,7 +451,7 @@ static AdbcStatusCode need_prepared(DriverStatement *s, struct AdbcError *error)
 }
 
 static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
         unsigned n = sqlipc_statement_column_count(s->prepared);
 
         if (arrow_struct_schema(&schema, "+s", "", 0, n) < 0)
@@ -457,8 +460,8 @@ static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_
                 ColumnType type = column_type_of_declaration(sqlipc_statement_column_decltype(s->prepared, i));
                 const char *name = sqlipc_statement_column_name(s->prepared, i);
 
-                if (arrow_struct_schema(schema.children[i], column_type_format(type, s->settings.text != 0), name ? name : "",
-                                        ARROW_FLAG_NULLABLE, 0) < 0)
+                if (arrow_struct_schema(schema.children[i], column_type_format(type, s->settings.text != 0),
+                                        name ? name : "", ARROW_FLAG_NULLABLE, 0) < 0)
                         return adbc_error_memory(error);
         }
         *ret_schema = schema;
@@ -467,7 +470,7 @@ static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_
 }
 
 static AdbcStatusCode parameter_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
         unsigned n = sqlipc_statement_parameter_count(s->prepared);
 
         if (arrow_struct_schema(&schema, "+s", "", 0, n) < 0)

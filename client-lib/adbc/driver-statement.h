@@ -34,7 +34,8 @@ typedef struct DriverStatement {
 } DriverStatement;
 
 /* Functions of the driver's table. */
-AdbcStatusCode driver_statement_new(struct AdbcConnection *connection, struct AdbcStatement *statement, struct AdbcError *error);
+AdbcStatusCode driver_statement_new(struct AdbcConnection *connection, struct AdbcStatement *statement,
+                                    struct AdbcError *error);
 AdbcStatusCode driver_statement_release(struct AdbcStatement *statement, struct AdbcError *error);
 AdbcStatusCode driver_statement_set_sql(struct AdbcStatement *statement, const char *sql, struct AdbcError *error);
 AdbcStatusCode driver_statement_set_substrait(struct AdbcStatement *statement, const uint8_t *plan, size_t size,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Copies of the first rows of a result: the types of the columns are chosen by them before the first batch is built. Pure. ADBC
- * driver.
+ * Copies of the first rows of a result: the types of the columns are chosen by them before the first batch is built. Pure.
+ * ADBC driver.
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_FIRST_ROWS_H
 #define SQLIPC_CLIENT_LIB_ADBC_FIRST_ROWS_H

@@ -9,23 +9,21 @@
 #include "client-lib/adbc/adbc-error.h"
 #include "client-lib/adbc/cleanup.h"
 #include "client-lib/adbc/ingest-target.h"
-#include "client-lib/adbc/sql-text.h"
+#include "client-lib/adbc/sql-builder.h"
 
 #define MODE_PREFIX "adbc.ingest.mode."
 
-static const char *const modes[] = { "create", "append", "replace", "create_append" };
+static const char *const modes[] = {"create", "append", "replace", "create_append"};
 
 void ingest_target_done(IngestTarget *target) {
         free(target->table);
         free(target->catalog);
-        *target = (IngestTarget) { .mode = INGEST_CREATE };
+        *target = (IngestTarget){.mode = INGEST_CREATE};
 }
 
 /* ---- Options ------------------------------------------------------------------------------------------------------- */
 
-bool ingest_target_has(const char *key) {
-        return strncmp(key, "adbc.ingest.", strlen("adbc.ingest.")) == 0;
-}
+bool ingest_target_has(const char *key) { return strncmp(key, "adbc.ingest.", strlen("adbc.ingest.")) == 0; }
 
 static AdbcStatusCode replace(char **string, const char *value, struct AdbcError *error) {
         char *copy = strdup(value);
@@ -115,30 +113,30 @@ static AdbcStatusCode create(const IngestTarget *target, DriverConnection *c, co
                              struct AdbcError *error) {
         _cleanup_free_ char *sql = NULL;
         size_t n = bound_rows_n_columns(rows);
-        SqlText text;
+        SqlBuilder text;
 
-        if (sql_text_begin(&text, "CREATE TABLE ") < 0)
+        if (sql_builder_begin(&text, "CREATE TABLE ") < 0)
                 return adbc_error_memory(error);
-        sql_text_name(&text, target->table);
+        sql_builder_name(&text, target->table);
         for (size_t i = 0; i < n; i++) {
-                sql_text_add(&text, i == 0 ? " (" : ", ");
-                sql_text_name(&text, bound_rows_name(rows, i));
-                sql_text_add(&text, " ");
-                sql_text_add(&text, bound_rows_declaration(rows, i));
+                sql_builder_add(&text, i == 0 ? " (" : ", ");
+                sql_builder_name(&text, bound_rows_name(rows, i));
+                sql_builder_add(&text, " ");
+                sql_builder_add(&text, bound_rows_declaration(rows, i));
         }
-        sql_text_add(&text, ")");
-        sql = sql_text_end(&text);
+        sql_builder_add(&text, ")");
+        sql = sql_builder_end(&text);
         return exec(c, catalog, sql, error);
 }
 
 static AdbcStatusCode drop(const IngestTarget *target, DriverConnection *c, const char *catalog, struct AdbcError *error) {
         _cleanup_free_ char *sql = NULL;
-        SqlText text;
+        SqlBuilder text;
 
-        if (sql_text_begin(&text, "DROP TABLE ") < 0)
+        if (sql_builder_begin(&text, "DROP TABLE ") < 0)
                 return adbc_error_memory(error);
-        sql_text_name(&text, target->table);
-        sql = sql_text_end(&text);
+        sql_builder_name(&text, target->table);
+        sql = sql_builder_end(&text);
         return exec(c, catalog, sql, error);
 }
 
@@ -177,19 +175,19 @@ static AdbcStatusCode make_table(const IngestTarget *target, DriverConnection *c
 
 static char *insert_sql(const IngestTarget *target, const BoundRows *rows) {
         size_t n = bound_rows_n_columns(rows);
-        SqlText text;
+        SqlBuilder text;
 
-        if (sql_text_begin(&text, "INSERT INTO ") < 0)
+        if (sql_builder_begin(&text, "INSERT INTO ") < 0)
                 return NULL;
-        sql_text_name(&text, target->table);
+        sql_builder_name(&text, target->table);
         for (size_t i = 0; i < n; i++) {
-                sql_text_add(&text, i == 0 ? " (" : ", ");
-                sql_text_name(&text, bound_rows_name(rows, i));
+                sql_builder_add(&text, i == 0 ? " (" : ", ");
+                sql_builder_name(&text, bound_rows_name(rows, i));
         }
         for (size_t i = 0; i < n; i++)
-                sql_text_add(&text, i == 0 ? ") VALUES (?" : ", ?");
-        sql_text_add(&text, ")");
-        return sql_text_end(&text);
+                sql_builder_add(&text, i == 0 ? ") VALUES (?" : ", ?");
+        sql_builder_add(&text, ")");
+        return sql_builder_end(&text);
 }
 
 /* Gets the next row without the connection's mutex, because the stream may belong to the same connection. */
@@ -221,8 +219,8 @@ static AdbcStatusCode load_rows(DriverConnection *c, sqlipc_load *load, BoundRow
         return status;
 }
 
-AdbcStatusCode ingest_target_load(DriverConnection *c, const char *catalog, const char *sql, BoundRows *rows, const size_t *order,
-                                  bool *ret_refused, int64_t *ret_changes, struct AdbcError *error) {
+AdbcStatusCode ingest_target_load(DriverConnection *c, const char *catalog, const char *sql, BoundRows *rows,
+                                  const size_t *order, bool *ret_refused, int64_t *ret_changes, struct AdbcError *error) {
         _cleanup_(sqlipc_load_closep) sqlipc_load *load = NULL;
         _cleanup_free_ sqlipc_parameter *ordered = calloc(bound_rows_n_columns(rows) + 1, sizeof *ordered);
         AdbcStatusCode status;

@@ -32,11 +32,11 @@ AdbcStatusCode ingest_target_set(IngestTarget *target, const char *key, const ch
 AdbcStatusCode ingest_target_get(const IngestTarget *target, const char *key, char **ret_value, struct AdbcError *error);
 
 /* Runs the ingest, with the connection's mutex held. `*ret_changes` is the number of rows that were inserted. */
-AdbcStatusCode ingest_target_run(const IngestTarget *target, DriverConnection *connection, BoundRows *rows, int64_t *ret_changes,
-                                 struct AdbcError *error);
+AdbcStatusCode ingest_target_run(const IngestTarget *target, DriverConnection *connection, BoundRows *rows,
+                                 int64_t *ret_changes, struct AdbcError *error);
 
-/* Gives all bound rows to a load of `sql`, and finishes it. `order` has the parameter, from 0, of each column; NULL: their own
- * order. `*ret_refused` is set, and nothing was done, if the statement is none that can be loaded. */
+/* Gives all bound rows to a load of `sql`, and finishes it. `order` has the parameter, from 0, of each column; NULL: their
+ * own order. `*ret_refused` is set, and nothing was done, if the statement is none that can be loaded. */
 AdbcStatusCode ingest_target_load(DriverConnection *connection, const char *catalog, const char *sql, BoundRows *rows,
                                   const size_t *order, bool *ret_refused, int64_t *ret_changes, struct AdbcError *error);
 

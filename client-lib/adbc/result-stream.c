@@ -113,9 +113,7 @@ void result_stream_abandon_all(DriverConnection *connection, const char *why) {
                 result_stream_abandon(connection->streams, why);
 }
 
-bool result_stream_is_open(const ResultStream *s) {
-        return !s->finished;
-}
+bool result_stream_is_open(const ResultStream *s) { return !s->finished; }
 
 bool result_stream_any_open(const DriverConnection *connection) {
         for (const ResultStream *s = connection->streams; s; s = s->next)
@@ -200,15 +198,17 @@ static AdbcStatusCode value_error(ResultStream *s, size_t column, int64_t row, c
         if (r == -ENOMEM)
                 return adbc_error_memory(&s->error);
         if (r == -EOVERFLOW)
-                (void) adbc_error_set(&s->error, status, "54000", "Row %" PRId64 ", column \"%s\": more than 2 GiB in one batch",
-                                      row, name);
+                (void) adbc_error_set(&s->error, status, "54000",
+                                      "Row %" PRId64 ", column \"%s\": more than 2 GiB in one batch", row, name);
         else if (r == -EILSEQ)
                 (void) adbc_error_set(&s->error, status, "22021",
                                       "Row %" PRId64 ", column \"%s\": the TEXT is not valid UTF-8. Set adbc.sqlipc.text to "
-                                      "\"binary\" to get the bytes, or select CAST(... AS BLOB).", row, name);
+                                      "\"binary\" to get the bytes, or select CAST(... AS BLOB).",
+                                      row, name);
         else
                 (void) adbc_error_set(&s->error, status, "22018",
-                                      "Row %" PRId64 ", column \"%s\": %s does not fit the type %s that the column got by its "
+                                      "Row %" PRId64
+                                      ", column \"%s\": %s does not fit the type %s that the column got by its "
                                       "declaration and first values. Select CAST(... AS ...), or see adbc.sqlipc.types.",
                                       row, name, type_name(value->type), column_type_name(s->builders[column].type));
         adbc_error_add_number(&s->error, "sqlipc.row", row);
@@ -262,8 +262,8 @@ static AdbcStatusCode fill(ResultStream *s, int64_t *ret_n) {
 }
 
 static AdbcStatusCode finish_batch(ResultStream *s, int64_t n, struct ArrowArray *ret_array) {
-        _cleanup_(arrow_struct_release_array) struct ArrowArray batch = { .release = NULL };
-        void *buffers[1] = { NULL };
+        _cleanup_(arrow_struct_release_array) struct ArrowArray batch = {.release = NULL};
+        void *buffers[1] = {NULL};
 
         if (arrow_struct_array(&batch, n, 0, buffers, 1, s->n_columns) < 0)
                 return adbc_error_memory(&s->error);
@@ -279,7 +279,8 @@ static AdbcStatusCode finish_batch(ResultStream *s, int64_t n, struct ArrowArray
 /* ---- Types --------------------------------------------------------------------------------------------------------- */
 
 static AdbcStatusCode add_first_rows(ResultStream *s, const sqlipc_value *values, size_t n) {
-        return n == 0 || first_rows_add(&s->first, values, n, s->n_columns) >= 0 ? ADBC_STATUS_OK : adbc_error_memory(&s->error);
+        return n == 0 || first_rows_add(&s->first, values, n, s->n_columns) >= 0 ? ADBC_STATUS_OK
+                                                                                 : adbc_error_memory(&s->error);
 }
 
 static AdbcStatusCode describe(ResultStream *s) {
@@ -329,7 +330,7 @@ static AdbcStatusCode choose_types(ResultStream *s) {
                 ColumnType type = column_type_choose((TypeSource) s->settings.types, s->columns[i].declared, &seen);
                 const char *format = column_type_format(type, s->settings.text != 0);
 
-                s->builders[i] = (ColumnBuilder) { .type = type, .text_as_binary = s->settings.text != 0 };
+                s->builders[i] = (ColumnBuilder){.type = type, .text_as_binary = s->settings.text != 0};
                 if (arrow_struct_schema(s->schema.children[i], format, s->columns[i].name, ARROW_FLAG_NULLABLE, 0) < 0)
                         return adbc_error_memory(&s->error);
         }
@@ -369,9 +370,7 @@ static AdbcStatusCode begin(ResultStream *s, int64_t *ret_changes) {
 
 /* ---- The stream ---------------------------------------------------------------------------------------------------- */
 
-ResultStream *result_stream_of(struct ArrowArrayStream *stream) {
-        return stream->private_data;
-}
+ResultStream *result_stream_of(struct ArrowArrayStream *stream) { return stream->private_data; }
 
 static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ret_schema) {
         ResultStream *s = result_stream_of(stream);
@@ -383,7 +382,7 @@ static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) 
         AdbcStatusCode status = s->status;
         int64_t n;
 
-        *ret_array = (struct ArrowArray) { .release = NULL };
+        *ret_array = (struct ArrowArray){.release = NULL};
         if (status != ADBC_STATUS_OK || s->finished)
                 return status;
         status = fill(s, &n);
@@ -406,9 +405,7 @@ static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *ret_arra
         return adbc_error_errno(status);
 }
 
-static const char *get_last_error(struct ArrowArrayStream *stream) {
-        return result_stream_of(stream)->error.message;
-}
+static const char *get_last_error(struct ArrowArrayStream *stream) { return result_stream_of(stream)->error.message; }
 
 static void release(struct ArrowArrayStream *stream) {
         (void) free_stream(result_stream_of(stream));
@@ -438,7 +435,7 @@ static void move_error(ResultStream *s, struct AdbcError *error) {
                         error->release(error);
                 *error = s->error;
                 error->private_driver = driver;
-                s->error = (struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA };
+                s->error = (struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA};
                 return;
         }
         (void) adbc_error_set(error, s->status, s->error.sqlstate, "%s", s->error.message ? s->error.message : "");
@@ -472,7 +469,7 @@ AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSetti
                 (void) free_stream(s);
                 return status;
         }
-        *ret_stream = (struct ArrowArrayStream) {
+        *ret_stream = (struct ArrowArrayStream){
                 .get_schema = get_schema,
                 .get_next = get_next,
                 .get_last_error = get_last_error,

@@ -2,8 +2,8 @@
 /*
  * The result of a statement as an ArrowArrayStream. ADBC driver.
  *
- * Memory is constant: the stream has the batch that it builds, and before the first batch a copy of the rows by which the types
- * are chosen. Releasing the stream early closes the cursor, which ends the run at the service.
+ * Memory is constant: the stream has the batch that it builds, and before the first batch a copy of the rows by which the
+ * types are chosen. Releasing the stream early closes the cursor, which ends the run at the service.
  *
  *      open      the cursor has more rows, or there are more runs
  *      ended     all rows were taken; the cursor is closed
@@ -21,7 +21,7 @@ typedef struct ResultStream ResultStream;
 /* Starts the next run, for a statement with several rows of bound parameters: `*ret_cursor` is NULL after the last one. */
 typedef AdbcStatusCode (*ResultRunner)(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error);
 
-/* What a stream belongs to. `finished` is called once, when the stream has no cursor any more. */
+/* The owner of a stream. `finished` is called once, when the stream has no cursor any more. */
 typedef struct ResultOwner {
         ResultRunner run;
         void (*finished)(void *userdata);
@@ -30,8 +30,8 @@ typedef struct ResultOwner {
 } ResultOwner;
 
 /*
- * Makes a stream, takes the first rows, and chooses the types. The caller holds the connection's mutex. `*ret_changes` is the
- * number of rows that the statement changed if it returns no rows, else -1. `finished` is called also after a failure.
+ * Makes a stream, takes the first rows, and chooses the types. The caller holds the connection's mutex. `*ret_changes` is
+ * the number of rows that the statement changed if it returns no rows, else -1. `finished` is called also after a failure.
  */
 AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSettings *settings, const ResultOwner *owner,
                                  struct ArrowArrayStream *ret_stream, int64_t *ret_changes, struct AdbcError *error);

@@ -16,12 +16,10 @@ static bool block_is_ascii(const uint8_t *bytes) {
         return (any & 0x8080808080808080u) == 0;
 }
 
-static bool is_tail(uint8_t byte) {
-        return (byte & 0xc0) == 0x80;
-}
+static bool is_tail(uint8_t byte) { return (byte & 0xc0) == 0x80; }
 
-/* Returns the size of the character at `s`, of which `n` > 0 bytes are there; 0 if it is not valid. See table 3-7 of the Unicode
- * standard: only the second byte has special ranges. */
+/* Returns the size of the character at `s`, of which `n` > 0 bytes are there; 0 if it is not valid. See table 3-7 of the
+ * Unicode standard: only the second byte has special ranges. */
 static size_t character(const uint8_t *s, size_t n) {
         uint8_t low = 0x80, high = 0xbf;
         size_t size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * adbc-client ADDRESS CASE: calls the ADBC driver as a manager does, without one, so that a sanitizer sees all of it. Aborts if
- * something is not as it must be. The cases are at the end; test_adbc_driver.py runs them.
+ * adbc-client ADDRESS CASE: calls the ADBC driver as a manager does, without one, so that a sanitizer sees all of it. Aborts
+ * if something is not as it must be. The cases are at the end; test_adbc_driver.py runs them.
  */
 #include <errno.h>
 #include <glib.h>
@@ -10,7 +10,7 @@
 #include "client-lib/adbc/adbc-driver.h"
 #include "client-lib/adbc/arrow-struct.h"
 
-#define ERROR_1_1 ((struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA })
+#define ERROR_1_1 ((struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA})
 #define TRACKS 3503
 #define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
 
@@ -85,7 +85,8 @@ static void orders(const char *address) {
                 struct ArrowArrayStream stream;
 
                 open_statement(address, "chinook");
-                g_assert_cmpint(driver.StatementSetOption(&statement, "adbc.sqlipc.batch_rows", "1000", NULL), ==, ADBC_STATUS_OK);
+                g_assert_cmpint(driver.StatementSetOption(&statement, "adbc.sqlipc.batch_rows", "1000", NULL), ==,
+                                ADBC_STATUS_OK);
                 stream = execute("SELECT * FROM Track");
                 for (unsigned n = 4; n > 0; code /= n, n--) {
                         unsigned skip = code % n, which = 0;
@@ -163,7 +164,7 @@ static void endless(const char *address) {
 }
 
 static void errors(const char *address) {
-        struct AdbcError error = ERROR_1_1, old = { .message = NULL };
+        struct AdbcError error = ERROR_1_1, old = {.message = NULL};
         struct ArrowArrayStream stream;
         struct ArrowArray batch;
         AdbcStatusCode status = ADBC_STATUS_OK;
@@ -189,7 +190,7 @@ static void errors(const char *address) {
 }
 
 static struct ArrowArray column_of(int64_t n, int64_t step) {
-        void *buffers[2] = { NULL };
+        void *buffers[2] = {NULL};
         struct ArrowArray array;
 
         buffers[1] = g_new(int64_t, n);
@@ -203,7 +204,7 @@ static void bind(int64_t n) {
         struct AdbcError error = ERROR_1_1;
         struct ArrowSchema schema;
         struct ArrowArray batch;
-        void *none[1] = { NULL };
+        void *none[1] = {NULL};
 
         g_assert_cmpint(arrow_struct_schema(&schema, "+s", "", 0, 1), ==, 0);
         g_assert_cmpint(arrow_struct_schema(schema.children[0], "l", "id", ARROW_FLAG_NULLABLE, 0), ==, 0);
@@ -267,8 +268,8 @@ int main(int argc, char **argv) {
                 const char *name;
                 void (*run)(const char *address);
         } cases[] = {
-                { "orders", orders },   { "batches", batches }, { "endless", endless },
-                { "errors", errors },   { "writes", writes },   { "metadata", metadata },
+                {"orders", orders}, {"batches", batches}, {"endless", endless},
+                {"errors", errors}, {"writes", writes},   {"metadata", metadata},
         };
 
         g_assert_cmpint(argc, ==, 3);

@@ -57,7 +57,8 @@ def with_polars():
         equal(frame.rows(), expected(JOIN))
         pieces = list(polars.read_database(JOIN, connection, iter_batches=True, batch_size=1000))
         equal(sum(len(piece) for piece in pieces), 3503)
-    frame = polars.DataFrame({"n": [1, None], "s": ["a long text, which is a view", "b"], "d": [datetime.date(2026, 1, 2), None]})
+    days = [datetime.date(2026, 1, 2), None]
+    frame = polars.DataFrame({"n": [1, None], "s": ["a long text, which is a view", "b"], "d": days})
     with connect(service, "notes") as connection:
         equal(frame.write_database("from_polars", connection), 2)
         equal(content("SELECT * FROM from_polars"), [(1, "a long text, which is a view", "2026-01-02"), (None, "b", None)])

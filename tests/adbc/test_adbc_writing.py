@@ -58,7 +58,8 @@ def many_rows():
         cursor.executemany("INSERT INTO note VALUES (?, ?)", [(i, f"n{i}") for i in range(1000)])
         equal(cursor.rowcount, 1000)
         equal(len(notes()), 1000)
-        error = fails("INTEGRITY", cursor.executemany, "INSERT INTO note VALUES (?, ?)", [(2000, "a"), (2001, "b"), (5, "c")])
+        clash = [(2000, "a"), (2001, "b"), (5, "c")]
+        error = fails("INTEGRITY", cursor.executemany, "INSERT INTO note VALUES (?, ?)", clash)
         true("row 3" in str(error), str(error))
         equal(len(notes()), 1000, "after a failure")
         cursor.executemany("UPDATE note SET text = :t WHERE id = :i", [{"i": 1, "t": "x"}, {"i": 2, "t": "y"}])
@@ -97,7 +98,8 @@ ODD = pyarrow.table(
 ODD_ROWS = [
     (-128, 2**63 - 1, 1, 1.5, 0.25, "ü\0x", "a", "short", b"\xff\0", b"abc", "2026-03-01", "01:02:03.000004",
      "2026-03-01 12:30:00.000", "1970-01-01 00:00:00+00:00", "red", None, 1),
-    (None, 0, 0, None, -1.0, "", None, "longer than twelve bytes", b"", b"def", "1969-12-31", None, None, None, "green", None, 2),
+    (None, 0, 0, None, -1.0, "", None, "longer than twelve bytes", b"", b"def", "1969-12-31", None, None, None, "green", None,
+     2),
 ]
 
 
@@ -114,7 +116,8 @@ def ingest_types():
         equal(content("SELECT * FROM odd"), ODD_ROWS[1:], "slice")
         decimals = pyarrow.table({"d": pyarrow.array([1, 2], pyarrow.decimal128(10, 2))})
         true('"d"' in str(fails("NOT_IMPLEMENTED", cursor.adbc_ingest, "no", decimals)), "the column is named")
-        error = fails("INVALID_DATA", cursor.adbc_ingest, "no", pyarrow.table({"u": pyarrow.array([1, 2**63], pyarrow.uint64())}))
+        large = pyarrow.table({"u": pyarrow.array([1, 2**63], pyarrow.uint64())})
+        error = fails("INVALID_DATA", cursor.adbc_ingest, "no", large)
         equal(error.facts, {"sqlipc.row": "2", "sqlipc.column": "u"}, "facts")
         equal(content("SELECT name FROM sqlite_schema WHERE name = 'no'"), [], "nothing is left of a failure")
 
@@ -226,12 +229,14 @@ def catalogs():
               [{"db_schema_name": "", "db_schema_tables": []}], "views")
         full = objects(connection, catalog_filter="chinook", table_name_filter="PlaylistTrack", column_name_filter="Track__")
         (one,) = full["chinook"][0]["db_schema_tables"]
-        equal([(c["column_name"], c["ordinal_position"], c["xdbc_type_name"], c["xdbc_is_nullable"]) for c in one["table_columns"]],
-              [("TrackId", 2, "INTEGER", "NO")], "columns")
+        (column,) = one["table_columns"]
+        equal([column[key] for key in ("column_name", "ordinal_position", "xdbc_type_name", "xdbc_is_nullable")],
+              ["TrackId", 2, "INTEGER", "NO"], "column")
         equal([(c["constraint_type"], c["constraint_column_names"]) for c in one["table_constraints"]],
               [("PRIMARY KEY", ["PlaylistId", "TrackId"]), ("FOREIGN KEY", ["TrackId"]), ("FOREIGN KEY", ["PlaylistId"])])
-        equal([(u["fk_catalog"], u["fk_table"], u["fk_column_name"]) for u in one["table_constraints"][1]["constraint_column_usage"]],
-              [("chinook", "Track", "TrackId")], "usage")
+        (usage,) = one["table_constraints"][1]["constraint_column_usage"]
+        equal([usage[key] for key in ("fk_catalog", "fk_db_schema", "fk_table", "fk_column_name")],
+              ["chinook", "", "Track", "TrackId"], "usage")
         equal(connection.adbc_get_table_types(), ["table", "view"])
         unique = objects(connection, catalog_filter="notes", table_name_filter="note")["notes"][0]["db_schema_tables"][0]
         equal([c["constraint_type"] for c in unique["table_constraints"]], ["UNIQUE", "PRIMARY KEY"], "unique")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * client-lib/adbc: the table of functions for each version of managers, options of each object as each type, errors of each
+ * The ADBC driver: the table of functions for each version of managers, options of each object as each type, errors of each
  * version, calls in the wrong state. No bus is needed. ADBC driver.
  */
 #include <glib.h>
@@ -11,7 +11,7 @@
 #include "client-lib/adbc/connection-objects.h"
 
 /* An error that a manager of version 1.1 makes. */
-#define ERROR_1_1 ((struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA })
+#define ERROR_1_1 ((struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA})
 
 static struct AdbcDriver driver;
 
@@ -39,7 +39,7 @@ static void test_versions(void) {
 }
 
 static void test_errors(void) {
-        struct AdbcError old = { .vendor_code = 0 }, error = ERROR_1_1;
+        struct AdbcError old = {.vendor_code = 0}, error = ERROR_1_1;
 
         g_assert_cmpint(adbc_error_set(&old, ADBC_STATUS_IO, "08006", "%s", "one"), ==, ADBC_STATUS_IO);
         adbc_error_add(&old, "key", "value"); /* there is no place for it */
@@ -67,15 +67,15 @@ static void test_database_options(void) {
         static const struct {
                 const char *uri, *bus, *name;
         } uris[] = {
-                { "sqlipc://user/chinook", "user", "chinook" },
-                { "sqlipc://system/a-b", "system", "a-b" },
-                { "chinook", NULL, "chinook" },
-                { "sqlipc:///x", NULL, "x" },
-                { "sqlipc://unix:path=/run/bus/x", "unix:path=/run/bus", "x" },
+                {"sqlipc://user/chinook", "user", "chinook"},
+                {"sqlipc://system/a-b", "system", "a-b"},
+                {"chinook", NULL, "chinook"},
+                {"sqlipc:///x", NULL, "x"},
+                {"sqlipc://unix:path=/run/bus/x", "unix:path=/run/bus", "x"},
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(uris); i++) {
-                struct AdbcDatabase database = { .private_data = NULL };
+                struct AdbcDatabase database = {.private_data = NULL};
                 char value[64];
                 size_t length = sizeof value;
 
@@ -86,7 +86,8 @@ static void test_database_options(void) {
                 g_assert_cmpstr(value, ==, uris[i].name);
                 g_assert_cmpuint(length, ==, strlen(value) + 1);
                 length = sizeof value;
-                g_assert_cmpint(driver.DatabaseGetOption(&database, "adbc.sqlipc.bus", value, &length, NULL), ==, ADBC_STATUS_OK);
+                g_assert_cmpint(driver.DatabaseGetOption(&database, "adbc.sqlipc.bus", value, &length, NULL), ==,
+                                ADBC_STATUS_OK);
                 if (uris[i].bus)
                         g_assert_cmpstr(value, ==, uris[i].bus);
                 g_assert_cmpint(driver.DatabaseRelease(&database, NULL), ==, ADBC_STATUS_OK);
@@ -94,7 +95,7 @@ static void test_database_options(void) {
 }
 
 static void test_option_types(void) {
-        struct AdbcDatabase database = { .private_data = NULL };
+        struct AdbcDatabase database = {.private_data = NULL};
         struct AdbcError error = ERROR_1_1;
         char text[8];
         size_t length = 2;
@@ -105,21 +106,24 @@ static void test_option_types(void) {
         g_assert_cmpint(driver.DatabaseSetOptionInt(&database, "adbc.sqlipc.batch_rows", 77, NULL), ==, ADBC_STATUS_OK);
         g_assert_cmpint(driver.DatabaseGetOptionInt(&database, "adbc.sqlipc.batch_rows", &number, NULL), ==, ADBC_STATUS_OK);
         g_assert_cmpint(number, ==, 77);
-        g_assert_cmpint(driver.DatabaseGetOptionDouble(&database, "adbc.sqlipc.batch_rows", &real, NULL), ==, ADBC_STATUS_OK);
+        g_assert_cmpint(driver.DatabaseGetOptionDouble(&database, "adbc.sqlipc.batch_rows", &real, NULL), ==,
+                        ADBC_STATUS_OK);
         g_assert_cmpfloat(real, ==, 77);
         strcpy(text, "same");
-        g_assert_cmpint(driver.DatabaseGetOption(&database, "adbc.sqlipc.batch_rows", text, &length, NULL), ==, ADBC_STATUS_OK);
+        g_assert_cmpint(driver.DatabaseGetOption(&database, "adbc.sqlipc.batch_rows", text, &length, NULL), ==,
+                        ADBC_STATUS_OK);
         g_assert_cmpuint(length, ==, 3); /* too small a buffer: nothing is written */
         g_assert_cmpstr(text, ==, "same");
-        g_assert_cmpint(driver.DatabaseGetOptionBytes(&database, "adbc.sqlipc.batch_rows", (uint8_t *) text, &length, NULL), ==,
-                        ADBC_STATUS_OK);
+        g_assert_cmpint(driver.DatabaseGetOptionBytes(&database, "adbc.sqlipc.batch_rows", (uint8_t *) text, &length, NULL),
+                        ==, ADBC_STATUS_OK);
         g_assert_cmpuint(length, ==, 2);
         g_assert_cmpint(driver.DatabaseSetOptionDouble(&database, "adbc.sqlipc.timeout", 0.25, NULL), ==, ADBC_STATUS_OK);
         g_assert_cmpint(driver.DatabaseGetOptionDouble(&database, "adbc.sqlipc.timeout", &real, NULL), ==, ADBC_STATUS_OK);
         g_assert_cmpfloat(real, ==, 0.25);
-        g_assert_cmpint(driver.DatabaseSetOptionBytes(&database, "adbc.sqlipc.text", (const uint8_t *) "binary", 6, NULL), ==,
-                        ADBC_STATUS_OK);
-        g_assert_cmpint(driver.DatabaseGetOptionInt(&database, "adbc.sqlipc.text", &number, &error), ==, ADBC_STATUS_NOT_FOUND);
+        g_assert_cmpint(driver.DatabaseSetOptionBytes(&database, "adbc.sqlipc.text", (const uint8_t *) "binary", 6, NULL),
+                        ==, ADBC_STATUS_OK);
+        g_assert_cmpint(driver.DatabaseGetOptionInt(&database, "adbc.sqlipc.text", &number, &error), ==,
+                        ADBC_STATUS_NOT_FOUND);
         assert_error(&error, "not an integer");
         driver.DatabaseRelease(&database, NULL);
 }
@@ -129,31 +133,32 @@ static void test_wrong_options(void) {
                 const char *key, *value;
                 AdbcStatusCode status;
         } cases[] = {
-                { "adbc.sqlipc.batch_rows", "0", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.batch_rows", "16777217", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.batch_rows", "16777216", ADBC_STATUS_OK },
-                { "adbc.sqlipc.batch_bytes", "536870912", ADBC_STATUS_OK },
-                { "adbc.sqlipc.batch_bytes", "536870913", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.infer_rows", "1x", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.infer_rows", "", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.types", "auto", ADBC_STATUS_OK },
-                { "adbc.sqlipc.types", "aut", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.types", "auto|declared", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.timeout", "-1", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.timeout", "nan", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.timeout", "inf", ADBC_STATUS_INVALID_ARGUMENT },
-                { "adbc.sqlipc.transaction", "write", ADBC_STATUS_OK },
-                { "adbc.sqlipc.nothing", "1", ADBC_STATUS_NOT_IMPLEMENTED },
-                { "uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT },
-                { "uri", "sqlipc://chinook", ADBC_STATUS_INVALID_ARGUMENT },
+                {"adbc.sqlipc.batch_rows", "0", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.batch_rows", "16777217", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.batch_rows", "16777216", ADBC_STATUS_OK},
+                {"adbc.sqlipc.batch_bytes", "536870912", ADBC_STATUS_OK},
+                {"adbc.sqlipc.batch_bytes", "536870913", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.infer_rows", "1x", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.infer_rows", "", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.types", "auto", ADBC_STATUS_OK},
+                {"adbc.sqlipc.types", "aut", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.types", "auto|declared", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.timeout", "-1", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.timeout", "nan", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.timeout", "inf", ADBC_STATUS_INVALID_ARGUMENT},
+                {"adbc.sqlipc.transaction", "write", ADBC_STATUS_OK},
+                {"adbc.sqlipc.nothing", "1", ADBC_STATUS_NOT_IMPLEMENTED},
+                {"uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT},
+                {"uri", "sqlipc://chinook", ADBC_STATUS_INVALID_ARGUMENT},
         };
-        struct AdbcDatabase database = { .private_data = NULL };
+        struct AdbcDatabase database = {.private_data = NULL};
 
         driver.DatabaseNew(&database, NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
                 struct AdbcError error = ERROR_1_1;
 
-                g_assert_cmpint(driver.DatabaseSetOption(&database, cases[i].key, cases[i].value, &error), ==, cases[i].status);
+                g_assert_cmpint(driver.DatabaseSetOption(&database, cases[i].key, cases[i].value, &error), ==,
+                                cases[i].status);
                 g_assert_cmpint(!error.message, ==, cases[i].status == ADBC_STATUS_OK);
                 if (error.release)
                         error.release(&error);
@@ -163,9 +168,9 @@ static void test_wrong_options(void) {
 
 /* A connection to a bus that does not exist fails, and can be released; one that is not initialized refuses to work. */
 static void test_wrong_states(void) {
-        struct AdbcDatabase database = { .private_data = NULL };
-        struct AdbcConnection connection = { .private_data = NULL };
-        struct AdbcStatement statement = { .private_data = NULL };
+        struct AdbcDatabase database = {.private_data = NULL};
+        struct AdbcConnection connection = {.private_data = NULL};
+        struct AdbcStatement statement = {.private_data = NULL};
         struct AdbcError error = ERROR_1_1;
         int64_t number;
 
@@ -182,7 +187,8 @@ static void test_wrong_states(void) {
         g_assert_cmpint(driver.ConnectionSetOption(&connection, "adbc.sqlipc.batch_rows", "5", &error), ==, ADBC_STATUS_OK);
         g_assert_cmpint(driver.ConnectionInit(&connection, &database, &error), ==, ADBC_STATUS_IO);
         assert_error(&error, "unix:path=/nonexistent");
-        g_assert_cmpint(driver.ConnectionGetOptionInt(&connection, "adbc.sqlipc.batch_rows", &number, NULL), ==, ADBC_STATUS_OK);
+        g_assert_cmpint(driver.ConnectionGetOptionInt(&connection, "adbc.sqlipc.batch_rows", &number, NULL), ==,
+                        ADBC_STATUS_OK);
         g_assert_cmpint(number, ==, 5); /* what was set first takes precedence over the database's */
         g_assert_cmpint(driver.ConnectionRelease(&connection, NULL), ==, ADBC_STATUS_OK);
         g_assert_null(connection.private_data);
@@ -198,10 +204,10 @@ static void test_patterns(void) {
                 const char *pattern, *name;
                 bool match;
         } cases[] = {
-                { NULL, "x", true },     { "", "", true },         { "", "x", false },     { "%", "", true },
-                { "%", "abc", true },    { "a%c", "abbc", true },  { "a%c", "abbd", false }, { "_", "", false },
-                { "_", "x", true },      { "_", "\xc3\xbc", true }, { "_", "xy", false },  { "TRACK", "Track", true },
-                { "a%b%c", "a1b2c", true }, { "%%x", "x", true },  { "[", "{", false },    { "@", "`", false },
+                {NULL, "x", true},        {"", "", true},          {"", "x", false},       {"%", "", true},
+                {"%", "abc", true},       {"a%c", "abbc", true},   {"a%c", "abbd", false}, {"_", "", false},
+                {"_", "x", true},         {"_", "\xc3\xbc", true}, {"_", "xy", false},     {"TRACK", "Track", true},
+                {"a%b%c", "a1b2c", true}, {"%%x", "x", true},      {"[", "{", false},      {"@", "`", false},
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)

@@ -2,25 +2,25 @@
 /*
  * Builds SQL with names of tables and columns. Pure. ADBC driver.
  */
-#ifndef SQLIPC_CLIENT_LIB_ADBC_SQL_TEXT_H
-#define SQLIPC_CLIENT_LIB_ADBC_SQL_TEXT_H
+#ifndef SQLIPC_CLIENT_LIB_ADBC_SQL_BUILDER_H
+#define SQLIPC_CLIENT_LIB_ADBC_SQL_BUILDER_H
 
 #include <stdio.h>
 
-typedef struct SqlText {
+typedef struct SqlBuilder {
         FILE *file;
         char *text;
         size_t size;
-} SqlText;
+} SqlBuilder;
 
 /* Begins a text. Returns 0 or -ENOMEM. */
-int sql_text_begin(SqlText *sql, const char *text);
+int sql_builder_begin(SqlBuilder *sql, const char *text);
 
 /* Add text as it is, or a name in double quotes. */
-void sql_text_add(SqlText *sql, const char *text);
-void sql_text_name(SqlText *sql, const char *name);
+void sql_builder_add(SqlBuilder *sql, const char *text);
+void sql_builder_name(SqlBuilder *sql, const char *name);
 
 /* Ends the text; the caller frees it. Returns NULL without memory. */
-char *sql_text_end(SqlText *sql);
+char *sql_builder_end(SqlBuilder *sql);
 
 #endif
