@@ -8,20 +8,20 @@
 #include "client-lib/adbc/arrow-tree.h"
 #include "client-lib/adbc/cleanup.h"
 
-typedef struct Bytes {
+typedef struct TreeBytes {
         uint8_t *bytes;
         size_t size;
         size_t capacity;
-} Bytes;
+} TreeBytes;
 
 struct Tree {
         const TreeField *field;
         int64_t length;
         int64_t n_nulls;
-        Bytes valid;  /* a byte for each value */
-        Bytes values; /* scalars; bytes of text; codes of a union. A bool takes a byte here. */
-        Bytes ends;   /* int32: the end of each text or list; the offset of each value of a union */
-        bool failed;  /* without memory */
+        TreeBytes valid;  /* a byte for each value */
+        TreeBytes values; /* scalars; bytes of text; codes of a union. A bool takes a byte here. */
+        TreeBytes ends;   /* int32: the end of each text or list; the offset of each value of a union */
+        bool failed;      /* without memory */
         unsigned n_children;
         Tree *children;
 };
@@ -34,7 +34,7 @@ static unsigned count_children(const TreeField *field) {
         return n;
 }
 
-static void append(Tree *tree, Bytes *to, const void *bytes, size_t size) {
+static void append(Tree *tree, TreeBytes *to, const void *bytes, size_t size) {
         if (to->size + size > to->capacity) {
                 size_t capacity = 2 * to->capacity + size + 64;
                 uint8_t *grown = realloc(to->bytes, capacity);
@@ -216,7 +216,7 @@ int arrow_tree_schema(const TreeField *field, struct ArrowSchema *ret_schema) {
 }
 
 /* Packs bytes of 0 and 1 into bits. Returns NULL without memory. */
-static uint8_t *pack(const Bytes *bytes) {
+static uint8_t *pack(const TreeBytes *bytes) {
         uint8_t *bits = calloc(bytes->size / 8 + 1, 1);
 
         for (size_t i = 0; bits && i < bytes->size; i++)
@@ -225,10 +225,10 @@ static uint8_t *pack(const Bytes *bytes) {
 }
 
 /* Hands over the bytes, which are never NULL for a tree that has not failed. */
-static void *take(Bytes *bytes) {
+static void *take(TreeBytes *bytes) {
         void *taken = bytes->bytes ? bytes->bytes : calloc(1, 8);
 
-        *bytes = (Bytes){.size = 0};
+        *bytes = (TreeBytes){.size = 0};
         return taken;
 }
 

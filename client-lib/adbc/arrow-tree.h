@@ -45,7 +45,8 @@ void arrow_tree_end(Tree *tree);
 /* Appends a value of a dense union: returns the child `code`, which must get that one value next. */
 Tree *arrow_tree_choose(Tree *tree, unsigned code);
 
-/* Make a schema of the type; and an array of the values that were collected, after which the tree is empty. Return 0 or -ENOMEM. */
+/* Make a schema of the type; and an array of the values that were collected, after which the tree is empty. Return 0 or
+ * -ENOMEM. */
 int arrow_tree_schema(const TreeField *field, struct ArrowSchema *ret_schema);
 int arrow_tree_finish(Tree *tree, struct ArrowArray *ret_array);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The target of AdbcStatementCancel(), which may be called from any thread while another one executes the statement or reads its
- * result. ADBC driver.
+ * The target of AdbcStatementCancel(), which may be called from any thread while another one executes the statement or reads
+ * its result. ADBC driver.
  *
  * A slot is busy from the begin of an execution to the end of its result. Once the run has a cursor, cancelling affects only
  * that; before (while the statement is compiled, a transaction begins, or rows are loaded), it interrupts all that the

@@ -157,20 +157,20 @@ bool connection_objects_match(const char *pattern, const char *name) {
 }
 
 /* Names that are collected before the first of them is asked about: a transaction that reads has one cursor at a time. */
-typedef struct NameList {
+typedef struct ObjectNames {
         const char *pattern;
         char **names;
         size_t n;
-} NameList;
+} ObjectNames;
 
-static void name_list_done(NameList *list) {
+static void object_names_done(ObjectNames *list) {
         for (size_t i = 0; i < list->n; i++)
                 free(list->names[i]);
         free(list->names);
 }
 
 /* Adds a name that matches. Returns 0 or -ENOMEM. */
-static int name_list_add(NameList *list, const char *name) {
+static int object_names_add(ObjectNames *list, const char *name) {
         char **names;
 
         if (!connection_objects_match(list->pattern, name))
@@ -332,7 +332,7 @@ static AdbcStatusCode add_table(ObjectsCall *call, Tree *tables, const char *nam
         return ADBC_STATUS_OK;
 }
 
-static AdbcStatusCode list_tables(ObjectsCall *call, const char *type, NameList *list) {
+static AdbcStatusCode list_tables(ObjectsCall *call, const char *type, ObjectNames *list) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = call->connection->connection;
         int r;
@@ -341,13 +341,13 @@ static AdbcStatusCode list_tables(ObjectsCall *call, const char *type, NameList 
         if (r < 0)
                 return adbc_error_connection(call->error, connection, r);
         while ((r = sqlipc_cursor_next(cursor)) > 0)
-                if (name_list_add(list, text_of(cursor, 0)) < 0)
+                if (object_names_add(list, text_of(cursor, 0)) < 0)
                         return adbc_error_memory(call->error);
         return r < 0 ? adbc_error_cursor(call->error, cursor, r) : ADBC_STATUS_OK;
 }
 
 static AdbcStatusCode add_tables(ObjectsCall *call, Tree *tables, const char *type) {
-        _cleanup_(name_list_done) NameList list = {.pattern = call->table_pattern};
+        _cleanup_(object_names_done) ObjectNames list = {.pattern = call->table_pattern};
         AdbcStatusCode status = ADBC_STATUS_OK;
 
         if (!type_is_wanted(call, type))
@@ -417,11 +417,11 @@ static AdbcStatusCode add_catalog(ObjectsCall *call, const char *name) {
 }
 
 static int take_name(const sqlipc_database *database, void *userdata) {
-        return name_list_add(userdata, sqlipc_database_name(database));
+        return object_names_add(userdata, sqlipc_database_name(database));
 }
 
 static AdbcStatusCode add_catalogs(ObjectsCall *call) {
-        _cleanup_(name_list_done) NameList list = {.pattern = call->catalog_pattern};
+        _cleanup_(object_names_done) ObjectNames list = {.pattern = call->catalog_pattern};
         sqlipc_connection *connection = call->connection->connection;
         AdbcStatusCode status = ADBC_STATUS_OK;
         int r;

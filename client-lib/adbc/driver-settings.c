@@ -19,15 +19,15 @@
 
 typedef enum OptionKind { OPTION_COUNT, OPTION_SECONDS, OPTION_WORD } OptionKind;
 
-typedef struct OptionRow {
+typedef struct SettingRow {
         const char *key;
         OptionKind kind;
         size_t offset;     /* of an int64_t, or a double for seconds */
         int64_t max;       /* of a count, which is at least 1 */
         const char *words; /* of an OPTION_WORD, in the order of its values: "a|b" */
-} OptionRow;
+} SettingRow;
 
-static const OptionRow rows[] = {
+static const SettingRow rows[] = {
         {"adbc.sqlipc.batch_rows", OPTION_COUNT, offsetof(DriverSettings, batch_rows), .max = ROWS_MAX},
         {"adbc.sqlipc.batch_bytes", OPTION_COUNT, offsetof(DriverSettings, batch_bytes), .max = BATCH_BYTES_MAX},
         {"adbc.sqlipc.infer_rows", OPTION_COUNT, offsetof(DriverSettings, infer_rows), .max = ROWS_MAX},
@@ -38,7 +38,7 @@ static const OptionRow rows[] = {
         {"adbc.sqlipc.run_timeout", OPTION_SECONDS, offsetof(DriverSettings, run_timeout)},
 };
 
-static const OptionRow *find(const char *key) {
+static const SettingRow *find(const char *key) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 if (strcmp(rows[i].key, key) == 0)
                         return &rows[i];
@@ -84,7 +84,7 @@ static bool parse_double(const char *text, double *ret) {
         return true;
 }
 
-static AdbcStatusCode set_count(const OptionRow *row, int64_t *ret, const char *value, struct AdbcError *error) {
+static AdbcStatusCode set_count(const SettingRow *row, int64_t *ret, const char *value, struct AdbcError *error) {
         int64_t number;
 
         if (!parse_int(value, &number) || number < 1 || number > row->max)
@@ -94,7 +94,7 @@ static AdbcStatusCode set_count(const OptionRow *row, int64_t *ret, const char *
         return ADBC_STATUS_OK;
 }
 
-static AdbcStatusCode set_seconds(const OptionRow *row, double *ret, const char *value, struct AdbcError *error) {
+static AdbcStatusCode set_seconds(const SettingRow *row, double *ret, const char *value, struct AdbcError *error) {
         double number;
 
         if (!parse_double(value, &number) || number < 0 || number > SECONDS_MAX)
@@ -105,7 +105,7 @@ static AdbcStatusCode set_seconds(const OptionRow *row, double *ret, const char 
         return ADBC_STATUS_OK;
 }
 
-static AdbcStatusCode set_word(const OptionRow *row, int64_t *ret, const char *value, struct AdbcError *error) {
+static AdbcStatusCode set_word(const SettingRow *row, int64_t *ret, const char *value, struct AdbcError *error) {
         int64_t i = index_of_word(row->words, value);
 
         if (i < 0)
@@ -116,7 +116,7 @@ static AdbcStatusCode set_word(const OptionRow *row, int64_t *ret, const char *v
 }
 
 AdbcStatusCode driver_settings_set(DriverSettings *settings, const char *key, const char *value, struct AdbcError *error) {
-        const OptionRow *row = find(key);
+        const SettingRow *row = find(key);
         void *field = row ? (char *) settings + row->offset : NULL;
 
         if (!row)
@@ -134,7 +134,7 @@ AdbcStatusCode driver_settings_set(DriverSettings *settings, const char *key, co
 
 AdbcStatusCode driver_settings_get(const DriverSettings *settings, const char *key, char **ret_value,
                                    struct AdbcError *error) {
-        const OptionRow *row = find(key);
+        const SettingRow *row = find(key);
         const char *word;
         int64_t number;
         int r;

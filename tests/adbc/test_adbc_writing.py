@@ -98,8 +98,8 @@ ODD = pyarrow.table(
 ODD_ROWS = [
     (-128, 2**63 - 1, 1, 1.5, 0.25, "ü\0x", "a", "short", b"\xff\0", b"abc", "2026-03-01", "01:02:03.000004",
      "2026-03-01 12:30:00.000", "1970-01-01 00:00:00+00:00", "red", None, 1),
-    (None, 0, 0, None, -1.0, "", None, "longer than twelve bytes", b"", b"def", "1969-12-31", None, None, None, "green", None,
-     2),
+    (None, 0, 0, None, -1.0, "", None, "longer than twelve bytes", b"", b"def", "1969-12-31", None, None, None, "green",
+     None, 2),
 ]
 
 
