@@ -4,8 +4,8 @@
 # make-environment.sh FOLDER
 #
 # Makes a Python environment with the packages of requirements.txt, for the tests of the ADBC driver. It also sees the
-# packages of the system, because the rigs need python3-gi. An environment that is complete is kept. Several processes may call
-# it at once.
+# packages of the system, because the rigs need python3-gi. An environment that is complete is kept. Several processes may
+# call it at once.
 set -eu
 here=$(dirname "$(realpath "$0")")
 folder=$1
