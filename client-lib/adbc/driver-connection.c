@@ -330,6 +330,8 @@ static AdbcStatusCode set(void *object, const char *key, const char *value, stru
 
         if (!c)
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is released");
+        if (!value)
+                return driver_settings_no_value(key, error);
         driver_connection_lock(c);
         (void) pthread_mutex_lock(&c->option_mutex);
         status = set_locked(c, key, value, error);

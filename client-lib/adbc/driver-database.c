@@ -75,6 +75,8 @@ static AdbcStatusCode set(void *object, const char *key, const char *value, stru
 
         if (!d)
                 return released(error);
+        if (!value)
+                return driver_settings_no_value(key, error);
         if (strcmp(key, "uri") == 0)
                 return set_uri(d, value, error);
         if (strcmp(key, "adbc.sqlipc.database") == 0)

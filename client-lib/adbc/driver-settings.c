@@ -252,6 +252,10 @@ AdbcStatusCode driver_settings_parse_bool(const char *key, const char *value, in
         return ADBC_STATUS_OK;
 }
 
+AdbcStatusCode driver_settings_no_value(const char *key, struct AdbcError *error) {
+        return adbc_error_set(error, ADBC_STATUS_INVALID_ARGUMENT, "HY009", "The option %s has no value", key);
+}
+
 AdbcStatusCode driver_settings_unknown(const char *key, struct AdbcError *error) {
         return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "HY092", "There is no option \"%s\" here", key);
 }

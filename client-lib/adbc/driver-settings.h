@@ -71,7 +71,8 @@ AdbcStatusCode driver_settings_get_double(OptionGetter get, void *object, const 
 /* Reads "true" or "false". */
 AdbcStatusCode driver_settings_parse_bool(const char *key, const char *value, int *ret_value, struct AdbcError *error);
 
-/* Errors for a key that an object does not have. */
+/* Errors for a value that is NULL, and for a key that an object does not have. */
+AdbcStatusCode driver_settings_no_value(const char *key, struct AdbcError *error);
 AdbcStatusCode driver_settings_unknown(const char *key, struct AdbcError *error);
 AdbcStatusCode driver_settings_not_found(const char *key, struct AdbcError *error);
 

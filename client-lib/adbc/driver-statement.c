@@ -258,6 +258,7 @@ static void on_finished(void *userdata) {
         DriverStatement *s = userdata;
 
         s->stream = NULL;
+        s->rows = bound_rows_free(s->rows);
         cancel_slot_leave(&s->slot);
         unref(s);
 }
@@ -562,6 +563,8 @@ static AdbcStatusCode set(void *object, const char *key, const char *value, stru
 
         if (!s)
                 return released(error);
+        if (!value)
+                return driver_settings_no_value(key, error);
         driver_connection_lock(s->connection);
         (void) pthread_mutex_lock(&s->connection->option_mutex);
         status = set_locked(s, key, value, error);
