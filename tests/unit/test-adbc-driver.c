@@ -148,7 +148,7 @@ static void test_wrong_options(void) {
                 {"adbc.sqlipc.timeout", "inf", ADBC_STATUS_INVALID_ARGUMENT},
                 {"adbc.sqlipc.transaction", "write", ADBC_STATUS_OK},
                 {"adbc.sqlipc.nothing", "1", ADBC_STATUS_NOT_IMPLEMENTED},
-                {"uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT},
+                {"uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT}, {"uri", NULL, ADBC_STATUS_INVALID_ARGUMENT},
                 {"uri", "sqlipc://chinook", ADBC_STATUS_INVALID_ARGUMENT},
         };
         struct AdbcDatabase database = {.private_data = NULL};
