@@ -108,46 +108,46 @@ typedef struct Meaning {
 } Meaning;
 
 static const Meaning service_meanings[] = {
-        {SQLIPC_ERROR_UNKNOWN_DATABASE, ADBC_STATUS_NOT_FOUND, "3D000"},
-        {SQLIPC_ERROR_PARAMETER_COUNT, ADBC_STATUS_INVALID_ARGUMENT, "07001"},
-        {SQLIPC_ERROR_UNKNOWN_PARAMETER, ADBC_STATUS_INVALID_ARGUMENT, "07001"},
-        {SQLIPC_ERROR_PARAMETER_TYPE, ADBC_STATUS_INVALID_ARGUMENT, "07006"},
-        {SQLIPC_ERROR_EMPTY_STATEMENT, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_SEVERAL_STATEMENTS, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_SQL, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_MISSING_FUNCTION, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_MISSING_COLLATION, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_MISSING_MODULE, ADBC_STATUS_INVALID_ARGUMENT, "42000"},
-        {SQLIPC_ERROR_READ_ONLY, ADBC_STATUS_UNAUTHORIZED, "25006"},
-        {SQLIPC_ERROR_NOT_ALLOWED, ADBC_STATUS_UNAUTHORIZED, "42501"},
-        {SQLIPC_ERROR_ACCESS_DENIED, ADBC_STATUS_UNAUTHORIZED, "42501"},
-        {SQLIPC_ERROR_TIMED_OUT, ADBC_STATUS_TIMEOUT, "HYT00"},
-        {SQLIPC_ERROR_READER_TOO_SLOW, ADBC_STATUS_TIMEOUT, "HYT00"},
-        {SQLIPC_ERROR_CANCELLED, ADBC_STATUS_CANCELLED, "57014"},
-        {SQLIPC_ERROR_NO_DESCRIPTORS, ADBC_STATUS_NOT_IMPLEMENTED, "0A000"},
-        {SQLIPC_ERROR_TRANSACTION_ENDED, ADBC_STATUS_INVALID_STATE, "25000"},
-        {SQLIPC_ERROR_DAEMON_LOST, ADBC_STATUS_IO, "08006"},
-        {SQLIPC_ERROR_WORKER_LOST, ADBC_STATUS_IO, "08006"},
-        {SQLIPC_ERROR_OUTCOME_UNKNOWN, ADBC_STATUS_IO, "08007"},
-        {SQLIPC_ERROR_SHUTTING_DOWN, ADBC_STATUS_IO, "08006"},
-        {SQLIPC_ERROR_LIMITS_EXCEEDED, ADBC_STATUS_IO, "54000"},
-        {SQLIPC_ERROR_ROW_TOO_LARGE, ADBC_STATUS_INVALID_DATA, "54000"},
+        { SQLIPC_ERROR_UNKNOWN_DATABASE, ADBC_STATUS_NOT_FOUND, "3D000" },
+        { SQLIPC_ERROR_PARAMETER_COUNT, ADBC_STATUS_INVALID_ARGUMENT, "07001" },
+        { SQLIPC_ERROR_UNKNOWN_PARAMETER, ADBC_STATUS_INVALID_ARGUMENT, "07001" },
+        { SQLIPC_ERROR_PARAMETER_TYPE, ADBC_STATUS_INVALID_ARGUMENT, "07006" },
+        { SQLIPC_ERROR_EMPTY_STATEMENT, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_SEVERAL_STATEMENTS, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_SQL, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_MISSING_FUNCTION, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_MISSING_COLLATION, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_MISSING_MODULE, ADBC_STATUS_INVALID_ARGUMENT, "42000" },
+        { SQLIPC_ERROR_READ_ONLY, ADBC_STATUS_UNAUTHORIZED, "25006" },
+        { SQLIPC_ERROR_NOT_ALLOWED, ADBC_STATUS_UNAUTHORIZED, "42501" },
+        { SQLIPC_ERROR_ACCESS_DENIED, ADBC_STATUS_UNAUTHORIZED, "42501" },
+        { SQLIPC_ERROR_TIMED_OUT, ADBC_STATUS_TIMEOUT, "HYT00" },
+        { SQLIPC_ERROR_READER_TOO_SLOW, ADBC_STATUS_TIMEOUT, "HYT00" },
+        { SQLIPC_ERROR_CANCELLED, ADBC_STATUS_CANCELLED, "57014" },
+        { SQLIPC_ERROR_NO_DESCRIPTORS, ADBC_STATUS_NOT_IMPLEMENTED, "0A000" },
+        { SQLIPC_ERROR_TRANSACTION_ENDED, ADBC_STATUS_INVALID_STATE, "25000" },
+        { SQLIPC_ERROR_DAEMON_LOST, ADBC_STATUS_IO, "08006" },
+        { SQLIPC_ERROR_WORKER_LOST, ADBC_STATUS_IO, "08006" },
+        { SQLIPC_ERROR_OUTCOME_UNKNOWN, ADBC_STATUS_IO, "08007" },
+        { SQLIPC_ERROR_SHUTTING_DOWN, ADBC_STATUS_IO, "08006" },
+        { SQLIPC_ERROR_LIMITS_EXCEEDED, ADBC_STATUS_IO, "54000" },
+        { SQLIPC_ERROR_ROW_TOO_LARGE, ADBC_STATUS_INVALID_DATA, "54000" },
 };
 
 static const Meaning errno_meanings[] = {
-        {EHOSTDOWN, ADBC_STATUS_IO, "08001"},
-        {ECONNREFUSED, ADBC_STATUS_IO, "08001"},
-        {ENOENT, ADBC_STATUS_IO, "08001"},
-        {ENOMEDIUM, ADBC_STATUS_IO, "08001"},
-        {EACCES, ADBC_STATUS_UNAUTHORIZED, "42501"},
-        {ECONNRESET, ADBC_STATUS_IO, "08006"},
-        {ETIMEDOUT, ADBC_STATUS_TIMEOUT, "HYT00"},
-        {ECANCELED, ADBC_STATUS_CANCELLED, "57014"},
-        {ESTALE, ADBC_STATUS_INVALID_STATE, "24000"},
-        {EINVAL, ADBC_STATUS_INVALID_ARGUMENT, UNKNOWN_SQLSTATE},
-        {EBUSY, ADBC_STATUS_INVALID_STATE, UNKNOWN_SQLSTATE},
-        {EOPNOTSUPP, ADBC_STATUS_NOT_IMPLEMENTED, "0A000"},
-        {ECHILD, ADBC_STATUS_INVALID_STATE, UNKNOWN_SQLSTATE},
+        { EHOSTDOWN, ADBC_STATUS_IO, "08001" },
+        { ECONNREFUSED, ADBC_STATUS_IO, "08001" },
+        { ENOENT, ADBC_STATUS_IO, "08001" },
+        { ENOMEDIUM, ADBC_STATUS_IO, "08001" },
+        { EACCES, ADBC_STATUS_UNAUTHORIZED, "42501" },
+        { ECONNRESET, ADBC_STATUS_IO, "08006" },
+        { ETIMEDOUT, ADBC_STATUS_TIMEOUT, "HYT00" },
+        { ECANCELED, ADBC_STATUS_CANCELLED, "57014" },
+        { ESTALE, ADBC_STATUS_INVALID_STATE, "24000" },
+        { EINVAL, ADBC_STATUS_INVALID_ARGUMENT, UNKNOWN_SQLSTATE },
+        { EBUSY, ADBC_STATUS_INVALID_STATE, UNKNOWN_SQLSTATE },
+        { EOPNOTSUPP, ADBC_STATUS_NOT_IMPLEMENTED, "0A000" },
+        { ECHILD, ADBC_STATUS_INVALID_STATE, UNKNOWN_SQLSTATE },
 };
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
@@ -156,16 +156,16 @@ static const Meaning errno_meanings[] = {
 
 static Meaning meaning_of(const Report *report) {
         if (report->sqlite_code == SQLITE_CONSTRAINT)
-                return (Meaning){0, ADBC_STATUS_INTEGRITY, "23000"};
+                return (Meaning) { 0, ADBC_STATUS_INTEGRITY, "23000" };
         if (report->sqlite_code == SQLITE_MISMATCH)
-                return (Meaning){0, ADBC_STATUS_INVALID_DATA, "22000"};
+                return (Meaning) { 0, ADBC_STATUS_INVALID_DATA, "22000" };
         for (size_t i = 0; i < N_ELEMENTS(service_meanings); i++)
                 if (service_meanings[i].code == (int) report->code)
                         return service_meanings[i];
         for (size_t i = 0; i < N_ELEMENTS(errno_meanings); i++)
                 if (errno_meanings[i].code == -report->r)
                         return errno_meanings[i];
-        return (Meaning){0, ADBC_STATUS_IO, UNKNOWN_SQLSTATE};
+        return (Meaning) { 0, ADBC_STATUS_IO, UNKNOWN_SQLSTATE };
 }
 
 static AdbcStatusCode report_error(struct AdbcError *error, const Report *report) {
@@ -191,10 +191,10 @@ static AdbcStatusCode report_error(struct AdbcError *error, const Report *report
 }
 
 AdbcStatusCode adbc_error_connection(struct AdbcError *error, const sqlipc_connection *connection, int r) {
-        Report report = {.r = r, .sql_offset = -1};
+        Report report = { .r = r, .sql_offset = -1 };
 
         if (connection)
-                report = (Report){
+                report = (Report) {
                         .r = r,
                         .code = sqlipc_error_code(connection),
                         .name = sqlipc_error_name(connection),
@@ -267,8 +267,8 @@ struct AdbcErrorDetail adbc_error_detail(const struct AdbcError *error, int inde
         const ErrorDetails *details = error && has_details(error) ? error->private_data : NULL;
 
         if (!details || index < 0 || index >= details->n)
-                return (struct AdbcErrorDetail){NULL, NULL, 0};
-        return (struct AdbcErrorDetail){
+                return (struct AdbcErrorDetail) { NULL, NULL, 0 };
+        return (struct AdbcErrorDetail) {
                 .key = details->items[index].key,
                 .value = (const uint8_t *) details->items[index].value,
                 .value_length = strlen(details->items[index].value),

@@ -67,7 +67,7 @@ int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, cons
         }
         for (size_t i = 0; i < n_children; i++)
                 memory->pointers[i] = &memory->children[i];
-        *ret_schema = (struct ArrowSchema){
+        *ret_schema = (struct ArrowSchema) {
                 .format = memory->format,
                 .name = memory->name,
                 .flags = flags,
@@ -80,7 +80,7 @@ int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, cons
 }
 
 int arrow_struct_copy_schema(struct ArrowSchema *ret_schema, const struct ArrowSchema *schema) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema copy = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema copy = { .release = NULL };
         int r;
 
         r = arrow_struct_schema(&copy, schema->format, schema->name ? schema->name : "", schema->flags,
@@ -146,7 +146,7 @@ int arrow_struct_array(struct ArrowArray *ret_array, int64_t length, int64_t nul
                 memory->pointers[i] = &memory->children[i];
         for (size_t i = 0; i < n_buffers; i++)
                 memory->buffers[i] = buffers[i];
-        *ret_array = (struct ArrowArray){
+        *ret_array = (struct ArrowArray) {
                 .length = length,
                 .null_count = null_count,
                 .n_buffers = (int64_t) n_buffers,
@@ -196,10 +196,10 @@ int arrow_struct_stream(struct ArrowArrayStream *ret_stream, struct ArrowSchema 
 
         if (!one)
                 return -ENOMEM;
-        *one = (OneArray){.schema = *schema, .array = *array};
+        *one = (OneArray) { .schema = *schema, .array = *array };
         schema->release = NULL;
         array->release = NULL;
-        *ret_stream = (struct ArrowArrayStream){
+        *ret_stream = (struct ArrowArrayStream) {
                 .get_schema = get_schema,
                 .get_next = get_next,
                 .get_last_error = get_last_error,

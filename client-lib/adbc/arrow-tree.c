@@ -77,7 +77,7 @@ static void append_validity(Tree *tree, bool valid) {
 static void begin(Tree *tree) {
         tree->length = tree->n_nulls = 0;
         if (has_ends(tree))
-                append(tree, &tree->ends, &(int32_t){0}, sizeof(int32_t));
+                append(tree, &tree->ends, &(int32_t) { 0 }, sizeof(int32_t));
 }
 
 static void done(Tree *tree) {
@@ -92,7 +92,7 @@ static void done(Tree *tree) {
 static int init(Tree *tree, const TreeField *field) {
         unsigned n = count_children(field);
 
-        *tree = (Tree){.field = field, .children = n > 0 ? calloc(n, sizeof(Tree)) : NULL};
+        *tree = (Tree) { .field = field, .children = n > 0 ? calloc(n, sizeof(Tree)) : NULL };
         if (n > 0 && !tree->children)
                 return -ENOMEM;
         for (; tree->n_children < n; tree->n_children++)
@@ -144,13 +144,13 @@ static size_t scalar_size(const Tree *tree) {
 void arrow_tree_integer(Tree *tree, int64_t value) {
         switch (scalar_size(tree)) {
         case 1:
-                append(tree, &tree->values, &(uint8_t){value != 0}, 1);
+                append(tree, &tree->values, &(uint8_t) { value != 0 }, 1);
                 break;
         case 2:
-                append(tree, &tree->values, &(int16_t){(int16_t) value}, 2);
+                append(tree, &tree->values, &(int16_t) { (int16_t) value }, 2);
                 break;
         case 4:
-                append(tree, &tree->values, &(int32_t){(int32_t) value}, 4);
+                append(tree, &tree->values, &(int32_t) { (int32_t) value }, 4);
                 break;
         default:
                 append(tree, &tree->values, &value, 8);
@@ -170,7 +170,7 @@ void arrow_tree_text(Tree *tree, const char *text) {
 }
 
 void arrow_tree_null(Tree *tree) {
-        append(tree, &tree->values, &(int64_t){0}, scalar_size(tree));
+        append(tree, &tree->values, &(int64_t) { 0 }, scalar_size(tree));
         if (has_ends(tree))
                 append_end(tree);
         for (unsigned i = 0; is(tree, 's') && i < tree->n_children; i++)
@@ -198,7 +198,7 @@ Tree *arrow_tree_choose(Tree *tree, unsigned code) {
 /* ---- Arrays -------------------------------------------------------------------------------------------------------- */
 
 int arrow_tree_schema(const TreeField *field, struct ArrowSchema *ret_schema) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
         int r;
 
         r = arrow_struct_schema(&schema, field->format, field->name, field->required ? 0 : ARROW_FLAG_NULLABLE,
@@ -228,7 +228,7 @@ static uint8_t *pack(const TreeBytes *bytes) {
 static void *take(TreeBytes *bytes) {
         void *taken = bytes->bytes ? bytes->bytes : calloc(1, 8);
 
-        *bytes = (TreeBytes){.size = 0};
+        *bytes = (TreeBytes) { .size = 0 };
         return taken;
 }
 
@@ -256,7 +256,7 @@ static int take_buffers(Tree *tree, void *buffers[ARROW_STRUCT_BUFFERS_MAX]) {
 }
 
 static int finish_node(Tree *tree, struct ArrowArray *ret_array) {
-        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = {NULL};
+        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = { NULL };
         int n = tree->failed ? -ENOMEM : take_buffers(tree, buffers), r = n;
 
         if (n >= 0)
@@ -268,7 +268,7 @@ static int finish_node(Tree *tree, struct ArrowArray *ret_array) {
 }
 
 int arrow_tree_finish(Tree *tree, struct ArrowArray *ret_array) {
-        _cleanup_(arrow_struct_release_array) struct ArrowArray array = {.release = NULL};
+        _cleanup_(arrow_struct_release_array) struct ArrowArray array = { .release = NULL };
         int r;
 
         r = finish_node(tree, &array);
@@ -287,8 +287,8 @@ int arrow_tree_finish(Tree *tree, struct ArrowArray *ret_array) {
 }
 
 int arrow_tree_stream(Tree *tree, struct ArrowArrayStream *ret_stream) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
-        _cleanup_(arrow_struct_release_array) struct ArrowArray array = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
+        _cleanup_(arrow_struct_release_array) struct ArrowArray array = { .release = NULL };
         int r;
 
         r = arrow_tree_schema(tree->field, &schema);

@@ -72,15 +72,15 @@ typedef struct FormatRow {
 } FormatRow;
 
 static const FormatRow formats[] = {
-        {"n", BOUND_NULL, false},       {"b", BOUND_BOOL, false},        {"c", BOUND_INT8, false},
-        {"C", BOUND_UINT8, false},      {"s", BOUND_INT16, false},       {"S", BOUND_UINT16, false},
-        {"i", BOUND_INT32, false},      {"I", BOUND_UINT32, false},      {"l", BOUND_INT64, false},
-        {"L", BOUND_UINT64, false},     {"e", BOUND_HALF, false},        {"f", BOUND_FLOAT, false},
-        {"g", BOUND_DOUBLE, false},     {"u", BOUND_BYTES, true},        {"z", BOUND_BYTES, false},
-        {"U", BOUND_LARGE_BYTES, true}, {"Z", BOUND_LARGE_BYTES, false}, {"vu", BOUND_VIEW, true},
-        {"vz", BOUND_VIEW, false},      {"tdD", BOUND_DATE32, true},     {"tdm", BOUND_DATE64, true},
-        {"tts", BOUND_TIME32, true},    {"ttm", BOUND_TIME32, true},     {"ttu", BOUND_TIME64, true},
-        {"ttn", BOUND_TIME64, true},
+        { "n", BOUND_NULL, false },       { "b", BOUND_BOOL, false },        { "c", BOUND_INT8, false },
+        { "C", BOUND_UINT8, false },      { "s", BOUND_INT16, false },       { "S", BOUND_UINT16, false },
+        { "i", BOUND_INT32, false },      { "I", BOUND_UINT32, false },      { "l", BOUND_INT64, false },
+        { "L", BOUND_UINT64, false },     { "e", BOUND_HALF, false },        { "f", BOUND_FLOAT, false },
+        { "g", BOUND_DOUBLE, false },     { "u", BOUND_BYTES, true },        { "z", BOUND_BYTES, false },
+        { "U", BOUND_LARGE_BYTES, true }, { "Z", BOUND_LARGE_BYTES, false }, { "vu", BOUND_VIEW, true },
+        { "vz", BOUND_VIEW, false },      { "tdD", BOUND_DATE32, true },     { "tdm", BOUND_DATE64, true },
+        { "tts", BOUND_TIME32, true },    { "ttm", BOUND_TIME32, true },     { "ttu", BOUND_TIME64, true },
+        { "ttn", BOUND_TIME64, true },
 };
 
 static int64_t units_per_second(char unit) {
@@ -306,7 +306,7 @@ static bool read_column(BoundColumn *column, int64_t row, sqlipc_parameter *valu
         const struct ArrowArray *array = column->array;
         int64_t i = column->offset + array->offset + row;
 
-        *value = (sqlipc_parameter){.struct_size = sizeof *value, .name = value->name, .type = SQLIPC_NULL};
+        *value = (sqlipc_parameter) { .struct_size = sizeof *value, .name = value->name, .type = SQLIPC_NULL };
         if (is_null(column->is_dictionary ? column->index : column->kind, array, i))
                 return true;
         if (column->is_dictionary) {

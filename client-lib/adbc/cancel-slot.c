@@ -3,7 +3,7 @@
 #include "client-lib/adbc/cancel-slot.h"
 
 void cancel_slot_init(CancelSlot *slot) {
-        *slot = (CancelSlot){.busy = false};
+        *slot = (CancelSlot) { .busy = false };
         (void) pthread_mutex_init(&slot->mutex, NULL);
 }
 

@@ -20,7 +20,7 @@ void column_builder_done(ColumnBuilder *b) {
         free(b->validity);
         free(b->values);
         free(b->bytes);
-        *b = (ColumnBuilder){.type = b->type, .text_as_binary = b->text_as_binary};
+        *b = (ColumnBuilder) { .type = b->type, .text_as_binary = b->text_as_binary };
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ int column_builder_append(ColumnBuilder *b, const sqlipc_value *values, size_t s
 size_t column_builder_size(const ColumnBuilder *b) { return b->length * value_size(b) + b->n_bytes; }
 
 int column_builder_finish(ColumnBuilder *b, struct ArrowArray *ret_array) {
-        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = {NULL};
+        void *buffers[ARROW_STRUCT_BUFFERS_MAX] = { NULL };
         int r;
 
         /* An array of no values has its offset 0, and buffers that are not NULL. */
@@ -243,7 +243,7 @@ int column_builder_finish(ColumnBuilder *b, struct ArrowArray *ret_array) {
         r = arrow_struct_array(ret_array, (int64_t) b->length, (int64_t) b->n_nulls, buffers, has_bytes(b) ? 3 : 2, 0);
         if (r < 0)
                 return r;
-        *b = (ColumnBuilder){
+        *b = (ColumnBuilder) {
                 .type = b->type,
                 .text_as_binary = b->text_as_binary,
                 .capacity_hint = b->length,

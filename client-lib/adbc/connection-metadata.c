@@ -17,25 +17,25 @@ static void tree_freep(Tree **tree) { *tree = arrow_tree_free(*tree); }
 
 /* ---- GetInfo ------------------------------------------------------------------------------------------------------- */
 
-static const TreeField int32_items[] = {{"item", "i", false, NULL}, {NULL}};
-static const TreeField text_items[] = {{"item", "u", false, NULL}, {NULL}};
-static const TreeField map_members[] = {{"key", "i", true, NULL}, {"value", "+l", false, int32_items}, {NULL}};
-static const TreeField map_entries[] = {{"entries", "+s", true, map_members}, {NULL}};
+static const TreeField int32_items[] = { { "item", "i", false, NULL }, { NULL } };
+static const TreeField text_items[] = { { "item", "u", false, NULL }, { NULL } };
+static const TreeField map_members[] = { { "key", "i", true, NULL }, { "value", "+l", false, int32_items }, { NULL } };
+static const TreeField map_entries[] = { { "entries", "+s", true, map_members }, { NULL } };
 static const TreeField info_values[] = {
-        {"string_value", "u", false, NULL},
-        {"bool_value", "b", false, NULL},
-        {"int64_value", "l", false, NULL},
-        {"int32_bitmask", "i", false, NULL},
-        {"string_list", "+l", false, text_items},
-        {"int32_to_int32_list_map", "+m", false, map_entries},
-        {NULL},
+        { "string_value", "u", false, NULL },
+        { "bool_value", "b", false, NULL },
+        { "int64_value", "l", false, NULL },
+        { "int32_bitmask", "i", false, NULL },
+        { "string_list", "+l", false, text_items },
+        { "int32_to_int32_list_map", "+m", false, map_entries },
+        { NULL },
 };
 static const TreeField info_members[] = {
-        {"info_name", "I", true, NULL},
-        {"info_value", "+ud:0,1,2,3,4,5", false, info_values},
-        {NULL},
+        { "info_name", "I", true, NULL },
+        { "info_value", "+ud:0,1,2,3,4,5", false, info_values },
+        { NULL },
 };
-static const TreeField info_root = {"", "+s", true, info_members};
+static const TreeField info_root = { "", "+s", true, info_members };
 
 /* Codes of the members above. */
 enum { INFO_STRING, INFO_BOOL, INFO_INT64 };
@@ -114,8 +114,8 @@ AdbcStatusCode connection_metadata_info(struct AdbcConnection *connection, const
 
 /* ---- GetTableTypes ------------------------------------------------------------------------------------------------- */
 
-static const TreeField type_members[] = {{"table_type", "u", true, NULL}, {NULL}};
-static const TreeField type_root = {"", "+s", true, type_members};
+static const TreeField type_members[] = { { "table_type", "u", true, NULL }, { NULL } };
+static const TreeField type_root = { "", "+s", true, type_members };
 
 AdbcStatusCode connection_metadata_table_types(struct AdbcConnection *connection, struct ArrowArrayStream *ret_stream,
                                                struct AdbcError *error) {
@@ -171,9 +171,9 @@ static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, cons
 /* The types are those that SELECT * would have: they depend on the first rows, too. */
 static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, const char *table,
                                    struct ArrowSchema *ret_schema, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = {.release = NULL};
-        OneQuery query = {.connection = c, .catalog = catalog};
-        const ResultOwner owner = {.run = run_once, .userdata = &query};
+        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = { .release = NULL };
+        OneQuery query = { .connection = c, .catalog = catalog };
+        const ResultOwner owner = { .run = run_once, .userdata = &query };
         _cleanup_free_ char *sql = NULL;
         AdbcStatusCode status;
         int64_t changes;

@@ -13,65 +13,65 @@
 /* ---- The type ------------------------------------------------------------------------------------------------------ */
 
 static const TreeField usage_members[] = {
-        {"fk_catalog", "u", false, NULL},
-        {"fk_db_schema", "u", false, NULL},
-        {"fk_table", "u", true, NULL},
-        {"fk_column_name", "u", true, NULL},
-        {NULL},
+        { "fk_catalog", "u", false, NULL },
+        { "fk_db_schema", "u", false, NULL },
+        { "fk_table", "u", true, NULL },
+        { "fk_column_name", "u", true, NULL },
+        { NULL },
 };
-static const TreeField usage_items[] = {{"item", "+s", false, usage_members}, {NULL}};
-static const TreeField name_items[] = {{"item", "u", false, NULL}, {NULL}};
+static const TreeField usage_items[] = { { "item", "+s", false, usage_members }, { NULL } };
+static const TreeField name_items[] = { { "item", "u", false, NULL }, { NULL } };
 static const TreeField constraint_members[] = {
-        {"constraint_name", "u", false, NULL},
-        {"constraint_type", "u", true, NULL},
-        {"constraint_column_names", "+l", true, name_items},
-        {"constraint_column_usage", "+l", false, usage_items},
-        {NULL},
+        { "constraint_name", "u", false, NULL },
+        { "constraint_type", "u", true, NULL },
+        { "constraint_column_names", "+l", true, name_items },
+        { "constraint_column_usage", "+l", false, usage_items },
+        { NULL },
 };
-static const TreeField constraint_items[] = {{"item", "+s", false, constraint_members}, {NULL}};
+static const TreeField constraint_items[] = { { "item", "+s", false, constraint_members }, { NULL } };
 static const TreeField column_members[] = {
-        {"column_name", "u", true, NULL},
-        {"ordinal_position", "i", false, NULL},
-        {"remarks", "u", false, NULL},
-        {"xdbc_data_type", "s", false, NULL},
-        {"xdbc_type_name", "u", false, NULL},
-        {"xdbc_column_size", "i", false, NULL},
-        {"xdbc_decimal_digits", "s", false, NULL},
-        {"xdbc_num_prec_radix", "s", false, NULL},
-        {"xdbc_nullable", "s", false, NULL},
-        {"xdbc_column_def", "u", false, NULL},
-        {"xdbc_sql_data_type", "s", false, NULL},
-        {"xdbc_datetime_sub", "s", false, NULL},
-        {"xdbc_char_octet_length", "i", false, NULL},
-        {"xdbc_is_nullable", "u", false, NULL},
-        {"xdbc_scope_catalog", "u", false, NULL},
-        {"xdbc_scope_schema", "u", false, NULL},
-        {"xdbc_scope_table", "u", false, NULL},
-        {"xdbc_is_autoincrement", "b", false, NULL},
-        {"xdbc_is_generatedcolumn", "b", false, NULL},
-        {NULL},
+        { "column_name", "u", true, NULL },
+        { "ordinal_position", "i", false, NULL },
+        { "remarks", "u", false, NULL },
+        { "xdbc_data_type", "s", false, NULL },
+        { "xdbc_type_name", "u", false, NULL },
+        { "xdbc_column_size", "i", false, NULL },
+        { "xdbc_decimal_digits", "s", false, NULL },
+        { "xdbc_num_prec_radix", "s", false, NULL },
+        { "xdbc_nullable", "s", false, NULL },
+        { "xdbc_column_def", "u", false, NULL },
+        { "xdbc_sql_data_type", "s", false, NULL },
+        { "xdbc_datetime_sub", "s", false, NULL },
+        { "xdbc_char_octet_length", "i", false, NULL },
+        { "xdbc_is_nullable", "u", false, NULL },
+        { "xdbc_scope_catalog", "u", false, NULL },
+        { "xdbc_scope_schema", "u", false, NULL },
+        { "xdbc_scope_table", "u", false, NULL },
+        { "xdbc_is_autoincrement", "b", false, NULL },
+        { "xdbc_is_generatedcolumn", "b", false, NULL },
+        { NULL },
 };
-static const TreeField column_items[] = {{"item", "+s", false, column_members}, {NULL}};
+static const TreeField column_items[] = { { "item", "+s", false, column_members }, { NULL } };
 static const TreeField table_members[] = {
-        {"table_name", "u", true, NULL},
-        {"table_type", "u", true, NULL},
-        {"table_columns", "+l", false, column_items},
-        {"table_constraints", "+l", false, constraint_items},
-        {NULL},
+        { "table_name", "u", true, NULL },
+        { "table_type", "u", true, NULL },
+        { "table_columns", "+l", false, column_items },
+        { "table_constraints", "+l", false, constraint_items },
+        { NULL },
 };
-static const TreeField table_items[] = {{"item", "+s", false, table_members}, {NULL}};
+static const TreeField table_items[] = { { "item", "+s", false, table_members }, { NULL } };
 static const TreeField schema_members[] = {
-        {"db_schema_name", "u", false, NULL},
-        {"db_schema_tables", "+l", false, table_items},
-        {NULL},
+        { "db_schema_name", "u", false, NULL },
+        { "db_schema_tables", "+l", false, table_items },
+        { NULL },
 };
-static const TreeField schema_items[] = {{"item", "+s", false, schema_members}, {NULL}};
+static const TreeField schema_items[] = { { "item", "+s", false, schema_members }, { NULL } };
 static const TreeField catalog_members[] = {
-        {"catalog_name", "u", false, NULL},
-        {"catalog_db_schemas", "+l", false, schema_items},
-        {NULL},
+        { "catalog_name", "u", false, NULL },
+        { "catalog_db_schemas", "+l", false, schema_items },
+        { NULL },
 };
-static const TreeField root_field = {"", "+s", true, catalog_members};
+static const TreeField root_field = { "", "+s", true, catalog_members };
 
 /* Members of column_members. */
 enum {
@@ -347,7 +347,7 @@ static AdbcStatusCode list_tables(ObjectsCall *call, const char *type, ObjectNam
 }
 
 static AdbcStatusCode add_tables(ObjectsCall *call, Tree *tables, const char *type) {
-        _cleanup_(object_names_done) ObjectNames list = {.pattern = call->table_pattern};
+        _cleanup_(object_names_done) ObjectNames list = { .pattern = call->table_pattern };
         AdbcStatusCode status = ADBC_STATUS_OK;
 
         if (!type_is_wanted(call, type))
@@ -421,7 +421,7 @@ static int take_name(const sqlipc_database *database, void *userdata) {
 }
 
 static AdbcStatusCode add_catalogs(ObjectsCall *call) {
-        _cleanup_(object_names_done) ObjectNames list = {.pattern = call->catalog_pattern};
+        _cleanup_(object_names_done) ObjectNames list = { .pattern = call->catalog_pattern };
         sqlipc_connection *connection = call->connection->connection;
         AdbcStatusCode status = ADBC_STATUS_OK;
         int r;

@@ -76,7 +76,7 @@ static AdbcStatusCode keep_early(DriverConnection *c, const char *key, const cha
                 return adbc_error_memory(error);
         c->early = early;
         early += c->n_early;
-        *early = (EarlyOption){.key = strdup(key), .value = strdup(value)};
+        *early = (EarlyOption) { .key = strdup(key), .value = strdup(value) };
         if (!early->key || !early->value) {
                 free(early->key);
                 free(early->value);

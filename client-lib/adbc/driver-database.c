@@ -19,7 +19,7 @@ AdbcStatusCode driver_database_new(struct AdbcDatabase *database, struct AdbcErr
 
         if (!d)
                 return adbc_error_memory(error);
-        *d = (DriverDatabase){.settings = DRIVER_SETTINGS_DEFAULT};
+        *d = (DriverDatabase) { .settings = DRIVER_SETTINGS_DEFAULT };
         database->private_data = d;
         return ADBC_STATUS_OK;
 }

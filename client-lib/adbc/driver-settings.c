@@ -28,14 +28,14 @@ typedef struct SettingRow {
 } SettingRow;
 
 static const SettingRow rows[] = {
-        {"adbc.sqlipc.batch_rows", OPTION_COUNT, offsetof(DriverSettings, batch_rows), .max = ROWS_MAX},
-        {"adbc.sqlipc.batch_bytes", OPTION_COUNT, offsetof(DriverSettings, batch_bytes), .max = BATCH_BYTES_MAX},
-        {"adbc.sqlipc.infer_rows", OPTION_COUNT, offsetof(DriverSettings, infer_rows), .max = ROWS_MAX},
-        {"adbc.sqlipc.types", OPTION_WORD, offsetof(DriverSettings, types), .words = "auto|declared|values"},
-        {"adbc.sqlipc.text", OPTION_WORD, offsetof(DriverSettings, text), .words = "utf8|binary"},
-        {"adbc.sqlipc.transaction", OPTION_WORD, offsetof(DriverSettings, transaction), .words = "deferred|read|write"},
-        {"adbc.sqlipc.timeout", OPTION_SECONDS, offsetof(DriverSettings, timeout)},
-        {"adbc.sqlipc.run_timeout", OPTION_SECONDS, offsetof(DriverSettings, run_timeout)},
+        { "adbc.sqlipc.batch_rows", OPTION_COUNT, offsetof(DriverSettings, batch_rows), .max = ROWS_MAX },
+        { "adbc.sqlipc.batch_bytes", OPTION_COUNT, offsetof(DriverSettings, batch_bytes), .max = BATCH_BYTES_MAX },
+        { "adbc.sqlipc.infer_rows", OPTION_COUNT, offsetof(DriverSettings, infer_rows), .max = ROWS_MAX },
+        { "adbc.sqlipc.types", OPTION_WORD, offsetof(DriverSettings, types), .words = "auto|declared|values" },
+        { "adbc.sqlipc.text", OPTION_WORD, offsetof(DriverSettings, text), .words = "utf8|binary" },
+        { "adbc.sqlipc.transaction", OPTION_WORD, offsetof(DriverSettings, transaction), .words = "deferred|read|write" },
+        { "adbc.sqlipc.timeout", OPTION_SECONDS, offsetof(DriverSettings, timeout) },
+        { "adbc.sqlipc.run_timeout", OPTION_SECONDS, offsetof(DriverSettings, run_timeout) },
 };
 
 static const SettingRow *find(const char *key) {

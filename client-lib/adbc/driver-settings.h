@@ -32,7 +32,7 @@ typedef struct DriverSettings {
 } DriverSettings;
 
 #define DRIVER_SETTINGS_DEFAULT                                                                                             \
-        ((DriverSettings){.batch_rows = 65536, .batch_bytes = (int64_t) 16 << 20, .infer_rows = 1000})
+        ((DriverSettings) { .batch_rows = 65536, .batch_bytes = (int64_t) 16 << 20, .infer_rows = 1000 })
 
 /* Sets the option `key`. Returns ADBC_STATUS_OK; ADBC_STATUS_INVALID_ARGUMENT if `value` is not allowed; or
  * ADBC_STATUS_NOT_IMPLEMENTED, with an error, if there is no such option here. */

@@ -265,7 +265,7 @@ static void on_finished(void *userdata) {
 
 static AdbcStatusCode execute_for_rows(DriverStatement *s, struct ArrowArrayStream *ret_stream, int64_t *ret_changes,
                                        struct AdbcError *error) {
-        const ResultOwner owner = {.run = run_next, .finished = on_finished, .userdata = s, .slot = &s->slot};
+        const ResultOwner owner = { .run = run_next, .finished = on_finished, .userdata = s, .slot = &s->slot };
         struct ArrowArrayStream stream;
         AdbcStatusCode status;
 
@@ -374,8 +374,8 @@ static AdbcStatusCode take_bound(DriverStatement *s, struct AdbcError *error) {
 }
 
 static AdbcStatusCode empty_result(struct ArrowArrayStream *ret_stream, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
-        struct ArrowArray none = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
+        struct ArrowArray none = { .release = NULL };
 
         if (arrow_struct_schema(&schema, "+s", "", 0, 0) < 0 || arrow_struct_stream(ret_stream, &schema, &none) < 0)
                 return adbc_error_memory(error);
@@ -452,7 +452,7 @@ static AdbcStatusCode need_prepared(DriverStatement *s, struct AdbcError *error)
 }
 
 static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
         unsigned n = sqlipc_statement_column_count(s->prepared);
 
         if (arrow_struct_schema(&schema, "+s", "", 0, n) < 0)
@@ -471,7 +471,7 @@ static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_
 }
 
 static AdbcStatusCode parameter_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
-        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = {.release = NULL};
+        _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
         unsigned n = sqlipc_statement_parameter_count(s->prepared);
 
         if (arrow_struct_schema(&schema, "+s", "", 0, n) < 0)

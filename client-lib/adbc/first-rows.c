@@ -11,7 +11,7 @@ void first_rows_done(FirstRows *rows) {
                 free(rows->blocks[i]);
         free(rows->blocks);
         free(rows->values);
-        *rows = (FirstRows){.n_rows = 0};
+        *rows = (FirstRows) { .n_rows = 0 };
 }
 
 static int reserve(FirstRows *rows, size_t n_values) {
@@ -63,7 +63,7 @@ int first_rows_add(FirstRows *rows, const sqlipc_value *values, size_t n, size_t
 }
 
 SeenValues first_rows_see(const FirstRows *rows, size_t column) {
-        SeenValues seen = {.first = 0};
+        SeenValues seen = { .first = 0 };
 
         for (size_t i = 0; i < rows->n_rows; i++)
                 column_type_see(&seen, &rows->values[i * rows->n_columns + column]);

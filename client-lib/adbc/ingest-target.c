@@ -13,12 +13,12 @@
 
 #define MODE_PREFIX "adbc.ingest.mode."
 
-static const char *const modes[] = {"create", "append", "replace", "create_append"};
+static const char *const modes[] = { "create", "append", "replace", "create_append" };
 
 void ingest_target_done(IngestTarget *target) {
         free(target->table);
         free(target->catalog);
-        *target = (IngestTarget){.mode = INGEST_CREATE};
+        *target = (IngestTarget) { .mode = INGEST_CREATE };
 }
 
 /* ---- Options ------------------------------------------------------------------------------------------------------- */

@@ -262,8 +262,8 @@ static AdbcStatusCode fill(ResultStream *s, int64_t *ret_n) {
 }
 
 static AdbcStatusCode finish_batch(ResultStream *s, int64_t n, struct ArrowArray *ret_array) {
-        _cleanup_(arrow_struct_release_array) struct ArrowArray batch = {.release = NULL};
-        void *buffers[1] = {NULL};
+        _cleanup_(arrow_struct_release_array) struct ArrowArray batch = { .release = NULL };
+        void *buffers[1] = { NULL };
 
         if (arrow_struct_array(&batch, n, 0, buffers, 1, s->n_columns) < 0)
                 return adbc_error_memory(&s->error);
@@ -330,7 +330,7 @@ static AdbcStatusCode choose_types(ResultStream *s) {
                 ColumnType type = column_type_choose((TypeSource) s->settings.types, s->columns[i].declared, &seen);
                 const char *format = column_type_format(type, s->settings.text != 0);
 
-                s->builders[i] = (ColumnBuilder){.type = type, .text_as_binary = s->settings.text != 0};
+                s->builders[i] = (ColumnBuilder) { .type = type, .text_as_binary = s->settings.text != 0 };
                 if (arrow_struct_schema(s->schema.children[i], format, s->columns[i].name, ARROW_FLAG_NULLABLE, 0) < 0)
                         return adbc_error_memory(&s->error);
         }
@@ -382,7 +382,7 @@ static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) 
         AdbcStatusCode status = s->status;
         int64_t n;
 
-        *ret_array = (struct ArrowArray){.release = NULL};
+        *ret_array = (struct ArrowArray) { .release = NULL };
         if (status != ADBC_STATUS_OK || s->finished)
                 return status;
         status = fill(s, &n);
@@ -435,7 +435,7 @@ static void move_error(ResultStream *s, struct AdbcError *error) {
                         error->release(error);
                 *error = s->error;
                 error->private_driver = driver;
-                s->error = (struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA};
+                s->error = (struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA };
                 return;
         }
         (void) adbc_error_set(error, s->status, s->error.sqlstate, "%s", s->error.message ? s->error.message : "");
@@ -469,7 +469,7 @@ AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSetti
                 (void) free_stream(s);
                 return status;
         }
-        *ret_stream = (struct ArrowArrayStream){
+        *ret_stream = (struct ArrowArrayStream) {
                 .get_schema = get_schema,
                 .get_next = get_next,
                 .get_last_error = get_last_error,

@@ -6,7 +6,7 @@
 #include "client-lib/adbc/sql-builder.h"
 
 int sql_builder_begin(SqlBuilder *sql, const char *text) {
-        *sql = (SqlBuilder){.file = NULL};
+        *sql = (SqlBuilder) { .file = NULL };
         sql->file = open_memstream(&sql->text, &sql->size);
         if (!sql->file)
                 return -ENOMEM;

@@ -10,7 +10,7 @@
 #include "client-lib/adbc/adbc-driver.h"
 #include "client-lib/adbc/arrow-struct.h"
 
-#define ERROR_1_1 ((struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA})
+#define ERROR_1_1 ((struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA })
 #define TRACKS 3503
 #define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
 
@@ -164,7 +164,7 @@ static void endless(const char *address) {
 }
 
 static void errors(const char *address) {
-        struct AdbcError error = ERROR_1_1, old = {.message = NULL};
+        struct AdbcError error = ERROR_1_1, old = { .message = NULL };
         struct ArrowArrayStream stream;
         struct ArrowArray batch;
         AdbcStatusCode status = ADBC_STATUS_OK;
@@ -190,7 +190,7 @@ static void errors(const char *address) {
 }
 
 static struct ArrowArray column_of(int64_t n, int64_t step) {
-        void *buffers[2] = {NULL};
+        void *buffers[2] = { NULL };
         struct ArrowArray array;
 
         buffers[1] = g_new(int64_t, n);
@@ -204,7 +204,7 @@ static void bind(int64_t n) {
         struct AdbcError error = ERROR_1_1;
         struct ArrowSchema schema;
         struct ArrowArray batch;
-        void *none[1] = {NULL};
+        void *none[1] = { NULL };
 
         g_assert_cmpint(arrow_struct_schema(&schema, "+s", "", 0, 1), ==, 0);
         g_assert_cmpint(arrow_struct_schema(schema.children[0], "l", "id", ARROW_FLAG_NULLABLE, 0), ==, 0);
@@ -268,8 +268,8 @@ int main(int argc, char **argv) {
                 const char *name;
                 void (*run)(const char *address);
         } cases[] = {
-                {"orders", orders}, {"batches", batches}, {"endless", endless},
-                {"errors", errors}, {"writes", writes},   {"metadata", metadata},
+                { "orders", orders }, { "batches", batches }, { "endless", endless },
+                { "errors", errors }, { "writes", writes },   { "metadata", metadata },
         };
 
         g_assert_cmpint(argc, ==, 3);

@@ -12,11 +12,11 @@
 #include "client-lib/adbc/first-rows.h"
 #include "client-lib/adbc/utf8-check.h"
 
-#define INTEGER(x) ((sqlipc_value){.type = SQLIPC_INTEGER, .as.integer = (x)})
-#define REAL(x) ((sqlipc_value){.type = SQLIPC_REAL, .as.real = (x)})
-#define TEXT(x) ((sqlipc_value){.type = SQLIPC_TEXT, .size = sizeof(x) - 1, .as.text = (x)})
-#define BLOB(x) ((sqlipc_value){.type = SQLIPC_BLOB, .size = sizeof(x) - 1, .as.blob = (x)})
-#define NONE ((sqlipc_value){.type = SQLIPC_NULL})
+#define INTEGER(x) ((sqlipc_value) { .type = SQLIPC_INTEGER, .as.integer = (x) })
+#define REAL(x) ((sqlipc_value) { .type = SQLIPC_REAL, .as.real = (x) })
+#define TEXT(x) ((sqlipc_value) { .type = SQLIPC_TEXT, .size = sizeof(x) - 1, .as.text = (x) })
+#define BLOB(x) ((sqlipc_value) { .type = SQLIPC_BLOB, .size = sizeof(x) - 1, .as.blob = (x) })
+#define NONE ((sqlipc_value) { .type = SQLIPC_NULL })
 #define N(array) G_N_ELEMENTS(array)
 
 static void test_declarations(void) {
@@ -24,16 +24,16 @@ static void test_declarations(void) {
                 const char *declared;
                 ColumnType type;
         } cases[] = {
-                {NULL, COLUMN_TYPE_UNKNOWN},           {"", COLUMN_TYPE_UNKNOWN},
-                {"INTEGER", COLUMN_TYPE_INT64},        {"int", COLUMN_TYPE_INT64},
-                {"BIGINT", COLUMN_TYPE_INT64},         {"VARCHAR(10)", COLUMN_TYPE_UTF8},
-                {"nvarchar", COLUMN_TYPE_UTF8},        {"CLOB", COLUMN_TYPE_UTF8},
-                {"BLOB", COLUMN_TYPE_BINARY},          {"double precision", COLUMN_TYPE_DOUBLE},
-                {"FLOAT", COLUMN_TYPE_DOUBLE},         {"REAL", COLUMN_TYPE_DOUBLE},
-                {"DECIMAL(10,2)", COLUMN_TYPE_DOUBLE}, {"NUMERIC", COLUMN_TYPE_DOUBLE},
-                {"DATE", COLUMN_TYPE_UNKNOWN},         {"BOOLEAN", COLUMN_TYPE_UNKNOWN},
-                {"FLOATING POINT", COLUMN_TYPE_INT64}, /* as SQLite has it */
-                {"IN\xd4", COLUMN_TYPE_UNKNOWN},
+                { NULL, COLUMN_TYPE_UNKNOWN },           { "", COLUMN_TYPE_UNKNOWN },
+                { "INTEGER", COLUMN_TYPE_INT64 },        { "int", COLUMN_TYPE_INT64 },
+                { "BIGINT", COLUMN_TYPE_INT64 },         { "VARCHAR(10)", COLUMN_TYPE_UTF8 },
+                { "nvarchar", COLUMN_TYPE_UTF8 },        { "CLOB", COLUMN_TYPE_UTF8 },
+                { "BLOB", COLUMN_TYPE_BINARY },          { "double precision", COLUMN_TYPE_DOUBLE },
+                { "FLOAT", COLUMN_TYPE_DOUBLE },         { "REAL", COLUMN_TYPE_DOUBLE },
+                { "DECIMAL(10,2)", COLUMN_TYPE_DOUBLE }, { "NUMERIC", COLUMN_TYPE_DOUBLE },
+                { "DATE", COLUMN_TYPE_UNKNOWN },         { "BOOLEAN", COLUMN_TYPE_UNKNOWN },
+                { "FLOATING POINT", COLUMN_TYPE_INT64 }, /* as SQLite has it */
+                { "IN\xd4", COLUMN_TYPE_UNKNOWN },
         };
 
         for (size_t i = 0; i < N(cases); i++)
@@ -41,7 +41,7 @@ static void test_declarations(void) {
 }
 
 static ColumnType choose(TypeSource source, ColumnType declared, const sqlipc_value *values, size_t n) {
-        SeenValues seen = {.first = 0};
+        SeenValues seen = { .first = 0 };
 
         for (size_t i = 0; i < n; i++)
                 column_type_see(&seen, &values[i]);
@@ -49,9 +49,9 @@ static ColumnType choose(TypeSource source, ColumnType declared, const sqlipc_va
 }
 
 static void test_choice(void) {
-        const sqlipc_value wide = INTEGER(INT64_MAX), numbers[] = {NONE, INTEGER(1), REAL(0.5)},
-                           wide_numbers[] = {wide, REAL(0.5)}, bytes[] = {TEXT("a"), BLOB("b")},
-                           mixed[] = {NONE, TEXT("a"), INTEGER(1)}, text[] = {TEXT("a"), NONE}, none[] = {NONE};
+        const sqlipc_value wide = INTEGER(INT64_MAX), numbers[] = { NONE, INTEGER(1), REAL(0.5) },
+                           wide_numbers[] = { wide, REAL(0.5) }, bytes[] = { TEXT("a"), BLOB("b") },
+                           mixed[] = { NONE, TEXT("a"), INTEGER(1) }, text[] = { TEXT("a"), NONE }, none[] = { NONE };
 
         g_assert_cmpint(choose(TYPE_SOURCE_AUTO, COLUMN_TYPE_INT64, none, 1), ==, COLUMN_TYPE_INT64);
         g_assert_cmpint(choose(TYPE_SOURCE_AUTO, COLUMN_TYPE_BINARY, none, 1), ==, COLUMN_TYPE_BINARY);
@@ -93,28 +93,28 @@ static void check_utf8_at_each_place(const char *bytes, size_t size, bool valid)
 }
 
 static void test_utf8(void) {
-        static const char *const good[] = {"",
+        static const char *const good[] = { "",
+                                            "a",
+                                            "\xc2\x80",
+                                            "\xdf\xbf",
+                                            "\xe0\xa0\x80",
+                                            "\xed\x9f\xbf",
+                                            "\xee\x80\x80",
+                                            "\xf0\x90\x80\x80",
+                                            "\xf4\x8f\xbf\xbf" };
+        static const char *const bad[] = { "\x80",
+                                           "\xc1\xbf",
+                                           "\xc2",
+                                           "\xc2"
                                            "a",
-                                           "\xc2\x80",
-                                           "\xdf\xbf",
-                                           "\xe0\xa0\x80",
-                                           "\xed\x9f\xbf",
-                                           "\xee\x80\x80",
-                                           "\xf0\x90\x80\x80",
-                                           "\xf4\x8f\xbf\xbf"};
-        static const char *const bad[] = {"\x80",
-                                          "\xc1\xbf",
-                                          "\xc2",
-                                          "\xc2"
-                                          "a",
-                                          "\xe0\x9f\xbf",
-                                          "\xed\xa0\x80",
-                                          "\xe2\x82",
-                                          "\xf0\x8f\xbf\xbf",
-                                          "\xf4\x90\x80\x80",
-                                          "\xf5\x80\x80\x80",
-                                          "\xff",
-                                          "\xf0\x90\x80"};
+                                           "\xe0\x9f\xbf",
+                                           "\xed\xa0\x80",
+                                           "\xe2\x82",
+                                           "\xf0\x8f\xbf\xbf",
+                                           "\xf4\x90\x80\x80",
+                                           "\xf5\x80\x80\x80",
+                                           "\xff",
+                                           "\xf0\x90\x80" };
 
         for (size_t i = 0; i < N(good); i++)
                 check_utf8_at_each_place(good[i], strlen(good[i]), true);
@@ -139,7 +139,7 @@ static void test_utf8_all(void) {
 }
 
 static struct ArrowArray build(ColumnType type, const sqlipc_value *values, size_t n) {
-        ColumnBuilder builder = {.type = type};
+        ColumnBuilder builder = { .type = type };
         struct ArrowArray array;
         size_t bad;
 
@@ -158,8 +158,8 @@ static int refuse(ColumnBuilder builder, const sqlipc_value *values, size_t n, s
 }
 
 static void test_numbers(void) {
-        const sqlipc_value integers[] = {INTEGER(INT64_MIN), INTEGER(0), INTEGER(INT64_MAX)},
-                           reals[] = {REAL(-0.0), INTEGER(-7), REAL(INFINITY), NONE, REAL(5e-324)};
+        const sqlipc_value integers[] = { INTEGER(INT64_MIN), INTEGER(0), INTEGER(INT64_MAX) },
+                           reals[] = { REAL(-0.0), INTEGER(-7), REAL(INFINITY), NONE, REAL(5e-324) };
         struct ArrowArray array = build(COLUMN_TYPE_INT64, integers, N(integers));
         const double *doubles;
 
@@ -182,7 +182,8 @@ static void test_numbers(void) {
 }
 
 static void test_bytes(void) {
-        const sqlipc_value text[] = {TEXT(""), TEXT("a\0b"), NONE, TEXT("\xc3\xbc")}, blobs[] = {BLOB("\xff\0"), TEXT("t")};
+        const sqlipc_value text[] = { TEXT(""), TEXT("a\0b"), NONE, TEXT("\xc3\xbc") },
+                           blobs[] = { BLOB("\xff\0"), TEXT("t") };
         struct ArrowArray array = build(COLUMN_TYPE_UTF8, text, N(text));
         const int32_t *offsets = array.buffers[1];
 
@@ -200,29 +201,30 @@ static void test_bytes(void) {
 }
 
 static void test_misfits(void) {
-        const sqlipc_value real[] = {INTEGER(1), REAL(5)}, wide[] = {REAL(1), INTEGER(((int64_t) 1 << 53) + 1)},
-                           blob[] = {TEXT("a"), TEXT("b"), BLOB("c")}, number[] = {BLOB("a"), INTEGER(1)},
-                           broken[] = {TEXT("a"), TEXT("\xc3"), TEXT("\xbc")}; /* valid only if joined */
+        const sqlipc_value real[] = { INTEGER(1), REAL(5) }, wide[] = { REAL(1), INTEGER(((int64_t) 1 << 53) + 1) },
+                           blob[] = { TEXT("a"), TEXT("b"), BLOB("c") }, number[] = { BLOB("a"), INTEGER(1) },
+                           broken[] = { TEXT("a"), TEXT("\xc3"), TEXT("\xbc") }; /* valid only if joined */
         size_t bad = 9;
 
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_INT64}, real, 2, &bad), ==, -EDOM);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_INT64 }, real, 2, &bad), ==, -EDOM);
         g_assert_cmpuint(bad, ==, 1);
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_DOUBLE}, wide, 2, &bad), ==, -EDOM);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_DOUBLE }, wide, 2, &bad), ==, -EDOM);
         g_assert_cmpuint(bad, ==, 1);
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_UTF8}, blob, 3, &bad), ==, -EDOM);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_UTF8 }, blob, 3, &bad), ==, -EDOM);
         g_assert_cmpuint(bad, ==, 2);
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_BINARY}, number, 2, &bad), ==, -EDOM);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_BINARY }, number, 2, &bad), ==, -EDOM);
         g_assert_cmpuint(bad, ==, 1);
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_UTF8}, broken, 3, &bad), ==, -EILSEQ);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_UTF8 }, broken, 3, &bad), ==, -EILSEQ);
         g_assert_cmpuint(bad, ==, 1);
-        g_assert_cmpint(refuse((ColumnBuilder){.type = COLUMN_TYPE_UTF8, .text_as_binary = true}, broken, 3, &bad), ==, 0);
+        g_assert_cmpint(refuse((ColumnBuilder) { .type = COLUMN_TYPE_UTF8, .text_as_binary = true }, broken, 3, &bad), ==,
+                        0);
 }
 
 /* Values of random kinds in random pieces, of which each array must have what it was given. */
 static void test_pieces(void) {
         for (unsigned seed = 0; seed < 200; seed++) {
                 g_autoptr(GRand) random = g_rand_new_with_seed(seed);
-                ColumnBuilder builder = {.type = COLUMN_TYPE_INT64};
+                ColumnBuilder builder = { .type = COLUMN_TYPE_INT64 };
                 sqlipc_value values[300];
                 struct ArrowArray array;
                 size_t n = (size_t) g_rand_int_range(random, 0, N(values) + 1), bad;
@@ -245,8 +247,8 @@ static void test_pieces(void) {
 }
 
 static void test_stride(void) {
-        const sqlipc_value rows[] = {INTEGER(1), TEXT("a"), INTEGER(2), TEXT("b"), INTEGER(3), TEXT("c")};
-        ColumnBuilder builder = {.type = COLUMN_TYPE_UTF8};
+        const sqlipc_value rows[] = { INTEGER(1), TEXT("a"), INTEGER(2), TEXT("b"), INTEGER(3), TEXT("c") };
+        ColumnBuilder builder = { .type = COLUMN_TYPE_UTF8 };
         struct ArrowArray array;
         size_t bad;
 
@@ -265,8 +267,8 @@ static void test_stride(void) {
 
 static void test_first_rows(void) {
         char text[] = "ab";
-        const sqlipc_value rows[] = {INTEGER(1), {.type = SQLIPC_TEXT, .size = 2, .as.text = text}, NONE, BLOB("")};
-        FirstRows first = {.n_rows = 0};
+        const sqlipc_value rows[] = { INTEGER(1), { .type = SQLIPC_TEXT, .size = 2, .as.text = text }, NONE, BLOB("") };
+        FirstRows first = { .n_rows = 0 };
         const sqlipc_value *values;
 
         g_assert_cmpint(first_rows_add(&first, rows, 1, 2), ==, 0);

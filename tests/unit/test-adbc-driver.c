@@ -11,7 +11,7 @@
 #include "client-lib/adbc/connection-objects.h"
 
 /* An error that a manager of version 1.1 makes. */
-#define ERROR_1_1 ((struct AdbcError){.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA})
+#define ERROR_1_1 ((struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA })
 
 static struct AdbcDriver driver;
 
@@ -39,7 +39,7 @@ static void test_versions(void) {
 }
 
 static void test_errors(void) {
-        struct AdbcError old = {.vendor_code = 0}, error = ERROR_1_1;
+        struct AdbcError old = { .vendor_code = 0 }, error = ERROR_1_1;
 
         g_assert_cmpint(adbc_error_set(&old, ADBC_STATUS_IO, "08006", "%s", "one"), ==, ADBC_STATUS_IO);
         adbc_error_add(&old, "key", "value"); /* there is no place for it */
@@ -67,15 +67,15 @@ static void test_database_options(void) {
         static const struct {
                 const char *uri, *bus, *name;
         } uris[] = {
-                {"sqlipc://user/chinook", "user", "chinook"},
-                {"sqlipc://system/a-b", "system", "a-b"},
-                {"chinook", NULL, "chinook"},
-                {"sqlipc:///x", NULL, "x"},
-                {"sqlipc://unix:path=/run/bus/x", "unix:path=/run/bus", "x"},
+                { "sqlipc://user/chinook", "user", "chinook" },
+                { "sqlipc://system/a-b", "system", "a-b" },
+                { "chinook", NULL, "chinook" },
+                { "sqlipc:///x", NULL, "x" },
+                { "sqlipc://unix:path=/run/bus/x", "unix:path=/run/bus", "x" },
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(uris); i++) {
-                struct AdbcDatabase database = {.private_data = NULL};
+                struct AdbcDatabase database = { .private_data = NULL };
                 char value[64];
                 size_t length = sizeof value;
 
@@ -95,7 +95,7 @@ static void test_database_options(void) {
 }
 
 static void test_option_types(void) {
-        struct AdbcDatabase database = {.private_data = NULL};
+        struct AdbcDatabase database = { .private_data = NULL };
         struct AdbcError error = ERROR_1_1;
         char text[8];
         size_t length = 2;
@@ -133,25 +133,26 @@ static void test_wrong_options(void) {
                 const char *key, *value;
                 AdbcStatusCode status;
         } cases[] = {
-                {"adbc.sqlipc.batch_rows", "0", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.batch_rows", "16777217", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.batch_rows", "16777216", ADBC_STATUS_OK},
-                {"adbc.sqlipc.batch_bytes", "536870912", ADBC_STATUS_OK},
-                {"adbc.sqlipc.batch_bytes", "536870913", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.infer_rows", "1x", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.infer_rows", "", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.types", "auto", ADBC_STATUS_OK},
-                {"adbc.sqlipc.types", "aut", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.types", "auto|declared", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.timeout", "-1", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.timeout", "nan", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.timeout", "inf", ADBC_STATUS_INVALID_ARGUMENT},
-                {"adbc.sqlipc.transaction", "write", ADBC_STATUS_OK},
-                {"adbc.sqlipc.nothing", "1", ADBC_STATUS_NOT_IMPLEMENTED},
-                {"uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT}, {"uri", NULL, ADBC_STATUS_INVALID_ARGUMENT},
-                {"uri", "sqlipc://chinook", ADBC_STATUS_INVALID_ARGUMENT},
+                { "adbc.sqlipc.batch_rows", "0", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.batch_rows", "16777217", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.batch_rows", "16777216", ADBC_STATUS_OK },
+                { "adbc.sqlipc.batch_bytes", "536870912", ADBC_STATUS_OK },
+                { "adbc.sqlipc.batch_bytes", "536870913", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.infer_rows", "1x", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.infer_rows", "", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.types", "auto", ADBC_STATUS_OK },
+                { "adbc.sqlipc.types", "aut", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.types", "auto|declared", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.timeout", "-1", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.timeout", "nan", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.timeout", "inf", ADBC_STATUS_INVALID_ARGUMENT },
+                { "adbc.sqlipc.transaction", "write", ADBC_STATUS_OK },
+                { "adbc.sqlipc.nothing", "1", ADBC_STATUS_NOT_IMPLEMENTED },
+                { "uri", "file:x", ADBC_STATUS_INVALID_ARGUMENT },
+                { "uri", NULL, ADBC_STATUS_INVALID_ARGUMENT },
+                { "uri", "sqlipc://chinook", ADBC_STATUS_INVALID_ARGUMENT },
         };
-        struct AdbcDatabase database = {.private_data = NULL};
+        struct AdbcDatabase database = { .private_data = NULL };
 
         driver.DatabaseNew(&database, NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -168,9 +169,9 @@ static void test_wrong_options(void) {
 
 /* A connection to a bus that does not exist fails, and can be released; one that is not initialized refuses to work. */
 static void test_wrong_states(void) {
-        struct AdbcDatabase database = {.private_data = NULL};
-        struct AdbcConnection connection = {.private_data = NULL};
-        struct AdbcStatement statement = {.private_data = NULL};
+        struct AdbcDatabase database = { .private_data = NULL };
+        struct AdbcConnection connection = { .private_data = NULL };
+        struct AdbcStatement statement = { .private_data = NULL };
         struct AdbcError error = ERROR_1_1;
         int64_t number;
 
@@ -204,10 +205,10 @@ static void test_patterns(void) {
                 const char *pattern, *name;
                 bool match;
         } cases[] = {
-                {NULL, "x", true},        {"", "", true},          {"", "x", false},       {"%", "", true},
-                {"%", "abc", true},       {"a%c", "abbc", true},   {"a%c", "abbd", false}, {"_", "", false},
-                {"_", "x", true},         {"_", "\xc3\xbc", true}, {"_", "xy", false},     {"TRACK", "Track", true},
-                {"a%b%c", "a1b2c", true}, {"%%x", "x", true},      {"[", "{", false},      {"@", "`", false},
+                { NULL, "x", true },        { "", "", true },          { "", "x", false },       { "%", "", true },
+                { "%", "abc", true },       { "a%c", "abbc", true },   { "a%c", "abbd", false }, { "_", "", false },
+                { "_", "x", true },         { "_", "\xc3\xbc", true }, { "_", "xy", false },     { "TRACK", "Track", true },
+                { "a%b%c", "a1b2c", true }, { "%%x", "x", true },      { "[", "{", false },      { "@", "`", false },
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)

@@ -16,18 +16,18 @@ static void *memory(const void *bytes, size_t size) { return g_memdup2(bytes, si
 
 /* An array of int64: g_malloc() is malloc(), so free() may release it. */
 static struct ArrowArray numbers(const int64_t *values, size_t n) {
-        void *buffers[] = {NULL, memory(values, n * sizeof *values)};
+        void *buffers[] = { NULL, memory(values, n * sizeof *values) };
         struct ArrowArray array;
 
         g_assert_cmpint(arrow_struct_array(&array, (int64_t) n, 0, buffers, 2, 0), ==, 0);
         return array;
 }
 
-static const int64_t three[] = {1, 2, 3};
+static const int64_t three[] = { 1, 2, 3 };
 
 /* A batch with `n` columns of type `format`, which takes the arrays. */
 static struct ArrowArray batch_of(struct ArrowArray *columns, size_t n) {
-        void *buffers[] = {NULL};
+        void *buffers[] = { NULL };
         struct ArrowArray batch;
 
         g_assert_cmpint(arrow_struct_array(&batch, columns[0].length, 0, buffers, 1, n), ==, 0);
@@ -49,8 +49,8 @@ static struct ArrowSchema schema_of(const char *const *formats, size_t n) {
 }
 
 static void test_children_first(void) {
-        struct ArrowArray columns[] = {numbers(three, 3), numbers(three, 3)}, batch = batch_of(columns, 2), moved;
-        struct ArrowSchema schema = schema_of((const char *const[]){"l", "l"}, 2), field;
+        struct ArrowArray columns[] = { numbers(three, 3), numbers(three, 3) }, batch = batch_of(columns, 2), moved;
+        struct ArrowSchema schema = schema_of((const char *const[]) { "l", "l" }, 2), field;
 
         moved = *batch.children[1]; /* a consumer moves a column out */
         batch.children[1]->release = NULL;
@@ -67,8 +67,8 @@ static void test_children_first(void) {
 
 static void test_stream_orders(void) {
         for (unsigned order = 0; order < 3; order++) {
-                struct ArrowSchema schema = schema_of((const char *const[]){"l"}, 1), copy;
-                struct ArrowArray columns[] = {numbers(three, 3)}, batch = batch_of(columns, 1), got, end;
+                struct ArrowSchema schema = schema_of((const char *const[]) { "l" }, 1), copy;
+                struct ArrowArray columns[] = { numbers(three, 3) }, batch = batch_of(columns, 1), got, end;
                 struct ArrowArrayStream stream;
 
                 g_assert_cmpint(arrow_struct_stream(&stream, &schema, &batch), ==, 0);
@@ -92,10 +92,11 @@ static void test_stream_orders(void) {
         }
 }
 
-static const TreeField inner[] = {{"item", "u", false, NULL}, {NULL}};
+static const TreeField inner[] = { { "item", "u", false, NULL }, { NULL } };
 static const TreeField members[] = {
-        {"n", "i", true, NULL}, {"list", "+l", false, inner}, {"flag", "b", false, NULL}, {NULL}};
-static const TreeField root_field = {"", "+s", true, members};
+        { "n", "i", true, NULL }, { "list", "+l", false, inner }, { "flag", "b", false, NULL }, { NULL }
+};
+static const TreeField root_field = { "", "+s", true, members };
 
 static void test_tree(void) {
         Tree *tree = arrow_tree_new(&root_field);
@@ -162,10 +163,10 @@ static void assert_text(const sqlipc_parameter *value, const char *text) {
 }
 
 static void test_times(void) {
-        const int64_t micros[] = {0, -1, 1700000000123456};
-        const char *const formats[] = {"tsu:", "tsu:Europe/Berlin", "tdm"};
-        const int64_t days[] = {0, -86400000, 253402300799999};
-        struct ArrowArray columns[] = {numbers(micros, 3), numbers(micros, 3), numbers(days, 3)};
+        const int64_t micros[] = { 0, -1, 1700000000123456 };
+        const char *const formats[] = { "tsu:", "tsu:Europe/Berlin", "tdm" };
+        const int64_t days[] = { 0, -86400000, 253402300799999 };
+        struct ArrowArray columns[] = { numbers(micros, 3), numbers(micros, 3), numbers(days, 3) };
         BoundRows *rows = bind(columns, formats, 3);
         const sqlipc_parameter *values = next(rows);
 
@@ -184,10 +185,10 @@ static void test_times(void) {
 }
 
 static void test_unsigned(void) {
-        const int64_t values[] = {INT64_MAX, -1}; /* as uint64 the second is larger than any INTEGER */
-        struct ArrowArray columns[] = {numbers(values, 2)};
-        BoundRows *rows = bind(columns, (const char *const[]){"L"}, 1);
-        struct AdbcError error = {.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA};
+        const int64_t values[] = { INT64_MAX, -1 }; /* as uint64 the second is larger than any INTEGER */
+        struct ArrowArray columns[] = { numbers(values, 2) };
+        BoundRows *rows = bind(columns, (const char *const[]) { "L" }, 1);
+        struct AdbcError error = { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA };
         const sqlipc_parameter *row = next(rows);
 
         g_assert_cmpint(row->integer, ==, INT64_MAX);
@@ -199,9 +200,9 @@ static void test_unsigned(void) {
 }
 
 static void test_dictionary(void) {
-        struct ArrowSchema schema = schema_of((const char *const[]){"l"}, 1), copy, dictionary;
-        const int64_t indices[] = {1, 0, 1}, words[] = {70, 80};
-        struct ArrowArray columns[] = {numbers(indices, 3)}, batch = batch_of(columns, 1), values = numbers(words, 2);
+        struct ArrowSchema schema = schema_of((const char *const[]) { "l" }, 1), copy, dictionary;
+        const int64_t indices[] = { 1, 0, 1 }, words[] = { 70, 80 };
+        struct ArrowArray columns[] = { numbers(indices, 3) }, batch = batch_of(columns, 1), values = numbers(words, 2);
         struct ArrowArrayStream stream;
         BoundRows *rows;
 
@@ -221,12 +222,12 @@ static void test_dictionary(void) {
 }
 
 static void test_refused_types(void) {
-        static const char *const refused[] = {"+l", "d:10,2", "tDs", "tin", "+r", "tsx", ""};
+        static const char *const refused[] = { "+l", "d:10,2", "tDs", "tin", "+r", "tsx", "" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(refused); i++) {
                 struct ArrowSchema schema = schema_of(&refused[i], 1);
-                struct ArrowArray none = {.release = NULL};
-                struct AdbcError error = {.message = NULL};
+                struct ArrowArray none = { .release = NULL };
+                struct AdbcError error = { .message = NULL };
                 struct ArrowArrayStream stream;
                 BoundRows *rows = NULL;
 

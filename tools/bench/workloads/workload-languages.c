@@ -22,15 +22,17 @@ typedef struct Task {
 } Task;
 
 static const Task tasks[] = {
-        {"python-fetchall", "Python: fetchall() of study", "sqlipc-fetchall", "sqlite3-fetchall", "sqlipc", "sqlite3"},
-        {"python-point", "Python: rows by their key, one query each", "sqlipc-point", "sqlite3-point", "sqlipc", "sqlite3"},
-        {"python-executemany", "Python: executemany() into an empty table", "sqlipc-executemany", "sqlite3-executemany",
-         "sqlipc", "sqlite3"},
-        {"arrow-table", "Arrow: a table of study through ADBC", "adbc-arrow", "adbc-sqlite-arrow", "sqlipc",
-         "adbc_driver_sqlite"},
-        {"polars-frame", "polars: a frame of study through ADBC", "adbc-polars", "adbc-sqlite-polars", "sqlipc",
-         "adbc_driver_sqlite"},
-        {"pandas-frame", "pandas: a frame of study, read_sql()", "adbc-pandas", "sqlite3-pandas", "sqlipc, ADBC", "sqlite3"},
+        { "python-fetchall", "Python: fetchall() of study", "sqlipc-fetchall", "sqlite3-fetchall", "sqlipc", "sqlite3" },
+        { "python-point", "Python: rows by their key, one query each", "sqlipc-point", "sqlite3-point", "sqlipc",
+          "sqlite3" },
+        { "python-executemany", "Python: executemany() into an empty table", "sqlipc-executemany", "sqlite3-executemany",
+          "sqlipc", "sqlite3" },
+        { "arrow-table", "Arrow: a table of study through ADBC", "adbc-arrow", "adbc-sqlite-arrow", "sqlipc",
+          "adbc_driver_sqlite" },
+        { "polars-frame", "polars: a frame of study through ADBC", "adbc-polars", "adbc-sqlite-polars", "sqlipc",
+          "adbc_driver_sqlite" },
+        { "pandas-frame", "pandas: a frame of study, read_sql()", "adbc-pandas", "sqlite3-pandas", "sqlipc, ADBC",
+          "sqlite3" },
 };
 
 enum { OURS, RIVAL, _SIDES };
@@ -46,10 +48,10 @@ static void report_task(const Task *task, const Side *sides, const Findings *fin
 static int measure_task(const Task *task, const BenchOptions *options, pid_t server, LanguageSide *children,
                         Report *report) {
         const Side sides[_SIDES] = {
-                [OURS] = {task->ours_name, language_side_run, language_side_check, &children[OURS], server,
-                          children[OURS].pid},
-                [RIVAL] = {task->rival_name, language_side_run, language_side_check, &children[RIVAL], 0,
-                           children[RIVAL].pid},
+                [OURS] = { task->ours_name, language_side_run, language_side_check, &children[OURS], server,
+                           children[OURS].pid },
+                [RIVAL] = { task->rival_name, language_side_run, language_side_check, &children[RIVAL], 0,
+                            children[RIVAL].pid },
         };
         Findings findings[_SIDES];
         int r = measure_sides(sides, _SIDES, bench_rounds(options), task->id, findings);
@@ -101,9 +103,8 @@ const Workload workload_languages = {
         .help = "Python with the service, beside Python with the file",
         .summary =
                 "Tasks of Python programs, by the module sqlipc and by sqlite3 on the file: fetchall() of the dataset\n"
-                "study, rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and "
-                "as\n"
-                "a frame of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3. A\n"
+                "study, rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and\n"
+                "as a frame of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3. A\n"
                 "task whose packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter,\n"
                 "SQLIPC_BENCH_ADBC the driver, if it is not the installed one.",
         .measure = measure,
