@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * languages: programs in Python with the service, beside the same programs with the file: rows as tuples, one row by its
- * key, many rows to write; tables of Arrow, and frames of polars and pandas. Each side is a process that runs
- * tools/bench/languages.py.
+ * languages: programs in Python that use the service, beside programs that use the file: rows as tuples, one row by its key,
+ * many rows to write; tables of Arrow, frames of polars and pandas. Each side is a process that runs languages.py.
  *
  * To measure something more, add a class for each of its two sides to languages.py, and a row to the table of tasks below.
  */
@@ -14,7 +13,7 @@
 #include "tools/bench/workloads/language-side.h"
 #include "tools/bench/workloads/workload.h"
 
-/* A task that is measured. */
+/* One thing that is measured. */
 typedef struct Task {
         const char *id, *title;
         const char *ours, *rival; /* sides of languages.py */
@@ -101,12 +100,11 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_languages = {
         .verb = "languages",
         .help = "Python with the service, beside Python with the file",
-        .summary =
-                "Tasks of Python programs, by the module sqlipc and by sqlite3 on the file: fetchall() of the dataset\n"
-                "study, rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and\n"
-                "as a frame of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3. A\n"
-                "task whose packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter,\n"
-                "SQLIPC_BENCH_ADBC the driver, if it is not the installed one.",
+        .summary = "Python programs, with the module sqlipc and with sqlite3 on the file: fetchall() of the dataset study,\n"
+                   "rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and as a frame\n"
+                   "of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3. A task whose\n"
+                   "packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter, SQLIPC_BENCH_ADBC the\n"
+                   "driver, if it is not the installed one.",
         .measure = measure,
         .bus = true,
         .folder = true,
