@@ -101,10 +101,10 @@ const Workload workload_languages = {
         .verb = "languages",
         .help = "Python with the service, beside Python with the file",
         .summary = "Python programs, with the module sqlipc and with sqlite3 on the file: fetchall() of the dataset study,\n"
-                   "rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and as a frame\n"
-                   "of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3. A task whose\n"
-                   "packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter, SQLIPC_BENCH_ADBC the\n"
-                   "driver, if it is not the installed one.",
+                   "rows of point by their key, executemany() into write_study. And study as a table of pyarrow, and as a\n"
+                   "frame of polars and of pandas: through ADBC, beside adbc_driver_sqlite, or for pandas beside sqlite3.\n"
+                   "A task whose packages are not installed is left out. SQLIPC_BENCH_PYTHON names the interpreter,\n"
+                   "SQLIPC_BENCH_ADBC the driver, if it is not the installed one.",
         .measure = measure,
         .bus = true,
         .folder = true,
