@@ -201,6 +201,47 @@ def cancelling():
 
 
 @test
+def threads():
+    """Statements of one connection may be used in several threads"""
+    problems = []
+
+    def work(connection, number):
+        try:
+            with connection.cursor() as cursor:
+                for _ in range(20):
+                    cursor.execute("SELECT ?1 AS n, TrackId FROM Track", (number,))
+                    got = cursor.fetch_arrow_table()
+                    equal((len(got), set(got.column(0).to_pylist())), (3503, {number}), "rows")
+        except Exception as problem:  # noqa: BLE001 - the main thread reports it
+            problems.append(problem)
+
+    with connect(service, "chinook", batch_rows=100) as connection:
+        workers = [threading.Thread(target=work, args=(connection, number)) for number in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    equal(problems, [], "problems")
+
+
+@test
+def forked():
+    """A process that was forked cannot use its parent's connection, and is told so; the parent can"""
+    import os
+
+    with connect(service, "chinook") as connection:
+        equal(rows(connection, "SELECT 1"), [(1,)])
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                fails("INVALID_STATE", rows, connection, "SELECT 2")
+                os._exit(7)
+            os._exit(1)
+        equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7, "exit code of the child")
+        equal(rows(connection, "SELECT 3"), [(3,)], "in the parent")
+
+
+@test
 def timeouts():
     """The options of timeouts end a call, or a run"""
     with connect(service, "chinook", run_timeout=0.05) as connection:
