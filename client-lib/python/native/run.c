@@ -13,6 +13,8 @@
 
 #include "client-lib/python/native/native.h"
 
+enum { PEEK_ROWS_MAX = 64 };
+
 /* ---- The list of open runs ---------------------------------------------------------------------------------------- */
 
 static void enlist(Run *run) {
@@ -137,14 +139,14 @@ static void close_cursor(Run *run) {
         run->n_rows = run->row = 0;
 }
 
-/* The lock is held, and the GIL is not. */
-static int next_block(Run *run) {
+/* The lock is held. With `waits`, the GIL is not. */
+static int next_block(Run *run, bool waits) {
         int r;
 
-        if (run->link->waits)
+        if (waits)
                 (void) sqlipc_set_blocking(run->link->connection, 1);
         r = sqlipc_cursor_next_block(run->cursor, 0, &run->values, &run->n_rows);
-        if (run->link->waits)
+        if (waits)
                 (void) sqlipc_set_blocking(run->link->connection, 0);
         if (r == 1 || r == 0)
                 run->n_columns = sqlipc_column_count(run->cursor);
@@ -206,10 +208,10 @@ static int fetch(Run *run) {
                 run->row = run->n_rows = 0;
                 if (run->link->waits) {
                         Py_BEGIN_ALLOW_THREADS
-                        r = next_block(run);
+                        r = next_block(run, true);
                         Py_END_ALLOW_THREADS
                 } else
-                        r = next_block(run);
+                        r = next_block(run, false);
                 if (r < 0) {
                         failure = r == -EAGAIN ? (Failure) { .r = r } : link_failure(run->link, r);
                         run->n_rows = 0;
@@ -240,6 +242,21 @@ static int fetch(Run *run) {
                 close_cursor(run);
         }
         return r;
+}
+
+/* The block is used up: takes what has arrived already. The end of a small result has arrived together with its rows, and
+ * a run that has ended costs less to close. Failures are left to fetch(). */
+static void peek(Run *run) {
+        if (run->n_rows >= PEEK_ROWS_MAX || !run->cursor || !link_enter(run->link)) {
+                PyErr_Clear();
+                return;
+        }
+        run->row = run->n_rows = 0;
+        if (next_block(run, false) == 0)
+                run->has_ended = true;
+        link_leave(run->link);
+        if (run->has_ended)
+                close_cursor(run);
 }
 
 static bool enter(Run *run) {
@@ -401,6 +418,8 @@ static int next_row(Run *run, PyObject **ret) {
         r = more(run);
         if (r > 0)
                 *ret = take_row(run);
+        if (r > 0 && *ret && run->row == run->n_rows)
+                peek(run);
         return r > 0 && !*ret ? -1 : r;
 }
 

@@ -162,7 +162,7 @@ class Core:
             if self.autocommit is False:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
-                await self.begin(self.isolation_level.upper())
+                await self.open(_native.WRITE)
         if self.is_pending:
             await self.open(_native.READ if analysis.reads else _native.WRITE)
         elif self.transaction is not None and self.mode == _native.READ and not analysis.reads:
@@ -387,15 +387,15 @@ class Core:
             self.link.close()
 
 
-def columns_of(run, detect_types, converters):
-    """Returns description and converters for a run: (description or None, list or None)."""
-    names, types = run.columns, run.types
-    if not names:
-        return None, None
-    if not detect_types:
-        return tuple([(name, None, None, None, None, None, None) for name in names]), None
-    description, found = [], []
-    for name, declared in zip(names, types):
+def description_of(names):
+    """Returns the description of a cursor, as PEP 249 says."""
+    return tuple([(name, None, None, None, None, None, None) for name in names])
+
+
+def conversions(run, detect_types, converters):
+    """Returns the names of a run's columns, and a list with a converter or None for each of them, or None without any."""
+    names, found = [], []
+    for name, declared in zip(run.columns, run.types):
         converter = None
         if detect_types & PARSE_COLNAMES:
             name, bracket, rest = name.partition("[")
@@ -404,6 +404,6 @@ def columns_of(run, detect_types, converters):
                 converter = converters.get(rest.partition("]")[0].upper())
         if converter is None and detect_types & PARSE_DECLTYPES and declared:
             converter = converters.get(declared.partition("(")[0].split(" ")[0].upper())
-        description.append((name, None, None, None, None, None, None))
+        names.append(name)
         found.append(converter)
-    return tuple(description), found if any(found) else None
+    return tuple(names), found if any(found) else None

@@ -40,7 +40,18 @@ _ELSEWHERE = "SQL runs in the service, which calls no code of its clients"
 
 
 class Cursor:
-    """Runs statements and returns their rows."""
+    """Runs statements and returns their rows.
+
+    arraysize: how many rows fetchmany() returns if it is not told. rowcount: the number of rows that the last INSERT, UPDATE,
+    DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when the
+    cursor's last statement ended. row_factory: None for tuples, or a callable with a cursor and a tuple, such as Row.
+    """
+
+    arraysize = 1
+    rowcount = -1
+    lastrowid = None
+    _core = _run = _names = _description = None  # _names: of the columns, from which the description is made when asked
+    _is_closed = False
 
     def __init__(self, connection, /):
         if not isinstance(connection, Connection):
@@ -48,24 +59,19 @@ class Cursor:
         self._core = connection._core
         self.connection = connection
         self.row_factory = connection.row_factory
-        self.arraysize = 1
-        self.rowcount = -1
-        self.lastrowid = None
-        self._run = None
-        self._description = None
-        self._is_closed = False
 
     @property
     def description(self):
         """A tuple of seven for each column of the last query, of which only the name is set; None if there are no rows."""
+        if self._description is None and self._names:
+            self._description = _core.description_of(self._names)
         return self._description
 
     def _check(self):
-        try:
-            if self._is_closed:
-                raise ProgrammingError("Cannot operate on a closed cursor.")
-        except AttributeError:
-            raise ProgrammingError("Base Cursor.__init__ not called.") from None
+        if self._core is None:
+            raise ProgrammingError("Base Cursor.__init__ not called.")
+        if self._is_closed:
+            raise ProgrammingError("Cannot operate on a closed cursor.")
         if self._core.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
 
@@ -93,15 +99,14 @@ class Cursor:
         else:
             run, self.rowcount = self.connection._finish(core.execute(sql, parameters))
         self.lastrowid = core.last_rowid
-        if run is None:
-            self._description = None
+        self._names = self._description = None
+        if run is None or not run.columns:
             return self
+        self._run, self._names = run, run.columns
         connection = self.connection
-        self._description, converters = _core.columns_of(run, connection._detect_types, _adapters.converters)
-        if self._description is not None:
-            self._run = run
-            if converters is not None or connection.text_factory is not str:
-                run.configure(converters, None if connection.text_factory is str else connection.text_factory)
+        if connection._detect_types or connection.text_factory is not str:
+            self._names, converters = _core.conversions(run, connection._detect_types, _adapters.converters)
+            run.configure(converters, None if connection.text_factory is str else connection.text_factory)
         return self
 
     def executemany(self, sql, seq_of_parameters, /):
@@ -110,20 +115,19 @@ class Cursor:
         The rows go to the service through one pipe. All of them are written, or none.
         """
         self._reset()
-        self._description = None
         self.rowcount = self.connection._finish(self._core.executemany(sql, seq_of_parameters))
         return self
 
     def executescript(self, sql_script, /):
         """Run several statements, separated by semicolons; commits first what is open. Returns the cursor."""
         self._reset()
-        self._description = None
         self.connection._finish(self._core.executescript(sql_script))
         return self
 
     def _reset(self):
         self._check()
         run, self._run = self._run, None
+        self._names = self._description = None
         if run is not None:
             run.close()
 
@@ -172,7 +176,7 @@ class Cursor:
 
     def close(self):
         """Close the cursor, and end its run."""
-        if not hasattr(self, "_is_closed"):
+        if self._core is None:
             raise ProgrammingError("Base Cursor.__init__ not called.")
         if self._run is not None:
             run, self._run = self._run, None
