@@ -39,6 +39,10 @@ paramstyle = "qmark"
 threadsafety = 2  # threads may share the module and, with check_same_thread=False, connections
 version = library_version()
 version_info = tuple(int(part) for part in version.split("."))
+# The oldest SQLite that a service can have, for programs that ask what SQL they may use. The service's own says
+# SELECT sqlite_version().
+sqlite_version = "3.40.0"
+sqlite_version_info = (3, 40, 0)
 
 Date = datetime.date
 Time = datetime.time
