@@ -32,7 +32,8 @@ def _one_state(connection):
 
 
 def iterdump(connection):
-    """Yields the statements of a dump, in the form of sqlite3."""
+    """Yields the statements of a dump, in the form of sqlite3. That of a virtual table is as sqlite3's shell writes it, because
+    sqlite3.Connection.iterdump() writes statements that cannot be run."""
     with _one_state(connection) as source:
         yield "BEGIN TRANSACTION;"
         cursor = source.cursor()
@@ -63,12 +64,12 @@ def iterdump(connection):
             else:
                 yield f"{sql};"
             yield from _inserts(cursor, name)
-        if has_sequence:
-            yield 'DELETE FROM "sqlite_sequence";'
-            yield from _inserts(cursor, "sqlite_sequence")
         others = "SELECT name, type, sql FROM sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view')"
         for _, _, sql in cursor.execute(others).fetchall():
             yield f"{sql};"
+        if has_sequence:  # at the end, because SQLite makes and fills the table when rows are inserted
+            yield 'DELETE FROM "sqlite_sequence";'
+            yield from _inserts(cursor, "sqlite_sequence")
         if writable:
             yield "PRAGMA writable_schema=OFF;"
         yield "COMMIT;"

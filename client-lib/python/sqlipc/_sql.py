@@ -59,14 +59,15 @@ class _Parameters:
 def analyse(sql):
     """Returns the Analysis of the first statement in `sql`."""
     words, parameters, verb = [], _Parameters(), ""
-    depth = previous = 0
+    depth, previous = 0, ""
     returns = has_more = is_over = False
     for token in _TOKEN.finditer(sql):
         kind, text = token.lastgroup, token[0]
         if kind == "space":
             continue
         if kind == "end":
-            is_over = bool(words)
+            is_over = bool(words) and (not _is_trigger(words[:3]) or previous.upper() == "END")
+            previous = text
             continue
         if is_over:
             has_more = True

@@ -18,4 +18,4 @@ _set(
     " unique_constraint_reflection views window_functions foreign_keys_reflect_as_index_x",
     exclusions.open(),
 )
-_set("schemas identity_columns sequences computed_columns isolation_level_x", exclusions.closed())
+_set("schemas temporary_tables temp_table_reflection temp_table_names temporary_views identity_columns sequences computed_columns isolation_level_x", exclusions.closed())
