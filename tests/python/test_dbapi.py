@@ -201,7 +201,7 @@ def docstrings():
         text = (folder / stub).read_text()
         for name, thing in vars(module).items():
             public = not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing))
-            if not public or not thing.__module__.startswith("sqlipc"):
+            if not public or not thing.__module__.startswith("sqlipc" if module is sqlipc else module.__name__):
                 continue
             true(inspect.getdoc(thing), f"docstring of {name}")
             true(name in text, f"{name} in {stub}")

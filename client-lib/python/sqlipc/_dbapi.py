@@ -56,6 +56,7 @@ class Cursor:
     def __init__(self, connection, /):
         if not isinstance(connection, Connection):
             raise TypeError(f"Cursor() argument 1 must be sqlipc.Connection, not {type(connection).__name__}")
+        connection._check()
         self._core = connection._core
         self.connection = connection
         self.row_factory = connection.row_factory
@@ -247,23 +248,24 @@ class Connection:
 
     def cursor(self, factory=Cursor):
         """Return a new cursor, of the class `factory`."""
-        self._check()
         cursor = factory(self)
         if not isinstance(cursor, Cursor):
             raise TypeError(f"factory must return a cursor, not {type(cursor).__name__}")
+        if self.row_factory is not None:
+            cursor.row_factory = self.row_factory
         return cursor
 
     def execute(self, sql, parameters=(), /):
         """Run one statement with a new cursor, and return that."""
-        return self.cursor().execute(sql, parameters)
+        return Cursor(self).execute(sql, parameters)
 
     def executemany(self, sql, seq_of_parameters, /):
         """Run a statement for each item of an iterable with a new cursor, and return that."""
-        return self.cursor().executemany(sql, seq_of_parameters)
+        return Cursor(self).executemany(sql, seq_of_parameters)
 
     def executescript(self, sql_script, /):
         """Run several statements with a new cursor, and return that."""
-        return self.cursor().executescript(sql_script)
+        return Cursor(self).executescript(sql_script)
 
     # ---- transactions ----
 
