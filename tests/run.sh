@@ -9,7 +9,8 @@
 #   build-asan     gcc with ASan and UBSan            all suites
 #   build-clang    clang, warnings are errors         compiled only
 #
-# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one; without, all
+# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one;
+#                without, all
 # --quick        only build-gcc
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A private bus with the service, for the tests of the Python package: "chinook" to read, "notes" to write."""
+
 import contextlib
 import sqlite3
 

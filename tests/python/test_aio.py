@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sqlipc.aio: connections and cursors in an event loop."""
+
 import asyncio
 import contextlib
 import gc
@@ -111,6 +112,7 @@ async def cancellation():
     """Cancelling a task ends its run at the service: before the first row, between rows, and a bulk write"""
     async with connect("chinook") as db:
         for sql, fetches in ((ENDLESS, False), (LONG, True)):
+
             async def work():
                 async with db.execute(sql) as cursor:
                     while fetches:

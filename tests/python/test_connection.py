@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the package has beyond PEP 249: transactions, rows, adapters, converters, errors, copies."""
+
 import contextlib
 import datetime
 import sqlite3
@@ -207,8 +208,14 @@ def executescript():
         db.executescript("DROP TRIGGER tr; DROP TABLE log")
         raises(ValueError, db.executescript, "SELECT 1;\0")
         raises(TypeError, db.executescript, b"SELECT 1")
-    for text, is_complete in (("SELECT 1;", True), ("SELECT 1", False), ("SELECT ';", False), ("", False), (";", True),
-                              ("CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1;", False)):
+    for text, is_complete in (
+        ("SELECT 1;", True),
+        ("SELECT 1", False),
+        ("SELECT ';", False),
+        ("", False),
+        (";", True),
+        ("CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1;", False),
+    ):
         equal(sqlipc.complete_statement(text), is_complete, f"complete_statement({text!r})")
     service.empty()
 
@@ -231,11 +238,19 @@ def rows_with_names():
         sql = "SELECT ArtistId, Name FROM Artist ORDER BY 1 LIMIT 2"
         first, second = db.execute(sql)
         equal((first["artistid"], first["NAME"], first[0], first[-1], first[0:1]), (1, "AC/DC", 1, "AC/DC", (1,)), "values")
-        equal((first.keys(), len(first), tuple(first), dict(first)["Name"]), (["ArtistId", "Name"], 2, (1, "AC/DC"), "AC/DC"), "as a whole")
+        equal(
+            (first.keys(), len(first), tuple(first), dict(first)["Name"]),
+            (["ArtistId", "Name"], 2, (1, "AC/DC"), "AC/DC"),
+            "as a whole",
+        )
         raises(IndexError, lambda: first["nothing"])
         raises(IndexError, lambda: first[2])
         again = db.execute(sql).fetchall()
-        equal((first == again[0], first != again[0], first == second, hash(first) == hash(again[0])), (True, False, False, True), "comparisons")
+        equal(
+            (first == again[0], first != again[0], first == second, hash(first) == hash(again[0])),
+            (True, False, False, True),
+            "comparisons",
+        )
         equal(first == (1, "AC/DC"), False, "comparison with a tuple")
         true(isinstance(db.execute(sql).fetchmany(1)[0], sqlipc.Row), "fetchmany()")
         db.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row)}
@@ -282,7 +297,7 @@ def adapters_and_converters():
         db.executemany("INSERT INTO typed VALUES (?, ?, ?, ?)", [(Point(1, 2), day, moment, 5), (None, None, None, None)])
         rows = db.execute("SELECT * FROM typed ORDER BY rowid").fetchall()
         equal(rows, [(Point(1, 2), day, moment, 5), (None, None, None, None)], "rows by declared types")
-        cursor = db.execute("SELECT '3;4' AS \"p [point]\", 1 AS \"q [nothing]\"")
+        cursor = db.execute('SELECT \'3;4\' AS "p [point]", 1 AS "q [nothing]"')
         equal([column[0] for column in cursor.description], ["p", "q"], "names")
         equal(cursor.fetchone(), (Point(3, 4), 1), "by the name of the column")
         equal(db.execute("SELECT ?", (Conforming(5, 6),)).fetchone(), ("5/6",), "__conform__")
@@ -290,7 +305,7 @@ def adapters_and_converters():
         raises(ZeroDivisionError, lambda: db.execute('SELECT 1 AS "x [failing]"').fetchone())
         db.execute("DROP TABLE typed")
     with contextlib.closing(service.connect()) as db:
-        equal(db.execute("SELECT ? AS \"x [date]\"", (day,)).fetchone(), ("2026-02-03",), "without detect_types")
+        equal(db.execute('SELECT ? AS "x [date]"', (day,)).fetchone(), ("2026-02-03",), "without detect_types")
         equal(sqlipc.adapt(Point(1, 1)), "1;1", "adapt()")
         raises(sqlipc.ProgrammingError, sqlipc.adapt, object())
         service.empty()
@@ -348,7 +363,10 @@ def lost_transaction():
         service.kill()
         service.start()
         error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO note(text) VALUES ('b')")
-        true(error.service_error in ("org.sqlipc1.Error.TransactionEnded", "org.sqlipc1.Error.DaemonLost"), error.service_error)
+        true(
+            error.service_error in ("org.sqlipc1.Error.TransactionEnded", "org.sqlipc1.Error.DaemonLost"),
+            error.service_error,
+        )
         db.rollback()
         db.execute("INSERT INTO note(text) VALUES ('c')")
         db.commit()
@@ -432,7 +450,9 @@ def contents(path):
             rows[table] = db.execute(f"SELECT {rowid}* FROM {quoted} ORDER BY 1").fetchall()
         found = db.execute("SELECT rowid FROM words WHERE words MATCH 'some'").fetchall()
         check = db.execute("PRAGMA integrity_check").fetchall()
-        pragmas = [db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id", "encoding", "page_size")]
+        pragmas = [
+            db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id", "encoding", "page_size")
+        ]
         return schema, rows, found, check, pragmas
 
 

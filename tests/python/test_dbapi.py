@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """PEP 249, point by point."""
+
 import contextlib
 import datetime
 import inspect
@@ -131,7 +132,7 @@ def parameters():
         equal(one("SELECT ?2, ?1", (1, 2)), (2, 1), "numbers")
         equal(one("SELECT :a, @b, $c, :a", {"a": 1, "b": 2, "c": 3, "d": 4}), (1, 2, 3, 1), "names")
         equal(one("SELECT :a, :b", (1, 2)), (1, 2), "names by their order")
-        equal(one("SELECT '?', \":a\", [?] FROM (SELECT 1 AS \":a\", 2 AS [?]) -- ?\n", ()), ("?", 1, 2), "quoted ones")
+        equal(one('SELECT \'?\', ":a", [?] FROM (SELECT 1 AS ":a", 2 AS [?]) -- ?\n', ()), ("?", 1, 2), "quoted ones")
 
         class Defaults(dict):
             def __missing__(self, key):
@@ -154,14 +155,35 @@ def parameters():
         raises(UnicodeEncodeError, one, "SELECT ?", ("\ud800",))
         raises(TypeError, one, b"SELECT 1", ())
         raises(TypeError, one, None, ())
-        equal(one("SELECT 1", (),), (1,), "the connection works on")
+        equal(
+            one(
+                "SELECT 1",
+                (),
+            ),
+            (1,),
+            "the connection works on",
+        )
 
 
 @test
 def types():
     """Every storage class comes back as it was bound"""
     values = (
-        None, 0, -1, 2**63 - 1, -(2**63), True, 0.5, -1e308, float("inf"), "", "a\0b", "äöü €𝄞", b"", b"\0\xff", bytearray(b"x"),
+        None,
+        0,
+        -1,
+        2**63 - 1,
+        -(2**63),
+        True,
+        0.5,
+        -1e308,
+        float("inf"),
+        "",
+        "a\0b",
+        "äöü €𝄞",
+        b"",
+        b"\0\xff",
+        bytearray(b"x"),
         memoryview(b"yz"),
     )
     with contextlib.closing(service.connect()) as db:
@@ -206,7 +228,11 @@ def docstrings():
             true(inspect.getdoc(thing), f"docstring of {name}")
             true(name in text, f"{name} in {stub}")
             for attribute, value in vars(thing).items() if inspect.isclass(thing) else ():
-                if attribute.startswith("_") or not (callable(value) or isinstance(value, property)) or inspect.isclass(value):
+                if (
+                    attribute.startswith("_")
+                    or not (callable(value) or isinstance(value, property))
+                    or inspect.isclass(value)
+                ):
                     continue
                 true(inspect.getdoc(value), f"docstring of {name}.{attribute}")
                 true(f"{attribute}" in text, f"{name}.{attribute} in {stub}")

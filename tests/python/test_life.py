@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Threads, signals, fork, garbage collection in any order, interpreters, leaks."""
+
 import contextlib
 import gc
 import itertools
@@ -52,7 +53,9 @@ def shared_connection():
                     if i % 20 == number % 20:
                         db.execute("INSERT INTO thing VALUES (?, ?, NULL)", (number, i))
                     if i % 10 == 0:
-                        db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 9999) SELECT x FROM c")
+                        db.execute(
+                            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 9999) SELECT x FROM c"
+                        )
                         rows = db.execute("SELECT * FROM thing")
                         rows.fetchone()
             except BaseException as error:  # noqa: BLE001 - reported by the main thread
@@ -175,8 +178,16 @@ def subinterpreter():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     true(done.returncode != 0 and "does not work in a subinterpreter" in done.stderr, done.stderr)
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, sqlipc; del sys.modules['sqlipc._native']; import importlib; "
-         "importlib.reload(sqlipc); print(sqlipc.version)"], capture_output=True, text=True, check=True)
+        [
+            sys.executable,
+            "-c",
+            "import sys, sqlipc; del sys.modules['sqlipc._native']; import importlib; "
+            "importlib.reload(sqlipc); print(sqlipc.version)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     equal(done.stdout.strip(), sqlipc.version, "version after importing twice")
 
 
@@ -274,7 +285,9 @@ def resident():
 def memory():
     """Reading a large result row by row, and many results, takes no more memory than before"""
     with contextlib.closing(service.connect("chinook")) as db:
-        long = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 60000) SELECT x, hex(zeroblob(300)) FROM c"
+        long = (
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 60000) SELECT x, hex(zeroblob(300)) FROM c"
+        )
 
         def read():
             for _ in db.execute(long):
@@ -296,9 +309,26 @@ def limited_api():
     true(path.endswith(".abi3.so"), path)
     symbols = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True).stdout
     used = {line.split()[-1].partition("@")[0] for line in symbols.splitlines()}
-    true(not any(name.startswith("_Py") and name not in ("_Py_Dealloc", "_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct",
-             "_Py_NotImplementedStruct", "_PyArg_ParseTuple_SizeT", "_PyArg_ParseTupleAndKeywords_SizeT", "_Py_BuildValue_SizeT",
-             "_PyObject_CallFunction_SizeT", "_PyObject_CallMethod_SizeT") for name in used), sorted(used))
+    true(
+        not any(
+            name.startswith("_Py")
+            and name
+            not in (
+                "_Py_Dealloc",
+                "_Py_NoneStruct",
+                "_Py_TrueStruct",
+                "_Py_FalseStruct",
+                "_Py_NotImplementedStruct",
+                "_PyArg_ParseTuple_SizeT",
+                "_PyArg_ParseTupleAndKeywords_SizeT",
+                "_Py_BuildValue_SizeT",
+                "_PyObject_CallFunction_SizeT",
+                "_PyObject_CallMethod_SizeT",
+            )
+            for name in used
+        ),
+        sorted(used),
+    )
     true(sysconfig.get_config_var("Py_DEBUG") in (0, None), "a debug build has another ABI")
 
 

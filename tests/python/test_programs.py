@@ -5,6 +5,7 @@
 Each function below is such a program: it gets the module and a function that connects, and returns what it saw. It runs with
 sqlite3 on a file and with sqlipc on another file of the same contents; results and final contents must be equal.
 """
+
 import contextlib
 import datetime
 import decimal
@@ -75,8 +76,12 @@ def reading(module, connect):
     seen.append(cursor.execute("SELECT * FROM pet WHERE id IN (?, ?) ORDER BY id", (1, 2)).fetchmany(5))
     seen.append((cursor.rowcount, cursor.lastrowid, cursor.arraysize))
     seen.append(cursor.execute("PRAGMA table_info(pet)").fetchall())
-    seen.append(cursor.execute("SELECT count(*), max(id), group_concat(name) FROM (SELECT * FROM pet ORDER BY id)").fetchall())
-    seen.append(cursor.execute("WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 5) SELECT x FROM c").fetchall())
+    seen.append(
+        cursor.execute("SELECT count(*), max(id), group_concat(name) FROM (SELECT * FROM pet ORDER BY id)").fetchall()
+    )
+    seen.append(
+        cursor.execute("WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 5) SELECT x FROM c").fetchall()
+    )
     seen.append(cursor.execute("EXPLAIN QUERY PLAN SELECT * FROM person WHERE id = 1").fetchall()[0][3])
     seen.append(cursor.execute("VALUES (1, 'a'), (2, NULL)").fetchall())
     db.close()
@@ -241,10 +246,21 @@ def objects(module, connect):
     for row in db.execute("SELECT id, born, money FROM person ORDER BY id"):
         seen.append((row["ID"], row["born"], row[2], row.keys(), len(row), tuple(row), row[1:]))
         seen.append(attempt(lambda row=row: row["nothing"]))
-    values = (Colour.RED, Amount("1.50"), decimal.Decimal("2.25"), datetime.date(2026, 1, 2), True, bytearray(b"x"),
-              datetime.datetime(2026, 1, 2, 3, 4, 5, 6))
+    values = (
+        Colour.RED,
+        Amount("1.50"),
+        decimal.Decimal("2.25"),
+        datetime.date(2026, 1, 2),
+        True,
+        bytearray(b"x"),
+        datetime.datetime(2026, 1, 2, 3, 4, 5, 6),
+    )
     seen.append(tuple(db.execute("SELECT ?, ?, ?, ?, ?, ?, ?", values).fetchone()))
-    seen.append(tuple(db.execute('SELECT \'7.5\' AS "v [decimal]", \'2026-01-02 03:04:05\' AS "t [timestamp]", 5 AS "n[x]"').fetchone()))
+    seen.append(
+        tuple(
+            db.execute('SELECT \'7.5\' AS "v [decimal]", \'2026-01-02 03:04:05\' AS "t [timestamp]", 5 AS "n[x]"').fetchone()
+        )
+    )
     seen.append([column[0] for column in db.execute('SELECT 1 AS "v [decimal]", 2 AS "n[x]"').description])
     db.row_factory = None
     for factory in (bytes, bytearray, lambda text: text.decode() + "!"):

@@ -5,6 +5,7 @@
 SQLAlchemy 2 and pytest come from the registry of Python's packages, into a folder of the build, once. "test_sqlalchemy.py
 both" also runs the suite with SQLAlchemy's dialect for SQLite, and with the excluded cases: each must fail there, too.
 """
+
 import os
 import re
 import subprocess
@@ -67,13 +68,27 @@ def environment(**more):
 
 def suite(url, log, **more):
     """Runs the suite; returns the results of all its cases by their names."""
-    command = [python(), "-m", "pytest", SUITE, f"--rootdir={SUITE}", "-q", "-rA", "-p", "no:cacheprovider", "-p", "no:logging"]
+    command = [
+        python(),
+        "-m",
+        "pytest",
+        SUITE / "dialect_suite.py",
+        f"--rootdir={SUITE}",
+        "-q",
+        "-rA",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:logging",
+    ]
     command += ["-p", "no:warnings", "--dburi", url, "--disable-asyncio", "--tb=short", "--maxfail=1000000"]
     with open(service.folder / log, "w+", encoding="utf-8") as output:
         subprocess.run(command, env=environment(**more), cwd=service.folder, stdout=output, stderr=output, check=False)
         output.seek(0)
         text = output.read()
-    lines = re.findall(r"^(PASSED|FAILED|ERROR) \S*test_suite\.py::(\S+?)_sqlite\+\w+?(?:_\d+)+::(.*?)(?: - .*)?$", text, re.M)
+    lines = re.findall(
+        r"^(PASSED|FAILED|ERROR) \S*dialect_suite\.py::(\S+?)_sqlite\+\w+?(?:_\d+)+::(.*?)(?: - .*)?$", text, re.M
+    )
     if not lines:
         diagnose(text[-3000:])
     return {f"{of_class}::{case}": result for result, of_class, case in lines}, text
@@ -83,7 +98,11 @@ def suite(url, log, **more):
 def program():
     """A program with the ORM finds the dialect by its entry point"""
     done = subprocess.run([python(), "-c", PROGRAM], env=environment(), capture_output=True, text=True, check=False)
-    equal((done.stdout.splitlines(), done.stderr), (["['AC/DC', 'Accept']", "11", "True x", "refused", "refused"], ""), "output")
+    equal(
+        (done.stdout.splitlines(), done.stderr),
+        (["['AC/DC', 'Accept']", "11", "True x", "refused", "refused"], ""),
+        "output",
+    )
 
 
 @test

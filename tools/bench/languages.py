@@ -3,13 +3,15 @@
 """languages.py SIDE BUS FOLDER AMOUNT: one side of a comparison of `sqlipc-bench languages`.
 
 BUS is "system", "user" or a D-Bus address; FOLDER has the datasets, which the service publishes by their names; AMOUNT is the
-amount of work in percent of the published size. The program prints "ready" when the side has opened what it needs, or
+amount of work in percent of the published size. The
+program prints "ready" when the side has opened what it needs, or
 "missing WHAT" if a package is not installed. Then it answers lines: "run", after one run, with "ran"; "check" with a hash of
 the run's result in hexadecimal, and frees the result. It ends at the end of its input.
 
 To add a side, write a subclass of Side and give it a name in SIDES; then add a row to the table `tasks` in
 tools/bench/workloads/workload-languages.c. Only run() is measured. Both sides of a task must return the same values.
 """
+
 import os
 import random
 import sys

@@ -59,7 +59,7 @@ void link_bury(Link *link, GraveKind kind, void *object) {
         grave = malloc(sizeof *grave);
         if (!grave)
                 return; /* it stays open until the connection closes */
-        *grave = (Grave) { link->graves, kind, object };
+        *grave = (Grave){link->graves, kind, object};
         link->graves = grave;
 }
 
@@ -69,9 +69,10 @@ static bool check(const Link *link) {
         else if (link->pid != getpid())
                 native_raise("ProgrammingError", "The connection belongs to the parent of this process: open another one.");
         else if (link->thread != 0 && link->thread != PyThread_get_thread_ident())
-                native_raise("ProgrammingError", "SQLite objects created in a thread can only be used in that same thread. "
-                             "The object was created in thread id %lu and this is thread id %lu.", link->thread,
-                             PyThread_get_thread_ident());
+                native_raise("ProgrammingError",
+                             "SQLite objects created in a thread can only be used in that same thread. "
+                             "The object was created in thread id %lu and this is thread id %lu.",
+                             link->thread, PyThread_get_thread_ident());
         else
                 return true;
         return false;
@@ -81,8 +82,7 @@ bool link_enter(Link *link) {
         if (!check(link))
                 return false;
         if (!PyThread_acquire_lock(link->lock, NOWAIT_LOCK)) {
-                Py_BEGIN_ALLOW_THREADS
-                PyThread_acquire_lock(link->lock, WAIT_LOCK);
+                Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(link->lock, WAIT_LOCK);
                 Py_END_ALLOW_THREADS
         }
         if (link->connection) /* it may have been closed meanwhile */
@@ -98,12 +98,10 @@ void link_leave(Link *link) {
 
 /* ---- Failures ----------------------------------------------------------------------------------------------------- */
 
-static char *copy(const char *text) {
-        return text ? strdup(text) : NULL;
-}
+static char *copy(const char *text) { return text ? strdup(text) : NULL; }
 
-Failure link_failure(Link *link, int r) {
-        return (Failure) {
+LinkFailure link_failure(Link *link, int r) {
+        return (LinkFailure){
                 .r = r,
                 .code = (int) sqlipc_error_code(link->connection),
                 .sqlite_code = sqlipc_error_sqlite_extended_code(link->connection),
@@ -113,7 +111,7 @@ Failure link_failure(Link *link, int r) {
         };
 }
 
-PyObject *link_raise(Failure *f) {
+PyObject *link_raise(LinkFailure *f) {
         PyObject *make = native_error_class("make_error"), *error = NULL;
 
         if (make)
@@ -139,7 +137,7 @@ uint64_t link_now_usec(void) {
 
 /* The lock is held, and the GIL is not. */
 static int poll_once(sqlipc_connection *connection, uint64_t until) {
-        struct pollfd fd = { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) };
+        struct pollfd fd = {.fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection)};
         uint64_t now = link_now_usec(), wake = 0;
         int r = sqlipc_get_timeout(connection, &wake);
 
@@ -154,7 +152,7 @@ static int poll_once(sqlipc_connection *connection, uint64_t until) {
 }
 
 int link_wait(Link *link, uint64_t until) {
-        Failure failure;
+        LinkFailure failure;
         int r;
 
         if (!link->waits) {
@@ -165,11 +163,8 @@ int link_wait(Link *link, uint64_t until) {
                 return 0;
         if (!link_enter(link))
                 return -1;
-        Py_BEGIN_ALLOW_THREADS
-        r = poll_once(link->connection, until);
-        Py_END_ALLOW_THREADS
-        if (r < 0)
-                failure = link_failure(link, r);
+        Py_BEGIN_ALLOW_THREADS r = poll_once(link->connection, until);
+        Py_END_ALLOW_THREADS if (r < 0) failure = link_failure(link, r);
         link_leave(link);
         if (r < 0) {
                 link_raise(&failure);
@@ -191,7 +186,7 @@ static int open_bus(const char *bus, const char *host, sqlipc_connection **ret) 
 }
 
 static PyObject *link_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-        static const char *const names[] = { "database", "bus", "host", "waits", "one_thread", NULL };
+        static const char *const names[] = {"database", "bus", "host", "waits", "one_thread", NULL};
         const char *database, *bus, *host;
         int waits, one_thread, r;
         Link *link;
@@ -276,7 +271,8 @@ static PyObject *link_fileno(Link *link, PyObject *unused) {
         return PyLong_FromLong(fd);
 }
 
-PyDoc_STRVAR(delay_doc, "delay() -> float | None\n\nSeconds until process() should be called at the latest; None: no limit.");
+PyDoc_STRVAR(delay_doc,
+             "delay() -> float | None\n\nSeconds until process() should be called at the latest; None: no limit.");
 
 static PyObject *link_delay(Link *link, PyObject *unused) {
         uint64_t until = UINT64_MAX, now = link_now_usec();
@@ -293,7 +289,7 @@ static PyObject *link_delay(Link *link, PyObject *unused) {
 PyDoc_STRVAR(process_doc, "process()\n\nDo what can be done without waiting.");
 
 static PyObject *link_process(Link *link, PyObject *unused) {
-        Failure failure;
+        LinkFailure failure;
         int r;
 
         if (!link_enter(link))
@@ -323,7 +319,7 @@ PyDoc_STRVAR(execute_doc, "execute(sql, parameters) -> Run\n\nStart a run, and w
 static PyObject *link_execute(Link *link, PyObject *arguments) {
         PyObject *run = link_start(link, arguments);
 
-        if (run && run_advance((Run *) run) < 0)
+        if (run && run_advance((RunObject *) run) < 0)
                 Py_CLEAR(run);
         return run;
 }
@@ -370,20 +366,17 @@ PyDoc_STRVAR(databases_doc, "databases() -> list of (name, description, mode)\n\
 
 static PyObject *link_databases(Link *link, PyObject *unused) {
         PyObject *list = PyList_New(0);
-        Failure failure;
+        LinkFailure failure;
         int r;
 
         if (!list || !link_enter(link)) {
                 Py_XDECREF(list);
                 return NULL;
         }
-        Py_BEGIN_ALLOW_THREADS
-        (void) sqlipc_set_timeout(link->connection, 25 * 1000000);
+        Py_BEGIN_ALLOW_THREADS(void) sqlipc_set_timeout(link->connection, 25 * 1000000);
         r = sqlipc_list_databases(link->connection, add_database, list);
         (void) sqlipc_set_timeout(link->connection, SLICE_USEC);
-        Py_END_ALLOW_THREADS
-        if (r < 0 && !PyErr_Occurred())
-                failure = link_failure(link, r);
+        Py_END_ALLOW_THREADS if (r < 0 && !PyErr_Occurred()) failure = link_failure(link, r);
         link_leave(link);
         if (r < 0) {
                 Py_DECREF(list);
@@ -398,7 +391,7 @@ PyDoc_STRVAR(set_doc, "set(name, value)\n\nSet run_timeout (seconds, None: the s
 static PyObject *link_set(Link *link, PyObject *arguments) {
         const char *name;
         double value;
-        Failure failure;
+        LinkFailure failure;
         int r = -EINVAL;
 
         if (!PyArg_ParseTuple(arguments, "sd:set", &name, &value) || !link_enter(link))
@@ -418,39 +411,34 @@ static PyObject *link_set(Link *link, PyObject *arguments) {
 }
 
 static PyMethodDef methods[] = {
-        { "close", (PyCFunction) link_close, METH_NOARGS, close_doc },
-        { "interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc },
-        { "fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc },
-        { "delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc },
-        { "process", (PyCFunction) link_process, METH_NOARGS, process_doc },
-        { "start", (PyCFunction) link_start, METH_VARARGS, start_doc },
-        { "execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc },
-        { "begin", (PyCFunction) link_begin, METH_O, begin_doc },
-        { "load", (PyCFunction) link_load, METH_O, load_doc },
-        { "drain", (PyCFunction) link_drain, METH_NOARGS, drain_doc },
-        { "databases", (PyCFunction) link_databases, METH_NOARGS, databases_doc },
-        { "set", (PyCFunction) link_set, METH_VARARGS, set_doc },
-        { NULL, NULL, 0, NULL },
+        {"close", (PyCFunction) link_close, METH_NOARGS, close_doc},
+        {"interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc},
+        {"fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc},
+        {"delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc},
+        {"process", (PyCFunction) link_process, METH_NOARGS, process_doc},
+        {"start", (PyCFunction) link_start, METH_VARARGS, start_doc},
+        {"execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc},
+        {"begin", (PyCFunction) link_begin, METH_O, begin_doc},
+        {"load", (PyCFunction) link_load, METH_O, load_doc},
+        {"drain", (PyCFunction) link_drain, METH_NOARGS, drain_doc},
+        {"databases", (PyCFunction) link_databases, METH_NOARGS, databases_doc},
+        {"set", (PyCFunction) link_set, METH_VARARGS, set_doc},
+        {NULL, NULL, 0, NULL},
 };
 
-static PyObject *link_is_closed(Link *link, void *unused) {
-        return PyBool_FromLong(!link->connection);
-}
+static PyObject *link_is_closed(Link *link, void *unused) { return PyBool_FromLong(!link->connection); }
 
 static PyGetSetDef properties[] = {
-        { "closed", (getter) link_is_closed, NULL, "True after close().", NULL },
-        { NULL, NULL, NULL, NULL, NULL },
+        {"closed", (getter) link_is_closed, NULL, "True after close().", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(link_doc, "Link(database, bus, host, waits, one_thread)\n\nA connection to the service and one database of it.");
+PyDoc_STRVAR(link_doc,
+             "Link(database, bus, host, waits, one_thread)\n\nA connection to the service and one database of it.");
 
 static PyType_Slot link_slots[] = {
-        { Py_tp_doc, (void *) link_doc },
-        { Py_tp_new, (void *) link_new },
-        { Py_tp_dealloc, (void *) link_dealloc },
-        { Py_tp_methods, methods },
-        { Py_tp_getset, properties },
-        { 0, NULL },
+        {Py_tp_doc, (void *) link_doc}, {Py_tp_new, (void *) link_new}, {Py_tp_dealloc, (void *) link_dealloc},
+        {Py_tp_methods, methods},       {Py_tp_getset, properties},     {0, NULL},
 };
 
-PyType_Spec link_spec = { "sqlipc._native.Link", sizeof(Link), 0, Py_TPFLAGS_DEFAULT, link_slots };
+PyType_Spec link_spec = {"sqlipc._native.Link", sizeof(Link), 0, Py_TPFLAGS_DEFAULT, link_slots};

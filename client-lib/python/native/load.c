@@ -5,19 +5,18 @@
 
 #include "client-lib/python/native/native.h"
 
-typedef struct Load {
-        PyObject_HEAD
-        Link *link;
+typedef struct LoadObject {
+        PyObject_HEAD Link *link;
         Sql *sql;
         sqlipc_load *load; /* NULL: over */
-        Parameters parameters;
+        ParameterValues parameters;
         bool is_busy;
-} Load;
+} LoadObject;
 
 PyObject *load_begin(Link *link, Sql *sql) {
-        Load *load = (Load *) ((allocfunc) PyType_GetSlot(load_type, Py_tp_alloc))(load_type, 0);
+        LoadObject *load = (LoadObject *) ((allocfunc) PyType_GetSlot(load_type, Py_tp_alloc))(load_type, 0);
         const char *text = PyUnicode_AsUTF8AndSize(sql->text, NULL);
-        Failure failure;
+        LinkFailure failure;
         int r;
 
         if (!load || !text || !link_enter(link)) {
@@ -42,8 +41,8 @@ PyObject *load_begin(Link *link, Sql *sql) {
 
 /* Gives the row that is in load->parameters. First without waiting and with the GIL, because most rows fit into the pipe.
  * 0: given; -1: an exception. */
-static int give(Load *load) {
-        Failure failure;
+static int give(LoadObject *load) {
+        LinkFailure failure;
         int r;
 
         for (;;) {
@@ -68,7 +67,7 @@ static int give(Load *load) {
         }
 }
 
-static bool enter(Load *load) {
+static bool enter(LoadObject *load) {
         if (load->is_busy) {
                 native_raise("ProgrammingError", "Recursive use of cursors not allowed.");
                 return false;
@@ -78,7 +77,7 @@ static bool enter(Load *load) {
 
 PyDoc_STRVAR(rows_doc, "rows(iterator)\n\nGive the rows of an iterator until its end.");
 
-static PyObject *give_rows(Load *load, PyObject *iterator) {
+static PyObject *give_rows(LoadObject *load, PyObject *iterator) {
         PyObject *item;
         bool is_given = true;
 
@@ -97,7 +96,7 @@ static PyObject *give_rows(Load *load, PyObject *iterator) {
 
 PyDoc_STRVAR(row_doc, "row(parameters)\n\nGive one row.");
 
-static PyObject *give_row(Load *load, PyObject *item) {
+static PyObject *give_row(LoadObject *load, PyObject *item) {
         bool is_given;
 
         if (!enter(load))
@@ -110,7 +109,7 @@ static PyObject *give_row(Load *load, PyObject *item) {
         Py_RETURN_NONE;
 }
 
-static void close_load(Load *load) {
+static void close_load(LoadObject *load) {
         if (load->load)
                 link_bury(load->link, GRAVE_LOAD, load->load);
         load->load = NULL;
@@ -118,9 +117,9 @@ static void close_load(Load *load) {
 
 PyDoc_STRVAR(finish_doc, "finish() -> int\n\nWait until all rows are written; the number of rows that were changed.");
 
-static PyObject *finish(Load *load, PyObject *unused) {
+static PyObject *finish(LoadObject *load, PyObject *unused) {
         int64_t n_changes = 0;
-        Failure failure;
+        LinkFailure failure;
         int r;
 
         for (;;) {
@@ -145,20 +144,20 @@ static PyObject *finish(Load *load, PyObject *unused) {
 
 PyDoc_STRVAR(close_doc, "close()\n\nEnd the load. Nothing of it is written unless it was finished.");
 
-static PyObject *load_close(Load *load, PyObject *unused) {
+static PyObject *load_close(LoadObject *load, PyObject *unused) {
         close_load(load);
         Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
-        { "rows", (PyCFunction) give_rows, METH_O, rows_doc },
-        { "row", (PyCFunction) give_row, METH_O, row_doc },
-        { "finish", (PyCFunction) finish, METH_NOARGS, finish_doc },
-        { "close", (PyCFunction) load_close, METH_NOARGS, close_doc },
-        { NULL, NULL, 0, NULL },
+        {"rows", (PyCFunction) give_rows, METH_O, rows_doc},
+        {"row", (PyCFunction) give_row, METH_O, row_doc},
+        {"finish", (PyCFunction) finish, METH_NOARGS, finish_doc},
+        {"close", (PyCFunction) load_close, METH_NOARGS, close_doc},
+        {NULL, NULL, 0, NULL},
 };
 
-static void load_dealloc(Load *load) {
+static void load_dealloc(LoadObject *load) {
         PyTypeObject *type = Py_TYPE(OBJECT(load));
 
         if (load->link)
@@ -173,12 +172,12 @@ static void load_dealloc(Load *load) {
 PyDoc_STRVAR(load_doc, "A load. Link.load() makes it.");
 
 static PyType_Slot load_slots[] = {
-        { Py_tp_doc, (void *) load_doc },
-        { Py_tp_dealloc, (void *) load_dealloc },
-        { Py_tp_methods, methods },
-        { 0, NULL },
+        {Py_tp_doc, (void *) load_doc},
+        {Py_tp_dealloc, (void *) load_dealloc},
+        {Py_tp_methods, methods},
+        {0, NULL},
 };
 
 PyType_Spec load_spec = {
-        "sqlipc._native.Load", sizeof(Load), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, load_slots,
+        "sqlipc._native.Load", sizeof(LoadObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, load_slots,
 };

@@ -8,13 +8,9 @@ PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type;
 static PyTypeObject *row_type;
 static PyObject *errors, *adapters;
 
-PyObject *native_error_class(const char *name) {
-        return PyObject_GetAttrString(errors, name);
-}
+PyObject *native_error_class(const char *name) { return PyObject_GetAttrString(errors, name); }
 
-PyObject *native_adapt(PyObject *value) {
-        return PyObject_CallMethod(adapters, "adapt_parameter", "(O)", value);
-}
+PyObject *native_adapt(PyObject *value) { return PyObject_CallMethod(adapters, "adapt_parameter", "(O)", value); }
 
 PyObject *native_raise(const char *class_name, const char *format, ...) {
         PyObject *class = native_error_class(class_name);
@@ -31,13 +27,11 @@ PyObject *native_raise(const char *class_name, const char *format, ...) {
 
 PyDoc_STRVAR(library_version_doc, "library_version() -> str\n\nThe version of the libsqlipc that is loaded.");
 
-static PyObject *library_version(PyObject *module, PyObject *unused) {
-        return PyUnicode_FromString(sqlipc_version());
-}
+static PyObject *library_version(PyObject *module, PyObject *unused) { return PyUnicode_FromString(sqlipc_version()); }
 
 static PyMethodDef functions[] = {
-        { "library_version", library_version, METH_NOARGS, library_version_doc },
-        { NULL, NULL, 0, NULL },
+        {"library_version", library_version, METH_NOARGS, library_version_doc},
+        {NULL, NULL, 0, NULL},
 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
@@ -51,7 +45,7 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
 static int exec(PyObject *module) {
         if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
                 PyErr_SetString(PyExc_ImportError, "sqlipc does not work in a subinterpreter: use the main interpreter, or "
-                                "a process of its own.");
+                                                   "a process of its own.");
                 return -1;
         }
         if (!errors)
@@ -65,22 +59,25 @@ static int exec(PyObject *module) {
             add_type(module, &load_spec, &load_type) < 0 || add_type(module, &row_spec, &row_type) < 0)
                 return -1;
         return PyModule_AddIntConstant(module, "READ", SQLIPC_TRANSACTION_READ) < 0 ||
-               PyModule_AddIntConstant(module, "WRITE", SQLIPC_TRANSACTION_WRITE) < 0 ? -1 : 0;
+                               PyModule_AddIntConstant(module, "WRITE", SQLIPC_TRANSACTION_WRITE) < 0
+                       ? -1
+                       : 0;
 }
 
 static PyModuleDef_Slot slots[] = {
-        { Py_mod_exec, (void *) exec },
-        { 0, NULL },
+        {Py_mod_exec, (void *) exec},
+        {0, NULL},
 };
 
 PyDoc_STRVAR(module_doc, "The C part of the package: connections to the service, runs and rows. Use the package itself.");
 
 static PyModuleDef definition = {
-        .m_base = PyModuleDef_HEAD_INIT, .m_name = "sqlipc._native", .m_doc = module_doc, .m_methods = functions,
+        .m_base = PyModuleDef_HEAD_INIT,
+        .m_name = "sqlipc._native",
+        .m_doc = module_doc,
+        .m_methods = functions,
         .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__native(void);
-PyMODINIT_FUNC PyInit__native(void) {
-        return PyModuleDef_Init(&definition);
-}
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

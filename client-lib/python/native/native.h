@@ -14,9 +14,9 @@
  * is freed while another thread has the lock cannot wait for it: it leaves what it held in the link's `graves`, and the next
  * thread that releases the lock closes that.
  *
- * Waiting. The connection never blocks except in sqlipc_cursor_next_block() and sqlipc_load_row() of a link that waits. These
- * return after SLICE_USEC at the latest, so that Python's signal handlers run. With a link that does not wait, for asyncio,
- * a function that would have to wait raises BlockingIOError, and is called again after Link.process().
+ * Waiting. The connection never blocks except in sqlipc_cursor_next_block() and sqlipc_load_row() of a link that waits.
+ * These return after SLICE_USEC at the latest, so that Python's signal handlers run. With a link that does not wait, for
+ * asyncio, a function that would have to wait raises BlockingIOError, and is called again after Link.process().
  */
 #ifndef SQLIPC_CLIENT_LIB_PYTHON_NATIVE_NATIVE_H
 #define SQLIPC_CLIENT_LIB_PYTHON_NATIVE_NATIVE_H
@@ -35,57 +35,54 @@
 #define SLICE_USEC ((uint64_t) 100000)
 
 typedef struct Grave Grave;
-typedef struct Run Run;
+typedef struct RunObject RunObject;
 
 typedef struct Link {
-        PyObject_HEAD
-        sqlipc_connection *connection; /* NULL: closed */
+        PyObject_HEAD sqlipc_connection *connection; /* NULL: closed */
         char *database;
-        PyThread_type_lock lock;       /* of the connection and all its objects */
-        Grave *graves;                 /* objects to close; belongs to the GIL */
-        pid_t pid;                     /* of the process that opened it */
-        unsigned long thread;          /* the only one that may use it; 0: all may */
+        PyThread_type_lock lock; /* of the connection and all its objects */
+        Grave *graves;           /* objects to close; belongs to the GIL */
+        pid_t pid;               /* of the process that opened it */
+        unsigned long thread;    /* the only one that may use it; 0: all may */
         bool waits;
-        bool in_transaction;           /* sqlipc_begin() was called, and its transaction is not closed */
-        Run *runs;                     /* borrowed: a list of those with a cursor */
+        bool in_transaction; /* sqlipc_begin() was called, and its transaction is not closed */
+        RunObject *runs;     /* borrowed: a list of those with a cursor */
 } Link;
 
 typedef struct Sql {
-        PyObject_HEAD
-        Link *link;
-        PyObject *text;               /* str */
-        PyObject *names;              /* tuple: the name of each parameter without its prefix, or None */
-        sqlipc_statement *statement;  /* NULL: not prepared */
-        Run *user;                    /* borrowed: the run of the statement that is open, or NULL */
+        PyObject_HEAD Link *link;
+        PyObject *text;              /* str */
+        PyObject *names;             /* tuple: the name of each parameter without its prefix, or None */
+        sqlipc_statement *statement; /* NULL: not prepared */
+        RunObject *user;             /* borrowed: the run of the statement that is open, or NULL */
         unsigned n_uses;
 } Sql;
 
-struct Run {
-        PyObject_HEAD
-        Link *link;
+struct RunObject {
+        PyObject_HEAD Link *link;
         Sql *sql;
-        sqlipc_cursor *cursor;        /* NULL: over */
-        PyObject *columns;            /* tuple of the names; NULL: not known yet */
-        PyObject *types;              /* tuple of the declared types */
-        PyObject *converters;         /* NULL, or a list: a callable or None for each column */
-        PyObject *text_factory;       /* NULL: str */
-        const sqlipc_value *values;   /* of the block that is being read */
-        size_t n_rows, row;           /* of the block; the next one */
+        sqlipc_cursor *cursor;      /* NULL: over */
+        PyObject *columns;          /* tuple of the names; NULL: not known yet */
+        PyObject *types;            /* tuple of the declared types */
+        PyObject *converters;       /* NULL, or a list: a callable or None for each column */
+        PyObject *text_factory;     /* NULL: str */
+        const sqlipc_value *values; /* of the block that is being read */
+        size_t n_rows, row;         /* of the block; the next one */
         unsigned n_columns;
-        PyObject *ahead;              /* NULL, or a list of rows that were read before they were asked for */
-        Py_ssize_t n_taken;           /* of `ahead` */
-        PyObject *failure;            /* the exception that comes after `ahead` */
+        PyObject *ahead;    /* NULL, or a list of rows that were read before they were asked for */
+        Py_ssize_t n_taken; /* of `ahead` */
+        PyObject *failure;  /* the exception that comes after `ahead` */
         bool is_busy, has_ended;
         int64_t n_changes, last_rowid;
-        Run *previous, *next;         /* in link->runs */
+        RunObject *previous, *next; /* in link->runs */
 };
 
 /* A failure of the library, copied while the lock is held. */
-typedef struct Failure {
+typedef struct LinkFailure {
         int r;
         int code, sqlite_code, sql_offset;
         char *name, *message; /* owned */
-} Failure;
+} LinkFailure;
 
 typedef enum GraveKind { GRAVE_CURSOR, GRAVE_STATEMENT, GRAVE_TRANSACTION, GRAVE_LOAD } GraveKind;
 
@@ -110,9 +107,9 @@ void link_leave(Link *link);
 /** Closes an object, now or as soon as the lock is free. Never waits, and keeps the current exception. */
 void link_bury(Link *link, GraveKind kind, void *object);
 /** Copies the details of a failure; the lock is held. */
-Failure link_failure(Link *link, int r);
+LinkFailure link_failure(Link *link, int r);
 /** Raises it, and frees the copy. Returns NULL. */
-PyObject *link_raise(Failure *failure);
+PyObject *link_raise(LinkFailure *failure);
 /** Waits for news of the connection for one slice, without the lock and the GIL held before and after. With a link that does
  * not wait it raises BlockingIOError. `until`: CLOCK_MONOTONIC in microseconds, UINT64_MAX: no limit. Returns 1 if there may
  * be news, 0 after `until`, -1 with an exception. */
@@ -122,27 +119,28 @@ uint64_t link_now_usec(void);
 /* ---- parameters.c ------------------------------------------------------------------------------------------------- */
 
 /* Values for the parameters of a statement. `kept` holds the Python objects that the bytes belong to. */
-typedef struct Parameters {
+typedef struct ParameterValues {
         sqlipc_parameter *values;
         size_t n, capacity;
         PyObject *kept; /* list, or NULL */
         Py_buffer *buffers;
         size_t n_buffers;
-} Parameters;
+} ParameterValues;
 
 /** Reads `source`, a sequence or a mapping, as values for the parameters of `sql`. Returns false with an exception. May run
  * Python code. The bytes stay valid until parameters_clear(), as long as the caller keeps `source`. */
-bool parameters_read(Parameters *p, const Sql *sql, PyObject *source);
+bool parameters_read(ParameterValues *p, const Sql *sql, PyObject *source);
 /** Releases the values, and keeps the memory for the next ones. */
-void parameters_clear(Parameters *p);
-void parameters_done(Parameters *p);
+void parameters_clear(ParameterValues *p);
+void parameters_done(ParameterValues *p);
 
 /* ---- run.c, transaction.c, load.c --------------------------------------------------------------------------------- */
 
 /** Starts a run, without waiting. */
 PyObject *run_start(Link *link, Sql *sql, PyObject *parameters);
-/** Goes on until there is a row or the end; a run without columns goes to its end. 1: a row; 0: the end; -1: an exception. */
-int run_advance(Run *run);
+/** Goes on until there is a row or the end; a run without columns goes to its end. 1: a row; 0: the end; -1: an exception.
+ */
+int run_advance(RunObject *run);
 /** Reads all rows of all open runs into memory, so that the service can end them. 0: done; -1: an exception. */
 int run_drain_all(Link *link);
 /** Begins a transaction, without waiting. */

@@ -4,21 +4,21 @@
 
 #include "client-lib/python/native/native.h"
 
-void parameters_clear(Parameters *p) {
+void parameters_clear(ParameterValues *p) {
         for (size_t i = 0; i < p->n_buffers; i++)
                 PyBuffer_Release(&p->buffers[i]);
         p->n = p->n_buffers = 0;
         Py_CLEAR(p->kept);
 }
 
-void parameters_done(Parameters *p) {
+void parameters_done(ParameterValues *p) {
         parameters_clear(p);
         free(p->values);
         free(p->buffers);
-        *p = (Parameters) {};
+        *p = (ParameterValues){};
 }
 
-static bool reserve(Parameters *p, size_t n) {
+static bool reserve(ParameterValues *p, size_t n) {
         sqlipc_parameter *values;
 
         if (n <= p->capacity)
@@ -34,7 +34,7 @@ static bool reserve(Parameters *p, size_t n) {
 }
 
 /* Keeps a reference to an object that the caller does not hold. Steals it. */
-static bool keep(Parameters *p, PyObject *object) {
+static bool keep(ParameterValues *p, PyObject *object) {
         bool is_kept;
 
         if (!p->kept)
@@ -70,7 +70,7 @@ static bool set_text(sqlipc_parameter *value, PyObject *object) {
 }
 
 /* The buffer stays exported until parameters_clear(), so that its owner cannot move the bytes. */
-static bool set_buffer(Parameters *p, sqlipc_parameter *value, PyObject *object) {
+static bool set_buffer(ParameterValues *p, sqlipc_parameter *value, PyObject *object) {
         Py_buffer *buffers = reallocarray(p->buffers, p->n_buffers + 1, sizeof *buffers);
 
         if (!buffers) {
@@ -86,8 +86,8 @@ static bool set_buffer(Parameters *p, sqlipc_parameter *value, PyObject *object)
         return true;
 }
 
-/* What SQLite has a type for, also in a subclass. */
-static bool set_adapted(Parameters *p, sqlipc_parameter *value, PyObject *object) {
+/* Sets a value of a type that SQLite has, or of a subclass. */
+static bool set_adapted(ParameterValues *p, sqlipc_parameter *value, PyObject *object) {
         if (object == Py_None) {
                 value->type = SQLIPC_NULL;
                 return true;
@@ -109,12 +109,12 @@ static bool set_adapted(Parameters *p, sqlipc_parameter *value, PyObject *object
 }
 
 /* Adds one value. The common types come first; all others may have adapters. */
-static bool add(Parameters *p, PyObject *object) {
+static bool add(ParameterValues *p, PyObject *object) {
         sqlipc_parameter *value = &p->values[p->n];
         PyTypeObject *type = Py_TYPE(object);
         bool is_set;
 
-        *value = (sqlipc_parameter) { .struct_size = sizeof *value };
+        *value = (sqlipc_parameter){.struct_size = sizeof *value};
         if (type == &PyUnicode_Type)
                 is_set = set_text(value, object);
         else if (type == &PyLong_Type || type == &PyFloat_Type || object == Py_None || type == &PyByteArray_Type)
@@ -134,12 +134,14 @@ static bool add(Parameters *p, PyObject *object) {
 
 static bool check_count(size_t wanted, Py_ssize_t given) {
         if (given >= 0 && (size_t) given != wanted)
-                native_raise("ProgrammingError", "Incorrect number of bindings supplied. The current statement uses %zu, and "
-                             "there are %zd supplied.", wanted, given);
+                native_raise("ProgrammingError",
+                             "Incorrect number of bindings supplied. The current statement uses %zu, and "
+                             "there are %zd supplied.",
+                             wanted, given);
         return given >= 0 && (size_t) given == wanted;
 }
 
-static bool read_sequence(Parameters *p, size_t n, PyObject *source) {
+static bool read_sequence(ParameterValues *p, size_t n, PyObject *source) {
         bool is_tuple = PyTuple_Check(source), is_list = PyList_Check(source), is_added = true;
         Py_ssize_t given = is_tuple ? PyTuple_Size(source) : PySequence_Size(source);
 
@@ -147,8 +149,9 @@ static bool read_sequence(Parameters *p, size_t n, PyObject *source) {
                 return false;
         for (size_t i = 0; i < n && is_added; i++) {
                 /* The items of a tuple stay; those of a list may be replaced by an adapter. */
-                PyObject *item = is_tuple ? PyTuple_GetItem(source, (Py_ssize_t) i)
-                                 : is_list ? PyList_GetItem(source, (Py_ssize_t) i) : PySequence_GetItem(source, (Py_ssize_t) i);
+                PyObject *item = is_tuple  ? PyTuple_GetItem(source, (Py_ssize_t) i)
+                                 : is_list ? PyList_GetItem(source, (Py_ssize_t) i)
+                                           : PySequence_GetItem(source, (Py_ssize_t) i);
 
                 if (!item)
                         return false;
@@ -161,13 +164,15 @@ static bool read_sequence(Parameters *p, size_t n, PyObject *source) {
         return is_added;
 }
 
-static bool read_mapping(Parameters *p, const Sql *sql, size_t n, PyObject *source) {
+static bool read_mapping(ParameterValues *p, const Sql *sql, size_t n, PyObject *source) {
         for (size_t i = 0; i < n; i++) {
                 PyObject *name = PyTuple_GetItem(sql->names, (Py_ssize_t) i), *item;
 
                 if (name == Py_None) {
-                        native_raise("ProgrammingError", "Binding %zu has no name, but you supplied a dictionary (which has only "
-                                     "names).", i + 1);
+                        native_raise("ProgrammingError",
+                                     "Binding %zu has no name, but you supplied a dictionary (which has only "
+                                     "names).",
+                                     i + 1);
                         return false;
                 }
                 item = PyObject_GetItem(source, name);
@@ -181,7 +186,7 @@ static bool read_mapping(Parameters *p, const Sql *sql, size_t n, PyObject *sour
         return true;
 }
 
-bool parameters_read(Parameters *p, const Sql *sql, PyObject *source) {
+bool parameters_read(ParameterValues *p, const Sql *sql, PyObject *source) {
         Py_ssize_t n = PyTuple_Size(sql->names);
         bool is_list = PyTuple_Check(source) || PyList_Check(source);
 

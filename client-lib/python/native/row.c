@@ -3,9 +3,8 @@
 #include "client-lib/python/native/native.h"
 
 typedef struct Row {
-        PyObject_HEAD
-        PyObject *values;      /* tuple */
-        PyObject *description; /* tuple of tuples that begin with a name; or None */
+        PyObject_HEAD PyObject *values; /* tuple */
+        PyObject *description;          /* tuple of tuples that begin with a name; or None */
 } Row;
 
 static PyObject *row_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -54,9 +53,7 @@ static void row_dealloc(Row *row) {
         Py_DECREF(OBJECT(type));
 }
 
-static Py_ssize_t n_names(const Row *row) {
-        return row->description == Py_None ? 0 : PyTuple_Size(row->description);
-}
+static Py_ssize_t n_names(const Row *row) { return row->description == Py_None ? 0 : PyTuple_Size(row->description); }
 
 /* Borrowed; NULL with an exception. */
 static PyObject *name_of(const Row *row, Py_ssize_t i) {
@@ -65,9 +62,7 @@ static PyObject *name_of(const Row *row, Py_ssize_t i) {
         return column ? PyTuple_GetItem(column, 0) : NULL;
 }
 
-static char lower(char c) {
-        return c >= 'A' && c <= 'Z' ? (char) (c + ('a' - 'A')) : c;
-}
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char) (c + ('a' - 'A')) : c; }
 
 /* Names of columns differ in more than the case of ASCII letters, as in SQLite. */
 static bool is_same_name(const char *a, const char *b) {
@@ -106,9 +101,7 @@ static PyObject *subscript(Row *row, PyObject *key) {
         return NULL;
 }
 
-static Py_ssize_t length(Row *row) {
-        return PyTuple_Size(row->values);
-}
+static Py_ssize_t length(Row *row) { return PyTuple_Size(row->values); }
 
 static PyObject *item(Row *row, Py_ssize_t i) {
         PyObject *value = PyTuple_GetItem(row->values, i);
@@ -117,9 +110,7 @@ static PyObject *item(Row *row, Py_ssize_t i) {
         return value;
 }
 
-static PyObject *iterate(Row *row) {
-        return PyObject_GetIter(row->values);
-}
+static PyObject *iterate(Row *row) { return PyObject_GetIter(row->values); }
 
 PyDoc_STRVAR(keys_doc, "keys() -> list\n\nThe names of the columns.");
 
@@ -152,34 +143,23 @@ static PyObject *compare(Row *row, PyObject *other, int operation) {
         return is_equal < 0 ? NULL : PyBool_FromLong(operation == Py_EQ ? is_equal : !is_equal);
 }
 
-static PyObject *repr(Row *row) {
-        return PyUnicode_FromFormat("<sqlipc.Row object at %p>", (void *) row);
-}
+static PyObject *repr(Row *row) { return PyUnicode_FromFormat("<sqlipc.Row object at %p>", (void *) row); }
 
 static PyMethodDef methods[] = {
-        { "keys", (PyCFunction) keys, METH_NOARGS, keys_doc },
-        { NULL, NULL, 0, NULL },
+        {"keys", (PyCFunction) keys, METH_NOARGS, keys_doc},
+        {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(row_doc, "Row(cursor, values)\n\nA row whose values can be had by number, slice and name of the column; names are "
-                      "not case-sensitive. For the attribute row_factory of connections and cursors.");
+PyDoc_STRVAR(row_doc,
+             "Row(cursor, values)\n\nA row whose values can be had by number, slice and name of the column; names are "
+             "not case-sensitive. For the attribute row_factory of connections and cursors.");
 
 static PyType_Slot row_slots[] = {
-        { Py_tp_doc, (void *) row_doc },
-        { Py_tp_new, (void *) row_new },
-        { Py_tp_dealloc, (void *) row_dealloc },
-        { Py_tp_traverse, (void *) traverse },
-        { Py_tp_clear, (void *) clear },
-        { Py_tp_methods, methods },
-        { Py_tp_hash, (void *) hash },
-        { Py_tp_richcompare, (void *) compare },
-        { Py_tp_iter, (void *) iterate },
-        { Py_tp_repr, (void *) repr },
-        { Py_mp_subscript, (void *) subscript },
-        { Py_mp_length, (void *) length },
-        { Py_sq_item, (void *) item },
-        { Py_sq_length, (void *) length },
-        { 0, NULL },
+        {Py_tp_doc, (void *) row_doc},       {Py_tp_new, (void *) row_new},         {Py_tp_dealloc, (void *) row_dealloc},
+        {Py_tp_traverse, (void *) traverse}, {Py_tp_clear, (void *) clear},         {Py_tp_methods, methods},
+        {Py_tp_hash, (void *) hash},         {Py_tp_richcompare, (void *) compare}, {Py_tp_iter, (void *) iterate},
+        {Py_tp_repr, (void *) repr},         {Py_mp_subscript, (void *) subscript}, {Py_mp_length, (void *) length},
+        {Py_sq_item, (void *) item},         {Py_sq_length, (void *) length},       {0, NULL},
 };
 
 PyType_Spec row_spec = {

@@ -17,7 +17,7 @@ enum { PEEK_ROWS_MAX = 64 };
 
 /* ---- The list of open runs ---------------------------------------------------------------------------------------- */
 
-static void enlist(Run *run) {
+static void enlist(RunObject *run) {
         run->next = run->link->runs;
         run->previous = NULL;
         if (run->next)
@@ -25,7 +25,7 @@ static void enlist(Run *run) {
         run->link->runs = run;
 }
 
-static void delist(Run *run) {
+static void delist(RunObject *run) {
         if (run->previous)
                 run->previous->next = run->next;
         else
@@ -36,7 +36,7 @@ static void delist(Run *run) {
 
 /* ---- Start -------------------------------------------------------------------------------------------------------- */
 
-static int bind_all(sqlipc_statement *statement, const Parameters *p) {
+static int bind_all(sqlipc_statement *statement, const ParameterValues *p) {
         int r = 0;
 
         for (unsigned i = 0; r >= 0 && i < p->n; i++) {
@@ -65,7 +65,7 @@ static int bind_all(sqlipc_statement *statement, const Parameters *p) {
 
 /* Sends the request; the lock is held. SQL that comes again is prepared. Within a transaction it is not, because statements
  * are prepared outside of it; nor while an earlier run of the same statement is open, which the new one would end. */
-static int send(Run *run, const char *text, const Parameters *p) {
+static int send(RunObject *run, const char *text, const ParameterValues *p) {
         Link *link = run->link;
         Sql *sql = run->sql;
         int r = 0;
@@ -96,10 +96,10 @@ static const char *check_text(PyObject *text) {
 }
 
 PyObject *run_start(Link *link, Sql *sql, PyObject *source) {
-        Run *run = (Run *) ((allocfunc) PyType_GetSlot(run_type, Py_tp_alloc))(run_type, 0);
-        Parameters parameters = {};
+        RunObject *run = (RunObject *) ((allocfunc) PyType_GetSlot(run_type, Py_tp_alloc))(run_type, 0);
+        ParameterValues parameters = {};
         const char *text = NULL;
-        Failure failure;
+        LinkFailure failure;
         int r = -1;
 
         if (!run)
@@ -127,7 +127,7 @@ PyObject *run_start(Link *link, Sql *sql, PyObject *source) {
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------- */
 
-static void close_cursor(Run *run) {
+static void close_cursor(RunObject *run) {
         if (!run->cursor)
                 return;
         delist(run);
@@ -140,7 +140,7 @@ static void close_cursor(Run *run) {
 }
 
 /* The lock is held. With `waits`, the GIL is not. */
-static int next_block(Run *run, bool waits) {
+static int next_block(RunObject *run, bool waits) {
         int r;
 
         if (waits)
@@ -157,7 +157,7 @@ static int next_block(Run *run, bool waits) {
         return r;
 }
 
-static bool is_slice_over(const Failure *failure) {
+static bool is_slice_over(const LinkFailure *failure) {
         return failure->r == -EAGAIN || (failure->r == -ETIMEDOUT && failure->code == SQLIPC_ERROR_NONE);
 }
 
@@ -169,7 +169,7 @@ static PyObject *new_text_or_none(const char *text) {
 }
 
 /* The strings are the cursor's, and stay until it is closed. */
-static int read_columns(Run *run) {
+static int read_columns(RunObject *run) {
         PyObject *names = PyTuple_New(run->n_columns), *types = PyTuple_New(run->n_columns);
 
         for (unsigned i = 0; names && types && i < run->n_columns; i++) {
@@ -196,8 +196,8 @@ static int read_columns(Run *run) {
 }
 
 /* Gets the next block. 1: it has rows; 0: the end; -1: an exception. */
-static int fetch(Run *run) {
-        Failure failure;
+static int fetch(RunObject *run) {
+        LinkFailure failure;
         int r;
 
         for (;;) {
@@ -207,13 +207,12 @@ static int fetch(Run *run) {
                         return -1;
                 run->row = run->n_rows = 0;
                 if (run->link->waits) {
-                        Py_BEGIN_ALLOW_THREADS
-                        r = next_block(run, true);
+                        Py_BEGIN_ALLOW_THREADS r = next_block(run, true);
                         Py_END_ALLOW_THREADS
                 } else
                         r = next_block(run, false);
                 if (r < 0) {
-                        failure = r == -EAGAIN ? (Failure) { .r = r } : link_failure(run->link, r);
+                        failure = r == -EAGAIN ? (LinkFailure){.r = r} : link_failure(run->link, r);
                         run->n_rows = 0;
                 }
                 link_leave(run->link);
@@ -246,7 +245,7 @@ static int fetch(Run *run) {
 
 /* The block is used up: takes what has arrived already. The end of a small result has arrived together with its rows, and
  * a run that has ended costs less to close. Failures are left to fetch(). */
-static void peek(Run *run) {
+static void peek(RunObject *run) {
         if (run->n_rows >= PEEK_ROWS_MAX || !run->cursor || !link_enter(run->link)) {
                 PyErr_Clear();
                 return;
@@ -259,7 +258,7 @@ static void peek(Run *run) {
                 close_cursor(run);
 }
 
-static bool enter(Run *run) {
+static bool enter(RunObject *run) {
         if (run->is_busy) {
                 native_raise("ProgrammingError", "Recursive use of cursors not allowed.");
                 return false;
@@ -268,13 +267,13 @@ static bool enter(Run *run) {
 }
 
 /* As fetch(), while there is a row left. The run is busy. */
-static int more(Run *run) {
+static int more(RunObject *run) {
         if (run->row < run->n_rows)
                 return 1;
         return fetch(run);
 }
 
-int run_advance(Run *run) {
+int run_advance(RunObject *run) {
         int r;
 
         if (!enter(run))
@@ -290,7 +289,7 @@ int run_advance(Run *run) {
 
 /* ---- Values ------------------------------------------------------------------------------------------------------- */
 
-static PyObject *raise_not_utf8(const Run *run, unsigned column, const sqlipc_value *value) {
+static PyObject *raise_not_utf8(const RunObject *run, unsigned column, const sqlipc_value *value) {
         PyObject *text = PyUnicode_DecodeUTF8(value->as.text, (Py_ssize_t) value->size, "replace");
 
         PyErr_Clear();
@@ -301,7 +300,7 @@ static PyObject *raise_not_utf8(const Run *run, unsigned column, const sqlipc_va
         return NULL;
 }
 
-static PyObject *new_text(const Run *run, unsigned column, const sqlipc_value *value) {
+static PyObject *new_text(const RunObject *run, unsigned column, const sqlipc_value *value) {
         PyObject *factory = run->text_factory, *bytes, *text;
 
         if (!factory) {
@@ -350,7 +349,7 @@ static PyObject *convert(PyObject *converter, const sqlipc_value *value) {
         return result;
 }
 
-static inline PyObject *new_value(const Run *run, unsigned column, const sqlipc_value *value) {
+static inline PyObject *new_value(const RunObject *run, unsigned column, const sqlipc_value *value) {
         switch (value->type) {
         case SQLIPC_TEXT:
                 return new_text(run, column, value);
@@ -368,7 +367,7 @@ static inline PyObject *new_value(const Run *run, unsigned column, const sqlipc_
 }
 
 /* Takes the next row of the block. The run is busy, and the block has the row. */
-static PyObject *take_row(Run *run) {
+static PyObject *take_row(RunObject *run) {
         const sqlipc_value *values = run->values + run->row * run->n_columns;
         PyObject *row = PyTuple_New(run->n_columns);
 
@@ -393,7 +392,7 @@ static PyObject *take_row(Run *run) {
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
 /* Raises the failure that was kept. */
-static int fail(Run *run) {
+static int fail(RunObject *run) {
         PyObject *failure = run->failure;
 
         run->failure = NULL;
@@ -403,7 +402,7 @@ static int fail(Run *run) {
 }
 
 /* Returns the next row in `*ret`. 1: a row; 0: the end; -1: an exception. The run is busy. */
-static int next_row(Run *run, PyObject **ret) {
+static int next_row(RunObject *run, PyObject **ret) {
         int r;
 
         if (run->ahead && run->n_taken < PyList_Size(run->ahead)) {
@@ -424,7 +423,7 @@ static int next_row(Run *run, PyObject **ret) {
 }
 
 /* A failure of the run is kept for those that read it; other exceptions are raised. */
-static int keep_failure(Run *run) {
+static int keep_failure(RunObject *run) {
         PyObject *class = native_error_class("Error"), *type, *value, *trace;
 
         if (!class || !PyErr_ExceptionMatches(class)) {
@@ -440,7 +439,7 @@ static int keep_failure(Run *run) {
         return 0;
 }
 
-static int drain(Run *run) {
+static int drain(RunObject *run) {
         int r = 0;
 
         if (!run->ahead)
@@ -460,7 +459,7 @@ int run_drain_all(Link *link) {
         int r = 0;
 
         while (r >= 0 && link->runs) {
-                Run *run = link->runs;
+                RunObject *run = link->runs;
 
                 while (run && run->is_busy) /* another thread reads it, or its own reader called us */
                         run = run->next;
@@ -483,7 +482,7 @@ int run_drain_all(Link *link) {
 
 PyDoc_STRVAR(advance_doc, "advance() -> bool\n\nWait until there is a row (True) or the end (False).");
 
-static PyObject *advance(Run *run, PyObject *unused) {
+static PyObject *advance(RunObject *run, PyObject *unused) {
         int r = run_advance(run);
 
         return r < 0 ? NULL : PyBool_FromLong(r);
@@ -491,7 +490,7 @@ static PyObject *advance(Run *run, PyObject *unused) {
 
 PyDoc_STRVAR(fetchone_doc, "fetchone() -> tuple | None\n\nThe next row; None at the end.");
 
-static PyObject *fetchone(Run *run, PyObject *unused) {
+static PyObject *fetchone(RunObject *run, PyObject *unused) {
         PyObject *row = NULL;
         int r;
 
@@ -504,9 +503,10 @@ static PyObject *fetchone(Run *run, PyObject *unused) {
         Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(fetchmany_doc, "fetchmany(n, rows) -> list\n\nAppend at most n rows (-1: all) to the list rows, and return it.");
+PyDoc_STRVAR(fetchmany_doc,
+             "fetchmany(n, rows) -> list\n\nAppend at most n rows (-1: all) to the list rows, and return it.");
 
-static PyObject *fetchmany(Run *run, PyObject *arguments) {
+static PyObject *fetchmany(RunObject *run, PyObject *arguments) {
         PyObject *rows, *row = NULL;
         Py_ssize_t n;
         int r = 1;
@@ -528,7 +528,7 @@ static PyObject *fetchmany(Run *run, PyObject *arguments) {
 
 PyDoc_STRVAR(close_doc, "close()\n\nEnd the run.");
 
-static PyObject *run_close(Run *run, PyObject *unused) {
+static PyObject *run_close(RunObject *run, PyObject *unused) {
         if (!enter(run))
                 return NULL;
         close_cursor(run);
@@ -540,7 +540,7 @@ static PyObject *run_close(Run *run, PyObject *unused) {
 
 PyDoc_STRVAR(drain_doc, "drain()\n\nRead the rest of the rows into memory, so that the run ends at the service.");
 
-static PyObject *drain_one(Run *run, PyObject *unused) {
+static PyObject *drain_one(RunObject *run, PyObject *unused) {
         int r;
 
         if (!enter(run))
@@ -555,7 +555,7 @@ static PyObject *drain_one(Run *run, PyObject *unused) {
 PyDoc_STRVAR(configure_doc, "configure(converters, text_factory)\n\nSet how values become Python objects: a list with a "
                             "callable or None for each column, or None; and a callable for text, or None for str.");
 
-static PyObject *configure(Run *run, PyObject *arguments) {
+static PyObject *configure(RunObject *run, PyObject *arguments) {
         PyObject *converters, *factory;
 
         if (!PyArg_ParseTuple(arguments, "OO:configure", &converters, &factory))
@@ -574,16 +574,16 @@ static PyObject *configure(Run *run, PyObject *arguments) {
 }
 
 static PyMethodDef methods[] = {
-        { "advance", (PyCFunction) advance, METH_NOARGS, advance_doc },
-        { "fetchone", (PyCFunction) fetchone, METH_NOARGS, fetchone_doc },
-        { "fetchmany", (PyCFunction) fetchmany, METH_VARARGS, fetchmany_doc },
-        { "close", (PyCFunction) run_close, METH_NOARGS, close_doc },
-        { "drain", (PyCFunction) drain_one, METH_NOARGS, drain_doc },
-        { "configure", (PyCFunction) configure, METH_VARARGS, configure_doc },
-        { NULL, NULL, 0, NULL },
+        {"advance", (PyCFunction) advance, METH_NOARGS, advance_doc},
+        {"fetchone", (PyCFunction) fetchone, METH_NOARGS, fetchone_doc},
+        {"fetchmany", (PyCFunction) fetchmany, METH_VARARGS, fetchmany_doc},
+        {"close", (PyCFunction) run_close, METH_NOARGS, close_doc},
+        {"drain", (PyCFunction) drain_one, METH_NOARGS, drain_doc},
+        {"configure", (PyCFunction) configure, METH_VARARGS, configure_doc},
+        {NULL, NULL, 0, NULL},
 };
 
-static PyObject *get_object(Run *run, void *offset) {
+static PyObject *get_object(RunObject *run, void *offset) {
         PyObject *object = *(PyObject **) ((char *) run + (size_t) offset);
 
         object = object ? object : Py_None;
@@ -591,29 +591,23 @@ static PyObject *get_object(Run *run, void *offset) {
         return object;
 }
 
-static PyObject *get_changes(Run *run, void *unused) {
-        return PyLong_FromLongLong(run->n_changes);
-}
+static PyObject *get_changes(RunObject *run, void *unused) { return PyLong_FromLongLong(run->n_changes); }
 
-static PyObject *get_last_rowid(Run *run, void *unused) {
-        return PyLong_FromLongLong(run->last_rowid);
-}
+static PyObject *get_last_rowid(RunObject *run, void *unused) { return PyLong_FromLongLong(run->last_rowid); }
 
-static PyObject *get_ended(Run *run, void *unused) {
-        return PyBool_FromLong(run->has_ended);
-}
+static PyObject *get_ended(RunObject *run, void *unused) { return PyBool_FromLong(run->has_ended); }
 
 static PyGetSetDef properties[] = {
-        { "columns", (getter) get_object, NULL, "Names of the columns, once there was a row or the end.",
-          (void *) offsetof(Run, columns) },
-        { "types", (getter) get_object, NULL, "Declared types of the columns, or None.", (void *) offsetof(Run, types) },
-        { "changes", (getter) get_changes, NULL, "The number of rows that were changed, after the end.", NULL },
-        { "last_rowid", (getter) get_last_rowid, NULL, "The rowid of the last row that was inserted, after the end.", NULL },
-        { "ended", (getter) get_ended, NULL, "True after the end of the result.", NULL },
-        { NULL, NULL, NULL, NULL, NULL },
+        {"columns", (getter) get_object, NULL, "Names of the columns, once there was a row or the end.",
+         (void *) offsetof(RunObject, columns)},
+        {"types", (getter) get_object, NULL, "Declared types of the columns, or None.", (void *) offsetof(RunObject, types)},
+        {"changes", (getter) get_changes, NULL, "The number of rows that were changed, after the end.", NULL},
+        {"last_rowid", (getter) get_last_rowid, NULL, "The rowid of the last row that was inserted, after the end.", NULL},
+        {"ended", (getter) get_ended, NULL, "True after the end of the result.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
 };
 
-static int traverse(Run *run, visitproc visit, void *arg) {
+static int traverse(RunObject *run, visitproc visit, void *arg) {
         Py_VISIT(Py_TYPE(OBJECT(run)));
         Py_VISIT(run->converters);
         Py_VISIT(run->text_factory);
@@ -622,7 +616,7 @@ static int traverse(Run *run, visitproc visit, void *arg) {
         return 0;
 }
 
-static int clear(Run *run) {
+static int clear(RunObject *run) {
         Py_CLEAR(run->converters);
         Py_CLEAR(run->text_factory);
         Py_CLEAR(run->ahead);
@@ -630,7 +624,7 @@ static int clear(Run *run) {
         return 0;
 }
 
-static void run_dealloc(Run *run) {
+static void run_dealloc(RunObject *run) {
         PyTypeObject *type = Py_TYPE(OBJECT(run));
 
         PyObject_GC_UnTrack(run);
@@ -648,16 +642,19 @@ static void run_dealloc(Run *run) {
 PyDoc_STRVAR(run_doc, "A run of a statement. Link.start() makes it.");
 
 static PyType_Slot run_slots[] = {
-        { Py_tp_doc, (void *) run_doc },
-        { Py_tp_dealloc, (void *) run_dealloc },
-        { Py_tp_traverse, (void *) traverse },
-        { Py_tp_clear, (void *) clear },
-        { Py_tp_methods, methods },
-        { Py_tp_getset, properties },
-        { 0, NULL },
+        {Py_tp_doc, (void *) run_doc},
+        {Py_tp_dealloc, (void *) run_dealloc},
+        {Py_tp_traverse, (void *) traverse},
+        {Py_tp_clear, (void *) clear},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
+        {0, NULL},
 };
 
 PyType_Spec run_spec = {
-        "sqlipc._native.Run", sizeof(Run), 0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, run_slots,
+        "sqlipc._native.Run",
+        sizeof(RunObject),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        run_slots,
 };

@@ -5,15 +5,15 @@
 
 #include "client-lib/python/native/native.h"
 
-typedef struct Transaction {
-        PyObject_HEAD
-        Link *link;
+typedef struct TransactionObject {
+        PyObject_HEAD Link *link;
         sqlipc_transaction *transaction; /* NULL: over */
-} Transaction;
+} TransactionObject;
 
 PyObject *transaction_begin(Link *link, int mode) {
-        Transaction *t = (Transaction *) ((allocfunc) PyType_GetSlot(transaction_type, Py_tp_alloc))(transaction_type, 0);
-        Failure failure;
+        TransactionObject *t =
+                (TransactionObject *) ((allocfunc) PyType_GetSlot(transaction_type, Py_tp_alloc))(transaction_type, 0);
+        LinkFailure failure;
         int r;
 
         if (!t || !link_enter(link)) {
@@ -35,7 +35,7 @@ PyObject *transaction_begin(Link *link, int mode) {
         return link_raise(&failure);
 }
 
-static void close_transaction(Transaction *t) {
+static void close_transaction(TransactionObject *t) {
         if (!t->link || !t->transaction)
                 return;
         t->link->in_transaction = false;
@@ -52,8 +52,8 @@ static int is_open(sqlipc_transaction *transaction) {
 
 /* Calls `step` until it returns something else than -EAGAIN, or until the time. 1: done; 0: the time has passed; -1: an
  * exception. */
-static int repeat(Transaction *t, int (*step)(sqlipc_transaction *), uint64_t until) {
-        Failure failure;
+static int repeat(TransactionObject *t, int (*step)(sqlipc_transaction *), uint64_t until) {
+        LinkFailure failure;
         int r, k;
 
         for (;;) {
@@ -81,7 +81,7 @@ static int repeat(Transaction *t, int (*step)(sqlipc_transaction *), uint64_t un
 
 PyDoc_STRVAR(wait_doc, "wait(seconds) -> bool\n\nWait until the transaction has begun. False: the time has passed.");
 
-static PyObject *wait_open(Transaction *t, PyObject *seconds) {
+static PyObject *wait_open(TransactionObject *t, PyObject *seconds) {
         double value = PyFloat_AsDouble(seconds);
         int r;
 
@@ -92,7 +92,7 @@ static PyObject *wait_open(Transaction *t, PyObject *seconds) {
 }
 
 /* After a failure the transaction stays: Python's caller asks `open` if it is over. */
-static PyObject *end(Transaction *t, int (*step)(sqlipc_transaction *)) {
+static PyObject *end(TransactionObject *t, int (*step)(sqlipc_transaction *)) {
         if (repeat(t, step, UINT64_MAX) < 0)
                 return NULL;
         close_transaction(t);
@@ -101,33 +101,29 @@ static PyObject *end(Transaction *t, int (*step)(sqlipc_transaction *)) {
 
 PyDoc_STRVAR(commit_doc, "commit()\n\nCommit, and wait until the changes are durable.");
 
-static PyObject *commit(Transaction *t, PyObject *unused) {
-        return end(t, sqlipc_commit);
-}
+static PyObject *commit(TransactionObject *t, PyObject *unused) { return end(t, sqlipc_commit); }
 
 PyDoc_STRVAR(rollback_doc, "rollback()\n\nRoll back.");
 
-static PyObject *rollback(Transaction *t, PyObject *unused) {
-        return end(t, sqlipc_rollback);
-}
+static PyObject *rollback(TransactionObject *t, PyObject *unused) { return end(t, sqlipc_rollback); }
 
 PyDoc_STRVAR(close_doc, "close()\n\nFree the transaction, and roll it back if it is open, without waiting.");
 
-static PyObject *transaction_close(Transaction *t, PyObject *unused) {
+static PyObject *transaction_close(TransactionObject *t, PyObject *unused) {
         close_transaction(t);
         Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
-        { "wait", (PyCFunction) wait_open, METH_O, wait_doc },
-        { "commit", (PyCFunction) commit, METH_NOARGS, commit_doc },
-        { "rollback", (PyCFunction) rollback, METH_NOARGS, rollback_doc },
-        { "close", (PyCFunction) transaction_close, METH_NOARGS, close_doc },
-        { NULL, NULL, 0, NULL },
+        {"wait", (PyCFunction) wait_open, METH_O, wait_doc},
+        {"commit", (PyCFunction) commit, METH_NOARGS, commit_doc},
+        {"rollback", (PyCFunction) rollback, METH_NOARGS, rollback_doc},
+        {"close", (PyCFunction) transaction_close, METH_NOARGS, close_doc},
+        {NULL, NULL, 0, NULL},
 };
 
 /* True as long as the transaction is not known to have ended by itself. */
-static PyObject *get_open(Transaction *t, void *unused) {
+static PyObject *get_open(TransactionObject *t, void *unused) {
         int r;
 
         if (!t->transaction || !t->link->connection)
@@ -140,11 +136,11 @@ static PyObject *get_open(Transaction *t, void *unused) {
 }
 
 static PyGetSetDef properties[] = {
-        { "open", (getter) get_open, NULL, "False once the transaction is known to be over.", NULL },
-        { NULL, NULL, NULL, NULL, NULL },
+        {"open", (getter) get_open, NULL, "False once the transaction is known to be over.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
 };
 
-static void transaction_dealloc(Transaction *t) {
+static void transaction_dealloc(TransactionObject *t) {
         PyTypeObject *type = Py_TYPE(OBJECT(t));
 
         close_transaction(t);
@@ -156,14 +152,17 @@ static void transaction_dealloc(Transaction *t) {
 PyDoc_STRVAR(transaction_doc, "A transaction. Link.begin() makes it.");
 
 static PyType_Slot transaction_slots[] = {
-        { Py_tp_doc, (void *) transaction_doc },
-        { Py_tp_dealloc, (void *) transaction_dealloc },
-        { Py_tp_methods, methods },
-        { Py_tp_getset, properties },
-        { 0, NULL },
+        {Py_tp_doc, (void *) transaction_doc},
+        {Py_tp_dealloc, (void *) transaction_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
+        {0, NULL},
 };
 
 PyType_Spec transaction_spec = {
-        "sqlipc._native.Transaction", sizeof(Transaction), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        "sqlipc._native.Transaction",
+        sizeof(TransactionObject),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         transaction_slots,
 };

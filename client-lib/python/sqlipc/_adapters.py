@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Adapters, from Python objects to values, and converters, from values to Python objects."""
+
 import datetime
 
 adapters = {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Copies of a whole database: as SQL, and into a file."""
+
 import contextlib
 import os
 import sqlite3
@@ -8,7 +9,6 @@ import tempfile
 from ._errors import NotSupportedError, ProgrammingError
 
 _ROWS = 1000
-# In the order in which they are made again: data before what is computed from it.
 _SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
 
 
@@ -18,7 +18,7 @@ def _identifier(name):
 
 @contextlib.contextmanager
 def _one_state(connection):
-    """Everything in the block reads the same state: a transaction of its own, on a connection of its own if one is open."""
+    """Everything in the block reads the same state: that of the open transaction, else of one on another connection."""
     core = connection._core
     if core.in_transaction:
         yield connection

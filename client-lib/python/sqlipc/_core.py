@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What sqlipc and sqlipc.aio have in common: statements, transactions and bulk writes of one connection.
+"""The common part of sqlipc and sqlipc.aio: statements, transactions and bulk writes of one connection.
 
 The functions are coroutines. A connection that waits in the native part never suspends one, so sqlipc runs it by a single
 send(); sqlipc.aio awaits it, and its news() suspends until the connection should be asked again.
 """
+
 import itertools
 import os
 import time

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Connections and cursors of PEP 249, with the habits of the module sqlite3."""
+
 import threading
 
 from . import _adapters, _copy, _core
@@ -42,8 +43,8 @@ _ELSEWHERE = "SQL runs in the service, which calls no code of its clients"
 class Cursor:
     """Runs statements and returns their rows.
 
-    arraysize: how many rows fetchmany() returns if it is not told. rowcount: the number of rows that the last INSERT, UPDATE,
-    DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when the
+    arraysize: how many rows fetchmany() returns if it is not told. rowcount: the number of rows that the last INSERT,
+    UPDATE, DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when the
     cursor's last statement ended. row_factory: None for tuples, or a callable with a cursor and a tuple, such as Row.
     """
 

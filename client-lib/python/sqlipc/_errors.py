@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The exceptions of PEP 249, and which failure of the service becomes which of them."""
+
 import errno
 
 

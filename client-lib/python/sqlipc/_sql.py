@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What can be told from SQL without compiling it: its verb, its parameters, and where its statements end."""
+"""Looks at SQL without compiling it: its verb, its parameters, and the ends of its statements."""
+
 import re
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
 
 
 class Analysis(NamedTuple):
-    """What is known about one statement."""
+    """The properties of one statement."""
 
     words: tuple  # its first four words, in upper case
     verb: str  # the first word; after WITH, that of the statement itself
@@ -118,7 +119,9 @@ def split(script):
 def _is_trigger(words):
     if words[:1] == ["EXPLAIN"]:
         words = words[1:]
-    return words[:2] == ["CREATE", "TRIGGER"] or (words[:1] == ["CREATE"] and words[1:3] in (["TEMP", "TRIGGER"], ["TEMPORARY", "TRIGGER"]))
+    return words[:2] == ["CREATE", "TRIGGER"] or (
+        words[:1] == ["CREATE"] and words[1:3] in (["TEMP", "TRIGGER"], ["TEMPORARY", "TRIGGER"])
+    )
 
 
 def complete_statement(statement):

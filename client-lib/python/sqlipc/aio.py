@@ -12,6 +12,7 @@ Nothing runs in another thread: the event loop watches the descriptors of the co
 waits for rows, the run ends at the service, too; a bulk write is then not written at all, and a commit goes on: await
 commit() again to learn its result. A connection belongs to the event loop in which it was opened.
 """
+
 import asyncio
 import time
 
@@ -69,7 +70,7 @@ class _News:
 
 
 class _Result:
-    """What execute() and the like return: await it for the cursor, or use it in `async with`, which also closes that."""
+    """The result of execute() and the like: await it for the cursor, or use it in `async with`, which also closes that."""
 
     def __init__(self, coroutine):
         self._coroutine, self._object = coroutine, None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """SQLAlchemy's own tests of dialects, for sqlite and for sqlipc with the same requirements."""
+
 import fnmatch
 import os
 import pathlib

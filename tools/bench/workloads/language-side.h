@@ -18,9 +18,9 @@ typedef struct LanguageSide {
         FILE *to, *from;
 } LanguageSide;
 
-/** Starts the side `name` of languages.py, which opens what it needs. Waits until it is ready. Returns 0 if it is; 1 if it
- * lacks something, such as a package, which `*ret_missing` then names (the caller frees it); a negative errno on error, which
- * is reported on stderr. The caller must call language_side_stop() in any case. */
+/** Starts the side `name` of languages.py, and waits until it is ready. Returns 0 if it is; 1 if it lacks something, such as
+ * a package, which `*ret_missing` then names (the caller frees it); a negative errno on error, which is reported on stderr.
+ * The caller must call language_side_stop() in any case. */
 int language_side_start(const BenchOptions *options, const char *name, LanguageSide *ret, char **ret_missing);
 /** Does one run. On error, reports on stderr and returns a negative errno. `side`: a LanguageSide, as in Side. */
 int language_side_run(void *side);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * languages: what programs in Python do with the service, beside what they do with the file: rows as tuples, one row by its
- * key, many rows to write. Each side is a process that runs tools/bench/languages.py.
+ * languages: programs in Python that use the service, beside programs that use the file: rows as tuples, one row by its key,
+ * many rows to write. Each side is a process that runs tools/bench/languages.py.
  *
  * To measure something more, add a class for each of its two sides to languages.py, and a row to the table of tasks below.
  */
@@ -13,7 +13,7 @@
 #include "tools/bench/workloads/language-side.h"
 #include "tools/bench/workloads/workload.h"
 
-/* What is measured. */
+/* One thing that is measured. */
 typedef struct Task {
         const char *id, *title;
         const char *ours, *rival; /* sides of languages.py */
@@ -22,7 +22,8 @@ typedef struct Task {
 
 static const Task tasks[] = {
         { "python-fetchall", "Python: fetchall() of study", "sqlipc-fetchall", "sqlite3-fetchall", "sqlipc", "sqlite3" },
-        { "python-point", "Python: rows by their key, one query each", "sqlipc-point", "sqlite3-point", "sqlipc", "sqlite3" },
+        { "python-point", "Python: rows by their key, one query each", "sqlipc-point", "sqlite3-point", "sqlipc",
+          "sqlite3" },
         { "python-executemany", "Python: executemany() into an empty table", "sqlipc-executemany", "sqlite3-executemany",
           "sqlipc", "sqlite3" },
 };
@@ -93,7 +94,7 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_languages = {
         .verb = "languages",
         .help = "Python with the service, beside Python with the file",
-        .summary = "What Python programs do, by the module sqlipc and by sqlite3 on the file: fetchall() of the dataset study,\n"
+        .summary = "Python programs, with the module sqlipc and with sqlite3 on the file: fetchall() of the dataset study,\n"
                    "rows of point by their key, executemany() into write_study. SQLIPC_BENCH_PYTHON names the interpreter.",
         .measure = measure,
         .bus = true,
