@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
     --quick) quick=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done

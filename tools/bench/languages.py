@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """languages.py SIDE BUS FOLDER AMOUNT: one side of a comparison of `sqlipc-bench languages`.
 
-BUS is "system", "user" or a D-Bus address; FOLDER has the datasets, which the service publishes by their names; AMOUNT is the
-amount of work in percent of the published size. The
-program prints "ready" when the side has opened what it needs, or
+BUS is "system", "user" or a D-Bus address; FOLDER has the datasets, which the service publishes by their names; AMOUNT is
+the amount of work in percent of the published size. The program prints "ready" when the side has opened what it needs, or
 "missing WHAT" if a package is not installed. Then it answers lines: "run", after one run, with "ran"; "check" with a hash of
 the run's result in hexadecimal, and frees the result. It ends at the end of its input.
 

@@ -32,8 +32,8 @@ def _one_state(connection):
 
 
 def iterdump(connection):
-    """Yields the statements of a dump, in the form of sqlite3. That of a virtual table is as sqlite3's shell writes it, because
-    sqlite3.Connection.iterdump() writes statements that cannot be run."""
+    """Yields the statements of a dump, in the form of sqlite3. That of a virtual table is as sqlite3's shell writes it,
+    because sqlite3.Connection.iterdump() writes statements that cannot be run."""
     with _one_state(connection) as source:
         yield "BEGIN TRANSACTION;"
         cursor = source.cursor()

@@ -44,8 +44,8 @@ class Cursor:
     """Runs statements and returns their rows.
 
     arraysize: how many rows fetchmany() returns if it is not told. rowcount: the number of rows that the last INSERT,
-    UPDATE, DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when the
-    cursor's last statement ended. row_factory: None for tuples, or a callable with a cursor and a tuple, such as Row.
+    UPDATE, DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when
+    the cursor's last statement ended. row_factory: None for tuples, or a callable with a cursor and a tuple, such as Row.
     """
 
     arraysize = 1

@@ -5,8 +5,8 @@
 
 The host is the bus, "user" or "system"; without one it is the system bus for root, the user's for others. Options of
 sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, cached_statements, check_same_thread, host
-(of another machine), and bus, a D-Bus address in place of the host. It is SQLAlchemy's dialect for SQLite in all else, except
-that the service knows no functions of the client: there is no REGEXP.
+(of another machine), and bus, a D-Bus address in place of the host. In all else it is SQLAlchemy's dialect for SQLite,
+except that the service knows no functions of the client: there is no REGEXP.
 """
 
 from sqlalchemy import exc, pool, util
