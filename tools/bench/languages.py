@@ -10,6 +10,7 @@ the run's result in hexadecimal, and frees the result. It ends at the end of its
 To add a side, write a subclass of Side and give it a name in SIDES; then add a row to the table `tasks` in
 tools/bench/workloads/workload-languages.c. Only run() is measured. Both sides of a task must return the same values.
 """
+
 import os
 import random
 import sys
