@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* AdbcConnection (driver-connection.h). ADBC driver. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,10 @@
 #include "client-lib/adbc/driver-connection.h"
 #include "client-lib/adbc/driver-database.h"
 #include "client-lib/adbc/result-stream.h"
+
+/* An answer that takes longer is read with the next call. */
+#define SETTLE_MSEC 1000
+#define SETTLE_STEP_MSEC 50
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
@@ -156,6 +161,15 @@ AdbcStatusCode driver_connection_cancel(struct AdbcConnection *connection, struc
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "There is nothing to cancel");
         (void) sqlipc_interrupt(c->connection);
         return ADBC_STATUS_OK;
+}
+
+void driver_connection_settle(DriverConnection *c) {
+        for (int left = SETTLE_MSEC / SETTLE_STEP_MSEC; left > 0 && sqlipc_process(c->connection) == 0; left--) {
+                struct pollfd bus = { .fd = sqlipc_get_fd(c->connection),
+                                      .events = (short) sqlipc_get_events(c->connection) };
+
+                (void) poll(&bus, 1, SETTLE_STEP_MSEC);
+        }
 }
 
 /* ---- Transactions -------------------------------------------------------------------------------------------------- */

@@ -74,6 +74,10 @@ AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, con
 AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status,
                                         struct AdbcError *error);
 
+/* Waits shortly for the answer to a call that was cancelled, or given up after a timeout. The library ends its run when that
+ * answer comes, and reads it only in calls, of which there may be no other. */
+void driver_connection_settle(DriverConnection *connection);
+
 /* Functions of the driver's table. */
 AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error);
 AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database,
