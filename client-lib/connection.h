@@ -64,6 +64,13 @@ struct Member {
 
 TAILQ_HEAD(MemberList, Member);
 
+/* If the service knows the option `describe` of Query. Version 0.1 does not, and refuses it. */
+typedef enum DescribeOption {
+        DESCRIBE_UNTRIED,
+        DESCRIBE_KNOWN,
+        DESCRIBE_REFUSED,
+} DescribeOption;
+
 struct sqlipc_connection {
         atomic_uint n_ref;         /* the program's, and one for each statement, cursor, transaction and load */
         bool closed;               /* by sqlipc_close(): no bus, no channels; waits for its objects to be freed */
@@ -94,6 +101,7 @@ struct sqlipc_connection {
         struct ChannelLink *channel_table[64]; /* the same by path (channel-link.c) */
         unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
+        DescribeOption describe_option;
         uint64_t small_usec;       /* when the last small result ended (transport.h); 0: none came */
         unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */

@@ -203,6 +203,7 @@ void cursor_end(sqlipc_cursor *c, CursorEnd reason) {
         if (c->fetch == &c->own) {
                 fetch_stop(&c->own);
                 free(steal(c->query));
+                c->sent = sd_bus_message_unref(c->sent);
         }
         if (c->statement && (reason == CURSOR_END_LOST || reason == CURSOR_END_KILLED))
                 prepared_lose(c->statement); /* it is compiled again, and gets another pipe */

@@ -44,6 +44,7 @@ struct sqlipc_cursor {
         Bindings *bindings;          /* to be sent; kept because the run may have to be sent again */
         uint8_t *query;              /* payload of QUERY, of a query that was not sent over the bus */
         size_t query_size;
+        sd_bus_message *sent;        /* the call of Query without a reply yet, if it may have to be sent without an option */
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
         sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */

@@ -4,6 +4,7 @@
 
 #include "client-lib/call.h"
 #include "client-lib/connection-bus.h"
+#include "client-lib/connection.h"
 #include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
 #include "client-lib/transact.h"
@@ -20,6 +21,7 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
                    size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
         bool is_piped = strcmp(method, "Query") == 0;
+        bool describe = !is_piped || c->connection->describe_option == DESCRIBE_REFUSED;
         int r;
 
         if (!c->transaction) { /* which no other bus can name */
@@ -38,7 +40,23 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         if (r < 0)
                 return r;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
-        r = call_append_options(m, is_piped, !is_piped, c->run_timeout_usec, cursor_transaction_number(c));
+        r = call_append_options(m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c));
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
+int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r = connection_bus_new_call(c->connection, &m, sd_bus_message_get_destination(sent), c->fetch->path, "Query");
+
+        if (r >= 0)
+                r = sd_bus_message_rewind(sent, true);
+        for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
+                r = sd_bus_message_copy(m, sent, false);
+        if (r >= 0)
+                r = call_append_options(m, true, true, c->run_timeout_usec, cursor_transaction_number(c));
         if (r < 0)
                 return r;
         *ret = steal(m);

@@ -12,6 +12,9 @@
 int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min);
 
+/* Creates the same call as `sent`, a call to Query, but without the option `describe`. */
+int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret);
+
 /* Gives back the run in a late reply to Query or OpenRows. */
 void query_call_undo(sd_bus_message *reply, const char *path);
 

@@ -19,6 +19,7 @@
 #include "client-lib/query-call.h"
 #include "client-lib/transact.h"
 #include "client-lib/transport.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 
 static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -40,17 +41,35 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         return 0;
 }
 
+static void on_query_reply(sd_bus_message *reply, void *userdata);
+
+/* Sends the query again if the service refused the option `describe`. The refused call had not begun. */
+static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message *reply) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+
+        if (!sent || !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
+                return false;
+        c->connection->describe_option = DESCRIBE_REFUSED;
+        return query_call_without_describe(c, sent, &m) >= 0 &&
+               call_new(&c->fetch->source->call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX) >= 0;
+}
+
 static void on_query_reply(sd_bus_message *reply, void *userdata) {
         sqlipc_cursor *c = userdata;
+        _cleanup_message_ sd_bus_message *sent = steal(c->sent);
         Error e;
         int r;
 
         c->fetch->source->call = call_free(c->fetch->source->call);
+        if (send_without_describe(c, sent, reply))
+                return;
         if (sd_bus_message_get_error(reply)) {
                 fetch_set_ended(c->fetch);
                 cursor_fail_reply(c, reply);
                 return;
         }
+        if (sent)
+                c->connection->describe_option = DESCRIBE_KNOWN;
         r = read_reply(c, reply);
         if (r < 0) {
                 (void) error_set_errno(&e, r, NULL);
@@ -71,6 +90,10 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
         r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
+        if (c->connection->describe_option == DESCRIBE_UNTRIED) {
+                sd_bus_message_unref(c->sent);
+                c->sent = sd_bus_message_ref(m);
+        }
         fetch_begin(c->fetch, c, call, 0);
         cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
         return 0;

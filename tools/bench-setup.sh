@@ -50,7 +50,7 @@ publish_datasets() {
         case $name in write_study) echo "WalSizeMax=1G" >>"$folder/config/databases.d/$name.conf" ;; esac
     done
     # The daemon must own what it writes, and the folder.
-    [ "$(id -u)" != 0 ] || chown nobody: "$folder/data" "$folder"/data/write_*.sqlite
+    [ "$(id -u)" != 0 ] || find "$folder/data" '(' -type d -o -name 'write_*.sqlite' ')' -exec chown nobody: {} +
     for name in exposed exposed-barrier; do
         publish_database "$folder" "$name" "$folder/data/study.sqlite" "study by Expose="
         echo "Expose=study study_shown" >>"$folder/config/databases.d/$name.conf"

@@ -132,7 +132,8 @@ typedef struct Bytes {
         size_t size;
 } Bytes;
 
-/* The purpose of a worker: one database, one set of rights and limits. Times in usec, sizes in bytes. */
+/* The purpose of a worker: its own database, and the rights and limits for that and for the databases of its guests
+ * (ChannelSetup). Times in usec, sizes in bytes. */
 typedef struct Setup {
         const char *path;            /* of the database file */
         bool immutable;              /* Immutable=: the file never changes, so no locks, -wal or -shm are used */

@@ -386,11 +386,11 @@ class Service:
         now = self.counters()
         return now["NStatements"] == 0 and now["NRuns"] == 0 and now["NParked"] == 0 and now["NChannels"] == 0
 
-    def run(self, *command, **keywords):
+    def run(self, *command, environment=None, **keywords):
         """Runs a program of the build tree against this bus; returns the finished process with bytes as output."""
         return subprocess.run(
             list(map(str, command)),
-            env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address},
+            env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address} | (environment or {}),
             capture_output=True,
             timeout=PATIENCE * 2,
             check=False,

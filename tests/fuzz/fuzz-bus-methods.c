@@ -264,6 +264,8 @@ static void call(Input *in) {
                 path = PICK(paths, in);
         else if (how % 16 == 3)
                 path = SQLIPC_DATABASE_PATH "/ask";
+        else if (how % 16 == 5)
+                path = SQLIPC_DATABASE_PATH "/other";
         m = rig_new_call(peer, path, methods[which].interface, methods[which].member);
         demand(m);
         if (how & 128)

@@ -510,6 +510,7 @@ static void write_configuration(void) {
                    "[Limits]\nStatementsMax=6\nRunsMax=5\nChannelsMax=3\nWorkersMax=2\nWorkersTotalMax=4\nPipePagesMax=64\n"
                    "SQLSizeMax=1000\n");
         write_file(databases, "open.conf", "[Database]\nPath=/open.db\nAllowUsers=*\nDescription=for all\n");
+        write_file(databases, "other.conf", "[Database]\nPath=/other.db\nAllowUsers=*\nImmutable=yes\n");
         write_file(databases, "closed.conf", "[Database]\nPath=/closed.db\nMode=read-write\n");
         write_file(databases, "small.conf",
                    "[Database]\nPath=/small.db\nAllowUsers=*\nExpose=t u\n[Limits]\nStatementsMax=2\nRunsMax=1\n"
@@ -553,5 +554,6 @@ void rig_init(void) {
         demand(manager_connect(rig.manager, BUS_ADDRESS, "") >= 0);
         connected = true;
         demand(pthread_join(thread, NULL) == 0);
+        rig.manager->context.n_cpus = 2; /* the same on each machine */
         rig_pump();
 }

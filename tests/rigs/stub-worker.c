@@ -639,10 +639,27 @@ StubLease stub_worker_lease(unsigned worker) {
         return nth(worker)->lease;
 }
 
+const ChannelSetup *stub_worker_channel(unsigned worker, uint64_t number) {
+        const StubWorker *w = nth(worker);
+
+        stub_worker_hear(worker);
+        for (size_t i = 0; i < w->n_jobs; i++)
+                if (w->jobs[i].received.message.kind == MESSAGE_CHANNEL && number_of(&w->jobs[i]) == number)
+                        return &w->jobs[i].received.message.channel;
+        return NULL;
+}
+
 void stub_worker_say(unsigned worker, const Message *m) {
+        StubWorker *w = nth(worker);
+
         if (m->kind == MESSAGE_LEASE_RETURNED)
-                nth(worker)->lease_asked = false;
-        say(nth(worker), m);
+                w->lease_asked = false;
+        for (size_t i = 0; m->kind == MESSAGE_CHANNEL_RESTED && i < w->n_jobs; i++)
+                if (number_of(&w->jobs[i]) == m->channel_end.progress.number) {
+                        drop_job(w, i);
+                        break;
+                }
+        say(w, m);
 }
 
 void stub_worker_die(unsigned worker, int code, int status) {

@@ -53,6 +53,9 @@ unsigned stub_worker_cancels(unsigned worker);
 /* How many COMMITs it has got. Hears first. */
 unsigned stub_worker_commits(unsigned worker);
 
+/* The channel of this number that it has, as it was handed over; borrowed. NULL: it has none. Hears first. */
+const ChannelSetup *stub_worker_channel(unsigned worker, uint64_t number);
+
 /* It sends the message, whatever that is. */
 void stub_worker_say(unsigned worker, const Message *m);
 

@@ -43,6 +43,8 @@ void exec_sql(const char *path, const char *sql) {
         char *message = NULL;
 
         g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+        /* a worker that opens the file at this moment may lock it to recover the log */
+        g_assert_cmpint(sqlite3_busy_timeout(db, 60000), ==, SQLITE_OK);
         if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
                 g_error("%s: %s", sql, message);
         g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);

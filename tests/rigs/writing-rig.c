@@ -348,6 +348,8 @@ static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error
         (void) fake_connect(pool, NULL, 0, NULL, ret, error);
         (*ret)->writes = writing.in_transaction = true;
         g_string_truncate(writing.pending, 0);
+        if (writing.begin_hook)
+                g_steal_pointer(&writing.begin_hook)();
         return true;
 }
 

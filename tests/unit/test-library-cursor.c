@@ -423,10 +423,52 @@ static void test_refused(void) {
         fake_done(&f);
 }
 
+/* A service of version 0.1. */
+static int refuse_describe(FakeService *f, sd_bus_message *m, const char *member) {
+        const char *key;
+        int refused = 0;
+
+        if (strcmp(member, "Query") != 0)
+                return 0;
+        for (int i = 0; i < 3; i++)
+                CHECK(sd_bus_message_skip(m, NULL) > 0);
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        while (!refused && sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                CHECK(sd_bus_message_read(m, "s", &key) > 0);
+                refused = strcmp(key, "describe") == 0;
+                CHECK(sd_bus_message_skip(m, "v") > 0);
+                CHECK(sd_bus_message_exit_container(m) > 0);
+        }
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        if (refused)
+                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "describe is unknown.") >= 0);
+        return refused;
+}
+
+/* The library learns from the first query that the service is older. */
+static void test_old_service(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_PIPE), 0);
+        f.on_call = refuse_describe;
+        for (int i = 0; i < 3; i++) {
+                fake_set_result(&f, 1, 100);
+                c = query(&f);
+                check_rows(c, 1, 100);
+                check_end(c);
+                sqlipc_cursor_close(c);
+                CHECK_INT(f.n_query, 2 + i);
+        }
+        fake_done(&f);
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_values),
                 TEST(test_query),
+                TEST(test_old_service),
                 TEST(test_blocks),
                 TEST(test_block_before_garbage),
                 TEST(test_no_columns),

@@ -92,8 +92,8 @@ static void query(unsigned peer) {
         call(peer, "Query");
 }
 
-/* Opens a channel, and sends a byte, so that it needs a worker. */
-static void open_channel(unsigned peer) {
+/* Opens a channel, which rests as long as no worker runs. Returns the client's end; borrowed. */
+static int open_silent_channel(unsigned peer) {
         sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "OpenChannel");
         size_t n_fds = rig.n_fds;
 
@@ -101,7 +101,12 @@ static void open_channel(unsigned peer) {
         rig_send_call(peer, m, true);
         rig_pump();
         CHECK_INT(rig.n_fds, n_fds + 1);
-        CHECK_INT(write(rig.fds[n_fds], "x", 1), 1);
+        return rig.fds[n_fds];
+}
+
+/* Opens a channel, and sends a byte, so that it needs a worker. */
+static void open_channel(unsigned peer) {
+        CHECK_INT(write(open_silent_channel(peer), "x", 1), 1);
         rig_pump();
 }
 
@@ -360,6 +365,17 @@ static void test_channel_that_ends(void) {
         stub_worker_die(0, CLD_KILLED, SIGSEGV);
         rig_pump();
         check_no_channel();
+        end();
+}
+
+/* A worker has time for a new channel. */
+static void test_channel_without_request(void) {
+        begin_with_channel();
+        const unsigned n_cpus = rig.manager->context.n_cpus;
+        rig.manager->context.n_cpus = 1;
+        (void) open_silent_channel(A);
+        CHECK_INT(worker(0)->channels.length, 2);
+        rig.manager->context.n_cpus = n_cpus;
         end();
 }
 
@@ -653,7 +669,7 @@ int main(int argc, char **argv) {
         static const Test tests[] = {
                 TEST(test_code_agrees_with_headers), TEST(test_others_are_rejected), TEST(test_worker_that_starts),
                 TEST(test_worker_that_runs), TEST(test_worker_that_is_asked), TEST(test_worker_that_ends),
-                TEST(test_channel_that_comes_back),
+                TEST(test_channel_without_request), TEST(test_channel_that_comes_back),
                 TEST(test_channel_that_ends), TEST(test_run_until_it_starts), TEST(test_run_that_is_missing),
                 TEST(test_run_that_ends), TEST(test_run_that_is_over), TEST(test_run_whose_last_bytes_are_missing),
                 TEST(test_statement_that_ends), TEST(test_pipe_that_is_kept),

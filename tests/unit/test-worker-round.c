@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -191,16 +192,22 @@ static void end(void) {
         rig_done_folder(&play.rig);
 }
 
-static void open_channel(Client *c) {
+/* `path`: of a guest's database; NULL: the worker's own. */
+static void open_channel_to(Client *c, const char *path) {
         ReceivedMessage received = RECEIVED_MESSAGE_INIT;
         uint8_t *bytes;
         size_t size;
 
         client_init(&play.rig, c);
+        c->setup.path = path;
         g_assert_cmpint(message_encode(&(Message) { .kind = MESSAGE_CHANNEL, .channel = c->setup }, &bytes, &size), ==, 0);
         g_assert_cmpint(message_decode(bytes, size, &received), ==, 0);
         received.pipe_fd = dup(c->kept_fd);
         g_assert_cmpint(channel_set_add(&play.channels, &received), ==, 0);
+}
+
+static void open_channel(Client *c) {
+        open_channel_to(c, NULL);
 }
 
 static void look(void) {
@@ -236,20 +243,24 @@ static void serve(void) {
         }
 }
 
-/* Opens `n` channels, each with a statement that is known to be quick. */
-static void open_channels(unsigned n, const char *sql) {
+/* The channel has a statement that is known to be quick. */
+static void prepare(unsigned i, const char *sql) {
         static const int64_t one = 1;
+        Client *c = &play.clients[i];
 
+        play.statements[i] = client_add_prepare(c, sql);
+        (void) client_add_fetch(c, play.statements[i], 1, &one);
+        client_send(c);
+        serve();
+        (void) client_expect(c, play.statements[i], ERROR_NONE);
+        (void) client_expect(c, c->request, ERROR_NONE);
+}
+
+/* Opens `n` channels, each with such a statement. */
+static void open_channels(unsigned n, const char *sql) {
         for (unsigned i = 0; i < n; i++) {
-                Client *c = &play.clients[i];
-
-                open_channel(c);
-                play.statements[i] = client_add_prepare(c, sql);
-                (void) client_add_fetch(c, play.statements[i], 1, &one);
-                client_send(c);
-                serve();
-                (void) client_expect(c, play.statements[i], ERROR_NONE);
-                (void) client_expect(c, c->request, ERROR_NONE);
+                open_channel(&play.clients[i]);
+                prepare(i, sql);
         }
         play.n_transactions = play.n_writes = 0;
 }
@@ -395,6 +406,37 @@ static void test_finalize_before_later_request(void) {
                         (void) fetch(i, 1);
         client_add_finalize(&play.clients[2], 1000000);
         client_send(&play.clients[2]);
+        play.n_transactions = 0;
+        play.on_read = commit_and_ask;
+        serve();
+        g_assert_cmpint(value_now, ==, 2);
+        g_assert_cmpuint(play.n_transactions, ==, 2);
+        expect(2, 2);
+        end();
+}
+
+/* The first bytes that epoll reported are the end of a request that was refused for its size, and the request after them is
+ * sent later. */
+static void test_rest_before_later_request(void) {
+        static const uint8_t rest[4096];
+        Client *c = &play.clients[2];
+        uint64_t refused;
+
+        begin("WAL");
+        value_now = 1;
+        play.rig.row_size_max = play.setup.sql_size_max = 1000;
+        open_channels(4, VALUE);
+        refused = ++c->request;
+        client_add_frame(c, REQUEST_QUERY, 0, refused, rest, sizeof rest);
+        g_byte_array_set_size(c->output, c->output->len - 1024);
+        client_send(c);
+        serve();
+        (void) client_expect(c, refused, ERROR_LIMITS_EXCEEDED);
+        for (unsigned i = 0; i < 4; i++)
+                if (i != 2)
+                        (void) fetch(i, 1);
+        g_byte_array_append(c->output, rest, 1024);
+        client_send(c);
         play.n_transactions = 0;
         play.on_read = commit_and_ask;
         serve();
@@ -729,6 +771,54 @@ static void test_order(void) {
         end();
 }
 
+/* ---- guests ---- */
+
+/* Channels of three databases take turns in the queue. Each database has a round of its own, and each channel reads its own
+ * database, also after another file has replaced that of a guest. */
+static void test_guests(void) {
+        static const char *const names[] = { NULL, "second.sqlite", "third.sqlite" };
+        char *paths[3] = { NULL };
+        g_autofree char *other = NULL;
+
+        begin("WAL");
+        for (unsigned i = 1; i < 3; i++) {
+                g_autofree char *sql = g_strdup_printf("CREATE TABLE t(i, n); INSERT INTO t VALUES(1, %u)", 100 * i);
+
+                paths[i] = g_build_filename(play.rig.folder, names[i], NULL);
+                exec_sql(paths[i], sql);
+        }
+        for (unsigned i = 0; i < 6; i++) {
+                open_channel_to(&play.clients[i], paths[i % 3]);
+                prepare(i, VALUE);
+        }
+        for (unsigned again = 0; again < 2; again++) {
+                for (unsigned i = 0; i < 6; i++)
+                        (void) fetch(i, 1);
+                play.n_transactions = 0;
+                for (unsigned n = 0; n < 3; n++)
+                        g_assert_true(serve_once());
+                g_assert_cmpuint(play.n_transactions, ==, 3);
+                for (unsigned i = 0; i < 6; i++)
+                        expect(i, i % 3 == 0 ? 1 : i % 3 * 100);
+                g_assert_false(serve_once());
+        }
+
+        other = g_build_filename(play.rig.folder, "other.sqlite", NULL);
+        exec_sql(other, "CREATE TABLE t(i, n); INSERT INTO t VALUES(1, 7)");
+        g_assert_cmpint(rename(other, paths[1]), ==, 0);
+        play.clock_usec += 10000; /* more than the time between two checks */
+        for (unsigned i = 0; i < 6; i++)
+                (void) fetch(i, 1);
+        serve();
+        for (unsigned i = 0; i < 6; i++)
+                expect(i, (const int64_t[]) { 1, 7, 200 }[i % 3]);
+        for (unsigned i = 1; i < 3; i++) {
+                g_assert_cmpint(unlink(paths[i]), ==, 0);
+                g_free(paths[i]);
+        }
+        end();
+}
+
 /* ---- clients that do not read, or leave ---- */
 
 /* An answer waits for room. The next round sends it before its transaction begins. */
@@ -797,6 +887,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/pipelined", test_pipelined);
         g_test_add_func("/round/later-requests-are-fresh", test_later_requests_are_fresh);
         g_test_add_func("/round/finalize-before-later-request", test_finalize_before_later_request);
+        g_test_add_func("/round/rest-before-later-request", test_rest_before_later_request);
         g_test_add_func("/round/second-request-sees-commit", test_second_request_sees_commit);
         g_test_add_func("/round/unlocked-before-answers", test_unlocked_before_answers);
         g_test_add_func("/round/failure", test_failure);
@@ -806,6 +897,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/large-answer", test_large_answer);
         g_test_add_func("/round/request-that-writes", test_request_that_writes);
         g_test_add_func("/round/order", test_order);
+        g_test_add_func("/round/guests", test_guests);
         g_test_add_func("/round/full-socket", test_full_socket);
         g_test_add_func("/round/client-that-left", test_client_that_left);
         return g_test_run();

@@ -184,7 +184,10 @@ static const Setup setup = {
         .park_usec = HOUR_USEC, .park_rollback_usec = HOUR_USEC, .busy_usec = HOUR_USEC, .drain_usec = HOUR_USEC,
         .sql_size_max = 1000, .writes = true,
 };
-static JobContext context = { .setup = &setup, .engine = &fake_engine };
+static void hear_nothing(void *userdata) {
+}
+
+static JobContext context = { .setup = &setup, .engine = &fake_engine, .hear = hear_nothing };
 
 /* ---- tables ---- */
 

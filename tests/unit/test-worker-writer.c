@@ -418,6 +418,35 @@ static void test_begin_stays_busy(void) {
         writing_end();
 }
 
+static void cancel_second(void) {
+        writing_cancel(2);
+}
+
+static void cancel_both(void) {
+        writing_cancel(2);
+        writing_cancel(3);
+}
+
+/* Another program had the lock, and a CANCEL came before it gave the lock up: nothing of these jobs is written. */
+static void test_begin_cancelled(void) {
+        begin_with_lease();
+        writing.begin_hook = cancel_second;
+        (void) writing_execute("a");
+        (void) writing_execute("b");
+        writing_expect("ended 2 error 30; committing 3; ended 3 wrote 3 77; ");
+        writing_expect_durable("b | ");
+        writing_end();
+        begin_with_lease();
+        writing.begin_hook = cancel_both;
+        (void) writing_execute("a");
+        (void) writing_execute("b");
+        writing_expect("ended 2 error 30; ended 3 error 30; ");
+        writing_expect_durable("");
+        (void) writing_execute("c");
+        writing_expect("committing 4; ended 4 wrote 3 77; ");
+        writing_end();
+}
+
 static void test_begin_fails(void) {
         begin_with_lease();
         writing.begin_error = ERROR_CANNOT_OPEN;
@@ -1007,6 +1036,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/no-gathering", test_no_gathering);
         g_test_add_func("/writer/begin-busy", test_begin_busy);
         g_test_add_func("/writer/begin-stays-busy", test_begin_stays_busy);
+        g_test_add_func("/writer/begin-cancelled", test_begin_cancelled);
         g_test_add_func("/writer/begin-fails", test_begin_fails);
         g_test_add_func("/writer/commit-busy", test_commit_busy);
         g_test_add_func("/writer/commit-stays-busy", test_commit_stays_busy);

@@ -101,12 +101,21 @@ int quota_check_transaction(const User *u, Refusal *refusal) {
                            "You have %" PRIu64 " transactions open, which is all you may have: end one.", u->n_transactions);
 }
 
+/* How many channels the descriptors allow the user: half of those that other users leave free, so that no user takes all. */
+static uint64_t channels_share(const User *u) {
+        const Context *context = u->context;
+        uint64_t of_others = g_hash_table_size(context->channels) - u->n_channels;
+        uint64_t left = context->channels_max - MIN(context->channels_max, of_others);
+
+        return is_exempt(u) ? left : left - left / 2;
+}
+
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         const Context *context = u->context;
 
-        if (g_hash_table_size(context->channels) >= context->channels_max)
+        if (u->n_channels >= channels_share(u))
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The service has no descriptor left for a channel; try again later.");
+                              "The service has no descriptor left for a channel of yours: close one, or try again later.");
         if (is_exempt(u))
                 return 0;
         if (u->n_channels >= context->config->limits.channels_max)
@@ -119,9 +128,8 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
 }
 
 uint32_t quota_channels_left(const User *u, const Database *d) {
-        const Context *context = u->context;
-        uint64_t max = context->config->limits.channels_max, of_database = d->config->limits.channels_max;
-        uint64_t left = context->channels_max - MIN(context->channels_max, g_hash_table_size(context->channels));
+        uint64_t max = u->context->config->limits.channels_max, of_database = d->config->limits.channels_max;
+        uint64_t share = channels_share(u), left = share - MIN(share, u->n_channels);
 
         if (!is_exempt(u)) {
                 left = MIN(left, max - MIN(max, u->n_channels));

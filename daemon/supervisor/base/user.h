@@ -52,6 +52,7 @@ typedef struct User {
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
         uint64_t computed_usec; /* when a worker with a lower priority was last seen computing; worker-priority.h */
+        uint64_t lost_usec;  /* when a worker last died that was not told to end; 0: none did. placement.h */
         GQueue listings;     /* of Listing, by its link */
         GList listings_link; /* in Listings' `users`, while `listings` is not empty */
         PacingAccount pacing;

@@ -288,7 +288,8 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 5, "channel", "write", "batch", "transaction", "load");
+        return sd_bus_message_append(reply, "as", 6, "channel", "write", "batch", "transaction", "load",
+                                     "describe");
 }
 
 static int begin_paths(Listing *l) {

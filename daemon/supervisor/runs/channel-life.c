@@ -6,7 +6,7 @@
 
 /* For each state, the states that may follow. */
 static const unsigned transitions[CHANNEL_STATE_MAX] = {
-        [CHANNEL_RESTING] = 1u << CHANNEL_WAITING,
+        [CHANNEL_RESTING] = 1u << CHANNEL_WAITING | 1u << CHANNEL_AT_WORKER,
         [CHANNEL_WAITING] = 1u << CHANNEL_AT_WORKER,
         [CHANNEL_DRAINING] = 1u << CHANNEL_RESTING | 1u << CHANNEL_WAITING,
         [CHANNEL_AT_WORKER] = 1u << CHANNEL_RESTING | 1u << CHANNEL_WAITING | 1u << CHANNEL_DRAINING |

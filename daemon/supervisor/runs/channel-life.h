@@ -2,6 +2,8 @@
 /*
  * The life cycle of a channel: its states, the events between them, and the reasons for which it ends. Pure.
  *
+ *         /-----------------------\
+ *         |                       v
  *      RESTING --> WAITING --> AT_WORKER --> LEAVING --> CLOSING --> freed
  *         ^           ^            |            |
  *         |           \------------+            |
@@ -13,6 +15,7 @@
  *
  *      from       to         when
  *      RESTING    WAITING    its socket is readable
+ *      RESTING    AT_WORKER  it was just opened, and a worker has time for it
  *      WAITING    AT_WORKER  a worker was chosen (placement.h)
  *      AT_WORKER  RESTING    CHANNEL_RESTED: the worker gave it back
  *      AT_WORKER  WAITING    CHANNEL_RESTED, and a request waits

@@ -286,7 +286,7 @@ static void rest(Channel *c) {
         enter(c, CHANNEL_RESTING, EPOLLIN, expires(c));
 }
 
-void channel_wait_for_worker(Channel *c) {
+static void wait_for_worker(Channel *c) {
         if (c->waits_usec == 0)
                 c->waits_usec = clock_usec();
         enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
@@ -319,7 +319,7 @@ static void on_room(Channel *c) {
         if (r < 0 || c->end != CHANNEL_END_NONE)
                 free_channel(c);
         else if (c->waits_after)
-                channel_wait_for_worker(c);
+                wait_for_worker(c);
         else
                 rest(c);
 }
@@ -346,7 +346,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it would fire again and again */
                 channel_end(c, CHANNEL_END_HANGUP);
         } else if (c->state == CHANNEL_RESTING)
-                channel_wait_for_worker(c);
+                wait_for_worker(c);
         return 0;
 }
 
@@ -390,7 +390,8 @@ int channel_hand_over(Channel *c, Worker *w) {
                 free_channel(c);
                 return 0;
         }
-        g_queue_unlink(&c->group->channels, &c->group_link);
+        if (c->state == CHANNEL_WAITING)
+                g_queue_unlink(&c->group->channels, &c->group_link);
         enter(c, CHANNEL_AT_WORKER, 0, UINT64_MAX);
         drop_kept(c);
         c->worker = w;
@@ -529,7 +530,7 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
                 if (!drain(c, end))
                         free_channel(c);
         } else if (end->waiting)
-                channel_wait_for_worker(c);
+                wait_for_worker(c);
         else
                 rest(c);
 }

@@ -71,14 +71,11 @@ typedef struct Channel {
  * -errno. */
 int channel_new(Session *s, Database *d, uint32_t page_size, Channel **ret, int *ret_client_fd, Refusal *refusal);
 
-/* A channel that rests gets the next worker (placement.h). May free it. */
-void channel_wait_for_worker(Channel *c);
-
 /* Ends the channel; each reason has its manner (channel-life.h). May free it. */
 void channel_end(Channel *c, ChannelEndReason reason);
 
-/* Hands a WAITING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it cannot be handed
- * over; -EAGAIN if that worker does not read at the moment, or is dead. */
+/* Hands a WAITING or RESTING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it
+ * cannot be handed over; -EAGAIN if that worker does not read at the moment, or is dead. */
 int channel_hand_over(Channel *c, Worker *w);
 
 /* Cancels the run under way, with this error. A worker that does not react is killed a second later. */

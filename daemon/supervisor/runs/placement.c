@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
-#include <string.h>
 
 #include "daemon/configuration/configuration.h"
 #include "daemon/supervisor/base/clock.h"
@@ -14,6 +13,7 @@
 #include "daemon/supervisor/workers/worker.h"
 
 #define WRITES_USEC UINT64_C(1000000) /* a worker that wrote within this time is expected to write again */
+#define APART_USEC UINT64_C(5000000) /* after the death of a worker, its user's channels become no guests for so long */
 #define HEAP_PER_CHANNEL (UINT64_C(1) << 20) /* of HeapMax=: a worker has fewer guests than would fill it */
 
 static bool is_better(const Worker *a, const Worker *b) {
@@ -65,11 +65,8 @@ bool placement_allows_guests(const Group *g) {
         return !g->writes && is_whole(g->database->config);
 }
 
-/* True if the workers of both groups could have the same SETUP, except for the file. */
-static bool may_host(const Group *host, const Group *guest) {
-        const Limits a = quota_limits(host->user, host->database), b = quota_limits(guest->user, guest->database);
-
-        return placement_allows_guests(host) && placement_allows_guests(guest) && memcmp(&a, &b, sizeof a) == 0;
+static bool is_apart(const User *u) {
+        return u->lost_usec > 0 && clock_usec() < u->lost_usec + APART_USEC;
 }
 
 static unsigned n_channels_of(const Worker *w, const Session *s) {
@@ -88,12 +85,15 @@ static Worker *find_host(const Group *g, const Session *s) {
         unsigned n_found = 0;
         Worker *found = NULL;
 
+        if (!placement_allows_guests(g) || is_apart(g->user))
+                return NULL;
         for (GList *i = g->user->groups.head; i; i = i->next) {
                 const Group *host = i->data;
-                Worker *w = host != g && host->workers.head && may_host(host, g) ? pick(host, NULL) : NULL;
+                Worker *w = host != g && placement_allows_guests(host) ? pick(host, NULL) : NULL;
                 unsigned n;
 
-                if (!w || w->settings != WORKER_CURRENT || worker_n_runnable(w) > 0 || w->channels.length >= n_max)
+                if (!w || w->settings != WORKER_CURRENT || worker_n_runnable(w) > 0 || w->channels.length >= n_max ||
+                    !worker_has_limits_of(w, g))
                         continue;
                 n = n_channels_of(w, s);
                 if (found && (n < n_found || (n == n_found && !is_better(w, found))))
@@ -133,17 +133,20 @@ static Worker *find(Group *g, const Channel *c) {
         return pick(g, writer) ?: writer;
 }
 
-static bool has_worker(const Group *g, const Session *s) {
-        const Worker *best = pick(g, NULL);
+/* Returns the worker that has time for a channel without a request; NULL: there is none, or another one must be started. */
+static Worker *find_ready(const Group *g, const Session *s) {
+        Worker *best = pick(g, NULL);
 
         if (best)
-                return !g->writes && !wants_sibling(g, best);
-        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) && find_host(g, s);
+                return !g->writes && !wants_sibling(g, best) ? best : NULL;
+        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) ? find_host(g, s) : NULL;
 }
 
 void placement_hurry(Channel *c) {
-        if (has_worker(c->group, c->session))
-                channel_wait_for_worker(c);
+        Worker *w = find_ready(c->group, c->session);
+
+        if (w && channel_hand_over(c, w) == -EAGAIN)
+                worker_is_stuck_now(w);
 }
 
 void placement_run(Group *g) {

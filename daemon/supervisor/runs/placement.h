@@ -13,8 +13,10 @@
  * and gives it back (`reads`); it then gets another worker, if there may be one.
  *
  * If the group has no worker, and a bound forbids one or the user has a worker for each CPU, the channel becomes a *guest*
- * of another worker of the same user. Both must only read, whole databases, with the same limits. So a user's channels to
- * many databases do not take places from each other, and most need no start of a process.
+ * of another worker of the same user, its *host*. Both must only read, whole databases, with the same limits. So a user's
+ * channels to many databases do not take places from each other, and most need no start of a process. For some seconds after
+ * a worker of the user died, no channel becomes a guest: a database that kills its workers must not kill those of other
+ * databases again and again.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_PLACEMENT_H

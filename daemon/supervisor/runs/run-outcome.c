@@ -24,20 +24,23 @@ void run_outcome_lose(const RunOutcome *o, Refusal *end) {
                               "The worker process that had the query was lost: run it again; what it sent is void.");
 }
 
-void run_outcome_write(int fd, uint64_t number, const Failure *f) {
+bool run_outcome_write(int fd, uint64_t number, const Failure *f) {
         uint8_t page[SQLIPC_PAGE_SIZE_MIN];
         PageEncoder e;
+        size_t size;
 
         if (fd < 0)
-                return;
+                return false;
         page_encoder_init(&e, page, sizeof page, number);
-        if (page_encoder_error(&e, f->error, f->extended_code, f->sql_offset, f->message, strlen(f->message)) == 1)
-                (void) !write(fd, page, page_encoder_finish(&e)); /* all of it, or nothing: it is short */
+        if (page_encoder_error(&e, f->error, f->extended_code, f->sql_offset, f->message, strlen(f->message)) != 1)
+                return false;
+        size = page_encoder_finish(&e);
+        return write(fd, page, size) == (ssize_t) size;
 }
 
 void run_outcome_tell_reader(const RunOutcome *o, int fd, uint64_t number, const Refusal *end) {
         const Failure f = { .error = end->error, .sql_offset = -1, .message = end->message };
 
         if (o->writes && !may_be_committed(o))
-                run_outcome_write(fd, number, &f);
+                (void) run_outcome_write(fd, number, &f);
 }

@@ -32,8 +32,9 @@ typedef struct RunOutcome {
  * error stays. */
 void run_outcome_lose(const RunOutcome *o, Refusal *end);
 
-/* Writes the error into the pipe `fd` (-1: none) of run `number`. Does nothing if the pipe has no room. */
-void run_outcome_write(int fd, uint64_t number, const Failure *f);
+/* Writes the error into the pipe `fd` (-1: none) of run `number`. False: the reader has not got it, because the kernel has
+ * no memory for the pipe, or the pipe has no room. */
+bool run_outcome_write(int fd, uint64_t number, const Failure *f);
 
 /* Writes the error into the pipe `fd` (-1: none) of run `number`, unless the pipe may hold rows of the run. Does nothing if
  * the pipe has no room: then its reader finds the end of the file, and has to assume less. */

@@ -254,8 +254,9 @@ static bool keeps_result(const Run *run) {
 }
 
 static void fail(Run *run, const Failure *failure) {
-        if (run->answers_at_once && !run->call && run->state < RUN_STARTED)
-                run_outcome_write(run->pipe->write_fd, run->number, failure);
+        if (run->answers_at_once && !run->call && run->state < RUN_STARTED &&
+            !run_outcome_write(run->pipe->write_fd, run->number, failure))
+                pipe_break(run->pipe); /* otherwise the reader would wait for ever */
         if (run->kind == RUN_TRANSACTION && run->state >= RUN_STARTED && run->session)
                 session_note_ended(run->session, run->number, failure->message);
         answer_failure(run, failure);

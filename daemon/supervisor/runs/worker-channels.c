@@ -140,10 +140,23 @@ void worker_lose_channels(Worker *w) {
                 channel_end(w->channels.head->data, CHANNEL_END_WORKER_LOST);
 }
 
+bool worker_has_outdated_channels(const Worker *w) {
+        for (GList *i = w->channels.head; i; i = i->next) {
+                const Channel *c = i->data;
+
+                if (c->database->published && !worker_has_limits_of(w, c->group))
+                        return true;
+        }
+        return false;
+}
+
 void worker_end_channels(Worker *w) {
         for (GList *i = w->channels.head, *next; i; i = next) {
+                Channel *c = i->data;
+
                 next = i->next;
-                channel_end(i->data, CHANNEL_END_OUTDATED);
+                if (!c->database->published || !worker_has_limits_of(w, c->group))
+                        channel_end(c, CHANNEL_END_OUTDATED);
         }
 }
 

@@ -26,7 +26,11 @@ void worker_remove_channel(Worker *w, Channel *c);
 /* The worker is dead: ends its channels. */
 void worker_lose_channels(Worker *w);
 
-/* The worker's settings no longer hold: each of its channels closes after its run. */
+/* True if the worker has a channel to a published database with limits that are no longer the worker's. */
+bool worker_has_outdated_channels(const Worker *w);
+
+/* The worker's settings no longer hold: its channels close after their runs, except those of guests whose database is
+ * published as before, with the same limits. */
 void worker_end_channels(Worker *w);
 
 /* Sends a PING. If one is under way, another is sent when that is answered. Returns the number of the PING: once it is

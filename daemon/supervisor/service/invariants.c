@@ -7,6 +7,7 @@
 #include "config.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/runs/channel.h"
+#include "daemon/supervisor/runs/placement.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/unread.h"
 #include "daemon/supervisor/service/invariants.h"
@@ -114,11 +115,18 @@ static void check_run(Check *c, const Run *run) {
         sums_of(c->of_databases, run->database)->n_runs++;
 }
 
+/* Its own group's, or it may be a guest there. */
+static bool may_serve(const Worker *w, const Channel *channel) {
+        return w->group == channel->group || (w->group->user == channel->user && placement_allows_guests(w->group) &&
+                                              placement_allows_guests(channel->group));
+}
+
 static void check_channel(Check *c, const Channel *channel) {
         Sums *of_user = sums_of(c->of_users, channel->user);
 
         check_owner(c, channel->session, channel->user, channel->number);
-        HOLD(!channel->worker || channel->worker->group->user == channel->user, channel->number);
+        HOLD(channel->group->user == channel->user && channel->group->database == channel->database, channel->number);
+        HOLD(!channel->worker || may_serve(channel->worker, channel), channel->number);
         HOLD((channel->state >= CHANNEL_AT_WORKER) == (channel->worker != NULL), channel->number);
         HOLD((channel->state >= CHANNEL_LEAVING) <= (channel->end != CHANNEL_END_NONE), channel->number);
         HOLD((channel->state == CHANNEL_DRAINING) == (channel->unread != NULL), channel->number);

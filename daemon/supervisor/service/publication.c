@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "daemon/configuration/configuration-database.h"
-#include "daemon/configuration/configuration-limits.h"
 #include "daemon/supervisor/access/listing.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/run-access.h"
 #include "daemon/supervisor/runs/statement.h"
+#include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/service/publication.h"
 #include "daemon/supervisor/workers/worker.h"
 
@@ -77,31 +77,13 @@ static void end_statements(Context *context) {
                 statement_on_unpublished(found->pdata[k]);
 }
 
-static bool has_new_limits(const Database *d, const Config *before, const Config *after) {
-        const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
-
-        return memcmp(&old, &new, sizeof old) != 0;
-}
-
-/* True if the limits of one of its guests are not those of the worker any more. */
-static bool has_outdated_guest(const Worker *w, const Config *before, const Config *after) {
-        for (GList *i = w->channels.head; i; i = i->next) {
-                const Channel *c = i->data;
-
-                if (c->group != w->group && c->database->published && has_new_limits(c->database, before, after))
-                        return true;
-        }
-        return false;
-}
-
 /* Workers and their channels keep the limits that they were started with, so those with other limits must end. */
-static void end_outdated_workers(Context *context, const Config *before, const Config *after) {
+static void end_outdated_workers(Context *context) {
         for (GList *i = context->workers.head, *next; i; i = next) {
                 Worker *w = i->data;
-                const Database *d = w->group->database;
 
                 next = i->next;
-                if (d->published && !has_new_limits(d, before, after) && !has_outdated_guest(w, before, after))
+                if (w->group->database->published && worker_has_limits_of(w, w->group) && !worker_has_outdated_channels(w))
                         continue;
                 if (!worker_end(w, WORKER_END_OUTDATED))
                         worker_retire(w);
@@ -136,7 +118,7 @@ GHashTable *publication_replace(Context *context, Config *config) {
         run_access_on_rights_changed(context);
         end_statements(context);
         channels_on_reload(context);
-        end_outdated_workers(context, config_before, config);
+        end_outdated_workers(context);
         config_free(config_before);
         log_config(config);
         return before;

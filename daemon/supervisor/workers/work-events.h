@@ -31,7 +31,8 @@ typedef struct WorkEvents {
         unsigned (*n_parallel)(const Worker *w);      /* the same without those that write: they take turns anyway */
         bool (*has_busy_channels)(const Worker *w);   /* see worker-channels.h */
         uint64_t (*used_usec)(const Worker *w);       /* when one of its channels was last used; 0: it has none */
-        void (*end_channels)(Worker *w);              /* its settings no longer hold: they close after their runs */
+        void (*end_channels)(Worker *w);              /* its settings no longer hold: those that are outdated, too, close
+                                                       * after their runs */
         void (*lose)(Worker *w, bool was_told);       /* it is dead. `was_told`: after EXIT or GIVE_WAY */
         void (*break_pipes)(const Worker *w, bool ended_well); /* it was reaped; see worker-runs.h */
 } WorkEvents;

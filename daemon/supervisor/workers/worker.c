@@ -59,7 +59,7 @@ static void set_writing(const DatabaseConfig *d, const Bytes *tables, uint32_t n
 
 static int send_setup(Worker *w) {
         const DatabaseConfig *d = w->group->database->config;
-        const Limits l = quota_limits(w->group->user, w->group->database);
+        const Limits l = w->limits;
         uint32_t n_exposed, n_tables;
         g_autofree Bytes *exposed = names_of(d->expose, &n_exposed);
         g_autofree Bytes *tables = names_of(d->write_tables, &n_tables);
@@ -130,6 +130,7 @@ int worker_new(Group *g) {
         *w = (Worker) {
                 .context = g->context,
                 .group = group_ref(g),
+                .limits = quota_limits(g->user, g->database),
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
@@ -325,6 +326,12 @@ bool worker_end(Worker *w, WorkerEndReason reason) {
         return true;
 }
 
+bool worker_has_limits_of(const Worker *w, const Group *g) {
+        const Limits l = quota_limits(g->user, g->database);
+
+        return memcmp(&l, &w->limits, sizeof l) == 0;
+}
+
 void worker_retire(Worker *w) {
         const Group *g = w->group;
 
@@ -419,6 +426,8 @@ static void close_worker(Worker *w) {
 
         if (worker_is_closed(w))
                 return;
+        if (!was_told)
+                w->group->user->lost_usec = clock_usec();
         set_state(w, WORKER_CLOSED);
         w->io = sd_event_source_disable_unref(w->io);
         w->watch = sd_event_source_disable_unref(w->watch);

@@ -14,6 +14,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/workers/grace.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker-life.h"
@@ -30,6 +31,7 @@ typedef enum WorkerPing {
 struct Worker {
         Context *context;         /* not owned */
         Group *group;             /* reference */
+        Limits limits;            /* that it was started with */
         pid_t pid;
         WorkerState state;
         WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
@@ -88,8 +90,11 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
  * its runs. */
 bool worker_end(Worker *w, WorkerEndReason reason);
 
-/* For a worker that is outdated and busy: its channels are closed after their runs, so that no run begins on them under the
- * old settings. It takes no new job either, if there can be another worker for it. */
+/* True if runs on the database of `g`, which is of the same user, have the limits of this worker. */
+bool worker_has_limits_of(const Worker *w, const Group *g);
+
+/* For a worker that is outdated and busy: its outdated channels are closed after their runs, so that no run begins on them
+ * under the old settings. It takes no new job either, if there can be another worker for it. */
 void worker_retire(Worker *w);
 
 /* The number of the run or channel that the message is about; 0: none. */

@@ -189,6 +189,7 @@ void channel_input_commit(ChannelInput *in, size_t size) {
         if (gone > 0) {
                 memmove(in->bytes + in->fill, in->bytes + in->fill + gone, size - gone);
                 in->discard -= gone;
+                in->passed = true;
         }
         in->fill += size - gone;
         scan(in, 0);

@@ -198,16 +198,18 @@ static void begin_job(ServedChannel *c, uint64_t number) {
         };
 }
 
-/* The request continues the read transaction of the one before, perhaps of another channel, unless it may have been sent
- * later: it has then arrived in this turn, after the first frame, which had begun to arrive before. */
+/* A request continues the read transaction of the one before, perhaps of another channel, only if it was sent before that
+ * began. This is known of the requests that were whole when the turn began (`batch`), and of the first one after them if it
+ * had begun to arrive. Any other request ends the transaction, and its own begins another one. */
 static void join_batch(ServedChannel *c, uint64_t number) {
         JobContext *context = c->job.context;
+        bool was_sent = number <= c->batch || (c->next_was_sent && !c->input.passed);
 
-        if (number > c->batch && (!c->has_sent || c->input.passed))
+        if (!was_sent)
                 job_context_let_go(context);
         if (!context->shared)
                 c->batch = c->input.scanned_number;
-        c->has_sent = false;
+        c->next_was_sent = false;
         c->job.keeps = number < c->input.scanned_number || context->shares;
 }
 

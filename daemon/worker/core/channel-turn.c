@@ -84,7 +84,7 @@ bool channel_turn_begin(ServedChannel *c) {
         if (!served_channel_is_busy(c) && !page_writer_is_idle(&c->job.writer) && !send_all(c))
                 return false;
         c->batch = c->input.scanned_number;
-        c->has_sent = c->reported || channel_input_is_partial(&c->input);
+        c->next_was_sent = c->reported || channel_input_is_partial(&c->input);
         c->input.passed = false;
         return true;
 }
@@ -106,7 +106,7 @@ static bool leave_round(ServedChannel *c, JobState state) {
 bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
         const Job *job = &c->job;
         bool busy = served_channel_is_busy(c);
-        uint64_t first = 0;
+        uint64_t began_usec = 0; /* when the first request that this turn answers was taken */
 
         while (has_request(c)) {
                 JobState state;
@@ -125,15 +125,15 @@ bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
                         continue;
                 if (state != JOB_OVER)
                         return leave_round(c, state);
-                if (first == 0)
-                        first = job->taken_usec;
+                if (began_usec == 0)
+                        began_usec = job->taken_usec;
                 if (round->until_usec == UINT64_MAX)
-                        round->until_usec = first + TURN_USEC;
+                        round->until_usec = began_usec + TURN_USEC;
                 if (end_of(job) >= round->until_usec)
                         break;
         }
-        if (first > 0 && !busy)
-                c->lasts = end_of(job) > first + CHANNEL_QUICK_USEC;
+        if (began_usec > 0 && !busy)
+                c->lasts = end_of(job) > began_usec + CHANNEL_QUICK_USEC;
         return true;
 }
 

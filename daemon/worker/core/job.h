@@ -92,7 +92,8 @@ typedef struct JobContext {
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next job; owned */
         JobWriter *writer;   /* borrowed; NULL: no statement writes */
         EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
-        void *progress_data; /* borrowed */
+        void (*hear)(void *progress_data); /* reads the messages of the supervisor, which may end jobs */
+        void *progress_data; /* borrowed; of both */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
         size_t spooled;      /* bytes of all spools */

@@ -87,7 +87,7 @@ struct ServedChannel {
 
         ServedChannel *next_in_round; /* channel-round.h */
         bool lasts;               /* the last turn was long, so the next one is not in a round with others */
-        bool has_sent;            /* the next request had begun to arrive before the round began */
+        bool next_was_sent;       /* the first bytes after request `batch` had arrived before the round began */
 
         /* Of the socket; they hold in any state: */
         bool readable;            /* it may have something to read */

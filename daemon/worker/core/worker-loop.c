@@ -157,6 +157,13 @@ static int read_control(WorkerLoop *w) {
         }
 }
 
+static void hear(void *userdata) {
+        WorkerLoop *w = userdata;
+
+        if (read_control(w) < 0)
+                leaving_go_now(&w->leaving);
+}
+
 static bool is_job(MessageKind kind) {
         return kind == MESSAGE_PREPARE || kind == MESSAGE_RUN || kind == MESSAGE_EXECUTE || kind == MESSAGE_EXECUTE_BATCH ||
                kind == MESSAGE_LOAD || kind == MESSAGE_BEGIN;
@@ -240,8 +247,10 @@ static void look_around(WorkerLoop *w) {
         Task *t = w->tasks.current;
         Woken woken;
 
-        if (wait_events(w, 0, &woken) < 0 || (woken.control && read_control(w) < 0))
+        if (wait_events(w, 0, &woken) < 0)
                 leaving_go_now(&w->leaving);
+        if (woken.control)
+                hear(w);
         channel_set_give_away(&w->channels);
         if (t->type->look)
                 t->type->look(t);
@@ -317,15 +326,15 @@ static uint64_t expire_connections(WorkerLoop *w, uint64_t now) {
 
 /* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
 static void on_timer(WorkerLoop *w) {
-        uint64_t now = now_usec(), next, channels; /* by the coarse clock nothing may be due yet */
+        uint64_t now = now_usec(), next, connections; /* by the coarse clock nothing may be due yet */
         uint64_t n;
 
         (void) read(w->tasks.timer_fd, &n, sizeof n);
         w->tasks.armed_usec = UINT64_MAX;
-        next = expire_connections(w, now);
-        channels = channel_set_expire(&w->channels, now);
-        if (channels < next)
-                next = channels;
+        next = channel_set_expire(&w->channels, now);
+        connections = expire_connections(w, now); /* after the channels, which keep databases of guests */
+        if (connections < next)
+                next = connections;
         if (next != UINT64_MAX)
                 task_queue_arm(&w->tasks, next);
         else if (!w->tasks.first) {
@@ -465,6 +474,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
                 .engine = engine,
                 .control_fd = control_fd,
                 .progress = on_progress,
+                .hear = hear,
                 .progress_data = w,
         };
         writer_init(&w->writer, &w->context, &w->tasks);

@@ -197,7 +197,10 @@ static void run_batch(GroupWriter *w, uint64_t now) {
                 sql_error_done(&error);
                 return;
         }
-        do {
+        /* A CANCEL that was sent while another program had the lock comes before the statements. */
+        w->batch.context->hear(w->batch.context->progress_data);
+        ends = !w->queue.first;
+        while (!ends) {
                 Job *job = job_list_take(&w->queue);
 
                 ends = job->write.ends_batch;
@@ -206,7 +209,8 @@ static void run_batch(GroupWriter *w, uint64_t now) {
                         put_back(w, job);
                         ends = true;
                 }
-        } while (!ends && takes_more(w));
+                ends = ends || !takes_more(w);
+        }
         finish_batch(w);
 }
 
