@@ -599,8 +599,9 @@ static PyObject *get_ended(RunObject *run, void *unused) { return PyBool_FromLon
 
 static PyGetSetDef properties[] = {
         { "columns", (getter) get_object, NULL, "Names of the columns, once there was a row or the end.",
-         (void *) offsetof(RunObject, columns) },
-        { "types", (getter) get_object, NULL, "Declared types of the columns, or None.", (void *) offsetof(RunObject, types) },
+          (void *) offsetof(RunObject, columns) },
+        { "types", (getter) get_object, NULL, "Declared types of the columns, or None.",
+          (void *) offsetof(RunObject, types) },
         { "changes", (getter) get_changes, NULL, "The number of rows that were changed, after the end.", NULL },
         { "last_rowid", (getter) get_last_rowid, NULL, "The rowid of the last row that was inserted, after the end.", NULL },
         { "ended", (getter) get_ended, NULL, "True after the end of the result.", NULL },
