@@ -59,7 +59,7 @@ void link_bury(Link *link, GraveKind kind, void *object) {
         grave = malloc(sizeof *grave);
         if (!grave)
                 return; /* it stays open until the connection closes */
-        *grave = (Grave){link->graves, kind, object};
+        *grave = (Grave){ link->graves, kind, object };
         link->graves = grave;
 }
 
@@ -137,7 +137,7 @@ uint64_t link_now_usec(void) {
 
 /* The lock is held, and the GIL is not. */
 static int poll_once(sqlipc_connection *connection, uint64_t until) {
-        struct pollfd fd = {.fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection)};
+        struct pollfd fd = { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) };
         uint64_t now = link_now_usec(), wake = 0;
         int r = sqlipc_get_timeout(connection, &wake);
 
@@ -186,7 +186,7 @@ static int open_bus(const char *bus, const char *host, sqlipc_connection **ret) 
 }
 
 static PyObject *link_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-        static const char *const names[] = {"database", "bus", "host", "waits", "one_thread", NULL};
+        static const char *const names[] = { "database", "bus", "host", "waits", "one_thread", NULL };
         const char *database, *bus, *host;
         int waits, one_thread, r;
         Link *link;
@@ -411,34 +411,34 @@ static PyObject *link_set(Link *link, PyObject *arguments) {
 }
 
 static PyMethodDef methods[] = {
-        {"close", (PyCFunction) link_close, METH_NOARGS, close_doc},
-        {"interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc},
-        {"fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc},
-        {"delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc},
-        {"process", (PyCFunction) link_process, METH_NOARGS, process_doc},
-        {"start", (PyCFunction) link_start, METH_VARARGS, start_doc},
-        {"execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc},
-        {"begin", (PyCFunction) link_begin, METH_O, begin_doc},
-        {"load", (PyCFunction) link_load, METH_O, load_doc},
-        {"drain", (PyCFunction) link_drain, METH_NOARGS, drain_doc},
-        {"databases", (PyCFunction) link_databases, METH_NOARGS, databases_doc},
-        {"set", (PyCFunction) link_set, METH_VARARGS, set_doc},
-        {NULL, NULL, 0, NULL},
+        { "close", (PyCFunction) link_close, METH_NOARGS, close_doc },
+        { "interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc },
+        { "fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc },
+        { "delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc },
+        { "process", (PyCFunction) link_process, METH_NOARGS, process_doc },
+        { "start", (PyCFunction) link_start, METH_VARARGS, start_doc },
+        { "execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc },
+        { "begin", (PyCFunction) link_begin, METH_O, begin_doc },
+        { "load", (PyCFunction) link_load, METH_O, load_doc },
+        { "drain", (PyCFunction) link_drain, METH_NOARGS, drain_doc },
+        { "databases", (PyCFunction) link_databases, METH_NOARGS, databases_doc },
+        { "set", (PyCFunction) link_set, METH_VARARGS, set_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 static PyObject *link_is_closed(Link *link, void *unused) { return PyBool_FromLong(!link->connection); }
 
 static PyGetSetDef properties[] = {
-        {"closed", (getter) link_is_closed, NULL, "True after close().", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        { "closed", (getter) link_is_closed, NULL, "True after close().", NULL },
+        { NULL, NULL, NULL, NULL, NULL },
 };
 
 PyDoc_STRVAR(link_doc,
              "Link(database, bus, host, waits, one_thread)\n\nA connection to the service and one database of it.");
 
 static PyType_Slot link_slots[] = {
-        {Py_tp_doc, (void *) link_doc}, {Py_tp_new, (void *) link_new}, {Py_tp_dealloc, (void *) link_dealloc},
-        {Py_tp_methods, methods},       {Py_tp_getset, properties},     {0, NULL},
+        { Py_tp_doc, (void *) link_doc }, { Py_tp_new, (void *) link_new }, { Py_tp_dealloc, (void *) link_dealloc },
+        { Py_tp_methods, methods },       { Py_tp_getset, properties },     { 0, NULL },
 };
 
-PyType_Spec link_spec = {"sqlipc._native.Link", sizeof(Link), 0, Py_TPFLAGS_DEFAULT, link_slots};
+PyType_Spec link_spec = { "sqlipc._native.Link", sizeof(Link), 0, Py_TPFLAGS_DEFAULT, link_slots };

@@ -150,11 +150,11 @@ static PyObject *load_close(LoadObject *load, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-        {"rows", (PyCFunction) give_rows, METH_O, rows_doc},
-        {"row", (PyCFunction) give_row, METH_O, row_doc},
-        {"finish", (PyCFunction) finish, METH_NOARGS, finish_doc},
-        {"close", (PyCFunction) load_close, METH_NOARGS, close_doc},
-        {NULL, NULL, 0, NULL},
+        { "rows", (PyCFunction) give_rows, METH_O, rows_doc },
+        { "row", (PyCFunction) give_row, METH_O, row_doc },
+        { "finish", (PyCFunction) finish, METH_NOARGS, finish_doc },
+        { "close", (PyCFunction) load_close, METH_NOARGS, close_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 static void load_dealloc(LoadObject *load) {
@@ -172,10 +172,10 @@ static void load_dealloc(LoadObject *load) {
 PyDoc_STRVAR(load_doc, "A load. Link.load() makes it.");
 
 static PyType_Slot load_slots[] = {
-        {Py_tp_doc, (void *) load_doc},
-        {Py_tp_dealloc, (void *) load_dealloc},
-        {Py_tp_methods, methods},
-        {0, NULL},
+        { Py_tp_doc, (void *) load_doc },
+        { Py_tp_dealloc, (void *) load_dealloc },
+        { Py_tp_methods, methods },
+        { 0, NULL },
 };
 
 PyType_Spec load_spec = {

@@ -30,8 +30,8 @@ PyDoc_STRVAR(library_version_doc, "library_version() -> str\n\nThe version of th
 static PyObject *library_version(PyObject *module, PyObject *unused) { return PyUnicode_FromString(sqlipc_version()); }
 
 static PyMethodDef functions[] = {
-        {"library_version", library_version, METH_NOARGS, library_version_doc},
-        {NULL, NULL, 0, NULL},
+        { "library_version", library_version, METH_NOARGS, library_version_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
@@ -65,8 +65,8 @@ static int exec(PyObject *module) {
 }
 
 static PyModuleDef_Slot slots[] = {
-        {Py_mod_exec, (void *) exec},
-        {0, NULL},
+        { Py_mod_exec, (void *) exec },
+        { 0, NULL },
 };
 
 PyDoc_STRVAR(module_doc, "The C part of the package: connections to the service, runs and rows. Use the package itself.");

@@ -114,7 +114,7 @@ static bool add(ParameterValues *p, PyObject *object) {
         PyTypeObject *type = Py_TYPE(object);
         bool is_set;
 
-        *value = (sqlipc_parameter){.struct_size = sizeof *value};
+        *value = (sqlipc_parameter){ .struct_size = sizeof *value };
         if (type == &PyUnicode_Type)
                 is_set = set_text(value, object);
         else if (type == &PyLong_Type || type == &PyFloat_Type || object == Py_None || type == &PyByteArray_Type)

@@ -146,8 +146,8 @@ static PyObject *compare(Row *row, PyObject *other, int operation) {
 static PyObject *repr(Row *row) { return PyUnicode_FromFormat("<sqlipc.Row object at %p>", (void *) row); }
 
 static PyMethodDef methods[] = {
-        {"keys", (PyCFunction) keys, METH_NOARGS, keys_doc},
-        {NULL, NULL, 0, NULL},
+        { "keys", (PyCFunction) keys, METH_NOARGS, keys_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 PyDoc_STRVAR(row_doc,
@@ -155,11 +155,21 @@ PyDoc_STRVAR(row_doc,
              "not case-sensitive. For the attribute row_factory of connections and cursors.");
 
 static PyType_Slot row_slots[] = {
-        {Py_tp_doc, (void *) row_doc},       {Py_tp_new, (void *) row_new},         {Py_tp_dealloc, (void *) row_dealloc},
-        {Py_tp_traverse, (void *) traverse}, {Py_tp_clear, (void *) clear},         {Py_tp_methods, methods},
-        {Py_tp_hash, (void *) hash},         {Py_tp_richcompare, (void *) compare}, {Py_tp_iter, (void *) iterate},
-        {Py_tp_repr, (void *) repr},         {Py_mp_subscript, (void *) subscript}, {Py_mp_length, (void *) length},
-        {Py_sq_item, (void *) item},         {Py_sq_length, (void *) length},       {0, NULL},
+        { Py_tp_doc, (void *) row_doc },
+        { Py_tp_new, (void *) row_new },
+        { Py_tp_dealloc, (void *) row_dealloc },
+        { Py_tp_traverse, (void *) traverse },
+        { Py_tp_clear, (void *) clear },
+        { Py_tp_methods, methods },
+        { Py_tp_hash, (void *) hash },
+        { Py_tp_richcompare, (void *) compare },
+        { Py_tp_iter, (void *) iterate },
+        { Py_tp_repr, (void *) repr },
+        { Py_mp_subscript, (void *) subscript },
+        { Py_mp_length, (void *) length },
+        { Py_sq_item, (void *) item },
+        { Py_sq_length, (void *) length },
+        { 0, NULL },
 };
 
 PyType_Spec row_spec = {

@@ -212,7 +212,7 @@ static int fetch(RunObject *run) {
                 } else
                         r = next_block(run, false);
                 if (r < 0) {
-                        failure = r == -EAGAIN ? (LinkFailure){.r = r} : link_failure(run->link, r);
+                        failure = r == -EAGAIN ? (LinkFailure){ .r = r } : link_failure(run->link, r);
                         run->n_rows = 0;
                 }
                 link_leave(run->link);
@@ -574,13 +574,13 @@ static PyObject *configure(RunObject *run, PyObject *arguments) {
 }
 
 static PyMethodDef methods[] = {
-        {"advance", (PyCFunction) advance, METH_NOARGS, advance_doc},
-        {"fetchone", (PyCFunction) fetchone, METH_NOARGS, fetchone_doc},
-        {"fetchmany", (PyCFunction) fetchmany, METH_VARARGS, fetchmany_doc},
-        {"close", (PyCFunction) run_close, METH_NOARGS, close_doc},
-        {"drain", (PyCFunction) drain_one, METH_NOARGS, drain_doc},
-        {"configure", (PyCFunction) configure, METH_VARARGS, configure_doc},
-        {NULL, NULL, 0, NULL},
+        { "advance", (PyCFunction) advance, METH_NOARGS, advance_doc },
+        { "fetchone", (PyCFunction) fetchone, METH_NOARGS, fetchone_doc },
+        { "fetchmany", (PyCFunction) fetchmany, METH_VARARGS, fetchmany_doc },
+        { "close", (PyCFunction) run_close, METH_NOARGS, close_doc },
+        { "drain", (PyCFunction) drain_one, METH_NOARGS, drain_doc },
+        { "configure", (PyCFunction) configure, METH_VARARGS, configure_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 static PyObject *get_object(RunObject *run, void *offset) {
@@ -598,13 +598,14 @@ static PyObject *get_last_rowid(RunObject *run, void *unused) { return PyLong_Fr
 static PyObject *get_ended(RunObject *run, void *unused) { return PyBool_FromLong(run->has_ended); }
 
 static PyGetSetDef properties[] = {
-        {"columns", (getter) get_object, NULL, "Names of the columns, once there was a row or the end.",
-         (void *) offsetof(RunObject, columns)},
-        {"types", (getter) get_object, NULL, "Declared types of the columns, or None.", (void *) offsetof(RunObject, types)},
-        {"changes", (getter) get_changes, NULL, "The number of rows that were changed, after the end.", NULL},
-        {"last_rowid", (getter) get_last_rowid, NULL, "The rowid of the last row that was inserted, after the end.", NULL},
-        {"ended", (getter) get_ended, NULL, "True after the end of the result.", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        { "columns", (getter) get_object, NULL, "Names of the columns, once there was a row or the end.",
+          (void *) offsetof(RunObject, columns) },
+        { "types", (getter) get_object, NULL, "Declared types of the columns, or None.",
+          (void *) offsetof(RunObject, types) },
+        { "changes", (getter) get_changes, NULL, "The number of rows that were changed, after the end.", NULL },
+        { "last_rowid", (getter) get_last_rowid, NULL, "The rowid of the last row that was inserted, after the end.", NULL },
+        { "ended", (getter) get_ended, NULL, "True after the end of the result.", NULL },
+        { NULL, NULL, NULL, NULL, NULL },
 };
 
 static int traverse(RunObject *run, visitproc visit, void *arg) {
@@ -642,13 +643,13 @@ static void run_dealloc(RunObject *run) {
 PyDoc_STRVAR(run_doc, "A run of a statement. Link.start() makes it.");
 
 static PyType_Slot run_slots[] = {
-        {Py_tp_doc, (void *) run_doc},
-        {Py_tp_dealloc, (void *) run_dealloc},
-        {Py_tp_traverse, (void *) traverse},
-        {Py_tp_clear, (void *) clear},
-        {Py_tp_methods, methods},
-        {Py_tp_getset, properties},
-        {0, NULL},
+        { Py_tp_doc, (void *) run_doc },
+        { Py_tp_dealloc, (void *) run_dealloc },
+        { Py_tp_traverse, (void *) traverse },
+        { Py_tp_clear, (void *) clear },
+        { Py_tp_methods, methods },
+        { Py_tp_getset, properties },
+        { 0, NULL },
 };
 
 PyType_Spec run_spec = {

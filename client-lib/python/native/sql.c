@@ -3,7 +3,7 @@
 #include "client-lib/python/native/native.h"
 
 static PyObject *sql_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-        static const char *const names[] = {"link", "text", "names", NULL};
+        static const char *const names[] = { "link", "text", "names", NULL };
         PyObject *text, *parameters;
         Link *link;
         Sql *sql;
@@ -41,18 +41,18 @@ static PyObject *get_text(Sql *sql, void *unused) {
 }
 
 static PyGetSetDef properties[] = {
-        {"text", (getter) get_text, NULL, "The SQL.", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        { "text", (getter) get_text, NULL, "The SQL.", NULL },
+        { NULL, NULL, NULL, NULL, NULL },
 };
 
 PyDoc_STRVAR(sql_doc, "Sql(link, text, names)\n\nOne statement. names: of its parameters, None for one without a name.");
 
 static PyType_Slot sql_slots[] = {
-        {Py_tp_doc, (void *) sql_doc},
-        {Py_tp_new, (void *) sql_new},
-        {Py_tp_dealloc, (void *) sql_dealloc},
-        {Py_tp_getset, properties},
-        {0, NULL},
+        { Py_tp_doc, (void *) sql_doc },
+        { Py_tp_new, (void *) sql_new },
+        { Py_tp_dealloc, (void *) sql_dealloc },
+        { Py_tp_getset, properties },
+        { 0, NULL },
 };
 
-PyType_Spec sql_spec = {"sqlipc._native.Sql", sizeof(Sql), 0, Py_TPFLAGS_DEFAULT, sql_slots};
+PyType_Spec sql_spec = { "sqlipc._native.Sql", sizeof(Sql), 0, Py_TPFLAGS_DEFAULT, sql_slots };

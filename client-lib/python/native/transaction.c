@@ -115,11 +115,11 @@ static PyObject *transaction_close(TransactionObject *t, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-        {"wait", (PyCFunction) wait_open, METH_O, wait_doc},
-        {"commit", (PyCFunction) commit, METH_NOARGS, commit_doc},
-        {"rollback", (PyCFunction) rollback, METH_NOARGS, rollback_doc},
-        {"close", (PyCFunction) transaction_close, METH_NOARGS, close_doc},
-        {NULL, NULL, 0, NULL},
+        { "wait", (PyCFunction) wait_open, METH_O, wait_doc },
+        { "commit", (PyCFunction) commit, METH_NOARGS, commit_doc },
+        { "rollback", (PyCFunction) rollback, METH_NOARGS, rollback_doc },
+        { "close", (PyCFunction) transaction_close, METH_NOARGS, close_doc },
+        { NULL, NULL, 0, NULL },
 };
 
 /* True as long as the transaction is not known to have ended by itself. */
@@ -136,8 +136,8 @@ static PyObject *get_open(TransactionObject *t, void *unused) {
 }
 
 static PyGetSetDef properties[] = {
-        {"open", (getter) get_open, NULL, "False once the transaction is known to be over.", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+        { "open", (getter) get_open, NULL, "False once the transaction is known to be over.", NULL },
+        { NULL, NULL, NULL, NULL, NULL },
 };
 
 static void transaction_dealloc(TransactionObject *t) {
@@ -152,11 +152,11 @@ static void transaction_dealloc(TransactionObject *t) {
 PyDoc_STRVAR(transaction_doc, "A transaction. Link.begin() makes it.");
 
 static PyType_Slot transaction_slots[] = {
-        {Py_tp_doc, (void *) transaction_doc},
-        {Py_tp_dealloc, (void *) transaction_dealloc},
-        {Py_tp_methods, methods},
-        {Py_tp_getset, properties},
-        {0, NULL},
+        { Py_tp_doc, (void *) transaction_doc },
+        { Py_tp_dealloc, (void *) transaction_dealloc },
+        { Py_tp_methods, methods },
+        { Py_tp_getset, properties },
+        { 0, NULL },
 };
 
 PyType_Spec transaction_spec = {
