@@ -20,8 +20,8 @@ package=("${build[@]}" build-essential debhelper dh-python lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, to compare our output with; the container of
 # the system suite, with polkit and a bus for each user in it; the second shell with completions; the program for charts; a
 # terminal's screen for the tests of the prompt; the pager; folders for packages from Python's registry, and pip; Qt's
-# generator of code for D-Bus interfaces (of Qt 5, and without Qt's headers, which are 30 packages: the test that compiles its
-# output is skipped without them).
+# generator of code for D-Bus interfaces (of Qt 5, and without Qt's headers, which are 30 packages: the test that compiles
+# its output is skipped without them).
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pip python3-pyte python3-venv less
     qtbase5-dev-tools)
