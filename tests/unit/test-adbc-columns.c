@@ -105,8 +105,7 @@ static void test_utf8(void) {
         static const char *const bad[] = { "\x80",
                                            "\xc1\xbf",
                                            "\xc2",
-                                           "\xc2"
-                                           "a",
+                                           "\xc2z",
                                            "\xe0\x9f\xbf",
                                            "\xed\xa0\x80",
                                            "\xe2\x82",
