@@ -9,7 +9,8 @@
 #   build-asan     gcc with ASan and UBSan            all suites
 #   build-clang    clang, warnings are errors         compiled only
 #
-# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz, reliability), again for another one; without, all
+# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one;
+#                without, all
 # --quick        only build-gcc
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
@@ -25,7 +26,7 @@ while [ $# -gt 0 ]; do
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
     --quick) quick=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done

@@ -11,9 +11,10 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
-from harness import BUILD_ROOT, Service, main
+from harness import BUILD_ROOT, SOURCE_ROOT, Service, main
 from tap import Skip, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
@@ -21,6 +22,11 @@ FAILED, USAGE = 1, 2
 XHTML = "{http://www.w3.org/1999/xhtml}"
 
 service = Service(limits={"WorkerIdleSec": "0.2"})
+service.environment |= {  # for languages
+    "PYTHONPATH": str(BUILD_ROOT / "client-lib/python"),
+    "SQLIPC_BENCH_LANGUAGES": str(SOURCE_ROOT / "tools/bench/languages.py"),
+    "SQLIPC_BENCH_PYTHON": sys.executable,
+}
 study = service.data / "study.sqlite"
 sets = service.data / "sets"
 

@@ -123,7 +123,7 @@ def what_is_installed():
 
 @test
 def installed_elsewhere():
-    """Under another prefix all files are below it, except the policy, which the system bus reads from /etc"""
+    """Under another prefix all files are below it, except those that the system bus and driver managers read from /etc"""
     if not shutil.which("meson"):
         raise Skip("no meson")
     folder = service.folder / "elsewhere"
@@ -131,8 +131,8 @@ def installed_elsewhere():
     subprocess.run(["meson", "setup", *options, folder, SOURCE_ROOT], check=True, capture_output=True)
     done = subprocess.run(["meson", "introspect", "--installed", folder], check=True, capture_output=True, text=True)
     paths = set(json.loads(done.stdout).values())
-    policy = "/etc/dbus-1/system.d/org.sqlipc1.conf"
-    equal({path for path in paths if not path.startswith("/usr/local/")}, {policy}, "files outside")
+    outside = {"/etc/dbus-1/system.d/org.sqlipc1.conf", "/etc/adbc/drivers/sqlipc.toml"}
+    equal({path for path in paths if not path.startswith("/usr/local/")}, outside, "files outside")
     for path in ("lib/systemd/system/sqlipcd.service", "lib/sysusers.d/sqlipc.conf", "libexec/sqlipcd"):
         true(f"/usr/local/{path}" in paths, f"{path} is not there")
 

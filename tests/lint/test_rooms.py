@@ -32,6 +32,7 @@ LIBRARIES = {
     "pq": r"libpq|pg_",
     "mariadb": r"mysql|mariadb",
     "zlib": r"zlib",
+    "python": r"Python\.h",
 }
 
 

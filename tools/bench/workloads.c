@@ -14,6 +14,7 @@ const Workload *const workloads[] = {
         &workload_exposed,
         &workload_fetch,
         &workload_first_row,
+        &workload_languages,
         &workload_load,
         &workload_many,
         &workload_marshal,

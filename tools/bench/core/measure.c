@@ -86,7 +86,10 @@ static void read_both(const Side *side, Reading *ret) {
         *ret = (Reading) {};
         if (side->server > 0)
                 sampler_read_tree(side->server, &ret->server);
-        sampler_read_own(&ret->client);
+        if (side->client > 0)
+                sampler_read_one(side->client, &ret->client);
+        else
+                sampler_read_own(&ret->client);
 }
 
 /* If a child of the server has ended meanwhile, the sums no longer contain its share. */
@@ -110,7 +113,7 @@ static void keep_peak(double *peak_kib, bool is_known, uint64_t kib) {
 }
 
 static int run_once(const Side *side, Findings *findings, bool warm_up, uint64_t *ret_check) {
-        bool own_peak = sampler_reset_peaks(getpid()) >= 0;
+        bool own_peak = sampler_reset_peaks(side->client > 0 ? side->client : getpid()) >= 0;
         bool server_peak = side->server > 0 && sampler_reset_peaks(side->server) >= 0;
         Reading before, after;
         double start;

@@ -21,6 +21,7 @@ typedef struct Side {
         uint64_t (*check)(void *userdata);
         void *userdata;
         pid_t server;  /* its processor time and memory, with its children's, count as the server's; 0: none */
+        pid_t client;  /* a process that does the work of run(), and counts as the client; 0: this one */
 } Side;
 
 /* The costs of a side's runs: GArrays of double with one element per run. The warm-up run is not included. */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* AdbcConnection (driver-connection.h). ADBC driver. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client-lib/adbc/adbc-error.h"
+#include "client-lib/adbc/cleanup.h"
+#include "client-lib/adbc/driver-connection.h"
+#include "client-lib/adbc/driver-database.h"
+#include "client-lib/adbc/result-stream.h"
+
+/* An answer that takes longer is read with the next call. */
+#define SETTLE_MSEC 1000
+#define SETTLE_STEP_MSEC 50
+
+/* ---- Life ---------------------------------------------------------------------------------------------------------- */
+
+DriverConnection *driver_connection_ref(DriverConnection *c) {
+        atomic_fetch_add(&c->n_refs, 1);
+        return c;
+}
+
+DriverConnection *driver_connection_unref(DriverConnection *c) {
+        if (!c || atomic_fetch_sub(&c->n_refs, 1) > 1)
+                return NULL;
+        sqlipc_transaction_close(c->transaction);
+        sqlipc_close(c->connection);
+        (void) pthread_mutex_destroy(&c->mutex);
+        (void) pthread_mutex_destroy(&c->option_mutex);
+        free(c->bus);
+        free(c->catalog);
+        for (size_t i = 0; i < c->n_early; i++) {
+                free(c->early[i].key);
+                free(c->early[i].value);
+        }
+        free(c->early);
+        free(c);
+        return NULL;
+}
+
+void driver_connection_lock(DriverConnection *c) { (void) pthread_mutex_lock(&c->mutex); }
+
+void driver_connection_unlock(DriverConnection *c) { (void) pthread_mutex_unlock(&c->mutex); }
+
+AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error) {
+        DriverConnection *c = calloc(1, sizeof *c);
+        pthread_mutexattr_t recursive;
+
+        if (!c)
+                return adbc_error_memory(error);
+        (void) pthread_mutexattr_init(&recursive);
+        (void) pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+        (void) pthread_mutex_init(&c->mutex, &recursive);
+        (void) pthread_mutexattr_destroy(&recursive);
+        (void) pthread_mutex_init(&c->option_mutex, NULL);
+        atomic_init(&c->n_refs, 1);
+        c->autocommit = true;
+        c->settings = DRIVER_SETTINGS_DEFAULT;
+        connection->private_data = c;
+        return ADBC_STATUS_OK;
+}
+
+/* Sets the options that were set before the connection was initialized: they take precedence over the database's. */
+static AdbcStatusCode inherit(DriverConnection *c, const DriverDatabase *d, struct AdbcError *error) {
+        AdbcStatusCode status = ADBC_STATUS_OK;
+
+        c->settings = d->settings;
+        for (size_t i = 0; status == ADBC_STATUS_OK && i < c->n_early; i++)
+                status = driver_settings_set(&c->settings, c->early[i].key, c->early[i].value, error);
+        return status;
+}
+
+/* Keeps an option for inherit(). */
+static AdbcStatusCode keep_early(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
+        EarlyOption *early = reallocarray(c->early, c->n_early + 1, sizeof *early);
+
+        if (!early)
+                return adbc_error_memory(error);
+        c->early = early;
+        early += c->n_early;
+        *early = (EarlyOption) { .key = strdup(key), .value = strdup(value) };
+        if (!early->key || !early->value) {
+                free(early->key);
+                free(early->value);
+                return adbc_error_memory(error);
+        }
+        c->n_early++;
+        return ADBC_STATUS_OK;
+}
+
+static int open_bus(const char *bus, sqlipc_connection **ret) {
+        if (!bus)
+                return geteuid() == 0 ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
+        if (strcmp(bus, "system") == 0)
+                return sqlipc_open_system(ret);
+        return strcmp(bus, "user") == 0 ? sqlipc_open_user(ret) : sqlipc_open_address(bus, ret);
+}
+
+static void apply_timeouts(DriverConnection *c) {
+        (void) sqlipc_set_timeout(c->connection, driver_settings_usec(c->settings.timeout));
+        (void) sqlipc_set_run_timeout(c->connection, driver_settings_usec(c->settings.run_timeout));
+}
+
+AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database,
+                                      struct AdbcError *error) {
+        DriverConnection *c = connection->private_data;
+        const DriverDatabase *d = database->private_data;
+        AdbcStatusCode status;
+        int r;
+
+        if (!c || !d)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection or database is released");
+        if (c->connection)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is open already");
+        c->bus = d->bus ? strdup(d->bus) : NULL;
+        if (!c->catalog && d->name)
+                c->catalog = strdup(d->name);
+        if ((d->bus && !c->bus) || (d->name && !c->catalog))
+                return adbc_error_memory(error);
+        status = inherit(c, d, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        r = open_bus(c->bus, &c->connection);
+        if (r < 0)
+                return adbc_error_set(error, r == -ENOMEM ? ADBC_STATUS_INTERNAL : ADBC_STATUS_IO, "08001",
+                                      "Cannot connect to the bus \"%s\": %s", c->bus ? c->bus : "", strerror(-r));
+        apply_timeouts(c);
+        return ADBC_STATUS_OK;
+}
+
+AdbcStatusCode driver_connection_release(struct AdbcConnection *connection, struct AdbcError *error) {
+        DriverConnection *c = connection->private_data;
+
+        if (!c)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is released");
+        /* Results that are still open belong to a transaction that cannot be committed any more. */
+        driver_connection_lock(c);
+        c->transaction = sqlipc_transaction_close(c->transaction);
+        driver_connection_unlock(c);
+        connection->private_data = driver_connection_unref(c);
+        return ADBC_STATUS_OK;
+}
+
+AdbcStatusCode driver_connection_check(DriverConnection *c, bool need_catalog, struct AdbcError *error) {
+        if (!c || !c->connection)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "08003", "The connection is not open");
+        if (need_catalog && !c->catalog)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "3D000",
+                                      "No database is chosen: set uri, adbc.sqlipc.database, or the connection's current "
+                                      "catalog");
+        return ADBC_STATUS_OK;
+}
+
+AdbcStatusCode driver_connection_cancel(struct AdbcConnection *connection, struct AdbcError *error) {
+        DriverConnection *c = connection->private_data;
+
+        if (!c || !c->connection || atomic_load(&c->n_busy) == 0)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "There is nothing to cancel");
+        (void) sqlipc_interrupt(c->connection);
+        return ADBC_STATUS_OK;
+}
+
+void driver_connection_settle(DriverConnection *c) {
+        for (int left = SETTLE_MSEC / SETTLE_STEP_MSEC; left > 0 && sqlipc_process(c->connection) == 0; left--) {
+                struct pollfd bus = { .fd = sqlipc_get_fd(c->connection),
+                                      .events = (short) sqlipc_get_events(c->connection) };
+
+                (void) poll(&bus, 1, SETTLE_STEP_MSEC);
+        }
+}
+
+/* ---- Transactions -------------------------------------------------------------------------------------------------- */
+
+bool driver_connection_must_know(const DriverConnection *c) {
+        bool deferred = !c->autocommit && !c->transaction && c->settings.transaction == TRANSACTION_DEFERRED;
+
+        return deferred || c->readonly;
+}
+
+static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_transaction_mode mode,
+                            struct AdbcError *error) {
+        int r = sqlipc_begin(c->connection, catalog, mode, &c->transaction);
+
+        if (r < 0)
+                return adbc_error_connection(error, c->connection, r);
+        c->transaction_reads = mode == SQLIPC_TRANSACTION_READ;
+        return ADBC_STATUS_OK;
+}
+
+AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, struct AdbcError *error) {
+        if (may_write && c->readonly)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25006",
+                                      "The statement writes, or may write, but adbc.connection.readonly is set");
+        if (c->autocommit)
+                return ADBC_STATUS_OK;
+        if (c->transaction && c->transaction_reads && result_stream_any_open(c))
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
+                                      "A transaction that reads runs one statement at a time: read the open result to its "
+                                      "end, or release it");
+        if (c->transaction)
+                return ADBC_STATUS_OK;
+        switch (c->settings.transaction) {
+        case TRANSACTION_READ:
+                return begin(c, c->catalog, SQLIPC_TRANSACTION_READ, error);
+        case TRANSACTION_WRITE:
+                return begin(c, c->catalog, SQLIPC_TRANSACTION_WRITE, error);
+        default:
+                return may_write ? begin(c, c->catalog, SQLIPC_TRANSACTION_WRITE, error) : ADBC_STATUS_OK;
+        }
+}
+
+/* Ends the transaction. One whose end is not known yet, because the call was interrupted, is kept for another try. */
+static AdbcStatusCode end(DriverConnection *c, int (*how)(sqlipc_transaction *), struct AdbcError *error) {
+        AdbcStatusCode status = ADBC_STATUS_OK;
+        int r;
+
+        if (!c->transaction)
+                return status;
+        if (c->transaction_reads) /* it would wait until they are read */
+                result_stream_abandon_all(c, "The transaction has ended");
+        atomic_fetch_add(&c->n_busy, 1);
+        r = how(c->transaction);
+        atomic_fetch_sub(&c->n_busy, 1);
+        if (r < 0)
+                status = adbc_error_connection(error, c->connection, r);
+        if (r >= 0 || sqlipc_transaction_is_open(c->transaction) <= 0)
+                c->transaction = sqlipc_transaction_close(c->transaction);
+        return status;
+}
+
+static AdbcStatusCode end_explicitly(struct AdbcConnection *connection, int (*how)(sqlipc_transaction *),
+                                     struct AdbcError *error) {
+        DriverConnection *c = connection->private_data;
+        AdbcStatusCode status;
+
+        status = driver_connection_check(c, false, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        if (c->autocommit)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25000",
+                                      "The connection commits each statement itself");
+        driver_connection_lock(c);
+        status = end(c, how, error);
+        driver_connection_unlock(c);
+        return status;
+}
+
+AdbcStatusCode driver_connection_commit(struct AdbcConnection *connection, struct AdbcError *error) {
+        return end_explicitly(connection, sqlipc_commit, error);
+}
+
+AdbcStatusCode driver_connection_rollback(struct AdbcConnection *connection, struct AdbcError *error) {
+        return end_explicitly(connection, sqlipc_rollback, error);
+}
+
+AdbcStatusCode driver_connection_begin_several(DriverConnection *c, const char *catalog, bool *ret_began,
+                                               struct AdbcError *error) {
+        bool elsewhere = !c->catalog || strcmp(c->catalog, catalog) != 0;
+        AdbcStatusCode status;
+
+        *ret_began = false;
+        if (elsewhere && !c->autocommit)
+                return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
+                                      "Without autocommit, only the current catalog can be written: a transaction has one "
+                                      "database");
+        status = driver_connection_begin(c, true, error);
+        if (status != ADBC_STATUS_OK || c->transaction)
+                return status;
+        status = begin(c, catalog, SQLIPC_TRANSACTION_WRITE, error);
+        *ret_began = status == ADBC_STATUS_OK;
+        return status;
+}
+
+AdbcStatusCode driver_connection_finish(DriverConnection *c, bool began, AdbcStatusCode status, struct AdbcError *error) {
+        if (!began)
+                return status;
+        if (status == ADBC_STATUS_OK)
+                status = end(c, sqlipc_commit, error);
+        c->transaction = sqlipc_transaction_close(c->transaction); /* rolls back unless it has ended */
+        return status;
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------------------- */
+
+static AdbcStatusCode set_autocommit(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
+        AdbcStatusCode status;
+        int autocommit;
+
+        status = driver_settings_parse_bool(key, value, &autocommit, error);
+        if (status == ADBC_STATUS_OK && autocommit)
+                status = end(c, sqlipc_commit, error);
+        if (status == ADBC_STATUS_OK)
+                c->autocommit = autocommit;
+        return status;
+}
+
+static AdbcStatusCode set_catalog(DriverConnection *c, const char *value, struct AdbcError *error) {
+        char *copy;
+
+        if (c->transaction)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25001",
+                                      "A transaction is open: end it before you choose another database");
+        copy = strdup(value);
+        if (!copy)
+                return adbc_error_memory(error);
+        free(c->catalog);
+        c->catalog = copy;
+        return ADBC_STATUS_OK;
+}
+
+static AdbcStatusCode set_setting(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
+        AdbcStatusCode status = driver_settings_set(&c->settings, key, value, error);
+
+        if (status != ADBC_STATUS_OK)
+                return status;
+        if (!c->connection)
+                return keep_early(c, key, value, error);
+        apply_timeouts(c);
+        return status;
+}
+
+static AdbcStatusCode set_locked(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
+        if (strcmp(key, "adbc.connection.autocommit") == 0)
+                return set_autocommit(c, key, value, error);
+        if (strcmp(key, "adbc.connection.readonly") == 0)
+                return driver_settings_parse_bool(key, value, &c->readonly, error);
+        if (strcmp(key, "adbc.connection.catalog") == 0)
+                return set_catalog(c, value, error);
+        if (strcmp(key, "adbc.connection.db_schema") == 0 && *value == 0)
+                return ADBC_STATUS_OK; /* the only schema */
+        if (strcmp(key, "adbc.connection.transaction.isolation_level") == 0 &&
+            (strcmp(value, "adbc.connection.transaction.isolation.default") == 0 ||
+             strcmp(value, "adbc.connection.transaction.isolation.serializable") == 0))
+                return ADBC_STATUS_OK; /* SQLite's transactions are serializable */
+        return set_setting(c, key, value, error);
+}
+
+static AdbcStatusCode set(void *object, const char *key, const char *value, struct AdbcError *error) {
+        DriverConnection *c = object;
+        AdbcStatusCode status;
+
+        if (!c)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is released");
+        if (!value)
+                return driver_settings_no_value(key, error);
+        driver_connection_lock(c);
+        (void) pthread_mutex_lock(&c->option_mutex);
+        status = set_locked(c, key, value, error);
+        (void) pthread_mutex_unlock(&c->option_mutex);
+        driver_connection_unlock(c);
+        return status;
+}
+
+static AdbcStatusCode get_locked(const DriverConnection *c, const char *key, char **ret_value, struct AdbcError *error) {
+        if (strcmp(key, "adbc.connection.autocommit") == 0)
+                return driver_settings_copy(c->autocommit ? "true" : "false", ret_value, error);
+        if (strcmp(key, "adbc.connection.readonly") == 0)
+                return driver_settings_copy(c->readonly ? "true" : "false", ret_value, error);
+        if (strcmp(key, "adbc.connection.catalog") == 0)
+                return driver_settings_copy(c->catalog ? c->catalog : "", ret_value, error);
+        if (strcmp(key, "adbc.connection.db_schema") == 0)
+                return driver_settings_copy("", ret_value, error);
+        if (strcmp(key, "adbc.connection.transaction.isolation_level") == 0)
+                return driver_settings_copy("adbc.connection.transaction.isolation.serializable", ret_value, error);
+        return driver_settings_get(&c->settings, key, ret_value, error);
+}
+
+static AdbcStatusCode get(void *object, const char *key, char **ret_value, struct AdbcError *error) {
+        DriverConnection *c = object;
+        AdbcStatusCode status;
+
+        if (!c)
+                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "The connection is released");
+        (void) pthread_mutex_lock(&c->option_mutex);
+        status = get_locked(c, key, ret_value, error);
+        (void) pthread_mutex_unlock(&c->option_mutex);
+        return status;
+}
+
+AdbcStatusCode driver_connection_set_option(struct AdbcConnection *connection, const char *key, const char *value,
+                                            struct AdbcError *error) {
+        return set(connection->private_data, key, value, error);
+}
+
+AdbcStatusCode driver_connection_set_option_bytes(struct AdbcConnection *connection, const char *key, const uint8_t *value,
+                                                  size_t size, struct AdbcError *error) {
+        return driver_settings_set_bytes(set, connection->private_data, key, value, size, error);
+}
+
+AdbcStatusCode driver_connection_set_option_int(struct AdbcConnection *connection, const char *key, int64_t value,
+                                                struct AdbcError *error) {
+        return driver_settings_set_int(set, connection->private_data, key, value, error);
+}
+
+AdbcStatusCode driver_connection_set_option_double(struct AdbcConnection *connection, const char *key, double value,
+                                                   struct AdbcError *error) {
+        return driver_settings_set_double(set, connection->private_data, key, value, error);
+}
+
+AdbcStatusCode driver_connection_get_option(struct AdbcConnection *connection, const char *key, char *value, size_t *length,
+                                            struct AdbcError *error) {
+        return driver_settings_get_string(get, connection->private_data, key, value, length, error);
+}
+
+AdbcStatusCode driver_connection_get_option_bytes(struct AdbcConnection *connection, const char *key, uint8_t *value,
+                                                  size_t *length, struct AdbcError *error) {
+        return driver_settings_get_bytes(get, connection->private_data, key, value, length, error);
+}
+
+AdbcStatusCode driver_connection_get_option_int(struct AdbcConnection *connection, const char *key, int64_t *ret_value,
+                                                struct AdbcError *error) {
+        return driver_settings_get_int(get, connection->private_data, key, ret_value, error);
+}
+
+AdbcStatusCode driver_connection_get_option_double(struct AdbcConnection *connection, const char *key, double *ret_value,
+                                                   struct AdbcError *error) {
+        return driver_settings_get_double(get, connection->private_data, key, ret_value, error);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * AdbcConnection: a connection of libsqlipc, the database that statements use (the current catalog), and the transaction.
+ * ADBC driver.
+ *
+ * Life: AdbcConnectionNew() makes it, AdbcConnectionInit() opens the bus. Statements and results hold references, so
+ * programs may release connection, statements and results in any order.
+ *
+ * Threads: libsqlipc allows one thread at a time. `mutex` serializes all calls, so that different objects of one connection
+ * may be used in different threads; they then wait for each other. A stream of bound data is called without the mutex,
+ * because it may belong to the same connection.
+ *
+ * Transactions. With autocommit, each statement is on its own. Without, by the option adbc.sqlipc.transaction:
+ *
+ *      deferred    the first statement that may write begins a transaction that writes; before it, statements read on their
+ * own read        the first statement begins a transaction that reads: all of its statements see the same state write the
+ * first statement begins a transaction that writes
+ */
+#ifndef SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
+#define SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "client-lib/adbc/adbc-abi.h"
+#include "client-lib/adbc/driver-settings.h"
+#include "client-lib/sqlipc.h"
+
+/* An option that was set before AdbcConnectionInit(). */
+typedef struct EarlyOption {
+        char *key;
+        char *value;
+} EarlyOption;
+
+typedef struct DriverConnection {
+        atomic_uint n_refs;
+        pthread_mutex_t mutex;         /* recursive */
+        pthread_mutex_t option_mutex;  /* of the options, which any thread may get */
+        sqlipc_connection *connection; /* NULL before AdbcConnectionInit() */
+        char *bus;
+        char *catalog; /* the name of the database; NULL: none */
+        DriverSettings settings;
+        EarlyOption *early;
+        size_t n_early;
+        int autocommit;
+        int readonly;
+        sqlipc_transaction *transaction; /* NULL: none is open */
+        bool transaction_reads;
+        atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
+        struct ResultStream *streams; /* open results, a list */
+} DriverConnection;
+
+DriverConnection *driver_connection_ref(DriverConnection *connection);
+DriverConnection *driver_connection_unref(DriverConnection *connection);
+
+void driver_connection_lock(DriverConnection *connection);
+void driver_connection_unlock(DriverConnection *connection);
+
+/* Fails if AdbcConnectionInit() was not called, or if there is no current catalog and `need_catalog`. */
+AdbcStatusCode driver_connection_check(DriverConnection *connection, bool need_catalog, struct AdbcError *error);
+
+/* True if it matters for the transaction whether the next statement may write. */
+bool driver_connection_must_know(const DriverConnection *connection);
+
+/* Begins a transaction if the mode asks for one before a statement that may write or only reads. */
+AdbcStatusCode driver_connection_begin(DriverConnection *connection, bool may_write, struct AdbcError *error);
+
+/* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is
+ * open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK,
+ * and else rolls back and returns `status`. */
+AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, const char *catalog, bool *ret_began,
+                                               struct AdbcError *error);
+AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status,
+                                        struct AdbcError *error);
+
+/* Waits shortly for the answer to a call that was cancelled, or given up after a timeout. The library ends its run when that
+ * answer comes, and reads it only in calls, of which there may be no other. */
+void driver_connection_settle(DriverConnection *connection);
+
+/* Functions of the driver's table. */
+AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error);
+AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database,
+                                      struct AdbcError *error);
+AdbcStatusCode driver_connection_release(struct AdbcConnection *connection, struct AdbcError *error);
+AdbcStatusCode driver_connection_commit(struct AdbcConnection *connection, struct AdbcError *error);
+AdbcStatusCode driver_connection_rollback(struct AdbcConnection *connection, struct AdbcError *error);
+AdbcStatusCode driver_connection_cancel(struct AdbcConnection *connection, struct AdbcError *error);
+AdbcStatusCode driver_connection_set_option(struct AdbcConnection *connection, const char *key, const char *value,
+                                            struct AdbcError *error);
+AdbcStatusCode driver_connection_set_option_bytes(struct AdbcConnection *connection, const char *key, const uint8_t *value,
+                                                  size_t size, struct AdbcError *error);
+AdbcStatusCode driver_connection_set_option_int(struct AdbcConnection *connection, const char *key, int64_t value,
+                                                struct AdbcError *error);
+AdbcStatusCode driver_connection_set_option_double(struct AdbcConnection *connection, const char *key, double value,
+                                                   struct AdbcError *error);
+AdbcStatusCode driver_connection_get_option(struct AdbcConnection *connection, const char *key, char *value, size_t *length,
+                                            struct AdbcError *error);
+AdbcStatusCode driver_connection_get_option_bytes(struct AdbcConnection *connection, const char *key, uint8_t *value,
+                                                  size_t *length, struct AdbcError *error);
+AdbcStatusCode driver_connection_get_option_int(struct AdbcConnection *connection, const char *key, int64_t *ret_value,
+                                                struct AdbcError *error);
+AdbcStatusCode driver_connection_get_option_double(struct AdbcConnection *connection, const char *key, double *ret_value,
+                                                   struct AdbcError *error);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The Python module sqlipc._native (native.h): its types and functions. */
+#include <stdarg.h>
+
+#include "client-lib/python/native/native.h"
+
+PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type;
+static PyTypeObject *row_type;
+static PyObject *errors, *adapters;
+
+PyObject *native_error_class(const char *name) { return PyObject_GetAttrString(errors, name); }
+
+PyObject *native_adapt(PyObject *value) { return PyObject_CallMethod(adapters, "adapt_parameter", "(O)", value); }
+
+PyObject *native_raise(const char *class_name, const char *format, ...) {
+        PyObject *class = native_error_class(class_name);
+        va_list arguments;
+
+        if (!class)
+                return NULL;
+        va_start(arguments, format);
+        PyErr_FormatV(class, format, arguments);
+        va_end(arguments);
+        Py_DECREF(class);
+        return NULL;
+}
+
+PyDoc_STRVAR(library_version_doc, "library_version() -> str\n\nThe version of the libsqlipc that is loaded.");
+
+static PyObject *library_version(PyObject *module, PyObject *unused) { return PyUnicode_FromString(sqlipc_version()); }
+
+static PyMethodDef functions[] = {
+        { "library_version", library_version, METH_NOARGS, library_version_doc },
+        { NULL, NULL, 0, NULL },
+};
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
+        if (!*type) /* the module may be executed again */
+                *type = (PyTypeObject *) PyType_FromSpec(spec);
+        return *type ? PyModule_AddType(module, *type) : -1;
+}
+
+/* The types are static variables, so that a row costs no search for the state of the module; so only one interpreter may
+ * have them. */
+static int exec(PyObject *module) {
+        if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+                PyErr_SetString(PyExc_ImportError, "sqlipc does not work in a subinterpreter: use the main interpreter, or "
+                                                   "a process of its own.");
+                return -1;
+        }
+        if (!errors)
+                errors = PyImport_ImportModule("sqlipc._errors");
+        if (errors && !adapters)
+                adapters = PyImport_ImportModule("sqlipc._adapters");
+        if (!errors || !adapters)
+                return -1;
+        if (add_type(module, &link_spec, &link_type) < 0 || add_type(module, &sql_spec, &sql_type) < 0 ||
+            add_type(module, &run_spec, &run_type) < 0 || add_type(module, &transaction_spec, &transaction_type) < 0 ||
+            add_type(module, &load_spec, &load_type) < 0 || add_type(module, &row_spec, &row_type) < 0)
+                return -1;
+        return PyModule_AddIntConstant(module, "READ", SQLIPC_TRANSACTION_READ) < 0 ||
+                               PyModule_AddIntConstant(module, "WRITE", SQLIPC_TRANSACTION_WRITE) < 0
+                       ? -1
+                       : 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+        { Py_mod_exec, (void *) exec },
+        { 0, NULL },
+};
+
+PyDoc_STRVAR(module_doc, "The C part of the package: connections to the service, runs and rows. Use the package itself.");
+
+static PyModuleDef definition = {
+        .m_base = PyModuleDef_HEAD_INIT,
+        .m_name = "sqlipc._native",
+        .m_doc = module_doc,
+        .m_methods = functions,
+        .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__native(void);
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""SQLite databases that the service sqlipcd shares, with the interface of the module sqlite3 (PEP 249).
+
+    import sqlipc
+
+    with sqlipc.connect("chinook") as db:
+        for name, in db.execute("SELECT Name FROM Artist WHERE ArtistId < ?", (10,)):
+            print(name)
+
+connect() takes the name of a database in place of a file. sqlipc.aio is the same for asyncio, and SQLAlchemy knows
+sqlipc://user/chinook. docs/python.md of the sources lists what differs from sqlite3.
+"""
+
+import datetime
+import time
+
+from ._adapters import PrepareProtocol, adapt, adapters, converters, register_adapter, register_converter
+from ._core import LEGACY_TRANSACTION_CONTROL, PARSE_COLNAMES, PARSE_DECLTYPES
+from ._dbapi import Connection, Cursor, connect
+from ._errors import (
+    CODES,
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004
+)
+from ._native import Row, library_version
+from ._sql import complete_statement
+
+globals().update(CODES)
+
+apilevel = "2.0"
+paramstyle = "qmark"
+threadsafety = 2  # threads may share the module and, with check_same_thread=False, connections
+version = library_version()
+version_info = tuple(int(part) for part in version.split("."))
+# The oldest SQLite that a service can have, for programs that ask what SQL they may use. The service's own says
+# SELECT sqlite_version().
+sqlite_version = "3.40.0"
+sqlite_version_info = (3, 40, 0)
+
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = memoryview
+
+
+def DateFromTicks(ticks):
+    """Return the date of a time in seconds since the epoch."""
+    return Date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks):
+    """Return the time of day of a time in seconds since the epoch."""
+    return Time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks):
+    """Return date and time of a time in seconds since the epoch."""
+    return Timestamp(*time.localtime(ticks)[:6])
+
+
+class _TypeObject(frozenset):
+    """A type object of PEP 249: equal to the declared types of columns that it stands for."""
+
+    def __eq__(self, other):
+        return other in self if isinstance(other, str) else frozenset.__eq__(self, other)
+
+    __hash__ = frozenset.__hash__
+
+
+STRING = _TypeObject(("TEXT", "VARCHAR", "CHAR", "CLOB"))
+BINARY = _TypeObject(("BLOB",))
+NUMBER = _TypeObject(("INTEGER", "INT", "REAL", "NUMERIC", "FLOAT", "DOUBLE", "DECIMAL"))
+DATETIME = _TypeObject(("DATE", "TIME", "DATETIME", "TIMESTAMP"))
+ROWID = _TypeObject(("ROWID",))

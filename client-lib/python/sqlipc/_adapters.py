@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Adapters, from Python objects to values, and converters, from values to Python objects."""
+
+import datetime
+
+adapters = {}
+converters = {}
+
+
+class PrepareProtocol:
+    """The second argument of an object's __conform__() when its value is wanted."""
+
+
+def register_adapter(type, adapter, /):  # noqa: A002 - the name is sqlite3's
+    """Use `adapter`, a callable with one argument, to turn objects of the Python type `type` into values."""
+    adapters[type] = adapter
+
+
+def register_converter(typename, converter, /):
+    """Use `converter`, a callable with one argument of bytes, for columns of this type; see `detect_types`."""
+    converters[typename.upper()] = converter
+
+
+def adapt_parameter(value):
+    """Returns what is bound for an object: what its adapter returns, what its __conform__() returns, or itself."""
+    adapter = adapters.get(type(value))
+    if adapter is not None:
+        return adapter(value)
+    conform = getattr(type(value), "__conform__", None)
+    if conform is not None:
+        result = conform(value, PrepareProtocol)
+        if result is not None:
+            return result
+    return value
+
+
+def adapt(value, protocol=PrepareProtocol, alternative=None, /):
+    """Returns `value` as its adapter or its __conform__() turns it into a value; else `alternative`, or raises."""
+    if protocol is PrepareProtocol:
+        result = adapt_parameter(value)
+        if result is not value:
+            return result
+    if alternative is not None:
+        return alternative
+    from . import _errors
+
+    raise _errors.ProgrammingError("can't adapt")
+
+
+def _convert_date(value):
+    return datetime.date(*map(int, value.split(b"-")))
+
+
+def _convert_timestamp(value):
+    """Without a time zone, because the default adapter writes none that this converter could read."""
+    day, _, time = value.partition(b" ")
+    seconds, _, fraction = time.partition(b".")
+    hour, minute, second = map(int, seconds.split(b":"))
+    microsecond = int(fraction.ljust(6, b"0")[:6]) if fraction else 0
+    year, month, day = map(int, day.split(b"-"))
+    return datetime.datetime(year, month, day, hour, minute, second, microsecond)
+
+
+register_adapter(datetime.date, datetime.date.isoformat)
+register_adapter(datetime.datetime, lambda value: value.isoformat(" "))
+register_converter("date", _convert_date)
+register_converter("timestamp", _convert_timestamp)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The common part of sqlipc and sqlipc.aio: statements, transactions and bulk writes of one connection.
+
+The functions are coroutines. A connection that waits in the native part never suspends one, so sqlipc runs it by a single
+send(); sqlipc.aio awaits it, and its news() suspends until the connection should be asked again.
+"""
+
+import itertools
+import os
+import time
+import urllib.parse
+
+from . import _native, _sql
+from ._errors import Error, NotSupportedError, ProgrammingError, error_of_code
+
+LEGACY_TRANSACTION_CONTROL = -1
+LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
+PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
+CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
+_CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
+
+
+class Statement:
+    """SQL that was analysed, with its native statement."""
+
+    __slots__ = ("native", "analysis", "is_query")
+
+    def __init__(self, link, sql):
+        self.analysis = _sql.analyse(sql)
+        if self.analysis.has_more:
+            raise ProgrammingError("You can only execute one statement at a time.")
+        self.native = _native.Sql(link, sql, self.analysis.names)
+        self.is_query = self.analysis.verb in ("SELECT", "VALUES", "EXPLAIN")
+
+
+def locate(database, bus, host, uri):
+    """Returns name, bus and host of a database, from the arguments of connect()."""
+    database = os.fsdecode(database)
+    if uri:
+        url = urllib.parse.urlsplit(database)
+        if url.scheme != "sqlipc" or url.netloc not in ("user", "system") or not url.path[1:]:
+            raise ProgrammingError("A URI is sqlipc://user/DATABASE or sqlipc://system/DATABASE.")
+        database, bus = urllib.parse.unquote(url.path[1:]), url.netloc
+    if bus is None:
+        bus = "system" if host or os.geteuid() == 0 else "user"
+    return database, bus, host
+
+
+def check_level(level):
+    if level is None:
+        return None
+    if not isinstance(level, str):
+        raise TypeError(f"isolation_level must be a string or None, not {type(level).__name__}")
+    if level.upper() not in LEVELS:
+        raise ValueError("isolation_level string must be '', 'DEFERRED', 'IMMEDIATE', or 'EXCLUSIVE'")
+    return level
+
+
+def check_autocommit(value):
+    if value is not True and value is not False and value != LEGACY_TRANSACTION_CONTROL:
+        raise ValueError("autocommit must be True, False, or sqlipc.LEGACY_TRANSACTION_CONTROL")
+    return value
+
+
+class Core:
+    """The state of a connection. `news`: a coroutine function that waits, until a time at the latest; None: never called."""
+
+    def __init__(self, place, waits, one_thread, timeout, isolation_level, autocommit, cached_statements, news=None):
+        self.isolation_level = check_level(isolation_level)
+        self.autocommit = check_autocommit(autocommit)
+        self.timeout = timeout
+        self.cached_statements = cached_statements
+        self.link = _native.Link(*place, waits, one_thread)
+        self.news = news
+        self.statements = {}
+        self.transaction = None  # of the service
+        self.mode = None  # of it
+        self.is_pending = False  # BEGIN was said; the first statement decides which transaction begins
+        self.savepoints = []  # those that are open
+        self.is_opened_by_savepoint = False
+        self.is_loading = False
+        self.trace = None
+        self.total_changes = self.last_rowid = 0
+
+    @property
+    def in_transaction(self):
+        return self.transaction is not None or self.is_pending
+
+    async def until(self, function, *arguments, deadline=None):
+        """Calls a native function, again and again until it need not wait."""
+        while True:
+            try:
+                return function(*arguments)
+            except BlockingIOError:
+                if self.news is None:
+                    raise
+                await self.news(deadline)
+
+    # ---- transactions ----
+
+    async def open(self, mode):
+        """Begins a transaction at the service. Waits for other writers as long as the connection's timeout says."""
+        await self.until(self.link.drain)
+        deadline = time.monotonic() + self.timeout
+        transaction = self.link.begin(mode)
+        try:
+            is_open = await self.until(transaction.wait, self.timeout, deadline=deadline)
+        except TimeoutError:
+            is_open = False
+        except BaseException:
+            transaction.close()
+            raise
+        if not is_open:
+            transaction.close()
+            raise error_of_code("BUSY", "database is locked")
+        self.transaction, self.mode = transaction, mode
+        self.is_pending = False
+
+    async def begin(self, level):
+        if self.in_transaction:
+            raise error_of_code("ERROR", "cannot start a transaction within a transaction")
+        if level in ("IMMEDIATE", "EXCLUSIVE"):
+            await self.open(_native.WRITE)
+        else:
+            self.is_pending = True
+
+    def forget(self):
+        """Drops the transaction; it is over, or rolled back by this."""
+        if self.transaction is not None:
+            self.transaction.close()
+        self.transaction, self.is_pending = None, False
+        self.savepoints.clear()
+        self.is_opened_by_savepoint = False
+
+    def forget_if_over(self):
+        if self.transaction is not None and not self.transaction.open:
+            self.forget()
+
+    async def commit(self):
+        """Commits the transaction, if there is one."""
+        if self.transaction is not None:
+            await self.until(self.link.drain)
+            try:
+                await self.until(self.transaction.commit)
+            except Error:
+                self.forget_if_over()
+                raise
+        self.forget()
+
+    async def rollback(self):
+        """Rolls the transaction back, if there is one."""
+        if self.transaction is not None:
+            try:
+                await self.until(self.transaction.rollback)
+            except Error:
+                self.forget_if_over()
+                raise
+        self.forget()
+
+    async def prepare_transaction(self, analysis):
+        """Sees to it that the transaction in which a statement belongs has begun."""
+        if not self.in_transaction:
+            if self.autocommit is False:
+                self.is_pending = True
+            elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
+                await self.open(_native.WRITE)
+        if self.is_pending:
+            await self.open(_native.READ if analysis.reads else _native.WRITE)
+        elif self.transaction is not None and self.mode == _native.READ and not analysis.reads:
+            await self.until(self.link.drain)
+            await self.until(self.transaction.commit)
+            self.transaction = None
+            self.is_pending = True
+            await self.open(_native.WRITE)
+        if self.transaction is not None or not analysis.reads:
+            await self.until(self.link.drain)
+
+    # ---- statements ----
+
+    def statement(self, sql):
+        statement = self.statements.get(sql)
+        if statement is not None:
+            return statement
+        if not isinstance(sql, str):
+            raise TypeError(f"execute() argument 1 must be str, not {type(sql).__name__}")
+        statement = Statement(self.link, sql)
+        if self.cached_statements > 0:
+            if len(self.statements) >= self.cached_statements:
+                del self.statements[next(iter(self.statements))]
+            self.statements[sql] = statement
+        return statement
+
+    async def execute(self, sql, parameters):
+        """Runs a statement to its first row or its end. Returns (run or None, number of changed rows or -1)."""
+        statement = self.statement(sql)
+        analysis = statement.analysis
+        if self.link.closed:
+            raise ProgrammingError("Cannot operate on a closed database.")
+        if self.is_loading:
+            raise ProgrammingError("Recursive use of cursors not allowed.")
+        if not analysis.words:
+            return None, -1
+        if self.trace is not None:
+            self.trace(sql)
+        if analysis.words[0] in _CONTROL and await self.control(analysis):
+            return None, -1
+        await self.prepare_transaction(analysis)
+        return await self.run(statement, parameters)
+
+    async def run(self, statement, parameters):
+        run = self.link.start(statement.native, parameters)
+        try:
+            has_row = await self.until(run.advance)
+            if statement.analysis.verb not in _sql.WRITES:
+                return run, -1
+            if has_row:  # of a RETURNING clause: all of it is in memory anyway, and its end tells the changes
+                await self.until(run.drain)
+        except Error:
+            self.forget_if_over()
+            raise
+        except BaseException:
+            run.close()
+            raise
+        self.total_changes += run.changes
+        if run.last_rowid:
+            self.last_rowid = run.last_rowid
+        return run, run.changes
+
+    # ---- statements about transactions ----
+
+    async def control(self, analysis):
+        """Does what a statement about transactions says. False: the service has to run it."""
+        words = [word for word in analysis.words if word not in ("TRANSACTION", "SAVEPOINT")]
+        verb = analysis.words[0]
+        if verb == "BEGIN":
+            await self.begin(words[1] if len(words) > 1 else "DEFERRED")
+        elif verb == "SAVEPOINT":
+            await self.savepoint(analysis.words[1])
+            return False
+        elif verb == "RELEASE":
+            return await self.release(words[1])
+        elif verb == "ROLLBACK" and "TO" in words:
+            self.cut_savepoints(words[-1], keep=True)
+            return False
+        elif not self.in_transaction:
+            what = "rollback" if verb == "ROLLBACK" else "commit"
+            raise error_of_code("ERROR", f"cannot {what} - no transaction is active")
+        else:
+            await (self.rollback() if verb == "ROLLBACK" else self.commit())
+        return True
+
+    async def savepoint(self, name):
+        if not self.in_transaction or self.is_pending:
+            is_opened_by_savepoint = not self.is_pending
+            try:
+                await self.open(_native.WRITE)
+            except Error as error:
+                if error.sqlite_errorname != "SQLITE_READONLY":
+                    raise
+                await self.open(_native.READ)
+            self.is_opened_by_savepoint = is_opened_by_savepoint
+        self.savepoints.append(name)
+
+    def cut_savepoints(self, name, keep):
+        """Removes the last savepoint of this name (unless it is kept) and those after it."""
+        if name in self.savepoints:
+            last = len(self.savepoints) - 1 - self.savepoints[::-1].index(name)
+            del self.savepoints[last + keep :]
+
+    async def release(self, name):
+        """True: that was the savepoint that had begun the transaction, which is committed."""
+        if self.is_opened_by_savepoint and self.savepoints.count(name) == 1 and self.savepoints[0] == name:
+            await self.commit()
+            return True
+        self.cut_savepoints(name, keep=False)
+        return False
+
+    # ---- many rows ----
+
+    async def executemany(self, sql, rows):
+        """Runs a statement for each row; returns the number of changed rows."""
+        statement = self.statement(sql)
+        analysis = statement.analysis
+        if self.link.closed:
+            raise ProgrammingError("Cannot operate on a closed database.")
+        if self.is_loading:
+            raise ProgrammingError("Recursive use of cursors not allowed.")
+        if analysis.verb not in _sql.WRITES:
+            raise ProgrammingError("executemany() can only execute DML statements.")
+        if self.trace is not None:
+            self.trace(sql)
+        await self.prepare_transaction(analysis)
+        if isinstance(rows, (list, tuple)):
+            return await self.write(statement, rows)
+        return await self.write_chunks(statement, rows)
+
+    async def write_chunks(self, statement, rows):
+        """The iterator may use the connection, so no load is open while it runs. All or nothing is written: if one chunk is
+        not enough, in a transaction."""
+        iterator = iter(rows)
+        chunk = list(itertools.islice(iterator, CHUNK_ROWS))
+        is_ours = len(chunk) == CHUNK_ROWS and self.transaction is None
+        if is_ours:
+            await self.open(_native.WRITE)
+        n = 0
+        try:
+            while chunk:
+                n += await self.write(statement, chunk)
+                chunk = list(itertools.islice(iterator, CHUNK_ROWS))
+        except BaseException:
+            if is_ours:
+                self.forget()
+            raise
+        if is_ours:
+            await self.commit()
+        return n
+
+    async def write(self, statement, rows):
+        analysis = statement.analysis
+        if analysis.names and not analysis.returns and rows:
+            try:
+                return await self.load(statement, rows)
+            except NotSupportedError:  # a bus without descriptors; nothing was written
+                pass
+        n = 0
+        for row in rows:
+            _, changes = await self.run(statement, row)
+            n += changes
+        return n
+
+    async def load(self, statement, rows):
+        """All rows in one load: all of them are written, or none."""
+        load = self.link.load(statement.native)
+        self.is_loading = True
+        try:
+            if self.news is None:
+                load.rows(iter(rows))
+            else:
+                for row in rows:
+                    await self.until(load.row, row)
+            n = await self.until(load.finish)
+        except Error:
+            load.close()
+            self.forget_if_over()
+            raise
+        except BaseException:
+            load.close()
+            raise
+        finally:
+            self.is_loading = False
+        self.total_changes += n
+        return n
+
+    async def executescript(self, script):
+        if not isinstance(script, str):
+            raise TypeError(f"executescript() argument must be str, not {type(script).__name__}")
+        if "\0" in script:
+            raise ValueError("embedded null character")
+        if self.autocommit is LEGACY_TRANSACTION_CONTROL:
+            await self.commit()
+        level, self.isolation_level = self.isolation_level, None
+        try:
+            for sql in _sql.split(script):
+                run, _ = await self.execute(sql, ())
+                if run is not None:
+                    run.close()
+        finally:
+            self.isolation_level = level
+
+    async def end_block(self, failed):
+        """Ends a `with` block: commits, or rolls back if it has failed."""
+        if self.autocommit is True or not self.in_transaction:
+            return
+        if failed:
+            await self.rollback()
+            return
+        try:
+            await self.commit()
+        except Error:
+            self.forget()  # rolls back what is left
+            raise
+
+    def close(self):
+        """Ends everything. An open transaction is rolled back."""
+        if not self.link.closed:
+            self.forget()
+            self.statements.clear()
+            self.link.close()
+
+
+def description_of(names):
+    """Returns the description of a cursor, as PEP 249 says."""
+    return tuple([(name, None, None, None, None, None, None) for name in names])
+
+
+def conversions(run, detect_types, converters):
+    """Returns the names of a run's columns, and a list with a converter or None for each of them, or None without any."""
+    names, found = [], []
+    for name, declared in zip(run.columns, run.types):
+        converter = None
+        if detect_types & PARSE_COLNAMES:
+            name, bracket, rest = name.partition("[")
+            if bracket:
+                name = name.removesuffix(" ")
+                converter = converters.get(rest.partition("]")[0].upper())
+        if converter is None and detect_types & PARSE_DECLTYPES and declared:
+            converter = converters.get(declared.partition("(")[0].split(" ")[0].upper())
+        names.append(name)
+        found.append(converter)
+    return tuple(names), found if any(found) else None

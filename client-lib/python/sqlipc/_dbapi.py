@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Connections and cursors of PEP 249, with the habits of the module sqlite3."""
+
+import threading
+
+from . import _adapters, _copy, _core
+from ._core import LEGACY_TRANSACTION_CONTROL
+from ._errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004
+)
+
+
+def _finish(coroutine):
+    """Runs a coroutine of Core that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise InternalError("a call that waits was suspended")
+
+
+def _unsupported(name, why):
+    def method(self, *arguments, **keywords):
+        raise NotSupportedError(f"{name}() is not possible: {why}")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Not supported: {why}."
+    return method
+
+
+_ELSEWHERE = "SQL runs in the service, which calls no code of its clients"
+
+
+class Cursor:
+    """Runs statements and returns their rows.
+
+    arraysize: how many rows fetchmany() returns if it is not told. rowcount: the number of rows that the last INSERT,
+    UPDATE, DELETE or REPLACE has changed, or -1. lastrowid: the rowid of the last row that the connection had inserted when
+    the cursor's last statement ended. row_factory: None for tuples, or a callable with a cursor and a tuple, such as Row.
+    """
+
+    arraysize = 1
+    rowcount = -1
+    lastrowid = None
+    _core = _run = _names = _description = None  # _names: of the columns, from which the description is made when asked
+    _is_closed = False
+
+    def __init__(self, connection, /):
+        if not isinstance(connection, Connection):
+            raise TypeError(f"Cursor() argument 1 must be sqlipc.Connection, not {type(connection).__name__}")
+        connection._check()
+        self._core = connection._core
+        self.connection = connection
+        self.row_factory = connection.row_factory
+
+    @property
+    def description(self):
+        """A tuple of seven for each column of the last query, of which only the name is set; None if there are no rows."""
+        if self._description is None and self._names:
+            self._description = _core.description_of(self._names)
+        return self._description
+
+    def _check(self):
+        if self._core is None:
+            raise ProgrammingError("Base Cursor.__init__ not called.")
+        if self._is_closed:
+            raise ProgrammingError("Cannot operate on a closed cursor.")
+        if self._core.link.closed:
+            raise ProgrammingError("Cannot operate on a closed database.")
+
+    def execute(self, sql, parameters=(), /):
+        """Run one statement; values for its parameters come from a sequence or, by name, from a mapping. Returns the cursor.
+
+        Raises a subclass of Error, see sqlite_errorcode and sqlite_errorname there.
+        """
+        if self._run is not None:
+            self._reset()
+        else:
+            self._check()
+        core = self._core
+        statement = core.statements.get(sql) if type(sql) is str else None
+        if (
+            statement is not None
+            and statement.is_query
+            and core.transaction is None
+            and not core.is_pending
+            and core.autocommit is not False
+            and core.trace is None
+            and not core.is_loading
+        ):
+            run, self.rowcount = core.link.execute(statement.native, parameters), -1
+        else:
+            run, self.rowcount = self.connection._finish(core.execute(sql, parameters))
+        self.lastrowid = core.last_rowid
+        self._names = self._description = None
+        if run is None or not run.columns:
+            return self
+        self._run, self._names = run, run.columns
+        connection = self.connection
+        if connection._detect_types or connection.text_factory is not str:
+            self._names, converters = _core.conversions(run, connection._detect_types, _adapters.converters)
+            run.configure(converters, None if connection.text_factory is str else connection.text_factory)
+        return self
+
+    def executemany(self, sql, seq_of_parameters, /):
+        """Run an INSERT, UPDATE, DELETE or REPLACE for each item of an iterable. Returns the cursor.
+
+        The rows go to the service through one pipe. All of them are written, or none.
+        """
+        self._reset()
+        self.rowcount = self.connection._finish(self._core.executemany(sql, seq_of_parameters))
+        return self
+
+    def executescript(self, sql_script, /):
+        """Run several statements, separated by semicolons; commits first what is open. Returns the cursor."""
+        self._reset()
+        self.connection._finish(self._core.executescript(sql_script))
+        return self
+
+    def _reset(self):
+        self._check()
+        run, self._run = self._run, None
+        self._names = self._description = None
+        if run is not None:
+            run.close()
+
+    def fetchone(self):
+        """Return the next row, or None at the end."""
+        self._check()
+        if self._run is None:
+            return None
+        row = self._run.fetchone()
+        if row is None:
+            self._run = None
+            return None
+        return row if self.row_factory is None else self.row_factory(self, row)
+
+    def fetchmany(self, size=None):
+        """Return a list of the next rows, at most `size` (by default `arraysize`)."""
+        self._check()
+        size = self.arraysize if size is None else size
+        return self._fetch(size if size > 0 else 0)
+
+    def fetchall(self):
+        """Return a list of all rows that are left."""
+        self._check()
+        return self._fetch(-1)
+
+    def _fetch(self, size):
+        if self._run is None:
+            return []
+        rows = self._run.fetchmany(size, [])
+        if size < 0:
+            self._run = None
+        factory = self.row_factory
+        return rows if factory is None else [factory(self, row) for row in rows]
+
+    def __iter__(self):
+        self._check()
+        return self
+
+    def __next__(self):
+        self._check()
+        row = None if self._run is None else self._run.fetchone()
+        if row is None:
+            self._run = None
+            raise StopIteration
+        return row if self.row_factory is None else self.row_factory(self, row)
+
+    def close(self):
+        """Close the cursor, and end its run."""
+        if self._core is None:
+            raise ProgrammingError("Base Cursor.__init__ not called.")
+        if self._run is not None:
+            run, self._run = self._run, None
+            if not self._core.link.closed:
+                run.close()
+        self._is_closed = True
+
+    def setinputsizes(self, sizes, /):
+        """Does nothing, as PEP 249 permits."""
+
+    def setoutputsize(self, size, column=None, /):
+        """Does nothing, as PEP 249 permits."""
+
+
+class Connection:
+    """A connection to one database of the service. connect() makes it, and says what the arguments mean."""
+
+    DataError = DataError
+    DatabaseError = DatabaseError
+    Error = Error
+    IntegrityError = IntegrityError
+    InterfaceError = InterfaceError
+    InternalError = InternalError
+    NotSupportedError = NotSupportedError
+    OperationalError = OperationalError
+    ProgrammingError = ProgrammingError
+    Warning = Warning  # noqa: A003
+
+    def __init__(
+        self,
+        database,
+        timeout=5.0,
+        detect_types=0,
+        isolation_level="",
+        check_same_thread=True,
+        factory=None,
+        cached_statements=128,
+        uri=False,
+        *,
+        autocommit=LEGACY_TRANSACTION_CONTROL,
+        bus=None,
+        host=None,
+    ):
+        place = _core.locate(database, bus, host, uri)
+        self._core = _core.Core(place, True, check_same_thread, timeout, isolation_level, autocommit, cached_statements)
+        self._detect_types = detect_types
+        self._lock = threading.RLock()
+        self._place = place
+        self.row_factory = None
+        self.text_factory = str
+
+    def _finish(self, coroutine):
+        with self._lock:
+            return _finish(coroutine)
+
+    def _check(self):
+        if not hasattr(self, "_core"):
+            raise ProgrammingError("Base Connection.__init__ not called.")
+        if self._core.link.closed:
+            raise ProgrammingError("Cannot operate on a closed database.")
+
+    def _plain(self):
+        """Returns another connection to the same database, for the same user."""
+        name, bus, host = self._place
+        return Connection(name, self._core.timeout, bus=bus, host=host)
+
+    # ---- cursors and their short forms ----
+
+    def cursor(self, factory=Cursor):
+        """Return a new cursor, of the class `factory`."""
+        cursor = factory(self)
+        if not isinstance(cursor, Cursor):
+            raise TypeError(f"factory must return a cursor, not {type(cursor).__name__}")
+        if self.row_factory is not None:
+            cursor.row_factory = self.row_factory
+        return cursor
+
+    def execute(self, sql, parameters=(), /):
+        """Run one statement with a new cursor, and return that."""
+        return Cursor(self).execute(sql, parameters)
+
+    def executemany(self, sql, seq_of_parameters, /):
+        """Run a statement for each item of an iterable with a new cursor, and return that."""
+        return Cursor(self).executemany(sql, seq_of_parameters)
+
+    def executescript(self, sql_script, /):
+        """Run several statements with a new cursor, and return that."""
+        return Cursor(self).executescript(sql_script)
+
+    # ---- transactions ----
+
+    def commit(self):
+        """Commit the open transaction, and wait until its changes are durable. Does nothing if autocommit is True."""
+        self._check()
+        if self._core.autocommit is not True:
+            self._finish(self._core.commit())
+
+    def rollback(self):
+        """Roll the open transaction back. Does nothing if autocommit is True."""
+        self._check()
+        if self._core.autocommit is not True:
+            self._finish(self._core.rollback())
+
+    @property
+    def in_transaction(self):
+        """True between BEGIN, also an implicit one, and its end."""
+        return self._core.in_transaction or (self._core.autocommit is False and not self._core.link.closed)
+
+    @property
+    def isolation_level(self):
+        """How transactions begin before INSERT, UPDATE, DELETE and REPLACE; None: they do not. See `autocommit`."""
+        return self._core.isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, level):
+        self._core.isolation_level = _core.check_level(level)
+        if level is None:
+            self._finish(self._core.commit())
+
+    @property
+    def autocommit(self):
+        """True: no transaction begins by itself. False: one is always open, as PEP 249 says. LEGACY_TRANSACTION_CONTROL, the
+        default: as `isolation_level` says."""
+        return self._core.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value):
+        _core.check_autocommit(value)
+        if value is True:
+            self._finish(self._core.commit())
+        self._core.autocommit = value
+
+    def __enter__(self):
+        self._check()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self._finish(self._core.end_block(kind is not None))
+        return False
+
+    # ---- the rest ----
+
+    def interrupt(self):
+        """End everything in progress on this connection; its calls raise OperationalError. For any thread."""
+        self._core.link.interrupt()
+
+    def close(self):
+        """Close the connection. An open transaction is rolled back."""
+        if not hasattr(self, "_core"):
+            raise ProgrammingError("Base Connection.__init__ not called.")
+        self._core.close()
+
+    @property
+    def total_changes(self):
+        """The number of rows that this connection has changed."""
+        return self._core.total_changes
+
+    def databases(self):
+        """Return the databases that the user may use on this bus: a list of (name, description, mode)."""
+        self._check()
+        return self._core.link.databases()
+
+    def set_run_timeout(self, seconds, /):
+        """End each later run at the service after this time. None: the service's limit alone."""
+        self._core.link.set("run_timeout", 0 if seconds is None else seconds)
+
+    def set_trace_callback(self, trace_callback, /):
+        """Call a function with the text of each statement before it runs; None: no more."""
+        self._core.trace = trace_callback
+
+    def iterdump(self):
+        """Return an iterator over the SQL that makes the database again."""
+        self._check()
+        return _copy.iterdump(self)
+
+    def backup(self, target, *, pages=-1, progress=None, name="main", sleep=0.250):
+        """Copy the database into `target`, a connection of the module sqlite3 or the path of a file, which is replaced.
+
+        The copy is of one state of the database. `progress` is called with (status, remaining, total), in tables; `pages`
+        is the number of tables between two calls.
+        """
+        self._check()
+        _copy.backup(self, target, pages, progress, name, sleep)
+
+    create_function = _unsupported("create_function", _ELSEWHERE)
+    create_aggregate = _unsupported("create_aggregate", _ELSEWHERE)
+    create_window_function = _unsupported("create_window_function", _ELSEWHERE)
+    create_collation = _unsupported("create_collation", _ELSEWHERE)
+    set_authorizer = _unsupported("set_authorizer", _ELSEWHERE)
+    set_progress_handler = _unsupported("set_progress_handler", _ELSEWHERE + "; use interrupt() or set_run_timeout()")
+    enable_load_extension = _unsupported("enable_load_extension", "the service loads no extensions")
+    load_extension = _unsupported("load_extension", "the service loads no extensions")
+    blobopen = _unsupported("blobopen", "a value is read as a whole; use substr() to read a part")
+    serialize = _unsupported("serialize", "the file is the service's; use backup()")
+    deserialize = _unsupported("deserialize", "the file is the service's")
+    setlimit = _unsupported("setlimit", "the administrator sets the limits of the service")
+    getlimit = _unsupported("getlimit", "the administrator sets the limits of the service")
+
+
+def connect(database, *arguments, factory=None, **keywords):
+    """Connect to a database that the service publishes, and return a Connection.
+
+    database            its name
+    timeout             seconds to wait for other writers when a transaction begins; after that OperationalError
+    detect_types        PARSE_DECLTYPES | PARSE_COLNAMES: convert values by the declared type, by the column's name
+    isolation_level     "", "DEFERRED", "IMMEDIATE", "EXCLUSIVE" or None, as in sqlite3; only if autocommit is not set
+    check_same_thread   False: other threads may use the connection, too
+    factory             a subclass of Connection
+    cached_statements   the number of statements that stay prepared
+    uri                 database is sqlipc://user/NAME or sqlipc://system/NAME
+    autocommit          True, False or LEGACY_TRANSACTION_CONTROL
+    bus                 "user", "system" or a D-Bus address; by default the system bus for root, the user's for others
+    host                [USER@]HOST of another machine, reached over ssh; its system bus, or with bus="user" its user's
+
+    Does not wait for the service: the first statement does. Raises OperationalError if the bus cannot be reached.
+    """
+    return (factory or Connection)(database, *arguments, **keywords)

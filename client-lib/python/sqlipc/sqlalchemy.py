@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The dialect of SQLAlchemy 2 for databases of the service.
+
+    engine = sqlalchemy.create_engine("sqlipc://user/chinook")
+
+The host is the bus, "user" or "system"; without one it is the system bus for root, the user's for others. Options of
+sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, cached_statements, check_same_thread, host
+(of another machine), and bus, a D-Bus address in place of the host. In all else it is SQLAlchemy's dialect for SQLite,
+except that the service knows no functions of the client: there is no REGEXP.
+"""
+
+from sqlalchemy import exc, pool, util
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+
+# Errors after which the connection is of no more use: a program that uses a pool then gets another one.
+_LOST = ("Cannot operate on a closed database.", "belongs to the parent of this process")
+
+
+class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
+    """SQLite behind the service sqlipcd."""
+
+    driver = "sqlipc"
+    supports_statement_cache = True
+
+    @classmethod
+    def import_dbapi(cls):
+        """Return the module that connects."""
+        import sqlipc
+
+        return sqlipc
+
+    @classmethod
+    def get_pool_class(cls, url):
+        """Return the kind of pool: connections are independent of each other."""
+        return pool.QueuePool
+
+    def _get_server_version_info(self, connection):
+        """The version of the service's SQLite."""
+        text = connection.exec_driver_sql("SELECT sqlite_version()").scalar()
+        return tuple(int(part) for part in text.split("."))
+
+    def on_connect(self):
+        """Return None: no functions can be created."""
+        return None
+
+    def create_connect_args(self, url):
+        """Return the arguments of sqlipc.connect() for a URL."""
+        if not url.database or url.username or url.password or url.port or url.host not in (None, "", "user", "system"):
+            raise exc.ArgumentError(f"Invalid URL: {url}. The form is sqlipc://user/DATABASE or sqlipc://system/DATABASE.")
+        options, known = {"check_same_thread": False}, {"bus": url.host} if url.host else {}
+        for name, kind in (
+            ("bus", str),
+            ("host", str),
+            ("timeout", float),
+            ("isolation_level", str),
+            ("detect_types", int),
+            ("check_same_thread", bool),
+            ("cached_statements", int),
+        ):
+            util.coerce_kw_type(url.query, name, kind, dest=known)
+        return [url.database], options | known
+
+    def is_disconnect(self, e, connection, cursor):
+        """Return True if the connection is of no more use."""
+        return isinstance(e, self.dbapi.ProgrammingError) and any(text in str(e) for text in _LOST)
+
+    def get_isolation_level(self, dbapi_connection):
+        """Return the isolation level: statements read committed states only."""
+        return "SERIALIZABLE"
+
+    def set_isolation_level(self, dbapi_connection, level):
+        """Set AUTOCOMMIT, or SERIALIZABLE: the service has no READ UNCOMMITTED."""
+        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else ""
+
+    def get_isolation_level_values(self, dbapi_connection):
+        """Return the isolation levels."""
+        return ["AUTOCOMMIT", "SERIALIZABLE"]
+
+
+dialect = SQLiteDialect_sqlipc

@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The ADBC driver writes: parameters, loads, bulk ingest, transactions; and tells about databases, tables and columns."""
+import contextlib
+import datetime
+import sqlite3
+
+from adbc_rig import breaks_off, connect, fails, rows, service_of_notes
+import pyarrow
+
+from harness import main
+from tap import equal, test, true
+
+exit_stack = contextlib.ExitStack()
+service, path = exit_stack.enter_context(service_of_notes())
+
+
+def content(sql):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+def notes():
+    return content("SELECT id, text FROM note ORDER BY id")
+
+
+@contextlib.contextmanager
+def empty_notes(**keywords):
+    """A connection and a cursor, with an empty table."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM note")
+        db.commit()
+    with connect(service, "notes", **keywords) as connection, connection.cursor() as cursor:
+        yield connection, cursor
+
+
+@test
+def parameters():
+    """Values are bound by position and by name, one set or many"""
+    with empty_notes() as (_, cursor):
+        cursor.execute("SELECT ?1 AS a, ?2 AS b, typeof(?3) AS c", (2**62, b"\0", None))
+        equal(cursor.fetchall(), [(2**62, b"\0", "null")])
+        cursor.execute("SELECT :b AS b, :a AS a", {"a": 1, "b": "x"})
+        equal(cursor.fetchall(), [("x", 1)], "by name")
+        many = pyarrow.record_batch({"id": [1, 59, 3]})
+        with connect(service, "chinook") as connection, connection.cursor() as other:
+            other.execute("SELECT Name FROM Artist WHERE ArtistId = ?", many)
+            equal(other.fetchall(), [("AC/DC",), ("Santana",), ("Aerosmith",)], "rows of each set")
+        fails("INVALID_ARGUMENT", cursor.execute, "SELECT ?, ?", (1,))
+        fails("INVALID_ARGUMENT", cursor.execute, "SELECT :a", {"b": 1})
+        fails("INVALID_STATE", cursor.execute, "SELECT ?", pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}))
+
+
+@test
+def many_rows():
+    """executemany() loads rows in one transaction: all of them or none"""
+    with empty_notes() as (_, cursor):
+        cursor.executemany("INSERT INTO note VALUES (?, ?)", [(i, f"n{i}") for i in range(1000)])
+        equal(cursor.rowcount, 1000)
+        equal(len(notes()), 1000)
+        clash = [(2000, "a"), (2001, "b"), (5, "c")]
+        error = fails("INTEGRITY", cursor.executemany, "INSERT INTO note VALUES (?, ?)", clash)
+        true("row 3" in str(error), str(error))
+        equal(len(notes()), 1000, "after a failure")
+        cursor.executemany("UPDATE note SET text = :t WHERE id = :i", [{"i": 1, "t": "x"}, {"i": 2, "t": "y"}])
+        equal(notes()[1:3], [(1, "x"), (2, "y")], "by name")
+        cursor.executemany("DELETE FROM note WHERE id = ?", [(1,)])
+        equal((cursor.rowcount, len(notes())), (1, 999), "one row")
+        # What cannot be loaded runs row by row, in one transaction.
+        fails("INTEGRITY", cursor.executemany, "INSERT INTO note VALUES (?, ?) RETURNING id", [(3000, "q"), (3000, "r")])
+        equal(content("SELECT count(*) FROM note WHERE id = 3000"), [(0,)], "RETURNING")
+        cursor.executemany("SELECT ?", [(1,), (2,)])
+        cursor.execute("INSERT INTO note VALUES (?, ?) RETURNING id", pyarrow.table({"i": [4000, 4001], "t": ["s", "t"]}))
+        equal(cursor.fetchall(), [(4000,), (4001,)], "rows of RETURNING")
+
+
+ODD = pyarrow.table(
+    {
+        "i8": pyarrow.array([-128, None], pyarrow.int8()),
+        "u64": pyarrow.array([2**63 - 1, 0], pyarrow.uint64()),
+        "flag": [True, False],
+        "half": pyarrow.array([1.5, None], pyarrow.float16()),
+        "f": pyarrow.array([0.25, -1], pyarrow.float32()),
+        "text": ["ü\0x", ""],
+        "large": pyarrow.array(["a", None], pyarrow.large_string()),
+        "view": pyarrow.array(["short", "longer than twelve bytes"], pyarrow.string_view()),
+        "bytes": [b"\xff\0", b""],
+        "fixed": pyarrow.array([b"abc", b"def"], pyarrow.binary(3)),
+        "day": [datetime.date(2026, 3, 1), datetime.date(1969, 12, 31)],
+        "time": [datetime.time(1, 2, 3, 4), None],
+        "moment": pyarrow.array([datetime.datetime(2026, 3, 1, 12, 30), None], pyarrow.timestamp("ms")),
+        "zoned": pyarrow.array([0, None], pyarrow.timestamp("s", "Europe/Berlin")),
+        "kind": pyarrow.array(["red", "green"]).dictionary_encode(),
+        "nothing": pyarrow.nulls(2),
+        'quo"te': [1, 2],
+    }
+)
+ODD_ROWS = [
+    (-128, 2**63 - 1, 1, 1.5, 0.25, "ü\0x", "a", "short", b"\xff\0", b"abc", "2026-03-01", "01:02:03.000004",
+     "2026-03-01 12:30:00.000", "1970-01-01 00:00:00+00:00", "red", None, 1),
+    (None, 0, 0, None, -1.0, "", None, "longer than twelve bytes", b"", b"def", "1969-12-31", None, None, None, "green",
+     None, 2),
+]
+
+
+@test
+def ingest_types():
+    """Ingest writes each type of Arrow that SQLite has a place for"""
+    with empty_notes() as (_, cursor):
+        equal(cursor.adbc_ingest("odd", ODD, mode="replace"), 2)
+        equal(content("SELECT * FROM odd"), ODD_ROWS)
+        declared = {name: kind for name, kind in content("SELECT name, type FROM pragma_table_info('odd')")}
+        equal((declared["i8"], declared["half"], declared["day"], declared["fixed"], declared["nothing"]),
+              ("INTEGER", "REAL", "TEXT", "BLOB", ""), "declared types")
+        cursor.adbc_ingest("odd", ODD.slice(1), mode="replace")  # a table with an offset
+        equal(content("SELECT * FROM odd"), ODD_ROWS[1:], "slice")
+        decimals = pyarrow.table({"d": pyarrow.array([1, 2], pyarrow.decimal128(10, 2))})
+        true('"d"' in str(fails("NOT_IMPLEMENTED", cursor.adbc_ingest, "no", decimals)), "the column is named")
+        large = pyarrow.table({"u": pyarrow.array([1, 2**63], pyarrow.uint64())})
+        error = fails("INVALID_DATA", cursor.adbc_ingest, "no", large)
+        equal(error.facts, {"sqlipc.row": "2", "sqlipc.column": "u"}, "facts")
+        equal(content("SELECT name FROM sqlite_schema WHERE name = 'no'"), [], "nothing is left of a failure")
+
+
+@test
+def ingest_modes():
+    """Ingest creates, appends, replaces; and checks that the table is as the mode wants it"""
+    data = pyarrow.table({"a": [1, 2]})
+    with empty_notes() as (_, cursor):
+        fails("NOT_FOUND", cursor.adbc_ingest, "modes", data, mode="append")
+        equal(cursor.adbc_ingest("modes", data, mode="create"), 2)
+        fails("ALREADY_EXISTS", cursor.adbc_ingest, "modes", data, mode="create")
+        cursor.adbc_ingest("modes", data, mode="append")
+        cursor.adbc_ingest("modes", data, mode="create_append")
+        equal(content("SELECT count(*) FROM modes"), [(6,)])
+        fails("ALREADY_EXISTS", cursor.adbc_ingest, "modes", pyarrow.table({"b": [1]}), mode="append")
+        cursor.adbc_ingest("modes", pyarrow.table({"b": ["x"]}), mode="replace")
+        equal(content("SELECT * FROM modes"), [("x",)], "replaced")
+        batches = pyarrow.RecordBatchReader.from_batches(data.schema, iter(data.to_batches() * 3))
+        equal(cursor.adbc_ingest("stream", batches, mode="replace"), 6, "of a stream")
+        cursor.adbc_ingest("none", data.slice(2), mode="create")
+        equal(content("SELECT count(*) FROM none"), [(0,)], "no rows")
+        fails("NOT_IMPLEMENTED", cursor.adbc_ingest, "t", data, temporary=True)
+        fails("UNAUTHORIZED", cursor.adbc_ingest, "t", data, catalog_name="chinook")
+    with connect(service, "chinook") as connection, connection.cursor() as cursor:
+        equal(cursor.adbc_ingest("elsewhere", data, catalog_name="notes"), 2, "another catalog")
+        cursor.execute("SELECT TrackId, Name FROM Track")
+        with connection.cursor() as other:  # a result of the same connection is what is bound
+            equal(other.adbc_ingest("copied", cursor.fetch_record_batch(), mode="create", catalog_name="notes"), 3503)
+    equal(content("SELECT count(*), sum(TrackId) FROM copied"), [(3503, 3503 * 3504 // 2)])
+
+
+@test
+def transactions():
+    """Without autocommit the first write begins a transaction, which commit and rollback end"""
+    with empty_notes(autocommit=False) as (connection, cursor):
+        equal(rows(connection, "SELECT count(*) FROM note"), [(0,)])
+        cursor.execute("INSERT INTO note VALUES (1, 'a')")
+        equal(rows(connection, "SELECT count(*) FROM note"), [(1,)], "inside")
+        equal(notes(), [], "outside")
+        connection.commit()
+        equal(notes(), [(1, "a")], "committed")
+        cursor.adbc_ingest("late", pyarrow.table({"a": [1]}))
+        cursor.execute("SELECT * FROM late")  # only the transaction has this table
+        equal(cursor.fetchall(), [(1,)])
+        cursor.executemany("INSERT INTO note VALUES (?, ?)", [(2, "b"), (3, "c")])
+        fails("INVALID_STATE", connection.adbc_connection.set_options, **{"adbc.connection.catalog": "chinook"})
+        connection.rollback()
+        equal((notes(), content("SELECT name FROM sqlite_schema WHERE name = 'late'")), ([(1, "a")], []), "rolled back")
+        cursor.execute("INSERT INTO note VALUES (4, 'd')")
+        connection.adbc_connection.set_autocommit(True)
+        equal(notes(), [(1, "a"), (4, "d")], "autocommit commits")
+        fails("INVALID_STATE", connection.adbc_connection.commit)
+    with empty_notes(autocommit=False) as (connection, cursor):
+        cursor.execute("INSERT INTO note VALUES (1, 'a')")
+    equal(notes(), [], "a connection that is closed rolls back")
+
+
+@test
+def transactions_that_read():
+    """A transaction that reads sees one state, and has one result at a time"""
+    with empty_notes(autocommit=False, transaction="read") as (connection, cursor), connect(service, "notes") as other:
+        equal(rows(connection, "SELECT count(*) FROM note"), [(0,)])
+        rows(other, "INSERT INTO note VALUES (1, 'a')")
+        equal(rows(connection, "SELECT count(*) FROM note"), [(0,)], "the same state")
+        cursor.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c")
+        reader = cursor.fetch_record_batch()
+        reader.read_next_batch()
+        fails("INVALID_STATE", rows, connection, "SELECT 1")
+        connection.commit()
+        breaks_off("The transaction has ended", reader.read_next_batch)
+        equal(rows(connection, "SELECT count(*) FROM note"), [(1,)], "the next transaction")
+        catalogs = connection.adbc_get_objects(catalog_filter="notes").read_all().to_pylist()
+        true(catalogs[0]["catalog_db_schemas"][0]["db_schema_tables"], "objects in a transaction that reads")
+
+
+@test
+def read_only():
+    """A connection that only reads refuses to write"""
+    with empty_notes() as (connection, cursor):
+        connection.adbc_connection.set_options(**{"adbc.connection.readonly": "true"})
+        equal(rows(connection, "SELECT 1"), [(1,)])
+        equal(fails("INVALID_STATE", cursor.execute, "INSERT INTO note VALUES (1, 'a')").sqlstate, "25006")
+        fails("INVALID_STATE", cursor.adbc_ingest, "t", pyarrow.table({"a": [1]}))
+        fails("INVALID_STATE", cursor.executemany, "INSERT INTO note VALUES (?, ?)", [(1, "a"), (2, "b")])
+        equal(notes(), [])
+
+
+def objects(connection, **keywords):
+    reader = connection.adbc_get_objects(**keywords)
+    found = reader.read_all()
+    found.validate(full=True)
+    return {row["catalog_name"]: row["catalog_db_schemas"] for row in found.to_pylist()}
+
+
+@test
+def catalogs():
+    """Databases are catalogs with tables, columns and constraints, as the filters choose"""
+    with connect(service, "chinook") as connection:
+        equal(objects(connection, depth="catalogs"), {"chinook": None, "notes": None})
+        equal(objects(connection, depth="db_schemas", catalog_filter="c%"),
+              {"chinook": [{"db_schema_name": "", "db_schema_tables": None}]})
+        equal(objects(connection, catalog_filter="nothing"), {})
+        equal(objects(connection, catalog_filter="notes", db_schema_filter="main"), {"notes": []})
+        tables = objects(connection, depth="tables", catalog_filter="chinook", table_name_filter="playlist%")
+        equal([(t["table_name"], t["table_type"], t["table_columns"]) for t in tables["chinook"][0]["db_schema_tables"]],
+              [("Playlist", "table", None), ("PlaylistTrack", "table", None)], "tables")
+        equal(objects(connection, depth="tables", catalog_filter="chinook", table_types_filter=["view"])["chinook"],
+              [{"db_schema_name": "", "db_schema_tables": []}], "views")
+        full = objects(connection, catalog_filter="chinook", table_name_filter="PlaylistTrack", column_name_filter="Track__")
+        (one,) = full["chinook"][0]["db_schema_tables"]
+        (column,) = one["table_columns"]
+        equal([column[key] for key in ("column_name", "ordinal_position", "xdbc_type_name", "xdbc_is_nullable")],
+              ["TrackId", 2, "INTEGER", "NO"], "column")
+        equal([(c["constraint_type"], c["constraint_column_names"]) for c in one["table_constraints"]],
+              [("PRIMARY KEY", ["PlaylistId", "TrackId"]), ("FOREIGN KEY", ["TrackId"]), ("FOREIGN KEY", ["PlaylistId"])])
+        (usage,) = one["table_constraints"][1]["constraint_column_usage"]
+        equal([usage[key] for key in ("fk_catalog", "fk_db_schema", "fk_table", "fk_column_name")],
+              ["chinook", "", "Track", "TrackId"], "usage")
+        equal(connection.adbc_get_table_types(), ["table", "view"])
+        unique = objects(connection, catalog_filter="notes", table_name_filter="note")["notes"][0]["db_schema_tables"][0]
+        equal([c["constraint_type"] for c in unique["table_constraints"]], ["UNIQUE", "PRIMARY KEY"], "unique")
+
+
+@test
+def broken_catalog():
+    """A database that cannot be read has no schemas; asked for by its name, it is an error"""
+    (service.data / "broken.sqlite").write_bytes(b"this is no database" * 100)
+    service.database("broken", Path=service.data / "broken.sqlite")
+    service.driver.manager("Reload")
+    with connect(service, "chinook") as connection:
+        found = objects(connection, depth="tables")
+        equal((found["broken"], len(found)), (None, 3))
+        fails("IO", lambda: objects(connection, depth="tables", catalog_filter="broken"))
+
+
+@test
+def schemas():
+    """Schemas of tables, of results before they are executed, and of parameters"""
+    with connect(service, "chinook") as connection, connection.cursor() as cursor:
+        equal(str(connection.adbc_get_table_schema("Genre")).split("\n"), ["GenreId: int64", "Name: string"])
+        fails("NOT_FOUND", connection.adbc_get_table_schema, "nothing")
+        equal(connection.adbc_get_table_schema("note", catalog_filter="notes").names, ["id", "text"], "another catalog")
+        schema = cursor.adbc_execute_schema("SELECT TrackId, Name, 1 + 1 AS two FROM Track WHERE TrackId = :id")
+        equal([str(t) for t in schema.types], ["int64", "string", "null"], "results")
+        equal(cursor.adbc_prepare("SELECT :id, ?").names, [":id", ""], "parameters")
+        fails("NOT_IMPLEMENTED", cursor.adbc_execute_partitions, "SELECT 1")
+        fails("NOT_IMPLEMENTED", connection.adbc_get_statistics)
+        fails("NOT_IMPLEMENTED", cursor.execute, b"a plan")
+
+
+@test
+def end():
+    """The service is left with nothing"""
+    exit_stack.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sqlipc.aio: connections and cursors in an event loop."""
+
+import asyncio
+import contextlib
+import gc
+import os
+
+import sqlipc
+import sqlipc.aio
+from harness import main, wait_for
+from python_service import PythonService, raises
+from tap import equal, test, true
+
+service = PythonService()
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'some text to fill pages' FROM c"
+
+
+def loop(function):
+    """Marks a coroutine function as a test."""
+
+    def run():
+        asyncio.run(asyncio.wait_for(function(), 100))
+
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return test(run)
+
+
+def connect(name="notes", **keywords):
+    return sqlipc.aio.connect(name, bus=service.address, **keywords)
+
+
+async def fails(kind, awaitable):
+    try:
+        result = await awaitable
+    except kind as error:
+        return error
+    raise AssertionError(f"got {result!r}, expected {kind.__name__}")
+
+
+@loop
+async def queries():
+    """execute, async for, fetchone, fetchmany, fetchall, row factories"""
+    async with connect("chinook") as db:
+        async with db.execute("SELECT ArtistId, Name FROM Artist WHERE ArtistId < ? ORDER BY 1", (4,)) as cursor:
+            equal([column[0] for column in cursor.description], ["ArtistId", "Name"], "description")
+            equal([row[0] async for row in cursor], [1, 2, 3], "rows")
+        cursor = await db.execute("SELECT * FROM Track ORDER BY TrackId")
+        equal((await cursor.fetchone())[0], 1, "fetchone()")
+        equal([row[0] for row in await cursor.fetchmany(3)], [2, 3, 4], "fetchmany()")
+        equal(len(await cursor.fetchall()), 3499, "fetchall()")
+        equal(await cursor.fetchone(), None, "after the end")
+        db.row_factory = sqlipc.Row
+        row = await (await db.execute("SELECT :a AS one", {"a": 1})).fetchone()
+        equal(row["ONE"], 1, "Row")
+        await fails(sqlipc.OperationalError, db.execute("SELEC"))
+    await fails(sqlipc.ProgrammingError, cursor.fetchone())
+    raises(sqlipc.ProgrammingError, db.cursor)
+
+
+@loop
+async def writes():
+    """Transactions, executemany, executescript; a block commits, or rolls back"""
+    async with connect() as db:
+        cursor = await db.execute("INSERT INTO note(text) VALUES ('a')")
+        equal((cursor.rowcount, cursor.lastrowid, db.in_transaction), (1, 1, True), "after an INSERT")
+        await db.commit()
+        cursor = await db.executemany("INSERT INTO note(text) VALUES (?)", ((str(i),) for i in range(30000)))
+        equal((cursor.rowcount, db.total_changes), (30000, 30001), "rowcount")
+        await db.rollback()
+        error = await fails(sqlipc.IntegrityError, db.executemany("INSERT INTO note(text) VALUES (?)", [("b",), ("a",)]))
+        equal(error.sqlite_errorname, "SQLITE_CONSTRAINT_UNIQUE", "error")
+        await db.rollback()
+        await db.executescript("CREATE TABLE x(a); INSERT INTO x VALUES (1); DROP TABLE x;")
+        await db.execute("INSERT INTO note(text) VALUES ('kept')")
+    with contextlib.suppress(ZeroDivisionError):
+        async with connect() as db:
+            await db.execute("INSERT INTO note(text) VALUES ('dropped')")
+            _ = 1 / 0
+    async with connect(timeout=0.2) as db, connect() as other:
+        rows = await (await db.execute("SELECT text FROM note ORDER BY id")).fetchall()
+        equal(rows, [("a",), ("kept",)], "rows")
+        await other.execute("BEGIN IMMEDIATE")
+        error = await fails(sqlipc.OperationalError, db.execute("INSERT INTO note(text) VALUES ('x')"))
+        equal(error.sqlite_errorname, "SQLITE_BUSY", "a transaction that is not begun in time")
+    service.empty()
+
+
+@loop
+async def many_at_once():
+    """Tasks share a connection, and others go on while one waits"""
+    async with connect("chinook") as db, connect("chinook") as other:
+        cursors = await asyncio.gather(*(db.execute("SELECT ?", (i,)) for i in range(50)))
+        equal([await cursor.fetchone() for cursor in cursors], [(i,) for i in range(50)], "answers")
+        slow = asyncio.ensure_future(db.execute(ENDLESS).__aenter__())
+        for i in range(20):
+            equal(await (await other.execute("SELECT ?", (i,))).fetchone(), (i,), "answer meanwhile")
+        equal(slow.done(), False, "whether the slow one still runs")
+        db.interrupt()
+        error = await fails(sqlipc.OperationalError, slow)
+        equal(error.sqlite_errorname, "SQLITE_INTERRUPT", "interrupt()")
+
+
+def runs():
+    return service.counters()["NRuns"]
+
+
+@loop
+async def cancellation():
+    """Cancelling a task ends its run at the service: before the first row, between rows, and a bulk write"""
+    async with connect("chinook") as db:
+        for sql, fetches in ((ENDLESS, False), (LONG, True)):
+
+            async def work():
+                async with db.execute(sql) as cursor:
+                    while fetches:
+                        await cursor.fetchmany(1000)
+
+            task = asyncio.ensure_future(work())
+            while runs() == 0:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await fails(asyncio.CancelledError, task)
+            while runs() > 0:
+                await asyncio.sleep(0.01)
+            equal(await (await db.execute("SELECT 1")).fetchone(), (1,), "the connection works on")
+    async with connect() as db:
+
+        def endless():
+            n = 0
+            while True:
+                n += 1
+                yield (str(n),)
+
+        task = asyncio.ensure_future(db.executemany("INSERT INTO note(text) VALUES (?)", endless()).__aenter__())
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await fails(asyncio.CancelledError, task)
+        await db.rollback()
+        equal(await (await db.execute("SELECT count(*) FROM note")).fetchone(), (0,), "rows")
+    with contextlib.suppress(TimeoutError):
+        async with connect("chinook") as db:
+            async with asyncio.timeout(0.1):
+                await db.execute(ENDLESS)
+
+
+@loop
+async def leaves_nothing():
+    """Descriptors and references are gone after close(), also of connections that are only dropped"""
+
+    async def once():
+        async with connect("chinook") as db:
+            await (await db.execute("SELECT * FROM Artist")).fetchone()
+
+    await once()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        await once()
+    gc.collect()
+    equal(len(os.listdir("/proc/self/fd")), before, "descriptors")
+    await asyncio.sleep(0)
+
+
+@test
+def service_forgets():
+    """The service has no run of ours any more"""
+    wait_for(lambda: runs() == 0, "runs end")
+    true(True, "")
+
+
+main(service)

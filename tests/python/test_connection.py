@@ -1,0 +1,495 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the package has beyond PEP 249: transactions, rows, adapters, converters, errors, copies."""
+
+import contextlib
+import datetime
+import sqlite3
+import threading
+import time
+
+import sqlipc
+from harness import main, wait_for
+from python_service import PythonService, raises
+from tap import equal, test, true
+
+service = PythonService()
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+OTHER = service.add("other", "CREATE TABLE t(a);", journal="delete")
+
+
+def count(name="notes", table="note"):
+    """The number of rows that another connection sees."""
+    with contextlib.closing(service.connect(name)) as db:
+        return db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+@test
+def legacy_transactions():
+    """isolation_level begins a transaction before INSERT, and no other statement; None never does"""
+    with contextlib.closing(service.connect()) as db:
+        db.execute("SELECT * FROM note").fetchall()
+        equal(db.in_transaction, False, "in_transaction after a query")
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        equal((db.in_transaction, count()), (True, 0), "before the commit")
+        db.commit()
+        equal((db.in_transaction, count()), (False, 1), "after the commit")
+        db.isolation_level = None
+        db.execute("INSERT INTO note(text) VALUES ('b')")
+        equal((db.in_transaction, count()), (False, 2), "without an isolation_level")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO note(text) VALUES ('c')")
+        equal((db.in_transaction, count()), (True, 2), "after BEGIN")
+        db.execute("ROLLBACK")
+        equal((db.in_transaction, count()), (False, 2), "after ROLLBACK")
+        db.isolation_level = "EXCLUSIVE"
+        raises(ValueError, setattr, db, "isolation_level", "SOMETIMES")
+        raises(TypeError, setattr, db, "isolation_level", 1)
+        raises(sqlipc.OperationalError, db.execute, "COMMIT")
+        raises(sqlipc.OperationalError, db.execute, "ROLLBACK")
+        db.execute("BEGIN")
+        raises(sqlipc.OperationalError, db.execute, "BEGIN")
+        db.rollback()
+    service.empty()
+
+
+@test
+def blocks():
+    """A with block commits, or rolls back after an exception, and does not close"""
+    with contextlib.closing(service.connect()) as db:
+        with db:
+            db.execute("INSERT INTO note(text) VALUES ('kept')")
+        with contextlib.suppress(ZeroDivisionError), db:
+            db.execute("INSERT INTO note(text) VALUES ('dropped')")
+            _ = 1 / 0
+        equal(db.execute("SELECT text FROM note").fetchall(), [("kept",)], "rows")
+    service.empty()
+
+
+@test
+def autocommit():
+    """autocommit as in PEP 249 and Python 3.12"""
+    with contextlib.closing(service.connect(autocommit=False)) as db:
+        equal(db.in_transaction, True, "in_transaction")
+        db.execute("SELECT * FROM note").fetchall()
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        equal(count(), 0, "rows before commit()")
+        db.commit()
+        equal((db.in_transaction, count()), (True, 1), "after commit()")
+        with db:
+            db.execute("INSERT INTO note(text) VALUES ('b')")
+        equal(count(), 2, "rows after a block")
+        db.execute("INSERT INTO note(text) VALUES ('c')")
+    equal(count(), 2, "close() rolls back")
+    with contextlib.closing(service.connect(autocommit=True)) as db:
+        db.execute("INSERT INTO note(text) VALUES ('d')")
+        equal((db.in_transaction, count()), (False, 3), "with autocommit")
+        db.execute("BEGIN")
+        db.execute("DELETE FROM note")
+        db.commit()  # no effect
+        equal(db.in_transaction, True, "commit() with autocommit")
+        db.execute("ROLLBACK")
+        db.autocommit = False
+        equal(db.in_transaction, True, "after setting autocommit")
+        raises(ValueError, setattr, db, "autocommit", 7)
+    service.empty()
+
+
+@test
+def read_transactions():
+    """A transaction that has only read sees one state, delays no writer, and may write later"""
+    with contextlib.closing(service.connect()) as db, contextlib.closing(service.connect(isolation_level=None)) as writer:
+        db.execute("BEGIN")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (0,), "rows")
+        writer.execute("INSERT INTO note(text) VALUES ('meanwhile')")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (0,), "rows of the same state")
+        db.execute("INSERT INTO note(text) VALUES ('own')")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (2,), "rows in the transaction that writes")
+        db.commit()
+    equal(count(), 2, "rows in the end")
+    service.empty()
+
+
+@test
+def savepoints():
+    """SAVEPOINT, ROLLBACK TO and RELEASE; the first one begins a transaction, and its release commits"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        db.execute("SAVEPOINT one")
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        db.execute("SAVEPOINT two")
+        db.execute("INSERT INTO note(text) VALUES ('b')")
+        db.execute("ROLLBACK TO two")
+        db.execute("RELEASE two")
+        equal((db.in_transaction, count()), (True, 0), "before the release")
+        db.execute("RELEASE SAVEPOINT one")
+        equal((db.in_transaction, count()), (False, 1), "after the release")
+        db.execute("BEGIN")
+        db.execute("SAVEPOINT one")
+        db.execute("RELEASE one")
+        equal(db.in_transaction, True, "a savepoint within BEGIN")
+        db.execute("ROLLBACK")
+    service.empty()
+
+
+@test
+def open_cursors_do_not_block():
+    """A cursor whose rows are half read goes on after writes, commits and transactions of its connection"""
+    for name, table in (("notes", "note(text)"), ("other", "t(a)")):
+        with contextlib.closing(service.connect(name)) as db:
+            db.executemany(f"INSERT INTO {table} VALUES (?)", [(f"{i:01000}",) for i in range(5000)])
+            db.commit()
+            column = table[:-1].partition("(")[2]
+            rows = db.execute(f"SELECT {column} FROM {table.partition('(')[0]}")
+            seen = [next(rows)]
+            with db:
+                db.execute(f"INSERT INTO {table} VALUES ('more')")
+            seen.append(next(rows))
+            db.execute("BEGIN")
+            db.execute("SELECT 1").fetchall()
+            inner = db.execute(f"SELECT {column} FROM {table.partition('(')[0]}")
+            next(inner)
+            for _ in range(3):
+                db.execute("SELECT 2").fetchone()
+            equal(len(inner.fetchall()), 5000, "rows of the inner cursor")
+            db.rollback()
+            equal(len(rows.fetchall()) + len(seen), 5000, "rows of the outer cursor")
+            db.execute(f"DELETE FROM {table.partition('(')[0]}")
+            db.commit()
+
+
+@test
+def executemany():
+    """executemany() writes all rows or none, from lists and iterators, which may use the connection"""
+    with contextlib.closing(service.connect()) as db:
+        db.executemany("INSERT INTO note(id, text) VALUES (:n, :t)", [{"n": i, "t": str(i)} for i in range(100)])
+        equal(db.execute("SELECT count(*), sum(id) FROM note").fetchone(), (100, 4950), "rows from mappings")
+        error = raises(sqlipc.IntegrityError, db.executemany, "INSERT INTO note(id) VALUES (?)", [(200,), (7,)])
+        equal(error.sqlite_errorname, "SQLITE_CONSTRAINT_PRIMARYKEY", "error")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (100,), "rows after the failure")
+        db.commit()
+
+        def rows():
+            for i in range(25000):
+                if i % 9000 == 0:
+                    db.execute("SELECT count(*) FROM note").fetchone()
+                yield (1000 + i,)
+
+        equal(db.executemany("INSERT INTO note(id) VALUES (?)", rows()).rowcount, 25000, "rowcount of an iterator")
+        db.rollback()
+
+        def broken():
+            yield from ((1000 + i,) for i in range(15000))
+            raise KeyError("broken")
+
+        db.isolation_level = None
+        raises(KeyError, db.executemany, "INSERT INTO note(id) VALUES (?)", broken())
+        equal((db.in_transaction, count()), (False, 100), "rows of an iterator that fails")
+        equal(db.executemany("UPDATE note SET text = ? WHERE id = ?", [("x", 1), ("y", -1)]).rowcount, 1, "UPDATE")
+        equal(db.executemany("INSERT INTO note(id) VALUES (?)", []).rowcount, 0, "no rows")
+        equal(db.executemany("INSERT INTO note(id) VALUES (?) RETURNING id", [(500,), (501,)]).rowcount, 2, "RETURNING")
+        for sql, values in (("SELECT ?", [(1,)]), ("INSERT INTO note(id) VALUES (?)", [(1, 2)])):
+            raises(sqlipc.ProgrammingError, db.executemany, sql, values)
+        raises(TypeError, db.executemany, "INSERT INTO note(id) VALUES (?)", 5)
+    service.empty()
+
+
+@test
+def executescript():
+    """executescript() commits first, and runs triggers whole"""
+    with contextlib.closing(service.connect()) as db:
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        db.executescript(
+            "CREATE TABLE log(a); CREATE TRIGGER tr AFTER INSERT ON note BEGIN INSERT INTO log VALUES (';'); SELECT 1; END;"
+            "INSERT INTO note(text) VALUES ('b'); -- ;\n SELECT * FROM note; BEGIN; DELETE FROM note; ROLLBACK"
+        )
+        equal((db.in_transaction, count(), count(table="log")), (False, 2, 1), "after the script")
+        raises(sqlipc.OperationalError, db.executescript, "SELECT 1; SELEC 2; DELETE FROM note")
+        equal(count(), 2, "rows after a script that failed")
+        db.executescript("DROP TRIGGER tr; DROP TABLE log")
+        raises(ValueError, db.executescript, "SELECT 1;\0")
+        raises(TypeError, db.executescript, b"SELECT 1")
+    for text, is_complete in (
+        ("SELECT 1;", True),
+        ("SELECT 1", False),
+        ("SELECT ';", False),
+        ("", False),
+        (";", True),
+        ("CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1;", False),
+    ):
+        equal(sqlipc.complete_statement(text), is_complete, f"complete_statement({text!r})")
+    service.empty()
+
+
+@test
+def returning():
+    """The rows of RETURNING, with rowcount and lastrowid"""
+    with contextlib.closing(service.connect()) as db:
+        cursor = db.execute("INSERT INTO note(text) VALUES ('a'), ('b') RETURNING id, text")
+        equal((cursor.rowcount, cursor.lastrowid), (2, 2), "rowcount and lastrowid")
+        equal(cursor.fetchall(), [(1, "a"), (2, "b")], "rows")
+        db.rollback()
+
+
+@test
+def rows_with_names():
+    """Row: by number, slice and name; keys, length, equality, hash; and other row factories"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        db.row_factory = sqlipc.Row
+        sql = "SELECT ArtistId, Name FROM Artist ORDER BY 1 LIMIT 2"
+        first, second = db.execute(sql)
+        equal((first["artistid"], first["NAME"], first[0], first[-1], first[0:1]), (1, "AC/DC", 1, "AC/DC", (1,)), "values")
+        equal(
+            (first.keys(), len(first), tuple(first), dict(first)["Name"]),
+            (["ArtistId", "Name"], 2, (1, "AC/DC"), "AC/DC"),
+            "as a whole",
+        )
+        raises(IndexError, lambda: first["nothing"])
+        raises(IndexError, lambda: first[2])
+        again = db.execute(sql).fetchall()
+        equal(
+            (first == again[0], first != again[0], first == second, hash(first) == hash(again[0])),
+            (True, False, False, True),
+            "comparisons",
+        )
+        equal(first == (1, "AC/DC"), False, "comparison with a tuple")
+        true(isinstance(db.execute(sql).fetchmany(1)[0], sqlipc.Row), "fetchmany()")
+        db.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row)}
+        equal(db.execute(sql).fetchone(), {"ArtistId": 1, "Name": "AC/DC"}, "a factory of our own")
+        cursor = db.cursor()
+        cursor.row_factory = None
+        equal(cursor.execute(sql).fetchone(), (1, "AC/DC"), "a cursor without one")
+        db.row_factory = None
+
+        class Strange(sqlipc.Cursor):
+            pass
+
+        true(type(db.cursor(Strange)) is Strange, "cursor(factory)")
+        db.text_factory = bytes
+        equal(db.execute("SELECT 'ä'").fetchone(), ("ä".encode(),), "text_factory bytes")
+        db.text_factory = lambda text: text.decode("latin-1")
+        equal(db.execute("SELECT 'ä'").fetchone(), ("Ã¤",), "another text_factory")
+        db.text_factory = str
+        error = raises(sqlipc.OperationalError, lambda: db.execute("SELECT CAST(x'ff41' AS TEXT) AS bad").fetchone())
+        true("Could not decode to UTF-8 column 'bad'" in str(error), error)
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __eq__(self, other):
+        return (self.x, self.y) == (other.x, other.y)
+
+
+class Conforming(Point):
+    def __conform__(self, protocol):
+        return f"{self.x}/{self.y}" if protocol is sqlipc.PrepareProtocol else None
+
+
+@test
+def adapters_and_converters():
+    """register_adapter, __conform__, register_converter; by declared types and by names of columns"""
+    sqlipc.register_adapter(Point, lambda point: f"{point.x};{point.y}")
+    sqlipc.register_converter("point", lambda text: Point(*map(int, text.split(b";"))))
+    day, moment = datetime.date(2026, 2, 3), datetime.datetime(2026, 2, 3, 4, 5, 6, 700)
+    with contextlib.closing(service.connect(detect_types=sqlipc.PARSE_DECLTYPES | sqlipc.PARSE_COLNAMES)) as db:
+        db.execute("CREATE TABLE typed(p point, d date, t timestamp, n number(10))")
+        db.executemany("INSERT INTO typed VALUES (?, ?, ?, ?)", [(Point(1, 2), day, moment, 5), (None, None, None, None)])
+        rows = db.execute("SELECT * FROM typed ORDER BY rowid").fetchall()
+        equal(rows, [(Point(1, 2), day, moment, 5), (None, None, None, None)], "rows by declared types")
+        cursor = db.execute('SELECT \'3;4\' AS "p [point]", 1 AS "q [nothing]"')
+        equal([column[0] for column in cursor.description], ["p", "q"], "names")
+        equal(cursor.fetchone(), (Point(3, 4), 1), "by the name of the column")
+        equal(db.execute("SELECT ?", (Conforming(5, 6),)).fetchone(), ("5/6",), "__conform__")
+        sqlipc.register_converter("failing", lambda text: 1 / 0)
+        raises(ZeroDivisionError, lambda: db.execute('SELECT 1 AS "x [failing]"').fetchone())
+        db.execute("DROP TABLE typed")
+    with contextlib.closing(service.connect()) as db:
+        equal(db.execute('SELECT ? AS "x [date]"', (day,)).fetchone(), ("2026-02-03",), "without detect_types")
+        equal(sqlipc.adapt(Point(1, 1)), "1;1", "adapt()")
+        raises(sqlipc.ProgrammingError, sqlipc.adapt, object())
+        service.empty()
+
+
+@test
+def errors():
+    """Classes, sqlite_errorcode, sqlite_errorname and the service's names"""
+    with contextlib.closing(service.connect()) as db, contextlib.closing(service.connect("chinook")) as reader:
+        db.execute("INSERT INTO note VALUES (1, 'a')")
+        for connection, sql, kind, name, service_error in (
+            (db, "SELEC 1", sqlipc.OperationalError, "SQLITE_ERROR", "Sql"),
+            (db, "SELECT * FROM nothing", sqlipc.OperationalError, "SQLITE_ERROR", "Sql"),
+            (db, "SELECT nothing()", sqlipc.OperationalError, "SQLITE_ERROR", "Sql"),
+            (db, "INSERT INTO note VALUES (2, 'a')", sqlipc.IntegrityError, "SQLITE_CONSTRAINT_UNIQUE", "Sql"),
+            (db, "INSERT INTO note VALUES (1, 'b')", sqlipc.IntegrityError, "SQLITE_CONSTRAINT_PRIMARYKEY", "Sql"),
+            (db, "INSERT INTO note VALUES ('x', 'b')", sqlipc.IntegrityError, "SQLITE_MISMATCH", "Sql"),
+            (db, "ATTACH ':memory:' AS x", sqlipc.DatabaseError, "SQLITE_AUTH", "NotAllowed"),
+            (reader, "DELETE FROM Artist", sqlipc.OperationalError, "SQLITE_READONLY", "ReadOnly"),
+            (reader, "CREATE TABLE x(a)", sqlipc.OperationalError, "SQLITE_READONLY", "ReadOnly"),
+        ):
+            error = raises(kind, connection.execute, sql)
+            got = (error.sqlite_errorname, error.service_error)
+            equal(got, (name, f"org.sqlipc1.Error.{service_error}"), f"names for {sql}")
+            equal(error.sqlite_errorcode, getattr(sqlipc, name), f"code for {sql}")
+        equal(raises(sqlipc.OperationalError, db.execute, "SELECT 1 FORM x y").sql_offset is None, False, "sql_offset")
+        db.rollback()
+    with contextlib.closing(service.connect("nothing")) as db:
+        error = raises(sqlipc.OperationalError, db.execute, "SELECT 1")
+        equal(error.sqlite_errorname, "SQLITE_CANTOPEN", "name for a database that does not exist")
+    raises(sqlipc.OperationalError, sqlipc.connect, "x", bus="unix:path=/nonexistent")
+    raises(sqlipc.ProgrammingError, sqlipc.connect, "x", uri=True)
+    for method in ("create_function", "set_authorizer", "blobopen", "serialize", "load_extension", "getlimit"):
+        with contextlib.closing(service.connect()) as db:
+            raises(sqlipc.NotSupportedError, getattr(db, method), "x")
+
+
+@test
+def locked():
+    """A transaction waits for another one as long as the timeout says"""
+    with contextlib.closing(service.connect(timeout=0.2)) as db, contextlib.closing(service.connect()) as other:
+        other.execute("INSERT INTO note(text) VALUES ('a')")
+        error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO note(text) VALUES ('b')")
+        equal((str(error), error.sqlite_errorname, db.in_transaction), ("database is locked", "SQLITE_BUSY", False), "error")
+        other.rollback()
+        db.execute("INSERT INTO note(text) VALUES ('b')")
+        db.rollback()
+
+
+@test
+def lost_transaction():
+    """If the service ends a transaction, the next statement fails, and a new one can begin"""
+    with contextlib.closing(service.connect()) as db:
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        service.kill()
+        service.start()
+        error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO note(text) VALUES ('b')")
+        true(
+            error.service_error in ("org.sqlipc1.Error.TransactionEnded", "org.sqlipc1.Error.DaemonLost"),
+            error.service_error,
+        )
+        db.rollback()
+        db.execute("INSERT INTO note(text) VALUES ('c')")
+        db.commit()
+        equal(db.execute("SELECT text FROM note").fetchall(), [("c",)], "rows")
+    service.empty()
+
+
+@test
+def interrupt():
+    """interrupt() from another thread ends a query; the connection works on"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        begun = threading.Event()
+        db.set_trace_callback(lambda sql: begun.set())
+
+        def later():
+            begun.wait()
+            while not done:
+                db.interrupt()
+                time.sleep(0.05)
+
+        done = []
+        thread = threading.Thread(target=later)
+        thread.start()
+        error = raises(sqlipc.OperationalError, db.execute, ENDLESS)
+        done.append(1)
+        thread.join()
+        equal(error.sqlite_errorname, "SQLITE_INTERRUPT", "name")
+        db.set_trace_callback(None)
+        equal(db.execute("SELECT 1").fetchone(), (1,), "afterwards")
+        db.set_run_timeout(0.05)
+        raises(sqlipc.OperationalError, db.execute, ENDLESS)
+        db.set_run_timeout(None)
+        equal(db.execute("SELECT 1").fetchone(), (1,), "without a limit again")
+
+
+@test
+def trace():
+    """set_trace_callback() sees each statement"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        seen = []
+        db.set_trace_callback(seen.append)
+        db.execute("SELECT 1").fetchall()
+        db.execute("SELECT 1").fetchall()
+        db.set_trace_callback(None)
+        db.execute("SELECT 2").fetchall()
+        equal(seen, ["SELECT 1", "SELECT 1"], "statements")
+
+
+COPIED = """
+PRAGMA user_version = 7;
+PRAGMA application_id = 99;
+CREATE TABLE plain(a, b DEFAULT 5);
+INSERT INTO plain VALUES (1, 'it''s'), (2.5, NULL), (x'00ff', 'ä' || char(10)), (9223372036854775807, 1e300);
+DELETE FROM plain WHERE a = 1;
+CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+INSERT INTO keyed VALUES ('x', 1), ('y', 2);
+CREATE TABLE counted(id INTEGER PRIMARY KEY AUTOINCREMENT, v);
+INSERT INTO counted(v) VALUES ('one'), ('two');
+DELETE FROM counted WHERE id = 2;
+CREATE TABLE computed(a, b GENERATED ALWAYS AS (a * 2));
+INSERT INTO computed(a) VALUES (4);
+CREATE TABLE "odd ""name"(  "a b" );
+INSERT INTO "odd ""name" VALUES ('z');
+CREATE INDEX by_b ON plain(b);
+CREATE VIEW seen AS SELECT k FROM keyed;
+CREATE TRIGGER tr AFTER INSERT ON plain BEGIN INSERT INTO keyed VALUES (new.a, 3); END;
+CREATE VIRTUAL TABLE words USING fts5(body);
+INSERT INTO words VALUES ('some words');
+"""
+
+
+def contents(path):
+    """All that can be seen of a file: schema, rows with rowids, and properties."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        schema = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
+        tables = [row[1] for row in schema if row[0] == "table" and not row[1].startswith("words_")]
+        rows = {}
+        for table in tables:
+            quoted = '"' + table.replace('"', '""') + '"'
+            rowid = "" if table == "keyed" else "rowid, "
+            rows[table] = db.execute(f"SELECT {rowid}* FROM {quoted} ORDER BY 1").fetchall()
+        found = db.execute("SELECT rowid FROM words WHERE words MATCH 'some'").fetchall()
+        check = db.execute("PRAGMA integrity_check").fetchall()
+        pragmas = [
+            db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id", "encoding", "page_size")
+        ]
+        return schema, rows, found, check, pragmas
+
+
+@test
+def copies():
+    """backup() into a file and into sqlite3 copies everything; iterdump() is what sqlite3 writes"""
+    path = service.add("copied", COPIED)
+    with contextlib.closing(service.connect("copied")) as db:
+        calls = []
+        db.backup(service.folder / "copy.sqlite", pages=1, progress=lambda *arguments: calls.append(arguments))
+        equal(contents(service.folder / "copy.sqlite"), contents(path), "copy in a file")
+        true(len(calls) > 3 and calls[-1][0] == sqlite3.SQLITE_DONE and calls[-1][1] == 0, calls)
+        with contextlib.closing(sqlite3.connect(service.folder / "second.sqlite")) as target:
+            db.backup(target)
+        equal(contents(service.folder / "second.sqlite"), contents(path), "copy through sqlite3")
+        raises(TypeError, db.backup, 5)
+        raises(sqlipc.NotSupportedError, db.backup, "x", name="temp")
+        with contextlib.closing(sqlite3.connect(path)) as direct:
+            direct_lines = [line for line in direct.iterdump() if "words" not in line]
+            equal([line for line in db.iterdump() if "words" not in line and "writable" not in line], direct_lines, "dump")
+        with contextlib.closing(sqlite3.connect(service.folder / "third.sqlite")) as target:
+            target.executescript("".join(db.iterdump()))
+            equal(target.execute("SELECT * FROM keyed").fetchall(), [("x", 1), ("y", 2)], "rows of a loaded dump")
+        with db:  # within a transaction, with its changes
+            db.execute("INSERT INTO computed(a) VALUES (77)")
+            true(any("77" in line for line in db.iterdump()), "dump within a transaction")
+        equal(sorted(p.name for p in service.folder.iterdir() if ".sqlipc-backup" in p.name), [], "temporary folders")
+
+
+@test
+def listed():
+    """databases() lists what the user may use"""
+    with contextlib.closing(service.connect()) as db:
+        names = [name for name, _, _ in db.databases()]
+        true({"chinook", "notes"} <= set(names) and names == sorted(names), names)
+        modes = {name: mode for name, _, mode in db.databases()}
+        equal((modes["chinook"], modes["notes"]), ("read-only", "read-write"), "modes")
+
+
+main(service)

@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Threads, signals, fork, garbage collection in any order, interpreters, leaks."""
+
+import contextlib
+import gc
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import weakref
+
+import sqlipc
+from harness import SANITIZED, main, wait_for
+from python_service import PythonService, raises
+from tap import at_most, equal, test, true
+
+service = PythonService()
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+
+
+@test
+def one_thread():
+    """A connection belongs to its thread, unless check_same_thread is False"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        found = []
+
+        def other():
+            found.append(raises(sqlipc.ProgrammingError, db.execute, "SELECT 1"))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        true("thread" in str(found[0]), found)
+
+
+@test
+def shared_connection():
+    """Threads that share a connection get their own answers, while others read, write and drop cursors"""
+    with contextlib.closing(service.connect(check_same_thread=False, isolation_level=None)) as db:
+        failures = []
+
+        def work(number):
+            try:
+                for i in range(60):
+                    key = number * 1000 + i
+                    equal(db.execute("SELECT ?, ?", (key, str(key))).fetchone(), (key, str(key)), "answer")
+                    if i % 20 == number % 20:
+                        db.execute("INSERT INTO thing VALUES (?, ?, NULL)", (number, i))
+                    if i % 10 == 0:
+                        db.execute(
+                            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 9999) SELECT x FROM c"
+                        )
+                        rows = db.execute("SELECT * FROM thing")
+                        rows.fetchone()
+            except BaseException as error:  # noqa: BLE001 - reported by the main thread
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal(failures, [], "failures")
+        equal(db.execute("SELECT count(*) FROM thing").fetchone(), (18,), "rows")
+    service.empty()
+
+
+@test
+def releases_the_interpreter():
+    """Other threads run while one waits for rows"""
+    with contextlib.closing(service.connect("chinook", check_same_thread=False)) as db:
+        thread = threading.Thread(target=lambda: raises(sqlipc.OperationalError, db.execute, ENDLESS))
+        thread.start()
+        # This loop would not turn if the waiting thread kept the interpreter.
+        wait_for(lambda: service.counters()["NRuns"] > 0, "the run begins")
+        for _ in range(1000):
+            time.sleep(0)
+        while thread.is_alive():
+            db.interrupt()
+            thread.join(0.05)
+
+
+@test
+def recursive_use():
+    """A cursor that is used by its own row factory or converter refuses"""
+    sqlipc.register_converter("again", lambda value: cursor.fetchone())
+    with contextlib.closing(service.connect("chinook", detect_types=sqlipc.PARSE_COLNAMES)) as db:
+        cursor = db.execute('SELECT 1 AS "x [again]" UNION ALL SELECT 2')
+        raises(sqlipc.ProgrammingError, cursor.fetchone)
+        equal(db.execute("SELECT 1").fetchone(), (1,), "the connection works on")
+
+
+@test
+def signals():
+    """Ctrl-C ends a query that computes, and a signal handler runs while a call waits"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        handled = []
+        signal.signal(signal.SIGUSR1, lambda *_: handled.append(1))
+        timer = threading.Timer(0.3, lambda: (os.kill(os.getpid(), signal.SIGUSR1), os.kill(os.getpid(), signal.SIGINT)))
+        timer.start()
+        try:
+            db.execute(ENDLESS)
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise AssertionError("no KeyboardInterrupt")
+        timer.join()
+        equal(handled, [1], "handler")
+        equal(db.execute("SELECT 1").fetchone(), (1,), "afterwards")
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the run ends")
+
+
+@test
+def fork():
+    """A child cannot use the connection of its parent, may drop it, and may open its own; the parent goes on"""
+    db = service.connect("chinook")
+    rows = db.execute("SELECT TrackId FROM Track ORDER BY 1")
+    first = rows.fetchone()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            raises(sqlipc.ProgrammingError, db.execute, "SELECT 1")
+            del rows
+            db.close()
+            gc.collect()
+            with contextlib.closing(service.connect("chinook")) as own:
+                equal(own.execute("SELECT count(*) FROM Track").fetchone(), (3503,), "rows in the child")
+            code = 0
+        finally:
+            os._exit(code)
+    equal(os.waitpid(child, 0)[1], 0, "exit status of the child")
+    equal(first + rows.fetchmany(2)[1], (1, 3), "rows in the parent")
+    equal(len(rows.fetchall()), 3500, "more rows in the parent")
+    db.close()
+
+
+@test
+def any_order():
+    """Connection, cursors and rows are freed in any order, also by the collector of cycles"""
+    for order in itertools.permutations(range(4)):
+        db = service.connect("chinook")
+        db.row_factory = sqlipc.Row
+        read = db.execute("SELECT * FROM Track")
+        row = read.fetchone()
+        unread = db.execute("SELECT * FROM Album")
+        objects = [db, read, row, unread]
+        del db, read, row, unread
+        for i in order:
+            objects[i] = None
+    gone = []
+    for _ in range(10):
+        db = service.connect("chinook")
+        cursor = db.execute("SELECT * FROM Track")
+        cursor.fetchone()
+        db.loop, cursor.loop = cursor, db
+        db.text_factory = lambda text, db=db: text
+        gone.append(weakref.ref(db))
+        del db, cursor
+    gc.collect()
+    equal([reference() for reference in gone], [None] * 10, "connections in cycles")
+    wait_for(lambda: service.counters()["NRuns"] == 0, "their runs end")
+
+
+@test
+def subinterpreter():
+    """A subinterpreter is refused by a sentence"""
+    program = (
+        "import _xxsubinterpreters as s; i = s.create(); "
+        "s.run_string(i, 'import sys; sys.path[:] = ' + repr(__import__(\"sys\").path) + '\\nimport sqlipc')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    true(done.returncode != 0 and "does not work in a subinterpreter" in done.stderr, done.stderr)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, sqlipc; del sys.modules['sqlipc._native']; import importlib; "
+            "importlib.reload(sqlipc); print(sqlipc.version)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    equal(done.stdout.strip(), sqlipc.version, "version after importing twice")
+
+
+@test
+def end_of_process():
+    """A process that ends with open connections, cursors and transactions ends cleanly"""
+    program = f"""
+import sqlipc, threading
+db = sqlipc.connect("notes", bus={service.address!r})
+db.execute("INSERT INTO note(text) VALUES ('x')")
+cursor = db.execute("SELECT 1 UNION SELECT 2")
+cursor.fetchone()
+other = sqlipc.connect("chinook", bus={service.address!r}, check_same_thread=False)
+threading.Thread(target=lambda: other.execute({ENDLESS!r}), daemon=True).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""), "end")
+    wait_for(lambda: service.counters()["NRuns"] == 0, "its runs end")
+
+
+def operations(db, reader):
+    """What must leave nothing behind, by name; also what fails."""
+
+    def fails(sql, values=()):
+        with contextlib.suppress(sqlipc.Error):
+            db.execute(sql, values).fetchall()
+
+    def load():
+        db.executemany("INSERT INTO note(text) VALUES (?)", [("a",), (sqlipc.Date(2026, 1, 2),), (memoryview(b"x"),)])
+        db.rollback()
+
+    def failing_load():
+        with contextlib.suppress(sqlipc.Error):
+            db.executemany("INSERT INTO note(text) VALUES (?)", [("b",), ("b",)])
+        db.rollback()
+
+    def row():
+        one = sqlipc.Row(db.execute("SELECT 1 AS a"), (5,))
+        equal((dict(one), one["A"], one[0:1], hash(one) == 0, one.keys()), ({"a": 5}, 5, (5,), False, ["a"]), "row")
+
+    def connect():
+        with contextlib.closing(service.connect()) as more:
+            more.execute("SELECT 1").fetchone()
+
+    def drain():
+        rows = reader.execute("SELECT * FROM Genre")
+        reader.execute("BEGIN")
+        reader.execute("SELECT 1").fetchone()
+        reader.rollback()
+        equal(len(rows.fetchall()), 25, "rows")
+
+    return {
+        "part of a result": lambda: reader.execute("SELECT * FROM Album LIMIT 70").fetchone(),
+        "a result": lambda: reader.execute("SELECT * FROM Genre").fetchall(),
+        "parameters": lambda: list(reader.execute("SELECT ?, ?, ?, ?", (1, "text", 1.5, b"blob"))),
+        "a wrong statement": lambda: fails("SELECT nothing"),
+        "a wrong parameter": lambda: fails("SELECT ?", (object(),)),
+        "a value that is not UTF-8": lambda: fails("SELECT CAST(x'ff' AS TEXT)"),
+        "a load": load,
+        "a load that fails": failing_load,
+        "a row with names": row,
+        "a connection": connect,
+        "rows read ahead": drain,
+        "a dump": lambda: list(db.iterdump()),
+    }
+
+
+@test
+def leaks():
+    """Nothing grows: objects, blocks of memory, references to constants, descriptors"""
+    n = 200
+    with contextlib.closing(service.connect()) as db, contextlib.closing(service.connect("chinook")) as reader:
+        for name, operation in operations(db, reader).items():
+            for _ in range(n // 2):
+                operation()
+            gc.collect()
+            objects, blocks, none = len(gc.get_objects()), sys.getallocatedblocks(), sys.getrefcount(None)
+            descriptors = len(os.listdir("/proc/self/fd"))
+            for _ in range(n):
+                operation()
+            gc.collect()
+            # Python keeps some freed blocks for itself; a leak would be one for each time at least.
+            at_most(sys.getallocatedblocks() - blocks, n * 3 // 4, f"blocks more after {name}")
+            at_most(len(gc.get_objects()) - objects, n // 4, f"objects more after {name}")
+            at_most(abs(sys.getrefcount(None) - none), n // 2, f"references to None more or less after {name}")
+            equal(len(os.listdir("/proc/self/fd")), descriptors, f"descriptors after {name}")
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory():
+    """Reading a large result row by row, and many results, takes no more memory than before"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        long = (
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 60000) SELECT x, hex(zeroblob(300)) FROM c"
+        )
+
+        def read():
+            for _ in db.execute(long):
+                pass
+            for _ in range(100):
+                db.execute("SELECT * FROM Album").fetchall()
+
+        read()
+        before = resident()
+        read()
+        read()
+        at_most(resident() - before, 8 << 20, "bytes more, of results of 36 MB")
+
+
+if not SANITIZED:  # sanitizers keep freed memory
+    test(memory)
+
+
+@test
+def limited_api():
+    """The extension refers to no symbol of Python outside of the stable ABI that its name promises"""
+    path = sqlipc._native.__file__
+    true(path.endswith(".abi3.so"), path)
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True).stdout
+    used = {line.split()[-1].partition("@")[0] for line in symbols.splitlines()}
+    true(
+        not any(
+            name.startswith("_Py")
+            and name
+            not in (
+                "_Py_Dealloc",
+                "_Py_NoneStruct",
+                "_Py_TrueStruct",
+                "_Py_FalseStruct",
+                "_Py_NotImplementedStruct",
+                "_PyArg_ParseTuple_SizeT",
+                "_PyArg_ParseTupleAndKeywords_SizeT",
+                "_Py_BuildValue_SizeT",
+                "_PyObject_CallFunction_SizeT",
+                "_PyObject_CallMethod_SizeT",
+            )
+            for name in used
+        ),
+        sorted(used),
+    )
+    true(sysconfig.get_config_var("Py_DEBUG") in (0, None), "a debug build has another ABI")
+
+
+@test
+def random_lives():
+    """A random order of many operations, on several connections, crashes nothing and leaves nothing"""
+    numbers = random.Random(1)
+    live = []
+    for _ in range(300):
+        choice = numbers.random()
+        if choice < 0.15 or not live:
+            live.append((service.connect("chinook"), []))
+        elif choice < 0.3:
+            live.pop(numbers.randrange(len(live)))
+        else:
+            db, cursors = numbers.choice(live)
+            with contextlib.suppress(sqlipc.ProgrammingError):
+                if choice < 0.6:
+                    cursors.append(db.execute(numbers.choice(("SELECT * FROM Track", "SELECT 1", "SELECT * FROM Album"))))
+                elif choice < 0.8 and cursors:
+                    numbers.choice(cursors).fetchmany(numbers.randrange(100))
+                elif choice < 0.9 and cursors:
+                    cursors.pop(numbers.randrange(len(cursors)))
+                elif choice > 0.97:
+                    db.close()
+    live.clear()
+    del db, cursors
+    gc.collect()
+    wait_for(service.is_idle, "the service is idle")
+
+
+main(service)

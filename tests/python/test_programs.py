@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Programs that were written for sqlite3 do the same with sqlipc, after a change of the import and of connect().
+
+Each function below is such a program: it gets the module and a function that connects, and returns what it saw. It runs with
+sqlite3 on a file and with sqlipc on another file of the same contents; results and final contents must be equal.
+"""
+
+import contextlib
+import datetime
+import decimal
+import enum
+import functools
+import shutil
+import sqlite3
+import sys
+
+import sqlipc
+from harness import CHINOOK, main
+from python_service import PythonService
+from tap import equal, test
+
+service = PythonService()
+SCHEMA = """
+CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, born DATE, money REAL, CHECK (money >= 0));
+CREATE TABLE pet(id INTEGER PRIMARY KEY AUTOINCREMENT, owner REFERENCES person ON DELETE CASCADE, name TEXT);
+CREATE TABLE big(n INTEGER PRIMARY KEY, text TEXT);
+INSERT INTO person VALUES (1, 'Ada', '1815-12-10', 10.5), (2, 'Grace', '1906-12-09', 20);
+INSERT INTO pet(owner, name) VALUES (1, 'Cat'), (2, 'Dog');
+"""
+
+
+def attempt(function, *arguments):
+    """Returns the result; or the class of the exception, its code's name, and its text."""
+    try:
+        return function(*arguments)
+    except Exception as error:  # noqa: BLE001 - compared
+        text = str(error).removeprefix("row 1: ").removeprefix("row 2: ").removeprefix("row 3: ")
+        return type(error).__name__, getattr(error, "sqlite_errorname", None), text
+
+
+def program(function):
+    """Makes a test of a program."""
+
+    @functools.wraps(function)
+    def run():
+        name = function.__name__.replace("_", "-")
+        path = service.add(name, SCHEMA)
+        copy = service.folder / f"{name}.sqlite"
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        direct = function(sqlite3, lambda **keywords: sqlite3.connect(copy, **keywords))
+        shared = function(sqlipc, lambda **keywords: sqlipc.connect(name, bus=service.address, **keywords))
+        for number, (ours, theirs) in enumerate(zip(shared, direct)):
+            equal(ours, theirs, f"item {number} of what the program saw")
+        equal(len(shared), len(direct), "number of items")
+        contents = []
+        for file in (path, copy):
+            with contextlib.closing(sqlite3.connect(file)) as db:
+                contents.append(list(db.iterdump()))
+        equal(contents[0], contents[1], "the database after the program")
+
+    return test(run)
+
+
+@program
+def reading(module, connect):
+    """Queries with all kinds of parameters, cursors, iteration, description"""
+    db = connect()
+    seen = [db.execute("SELECT * FROM person ORDER BY id").fetchall()]
+    cursor = db.cursor()
+    seen.append(cursor.execute("SELECT name AS n, money FROM person WHERE id = :id", {"id": 2}).fetchone())
+    seen.append(cursor.description)
+    seen.append(list(cursor.execute("SELECT p.name, q.name FROM person p JOIN pet q ON p.id = q.owner ORDER BY q.id")))
+    seen.append(cursor.execute("SELECT * FROM pet WHERE id IN (?, ?) ORDER BY id", (1, 2)).fetchmany(5))
+    seen.append((cursor.rowcount, cursor.lastrowid, cursor.arraysize))
+    seen.append(cursor.execute("PRAGMA table_info(pet)").fetchall())
+    seen.append(
+        cursor.execute("SELECT count(*), max(id), group_concat(name) FROM (SELECT * FROM pet ORDER BY id)").fetchall()
+    )
+    seen.append(
+        cursor.execute("WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 5) SELECT x FROM c").fetchall()
+    )
+    seen.append(cursor.execute("EXPLAIN QUERY PLAN SELECT * FROM person WHERE id = 1").fetchall()[0][3])
+    seen.append(cursor.execute("VALUES (1, 'a'), (2, NULL)").fetchall())
+    db.close()
+    return seen
+
+
+@program
+def writing(module, connect):
+    """INSERT, UPDATE, DELETE, REPLACE, upsert; rowcount, lastrowid, total_changes; implicit transactions"""
+    db = connect()
+    seen = [db.in_transaction]
+    cursor = db.cursor()
+    for sql, values in (
+        ("INSERT INTO person VALUES (?, ?, ?, ?)", (3, "Kurt", None, 0)),
+        ("INSERT INTO person(name) VALUES (?)", ("Emmy",)),
+        ("UPDATE person SET money = coalesce(money, 0) + 1", ()),
+        ("UPDATE person SET money = 5 WHERE id = 99", ()),
+        ("DELETE FROM pet WHERE id = ?", (1,)),
+        ("REPLACE INTO person VALUES (3, 'Kurt', '1906-04-28', 7)", ()),
+        ("INSERT OR IGNORE INTO person(name) VALUES ('Ada')", ()),
+        ("INSERT INTO person(id, name) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET money = 100", ()),
+        ("INSERT INTO pet(owner, name) SELECT id, name || '''s' FROM person", ()),
+        ("CREATE INDEX by_name ON pet(name)", ()),
+        ("DROP INDEX by_name", ()),
+    ):
+        cursor.execute(sql, values)
+        seen.append((sql, cursor.rowcount, db.in_transaction, cursor.description))
+    seen.append(db.total_changes)
+    db.commit()
+    seen.append(db.in_transaction)
+    cursor.execute("INSERT INTO pet(name) VALUES ('last')")
+    seen.append(cursor.lastrowid)
+    db.rollback()
+    cursor.executemany("INSERT INTO big VALUES (?, ?)", [(i, str(i)) for i in range(2000)])
+    seen.append((cursor.rowcount, db.in_transaction))
+    cursor.executemany("UPDATE big SET text = :t WHERE n = :n", ({"n": i, "t": "x"} for i in range(0, 2000, 2)))
+    seen.append(cursor.rowcount)
+    db.commit()
+    seen.append(cursor.execute("INSERT INTO pet(name) VALUES ('a'), ('b') RETURNING id, name").fetchall())
+    seen.append(cursor.execute("DELETE FROM big WHERE n < 10 RETURNING n").fetchall())
+    db.commit()
+    db.close()
+    return seen
+
+
+@program
+def failures(module, connect):
+    """Exceptions: their classes, names of codes, and texts; what is left of a transaction after them"""
+    db = connect()
+    run = db.execute
+    seen = [
+        attempt(run, "SELEC 1"),
+        attempt(run, "SELECT * FROM nothing"),
+        attempt(run, "SELECT nothing FROM person"),
+        attempt(run, "SELECT nothing(1)"),
+        attempt(run, "INSERT INTO person VALUES (1, 'x', NULL, 0)"),
+        attempt(run, "INSERT INTO person(name) VALUES ('Ada')"),
+        attempt(run, "INSERT INTO person(name) VALUES (NULL)"),
+        attempt(run, "INSERT INTO person(name, money) VALUES ('y', -1)"),
+        attempt(run, "INSERT INTO person(id, name) VALUES ('text', 'y')"),
+        attempt(run, "SELECT ?", (1, 2)),
+        attempt(run, "SELECT :a", {"b": 1}),
+        attempt(run, "SELECT ?", (2**64,)),
+        attempt(run, "SELECT abs(-9223372036854775807 - 1)"),
+        attempt(run, "SELECT json('{')"),
+        attempt(run, "CREATE TABLE person(x)"),
+        attempt(run, "COMMIT") if not db.in_transaction else None,
+    ]
+    db.rollback()
+    run("INSERT INTO person(name) VALUES ('kept')")
+    seen.append(attempt(run, "INSERT INTO person(name) VALUES ('kept')")[:2])
+    db.commit()
+    seen.append(attempt(run, "ROLLBACK"))
+    seen.append(attempt(db.executemany, "SELECT ?", [(1,)]))
+    seen.append(attempt(db.cursor().fetchone))
+    cursor = db.cursor()
+    cursor.close()
+    seen.append(attempt(cursor.execute, "SELECT 1"))
+    db.close()
+    seen.append(attempt(db.execute, "SELECT 1"))
+    seen.append(attempt(db.cursor))
+    return seen
+
+
+@program
+def transactions(module, connect):
+    """BEGIN, savepoints, isolation_level, with blocks"""
+    db = connect(isolation_level=None)
+    seen = []
+    for sql in (
+        "BEGIN",
+        "INSERT INTO pet(name) VALUES ('one')",
+        "SAVEPOINT s",
+        "INSERT INTO pet(name) VALUES ('two')",
+        "ROLLBACK TO s",
+        "RELEASE s",
+        "COMMIT",
+        "BEGIN EXCLUSIVE TRANSACTION",
+        "DELETE FROM pet",
+        "ROLLBACK TRANSACTION",
+        "SAVEPOINT outer",
+        "INSERT INTO pet(name) VALUES ('three')",
+        "RELEASE outer",
+        "BEGIN IMMEDIATE",
+        "END",
+    ):
+        db.execute(sql)
+        seen.append((sql, db.in_transaction))
+    db.isolation_level = "IMMEDIATE"
+    with db:
+        db.execute("INSERT INTO pet(name) VALUES ('four')")
+    seen.append((db.in_transaction, db.isolation_level))
+    with contextlib.suppress(KeyError), db:
+        db.execute("INSERT INTO pet(name) VALUES ('five')")
+        raise KeyError
+    seen.append(db.execute("SELECT name FROM pet ORDER BY id").fetchall())
+    db.executescript("BEGIN; INSERT INTO pet(name) VALUES ('six'); COMMIT; DELETE FROM pet WHERE name = 'one';")
+    db.close()
+    return seen
+
+
+@program
+def loops(module, connect):
+    """A loop over rows that writes and commits within it"""
+    db = connect()
+    db.executemany("INSERT INTO big VALUES (?, ?)", ((i, "x" * 100) for i in range(5000)))
+    db.commit()
+    n = 0
+    for number, _ in db.execute("SELECT n, text FROM big WHERE n % 100 = 0 ORDER BY n"):
+        db.execute("UPDATE big SET text = ? WHERE n = ?", (f"changed {number}", number))
+        if number % 1000 == 0:
+            db.commit()
+        n += 1
+    db.commit()
+    rest = [sum(len(row[1]) for row in db.execute("SELECT * FROM big")), n]
+    first, second = db.execute("SELECT n FROM big ORDER BY n"), db.execute("SELECT n FROM big ORDER BY n DESC")
+    pairs = [(a, b) for (a,), (b,) in zip(first, second)][:3]
+    db.close()
+    return rest, pairs
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+class Amount:
+    def __init__(self, text):
+        self.number = decimal.Decimal(text)
+
+    def __conform__(self, protocol):
+        return str(self.number)
+
+
+@program
+def objects(module, connect):
+    """Adapters, converters, Row, text_factory, row_factory"""
+    module.register_adapter(decimal.Decimal, str)
+    module.register_converter("decimal", lambda text: decimal.Decimal(text.decode()))
+    db = connect(detect_types=module.PARSE_DECLTYPES | module.PARSE_COLNAMES)
+    db.row_factory = module.Row
+    seen = []
+    for row in db.execute("SELECT id, born, money FROM person ORDER BY id"):
+        seen.append((row["ID"], row["born"], row[2], row.keys(), len(row), tuple(row), row[1:]))
+        seen.append(attempt(lambda row=row: row["nothing"]))
+    values = (
+        Colour.RED,
+        Amount("1.50"),
+        decimal.Decimal("2.25"),
+        datetime.date(2026, 1, 2),
+        True,
+        bytearray(b"x"),
+        datetime.datetime(2026, 1, 2, 3, 4, 5, 6),
+    )
+    seen.append(tuple(db.execute("SELECT ?, ?, ?, ?, ?, ?, ?", values).fetchone()))
+    seen.append(
+        tuple(
+            db.execute('SELECT \'7.5\' AS "v [decimal]", \'2026-01-02 03:04:05\' AS "t [timestamp]", 5 AS "n[x]"').fetchone()
+        )
+    )
+    seen.append([column[0] for column in db.execute('SELECT 1 AS "v [decimal]", 2 AS "n[x]"').description])
+    db.row_factory = None
+    for factory in (bytes, bytearray, lambda text: text.decode() + "!"):
+        db.text_factory = factory
+        seen.append(db.execute("SELECT name FROM person WHERE id = 1").fetchone())
+    db.text_factory = str
+    seen.append(attempt(lambda: db.execute("SELECT CAST(x'e9' AS TEXT) AS broken").fetchone()))
+
+    class Dict(module.Cursor):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.row_factory = lambda cursor, row: dict(zip((column[0] for column in cursor.description), row))
+
+    seen.append(db.cursor(Dict).execute("SELECT id, name FROM person ORDER BY 1").fetchall())
+
+    class Own(module.Connection):
+        def cursor(self, factory=Dict):
+            return super().cursor(factory)
+
+    with contextlib.closing(connect(factory=Own)) as own:
+        seen.append(own.execute("SELECT 1 AS one").fetchone())
+    db.close()
+    return seen
+
+
+@program
+def copying(module, connect):
+    """iterdump() and backup() to sqlite3"""
+    db = connect()
+    dump = list(db.iterdump())
+    with contextlib.closing(sqlite3.connect(":memory:")) as target:
+        db.backup(target)
+        rows = target.execute("SELECT * FROM person").fetchall()
+        sequence = target.execute("SELECT * FROM sqlite_sequence").fetchall()
+    db.close()
+    return dump, rows, sequence
+
+
+@test
+def sqlite3_is_the_yardstick():
+    """What is compared is sqlite3 itself; chinook has the same rows both ways"""
+    with contextlib.closing(sqlite3.connect(CHINOOK)) as direct, contextlib.closing(service.connect("chinook")) as shared:
+        for (table,) in direct.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            sql = f"SELECT * FROM {table}"
+            equal(shared.execute(sql).fetchall(), direct.execute(sql).fetchall(), f"rows of {table}")
+            equal(shared.execute(sql).description, direct.execute(sql).description, f"columns of {table}")
+    equal(sys.modules["sqlite3"] is sqlite3, True, "module")
+
+
+main(service)
