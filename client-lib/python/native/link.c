@@ -31,6 +31,12 @@ static void close_object(GraveKind kind, void *object) {
         case GRAVE_LOAD:
                 sqlipc_load_close(object);
                 break;
+        case GRAVE_WATCH:
+                sqlipc_watch_close(object);
+                break;
+        case GRAVE_LIVE:
+                sqlipc_live_close(object);
+                break;
         }
 }
 
@@ -255,6 +261,7 @@ PyDoc_STRVAR(interrupt_doc, "interrupt()\n\nEnd everything in progress. May be c
 static PyObject *link_interrupt(Link *link, PyObject *unused) {
         if (!link->connection)
                 return native_raise("ProgrammingError", "Cannot operate on a closed database.");
+        link->n_interrupts++;
         (void) sqlipc_interrupt(link->connection);
         Py_RETURN_NONE;
 }
@@ -342,6 +349,27 @@ static PyObject *link_load(Link *link, PyObject *sql) {
         return load_begin(link, (Sql *) sql);
 }
 
+PyDoc_STRVAR(watch_doc, "watch(tables) -> Watch\n\nBegin to watch tables, a tuple of names; empty: all.");
+
+static PyObject *link_watch(Link *link, PyObject *tables) {
+        if (PyTuple_Check(tables))
+                return watch_open(link, tables);
+        PyErr_SetString(PyExc_TypeError, "watch() takes a tuple.");
+        return NULL;
+}
+
+PyDoc_STRVAR(live_doc, "live(sql, parameters, columns, debounce) -> Live\n\nOpen a live query.");
+
+static PyObject *link_live(Link *link, PyObject *arguments) {
+        PyObject *parameters, *columns;
+        double debounce;
+        Sql *sql;
+
+        if (!PyArg_ParseTuple(arguments, "O!OO!d:live", sql_type, &sql, &parameters, &PyTuple_Type, &columns, &debounce))
+                return NULL;
+        return live_open(link, sql, parameters, columns, debounce);
+}
+
 PyDoc_STRVAR(drain_doc, "drain()\n\nRead the rows of all open runs into memory.");
 
 static PyObject *link_drain(Link *link, PyObject *unused) {
@@ -420,6 +448,8 @@ static PyMethodDef methods[] = {
         { "execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc },
         { "begin", (PyCFunction) link_begin, METH_O, begin_doc },
         { "load", (PyCFunction) link_load, METH_O, load_doc },
+        { "watch", (PyCFunction) link_watch, METH_O, watch_doc },
+        { "live", (PyCFunction) link_live, METH_VARARGS, live_doc },
         { "drain", (PyCFunction) link_drain, METH_NOARGS, drain_doc },
         { "databases", (PyCFunction) link_databases, METH_NOARGS, databases_doc },
         { "set", (PyCFunction) link_set, METH_VARARGS, set_doc },

@@ -4,7 +4,7 @@
 
 #include "client-lib/python/native/native.h"
 
-PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type;
+PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type, *watch_type, *live_type;
 static PyTypeObject *row_type;
 static PyObject *errors, *adapters;
 
@@ -56,7 +56,8 @@ static int exec(PyObject *module) {
                 return -1;
         if (add_type(module, &link_spec, &link_type) < 0 || add_type(module, &sql_spec, &sql_type) < 0 ||
             add_type(module, &run_spec, &run_type) < 0 || add_type(module, &transaction_spec, &transaction_type) < 0 ||
-            add_type(module, &load_spec, &load_type) < 0 || add_type(module, &row_spec, &row_type) < 0)
+            add_type(module, &load_spec, &load_type) < 0 || add_type(module, &row_spec, &row_type) < 0 ||
+            add_type(module, &watch_spec, &watch_type) < 0 || add_type(module, &live_spec, &live_type) < 0)
                 return -1;
         return PyModule_AddIntConstant(module, "READ", SQLIPC_TRANSACTION_READ) < 0 ||
                                PyModule_AddIntConstant(module, "WRITE", SQLIPC_TRANSACTION_WRITE) < 0

@@ -7,6 +7,7 @@
  *      Run           one sqlipc_cursor, as tuples
  *      Transaction   one sqlipc_transaction
  *      Load          one sqlipc_load
+ *      Watch, Live   one sqlipc_watch, one sqlipc_live
  *      Row           a tuple with names, as sqlite3.Row
  *
  * Threads. A sqlipc_connection belongs to one thread at a time, so each Link has a lock. Rules, which exclude deadlocks:
@@ -46,6 +47,7 @@ typedef struct Link {
         unsigned long thread;    /* the only one that may use it; 0: all may */
         bool waits;
         bool in_transaction; /* sqlipc_begin() was called, and its transaction is not closed */
+        unsigned n_interrupts;         /* calls of interrupt() */
         RunObject *runs;     /* borrowed: a list of those with a cursor */
 } Link;
 
@@ -84,11 +86,11 @@ typedef struct LinkFailure {
         char *name, *message; /* owned */
 } LinkFailure;
 
-typedef enum GraveKind { GRAVE_CURSOR, GRAVE_STATEMENT, GRAVE_TRANSACTION, GRAVE_LOAD } GraveKind;
+typedef enum GraveKind { GRAVE_CURSOR, GRAVE_STATEMENT, GRAVE_TRANSACTION, GRAVE_LOAD, GRAVE_WATCH, GRAVE_LIVE } GraveKind;
 
 /* The types, which main.c creates. */
-extern PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type;
-extern PyType_Spec link_spec, sql_spec, run_spec, transaction_spec, load_spec, row_spec;
+extern PyTypeObject *link_type, *sql_type, *run_type, *transaction_type, *load_type, *watch_type, *live_type;
+extern PyType_Spec link_spec, sql_spec, run_spec, transaction_spec, load_spec, row_spec, watch_spec, live_spec;
 
 /* ---- main.c ------------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +136,8 @@ bool parameters_read(ParameterValues *p, const Sql *sql, PyObject *source);
 void parameters_clear(ParameterValues *p);
 void parameters_done(ParameterValues *p);
 
-/* ---- run.c, transaction.c, load.c --------------------------------------------------------------------------------- */
+/* ---- run.c, transaction.c, load.c, watch.c
+ * --------------------------------------------------------------------------------- */
 
 /** Starts a run, without waiting. */
 PyObject *run_start(Link *link, Sql *sql, PyObject *parameters);
@@ -145,6 +148,12 @@ int run_advance(RunObject *run);
 int run_drain_all(Link *link);
 /** Begins a transaction, without waiting. */
 PyObject *transaction_begin(Link *link, int mode);
+/** Returns a value as a Python object. Raises UnicodeDecodeError for text that is not UTF-8. */
+PyObject *value_to_object(const sqlipc_value *value);
+/** Begins to watch tables, a tuple of names, without waiting. */
+PyObject *watch_open(Link *link, PyObject *tables);
+/** Opens a live query, without waiting. `columns`: a tuple of the numbers of its key columns. `debounce`: in seconds. */
+PyObject *live_open(Link *link, Sql *sql, PyObject *source, PyObject *columns, double debounce);
 /** Begins a load. */
 PyObject *load_begin(Link *link, Sql *sql);
 

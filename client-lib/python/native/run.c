@@ -349,10 +349,10 @@ static PyObject *convert(PyObject *converter, const sqlipc_value *value) {
         return result;
 }
 
-static inline PyObject *new_value(const RunObject *run, unsigned column, const sqlipc_value *value) {
+PyObject *value_to_object(const sqlipc_value *value) {
         switch (value->type) {
         case SQLIPC_TEXT:
-                return new_text(run, column, value);
+                return PyUnicode_FromStringAndSize(value->as.text, (Py_ssize_t) value->size);
         case SQLIPC_INTEGER:
                 return PyLong_FromLongLong(value->as.integer);
         case SQLIPC_REAL:
@@ -364,6 +364,10 @@ static inline PyObject *new_value(const RunObject *run, unsigned column, const s
         }
         Py_INCREF(Py_None);
         return Py_None;
+}
+
+static inline PyObject *new_value(const RunObject *run, unsigned column, const sqlipc_value *value) {
+        return value->type == SQLIPC_TEXT ? new_text(run, column, value) : value_to_object(value);
 }
 
 /* Takes the next row of the block. The run is busy, and the block has the row. */

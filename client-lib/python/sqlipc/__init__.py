@@ -30,6 +30,7 @@ from ._errors import (
     ProgrammingError,
     Warning,  # noqa: A004
 )
+from ._follow import Change, Live, Watch
 from ._native import Row, library_version
 from ._sql import complete_statement
 

@@ -3,7 +3,7 @@
 
 import threading
 
-from . import _adapters, _copy, _core
+from . import _adapters, _copy, _core, _follow
 from ._core import LEGACY_TRANSACTION_CONTROL
 from ._errors import (
     DatabaseError,
@@ -318,6 +318,23 @@ class Connection:
     def __exit__(self, kind, value, trace):
         self._finish(self._core.end_block(kind is not None))
         return False
+
+    # ---- watches ----
+
+    def watch(self, *tables):
+        """Begin to watch tables (none: all) for changes by any program, and return a Watch. A later change is not missed."""
+        self._check()
+        return _follow.Watch(self, self._core.link.watch(tables))
+
+    def live(self, sql, parameters=(), /, *, key=(0,), debounce=0.0):
+        """Run a query now and after each change of its result, and return a Live, which tells the differences.
+
+        key: the numbers of the columns, from 0, by whose values rows are the same; debounce: how many seconds to wait after a
+        change for others.
+        """
+        self._check()
+        statement = self._core.statement(sql)
+        return _follow.Live(self, self._core.link.live(statement.native, parameters, tuple(key), debounce))
 
     # ---- the rest ----
 

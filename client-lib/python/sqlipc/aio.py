@@ -16,7 +16,7 @@ commit() again to learn its result. A connection belongs to the event loop in wh
 import asyncio
 import time
 
-from . import _adapters, _core
+from . import _adapters, _core, _follow
 from ._core import LEGACY_TRANSACTION_CONTROL
 from ._errors import ProgrammingError
 
@@ -251,6 +251,27 @@ class Connection:
         self._check()
         if self._core.autocommit is not True:
             await self._alone(self._core.rollback())
+
+    def watch(self, *tables):
+        """Begin to watch tables (none: all) for changes by any program. Await the AsyncWatch, or use it in `async with`."""
+
+        async def make():
+            native = self._core.link.watch(tables)
+            await self._core.until(native.next, None)  # the watch has begun
+            return _follow.AsyncWatch(self, native)
+
+        self._check()
+        return _Result(make())
+
+    def live(self, sql, parameters=(), /, *, key=(0,), debounce=0.0):
+        """Run a query now and after each change of its result. Await the AsyncLive, or use it in `async with`."""
+
+        async def make():
+            native = self._core.link.live(self._core.statement(sql).native, parameters, tuple(key), debounce)
+            return _follow.AsyncLive(self, native, await self._core.until(native.next, None))
+
+        self._check()
+        return _Result(make())
 
     @property
     def in_transaction(self):
