@@ -322,7 +322,7 @@ class Connection:
     # ---- watches ----
 
     def watch(self, *tables):
-        """Begin to watch tables (none: all) for changes by any program, and return a Watch. A later change is not missed."""
+        """Begin to watch tables (none: all) for changes by any program, and return a Watch. No later change is missed."""
         self._check()
         return _follow.Watch(self, self._core.link.watch(tables))
 

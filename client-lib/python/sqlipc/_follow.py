@@ -99,7 +99,7 @@ class Live:
         return change
 
     def settle(self, timeout=None):
-        """Wait until `rows` equals a result of the query again, and return it; None after `timeout` seconds without change."""
+        """Wait until `rows` equals a result of the query again, and return it; None after `timeout` seconds without one."""
         while True:
             change = self.next(timeout)
             if change is None or change.kind == "settled":
