@@ -329,8 +329,8 @@ class Connection:
     def live(self, sql, parameters=(), /, *, key=(0,), debounce=0.0):
         """Run a query now and after each change of its result, and return a Live, which tells the differences.
 
-        key: the numbers of the columns, from 0, by whose values rows are the same; debounce: how many seconds to wait after a
-        change for others.
+        key: the numbers of the columns, from 0, by whose values rows are the same; debounce: how many seconds to wait after
+        a change for others.
         """
         self._check()
         statement = self._core.statement(sql)
