@@ -96,7 +96,13 @@ static void play(Input *in, ChannelLink *ch, ChannelMemory *memory, int fd) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
-        sqlipc_connection connection = { .blocking = true, .wake_fd = -1, .epoll_fd = -1, .n_turns = 1 };
+        sqlipc_connection connection = {
+                .blocking = true,
+                .wake_fd = -1,
+                .loop_set = { .epoll_fd = -1, .fd = -1 },
+                .bus_set = { .epoll_fd = -1, .fd = -1 },
+                .n_turns = 1,
+        };
         ChannelLink ch = { .connection = &connection, .page_size = SQLIPC_PAGE_SIZE_MIN };
         Input in = { bytes, size };
         ChannelMemory *memory = NULL;
