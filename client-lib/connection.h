@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One bus connection and the daemon on that bus. Owns the bus connection, the descriptors to wait on, the lists of
- * statements, cursors, transactions, loads, watches, live queries and channels, and the details of the last failure. Library.
+ * statements, cursors, transactions, loads, watches, live queries and channels, and the details of the last failure.
+ * Library.
  *
  * The rest of the library never waits: it returns -EAGAIN. Only the loops of the blocking calls go through
  * connection_wait(), and the program's own loop through sqlipc_process().
@@ -26,7 +27,8 @@ typedef struct Member Member;
 
 /* The connection's requests to its statements, cursors, transactions, loads, watches, live queries and channels. */
 typedef struct MemberOperations {
-        /* Cursors, watches, live queries, channels: the bus was processed. Does as much as possible without waiting, and frees no member. */
+        /* Cursors, watches, live queries, channels: the bus was processed. Does as much as possible without waiting, and
+         * frees no member. */
         void (*advance)(Member *member);
 
         /* The connection is being closed: ends what is in progress. */

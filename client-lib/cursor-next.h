@@ -7,8 +7,8 @@
  *               |                   '--> cursor_event() (cursor-event.h): makes it the current row, or ends the cursor
  *               '--> connection_wait(), if nothing has come
  *
- * cursor_next_now() is the state machine and never waits; its callers add the waiting. While the decoder has rows, a row costs
- * one call of the decoder, without a system call or a look at the clock. column.c then reads its values in place.
+ * cursor_next_now() is the state machine and never waits; its callers add the waiting. While the decoder has rows, a row
+ * costs one call of the decoder, without a system call or a look at the clock. column.c then reads its values in place.
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_NEXT_H
 #define SQLIPC_CLIENT_LIB_CURSOR_NEXT_H

@@ -4,7 +4,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/live.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------ */
 

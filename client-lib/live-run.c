@@ -10,7 +10,7 @@
 #include "client-lib/live-run.h"
 #include "client-lib/live.h"
 #include "client-lib/query.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 
 static void on_ready(sqlipc_cursor *cursor, void *userdata) {

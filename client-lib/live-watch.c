@@ -3,7 +3,7 @@
 #include "client-lib/error.h"
 #include "client-lib/live-watch.h"
 #include "client-lib/live.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 
 static void on_ready(sqlipc_watch *watch, void *userdata) {
         sqlipc_live *l = userdata;

@@ -8,7 +8,7 @@
 #include "client-lib/live-run.h"
 #include "client-lib/live-watch.h"
 #include "client-lib/live.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 
 /* The pauses after runs that failed for a reason that may pass. */
 #define PAUSE_MIN_USEC (USEC_PER_SEC / 20)

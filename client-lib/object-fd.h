@@ -2,8 +2,8 @@
 /*
  * The descriptor of one watch or live query, for a program that polls it instead of the connection's descriptor. Library.
  *
- * It stays the same while the pipe below it comes and goes: it is an epoll descriptor, whose set contains the pipe or channel
- * that the object waits for, a timer, and, while the object waits for an answer, the bus. Everything in it is
+ * It stays the same while the pipe below it comes and goes: it is an epoll descriptor, whose set contains the pipe or
+ * channel that the object waits for, a timer, and, while the object waits for an answer, the bus. Everything in it is
  * level-triggered. It is made when the program asks for it; without that, all functions here do nothing.
  *
  * A process that was forked shares the set with its parent, and so only closes its descriptors.

@@ -7,12 +7,12 @@
 #include "client-lib/rows-difference.h"
 #include "client-lib/util.h"
 
-typedef struct Changes {
+typedef struct ChangeList {
         RowsChange *changes; /* room for all of them */
         size_t n;
-} Changes;
+} ChangeList;
 
-static void add(Changes *c, RowsChange change) {
+static void add(ChangeList *c, RowsChange change) {
         c->changes[c->n++] = change;
 }
 
@@ -30,8 +30,8 @@ typedef struct Kept {
         size_t n;
         bool *stays;     /* by the place in the second list */
         size_t *to_move; /* tree: 1 for each place in the first list whose row is still to move */
-        size_t *settled; /* tree: the number of settled rows that follow a row that stays, by its place in the first list + 1;
-                          * 0: rows in front of all of them */
+        size_t *settled; /* tree: the number of settled rows that follow a row that stays, by its place in the first list
+                          * + 1; 0: rows in front of all of them */
 } Kept;
 
 static void kept_done(Kept *k) {
@@ -142,7 +142,7 @@ static RowsChange move(Kept *k, size_t rank, size_t anchor) {
         return change;
 }
 
-static int add_moves(Changes *c, Kept *k, const RowsMatch *matches, size_t n_after) {
+static int add_moves(ChangeList *c, Kept *k, const RowsMatch *matches, size_t n_after) {
         size_t rank = 0, anchor = 0;
         int r;
 
@@ -172,7 +172,7 @@ static int add_moves(Changes *c, Kept *k, const RowsMatch *matches, size_t n_aft
 
 /* ---- All changes -------------------------------------------------------------------------------------------------- */
 
-static int add_removals(Changes *c, size_t n_before, const RowsMatch *matches, size_t n_after) {
+static int add_removals(ChangeList *c, size_t n_before, const RowsMatch *matches, size_t n_after) {
         _cleanup_free_ bool *is_kept = calloc(n_before + 1, sizeof *is_kept);
 
         if (!is_kept)
@@ -187,7 +187,7 @@ static int add_removals(Changes *c, size_t n_before, const RowsMatch *matches, s
 }
 
 /* All rows before row `i` of the second list are there already, so that `i` is its position. */
-static void add_rest(Changes *c, const RowsMatch *matches, size_t n_after) {
+static void add_rest(ChangeList *c, const RowsMatch *matches, size_t n_after) {
         for (size_t i = 0; i < n_after; i++)
                 if (matches[i].before == ROWS_NO_MATCH || matches[i].changed)
                         add(c, (RowsChange) { .kind = matches[i].before == ROWS_NO_MATCH ? ROWS_ADDED : ROWS_CHANGED,
@@ -203,7 +203,7 @@ static size_t count_most(size_t n_before, const Kept *k, const RowsMatch *matche
         return n;
 }
 
-static int find(Changes *c, Kept *k, size_t n_before, const RowsMatch *matches, size_t n_after) {
+static int find(ChangeList *c, Kept *k, size_t n_before, const RowsMatch *matches, size_t n_after) {
         size_t n_max;
         int r = kept_init(k, n_before, matches, n_after);
 
@@ -225,7 +225,7 @@ static int find(Changes *c, Kept *k, size_t n_before, const RowsMatch *matches, 
 
 int rows_difference(size_t n_before, const RowsMatch *matches, size_t n_after, RowsChange **ret, size_t *ret_n) {
         _cleanup_(kept_done) Kept kept = { .n = 0 };
-        Changes c = { .n = 0 };
+        ChangeList c = { .n = 0 };
         int r = find(&c, &kept, n_before, matches, n_after);
 
         if (r < 0) {

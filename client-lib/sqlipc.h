@@ -14,10 +14,10 @@
  * Errors. A function that can fail returns a negative errno. The object that it was called on then holds the details until
  * its next call that fails: see sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the
  * functions beside them. The connection also holds the details of the last call that failed on any of its objects, or that
- * should have created one; transactions, loads, batches, watches and live queries have none of their own. Unless stated otherwise, a function may
- * also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that was forked after the
- * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a handler of the same
- * bus connection. -EAGAIN is not a failure and leaves the details as they are.
+ * should have created one; transactions, loads, batches, watches and live queries have none of their own. Unless stated
+ * otherwise, a function may also return -EINVAL for an invalid argument (a NULL handle), -ENOMEM, -ECHILD in a process that
+ * was forked after the connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a blocking call from within a
+ * handler of the same bus connection. -EAGAIN is not a failure and leaves the details as they are.
  *
  * Threads. A connection and its objects may be used by only one thread at a time; different connections are independent.
  * Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called
@@ -148,9 +148,9 @@ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
  * being compiled, transactions and watches that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a
- * call that waits for a commit, a rollback, a batch or a change returns. An open transaction without a statement under way stays open. Does not
- * affect what begins after the call. May be called from any thread and from signal handlers as long as a reference is
- * held; keeps errno. Since: 0.1
+ * call that waits for a commit, a rollback, a batch or a change returns. An open transaction without a statement under way
+ * stays open. Does not affect what begins after the call. May be called from any thread and from signal handlers as long as
+ * a reference is held; keeps errno. Since: 0.1
  */
 int sqlipc_interrupt(sqlipc_connection *connection);
 
@@ -790,11 +790,11 @@ sqlipc_load *sqlipc_load_close(sqlipc_load *load);
 /* ---- Watches ------------------------------------------------------------------------------------------------------ */
 
 /**
- * Begin to watch tables of `database` for changes, by the service or by programs that open the file themselves. `tables` ends
- * with NULL; NULL, or an empty array, means all tables that the caller may see. sqlipc_watch_open_sql() watches those that a
- * statement reads, through views. A change after the return of these functions is not missed. sqlipc_watch_open_since() also
- * reports a change at once if one after `since` may have affected the tables: a number of sqlipc_cursor_sequence() or
- * sqlipc_watch_sequence(); 0: none. The caller frees the watch with sqlipc_watch_close().
+ * Begin to watch tables of `database` for changes, by the service or by programs that open the file themselves. `tables`
+ * ends with NULL; NULL, or an empty array, means all tables that the caller may see. sqlipc_watch_open_sql() watches those
+ * that a statement reads, through views. A change after the return of these functions is not missed.
+ * sqlipc_watch_open_since() also reports a change at once if one after `since` may have affected the tables: a number of
+ * sqlipc_cursor_sequence() or sqlipc_watch_sequence(); 0: none. The caller frees the watch with sqlipc_watch_close().
  *
  * If the service restarts, or ends the watch, the library makes it again, tries until that succeeds, and reports one change.
  * It does so also if the bus is lost and the library can open another one.
@@ -857,8 +857,8 @@ typedef enum sqlipc_live_kind {
 } sqlipc_live_kind;
 
 /**
- * One change. Positions count from 0, in the list as it is at that moment: after all changes before this one. The arrays have
- * a value for each column. The library fills it in; later versions may add fields at the end.
+ * One change. Positions count from 0, in the list as it is at that moment: after all changes before this one. The arrays
+ * have a value for each column. The library fills it in; later versions may add fields at the end.
  */
 typedef struct sqlipc_live_change {
         sqlipc_live_kind kind;
@@ -878,16 +878,17 @@ typedef struct sqlipc_live_options {
 
 /**
  * Opens a live query: `sql`, one statement that only reads, runs with its parameters at once, and again whenever its result
- * may have changed. sqlipc_live_next() reports the differences from one result to the next. At most one run is under way; any
- * number of changes meanwhile leads to one more run. The runs do not belong to transactions of the connection. All arguments
- * are copied; `options` may be NULL. The caller frees the live query with sqlipc_live_close().
+ * may have changed. sqlipc_live_next() reports the differences from one result to the next. At most one run is under way;
+ * any number of changes meanwhile leads to one more run. The runs do not belong to transactions of the connection. All
+ * arguments are copied; `options` may be NULL. The caller frees the live query with sqlipc_live_close().
  *
  * Rows of two results are the same row if they have equal values, of the same types, in all key columns; NULL equals NULL.
  * If several rows of a result have the same key, the first of them in one result is taken to be the first in the other, and
  * so on. The library holds the rows of the last result in memory, and until all differences are taken also those rows that
  * the result before had, and it has not.
  *
- * A blocking call returns when the statement is compiled and watched. Without blocking, sqlipc_live_next() returns the errors.
+ * A blocking call returns when the statement is compiled and watched. Without blocking, sqlipc_live_next() returns the
+ * errors.
  *
  * Errors: those of sqlipc_watch_open_sql() and sqlipc_query_with(); -EINVAL (an invalid `struct_size`, or `n_key_columns` is
  * 0 although there are `key_columns`). Since: 0.2
@@ -906,8 +907,8 @@ int sqlipc_live_open(sqlipc_connection *connection, const char *database, const 
  *
  * If a run fails, the list stays as it is, and the function returns the error once: those of sqlipc_cursor_next(), for
  * example -EINVAL with SQLIPC_ERROR_SQL (a table was dropped), -EINVAL with SQLIPC_ERROR_NONE (the result has no such key
- * column), -ENOMEM. The statement runs again after the next change; if the reason may pass by itself, also after a pause; and
- * after -ECANCELED (sqlipc_interrupt()) at once. A restart of the service is not an error. -ECONNRESET with
+ * column), -ENOMEM. The statement runs again after the next change; if the reason may pass by itself, also after a pause;
+ * and after -ECANCELED (sqlipc_interrupt()) at once. A restart of the service is not an error. -ECONNRESET with
  * SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one), and errors that end a watch, end the
  * live query, too, unless the statement cannot be compiled any more; they are repeated. Since: 0.2
  */
@@ -928,7 +929,8 @@ unsigned sqlipc_live_column_count(sqlipc_live *live);
 const char *sqlipc_live_column_name(sqlipc_live *live, unsigned column);
 
 /**
- * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first. Since: 0.2
+ * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first. Since:
+ * 0.2
  */
 uint64_t sqlipc_live_sequence(sqlipc_live *live);
 
@@ -980,9 +982,9 @@ int sqlipc_process(sqlipc_connection *connection);
  * there is news; the next try may return the same again, which is not an error. NULL, the default, means no callback.
  *
  * Callbacks run only within sqlipc_process(), first those of transactions, then those of loads, of statements, of watches,
- * of cursors in the order in which they began, and of live queries. A callback may call any function, and free its own object and any other; only
- * sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is reported by the next
- * sqlipc_process(). Since: 0.1
+ * of cursors in the order in which they began, and of live queries. A callback may call any function, and free its own
+ * object and any other; only sqlipc_process() fails, with -EBUSY. Anything that becomes ready during the callbacks is
+ * reported by the next sqlipc_process(). Since: 0.1
  */
 typedef void (*sqlipc_cursor_callback)(sqlipc_cursor *cursor, void *userdata);
 typedef void (*sqlipc_statement_callback)(sqlipc_statement *statement, void *userdata);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The functions of a watch that programs call (watch.h). Library. */
+/* The functions of a watch that programs call (table-watch.h). Library. */
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------ */
 

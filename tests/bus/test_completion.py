@@ -225,8 +225,9 @@ def tables(shell):
 def watched_tables(shell):
     """Tables after --wait DATABASE: all words are names, and none is SQL"""
     equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Pl")[1], ["Playlist", "PlaylistTrack"], "tables with Pl")
-    equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Track Pl")[1], ["Playlist", "PlaylistTrack"], "another table")
-    equal(shell.complete(f"ipcq-cli {TO_SERVICE} --wait chinook Albu")[0].strip(), f"ipcq-cli {TO_SERVICE} --wait chinook Album", "the one with Albu")
+    wait = f"ipcq-cli {TO_SERVICE} --wait chinook"
+    equal(shell.complete(f"{wait} Track Pl")[1], ["Playlist", "PlaylistTrack"], "another table")
+    equal(shell.complete(f"{wait} Albu")[0].strip(), f"{wait} Album", "the one with Albu")
 
 
 @in_both

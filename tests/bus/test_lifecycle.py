@@ -23,11 +23,12 @@ SCAN = ENDLESS + "count(*) FROM n"
 
 
 def open_files(service):
-    """Descriptors of supervisor and workers that belong to a statement or run: pipes, memfds and databases."""
+    """Descriptors of supervisor and workers that belong to a statement or run: pipes and memfds. The page with the change
+    sequences belongs to the service."""
     result = []
     for pid in [service.pid(), *service.workers()]:
         result += [target for target in fds(pid).values() if target.startswith(("pipe:", "/memfd:"))]
-    return result
+    return [target for target in result if not target.startswith("/memfd:sqlipc-changes")]
 
 
 def settled(service):

@@ -120,7 +120,7 @@ def info_of_next_rows():
     true(len(infos) > 2, f"{len(infos)} replies")
     equal(infos[0], {"columns": columns}, "info of the first reply")
     equal([info for info in infos[1:-1] if info], [], "info of those between")
-    equal(sorted(infos[-1]), ["bytes", "rows", "usec"], "info of the last")
+    equal(sorted(infos[-1]), ["bytes", "rows", "sequence", "usec"], "info of the last")
     end = client.query("chinook", "SELECT * FROM Track", options={"page-size": 65536}).read().end
     equal(infos[-1]["rows"], end.n_rows, "rows in all")
     at_most(abs(infos[-1]["bytes"] - end.n_bytes), 4096, "difference in bytes: a page may go out before it is full")

@@ -196,7 +196,9 @@ def elsewhere():
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
     equal(process.returncode, INTERRUPTED, "exit code after Ctrl-C")
-    for wrong in ("0", "--interval 0.01", "0.01", "1x SELECT 1", "--count SELECT 1", "--count 0 SELECT 1", "100000 SELECT 1"):
+    for wrong in (
+        "0", "--interval 0.01", "0.01", "1x SELECT 1", "--count SELECT 1", "--count 0 SELECT 1", "100000 SELECT 1",
+    ):  # fmt: skip
         process = script("watched", f".watch {wrong}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         _, err = process.communicate(timeout=PATIENCE)
         equal(process.returncode, 2, f"exit code of .watch {wrong}")

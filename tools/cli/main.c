@@ -52,7 +52,8 @@ static bool wants_colors(void) {
 }
 
 static void set_up(Shell *shell, Options *options, bool shows_utf8) {
-        shell->interactive = options->tasks->len == 0 && !options->list && !options->wait && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+        shell->interactive = options->tasks->len == 0 && !options->list && !options->wait && isatty(STDIN_FILENO) &&
+                             isatty(STDOUT_FILENO);
         shell->settings.colors = wants_colors();
         shell->settings.timer = shell->interactive;
         shell->settings.mode = shell->interactive && shows_utf8 ? RENDER_BOX : RENDER_TABLE;

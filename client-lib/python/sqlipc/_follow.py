@@ -22,7 +22,7 @@ class Change(NamedTuple):
 
 
 def change_of(found):
-    """Returns a Change for what the native part found."""
+    """Returns the Change that the native part found, or None."""
     return None if found is None else Change(KINDS[found[0]], *found[1:])
 
 

@@ -5,8 +5,8 @@
 
 #include "tools/cli/shell/shell.h"
 
-/** Waits until one of `tables` (none: of all tables) of the open database may have changed, after the change `since` (0: from
- * now on), or for --timeout, and writes the number of the last change. Reports errors, and sets the exit code:
+/** Waits until one of `tables` (none: of all tables) of the open database may have changed, after the change `since` (0:
+ * from now on), or for --timeout, and writes the number of the last change. Reports errors, and sets the exit code:
  * EXIT_UNCHANGED after the timeout. */
 void wait_tables(Shell *shell, const char *const *tables, uint64_t since);
 

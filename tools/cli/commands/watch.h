@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs a statement again whenever its result may have changed, or by the clock. On a terminal each result replaces the previous one on the screen, with the changes marked,
- * and Ctrl-C or q ends it; the earlier contents of the screen scroll up, and the last result stays. Elsewhere the results
- * are written one after the other, with an empty line between them, in the shell's mode, and Ctrl-C ends it.
+ * Runs a statement again whenever its result may have changed, or by the clock. On a terminal each result replaces the
+ * previous one on the screen, with the changes marked, and Ctrl-C or q ends it; the earlier contents of the screen scroll
+ * up, and the last result stays. Elsewhere the results are written one after the other, with an empty line between them, in
+ * the shell's mode, and Ctrl-C ends it.
  */
 #ifndef SQLIPC_TOOLS_CLI_COMMANDS_WATCH_H
 #define SQLIPC_TOOLS_CLI_COMMANDS_WATCH_H

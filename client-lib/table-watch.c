@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Watches at the service (watch.h). Library. */
+/* Watches at the service (table-watch.h). Library. */
 #include <string.h>
 
 #include "client-lib/connection-bus.h"
@@ -7,7 +7,7 @@
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
 #include "client-lib/pipe-read.h"
-#include "client-lib/watch.h"
+#include "client-lib/table-watch.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 /* The pauses between attempts. A watch that was open for STEADY_USEC has had no failure. */

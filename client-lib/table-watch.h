@@ -10,12 +10,12 @@
  * each later one when something has changed. It is sent again only after the program has taken the change, so a program
  * that never looks costs nothing.
  *
- * If the pipe ends or the service is lost, the watch is made again, at once and then after pauses that grow. Changes may have
- * been missed meanwhile, so that counts as one. The program hears of nothing else, unless the service says that the watch is
- * not possible any more.
+ * If the pipe ends or the service is lost, the watch is made again, at once and then after pauses that grow. Changes may
+ * have been missed meanwhile, so that counts as one. The program hears of nothing else, unless the service says that the
+ * watch is not possible any more.
  */
-#ifndef SQLIPC_CLIENT_LIB_WATCH_H
-#define SQLIPC_CLIENT_LIB_WATCH_H
+#ifndef SQLIPC_CLIENT_LIB_TABLE_WATCH_H
+#define SQLIPC_CLIENT_LIB_TABLE_WATCH_H
 
 #include "client-lib/call.h"
 #include "client-lib/connection.h"
