@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """languages.py SIDE BUS FOLDER AMOUNT: one side of a comparison of `sqlipc-bench languages`.
 
