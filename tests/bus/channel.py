@@ -105,8 +105,10 @@ class Channel:
                 if self.memory:
                     size = self.memory.write(data)
                     data = data[size:]
-                    if data and not size and not self.memory.wait_for_room(end - time.monotonic()):
+                    if data and not size and not self.memory.wait_for_room(max(0, end - time.monotonic())):
                         raise AssertionError("the channel takes nothing")
+                    if data and self.memory.at_end:
+                        raise Broken("the channel was closed")
                     continue
                 data = data[self.socket.send(data) :]
             except BlockingIOError:

@@ -66,7 +66,7 @@ class Memory:
         return size
 
     def wait_for_room(self, seconds):
-        """False: there is none in time."""
+        """False: there is none in time. At the end of the socket, `at_end` is set."""
         self.empty_socket()
         self.set(REQUESTS + WRITER_SLEEPS, 1)
         full = ((self.written - self.get(REQUESTS + READ)) & 0xFFFFFFFF) == RING

@@ -18,6 +18,7 @@ from client import DATABASE, Broken, Failure, GLib, Text, object_path
 from harness import CHINOOK, fds, wait_for
 from settled import stopped
 from tap import equal, true
+from watching import Watch
 
 EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
 
@@ -311,6 +312,29 @@ def hidden_tables(stage, client):
     equal(client.query("hidden", "SELECT c1994 FROM wide").read().rows, [[7]], "rows of a wide table")
     refused(lambda: client.query("hidden", "SELECT rowid FROM priced").read())
     refused(lambda: client.query("hidden", "SELECT * FROM overflow").read())
+
+
+def told(watch):
+    """The watch is told of a change; the end of its pipe is a loss that the client notices."""
+    true(watch.is_readable(GRACE), "no change was told")
+    if not watch.next():
+        raise Broken("the watch ended")
+
+
+@scenario
+def watches(stage, client):
+    """Watches of a table and of a query, of which one is told of the commit of a foreign program"""
+    query = Watch(client, database="wal", sql="SELECT name FROM author")
+    table = Watch(client, "author", database="wal")
+    equal(query.info["tables"], ["author"], "tables of a query")
+    stage.writer.execute("INSERT INTO author VALUES(5, 'Barbara')")
+    try:
+        told(table)
+        told(query)
+    finally:
+        stage.writer.execute("DELETE FROM author WHERE id = 5")
+        for watch in (query, table):
+            watch.close()
 
 
 @scenario

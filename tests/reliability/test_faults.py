@@ -140,6 +140,7 @@ UNREACHED = {
 
 # The same of the library: (call, function): why.
 OLD_SERVICE = "an older service has to answer: tests/unit/test-library-cursor.c"
+WITH_MEMORY = "called only if channels have no memory: tests/unit/test-library-channel.c"
 LIBRARY_UNREACHED = {
     ("sd_bus_message_rewind", "query_call_without_describe"): OLD_SERVICE,
     ("sd_bus_message_copy", "query_call_without_describe"): OLD_SERVICE,
@@ -156,6 +157,8 @@ LIBRARY_UNREACHED = {
     ("sd_bus_message_rewind", "on_begin_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_prepare_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_watch_reply"): "where what came before could not be read, which is a case",
+    ("send", "channel_bytes_send"): WITH_MEMORY,
+    ("recv", "channel_bytes_look"): WITH_MEMORY,
     ("strdup", "lose_reader"): "the channel has to break under a run: test_kills.py",
     ("vmsplice", "pipe_read"): "called only if preadv2() does not know pipes, which is a case",
     ("poll", "read_if_ready"): "called only if both calls that never wait are missing",
