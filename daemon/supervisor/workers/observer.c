@@ -19,7 +19,9 @@
 #include "daemon/supervisor/workers/worker-program.h"
 
 #define N_PROCESSES_MAX 16u                /* of all observers; others wait for a place */
+#ifndef QUIET_USEC                         /* a test sets less */
 #define QUIET_USEC UINT64_C(5000000)       /* until the process ends */
+#endif
 #define POLL_USEC UINT64_C(1000000)        /* between two looks without inotify */
 #define OWN_USEC UINT64_C(500)             /* for the lease's holder to tell a commit of which inotify has told */
 #define OWN_AGAIN_USEC UINT64_C(2000)      /* while its commits follow each other */
@@ -377,8 +379,13 @@ static void look_at_events(Observer *o) {
                 return;
         }
         o->dirty = false;
-        (void) sd_event_source_set_enabled(o->notifier, SD_EVENT_ON);
-        if (read_events(o)) {
+        int r = sd_event_source_set_enabled(o->notifier, SD_EVENT_ON);
+        if (r < 0) {
+                log_warning_limited("A database is looked at each second: %s", strerror(-r));
+                o->notifier = sd_event_source_disable_unref(o->notifier);
+                o->notified = false;
+        }
+        if (read_events(o) || r < 0) {
                 o->by_change = true;
                 look(o);
         } else
