@@ -114,7 +114,8 @@ def watch_statements(stage, client):
         told(stage, watch)
     with contextlib.closing(sqlite3.connect(stage.hidden, isolation_level=None)) as db:
         exposed = [Watch(client, "priced", database="hidden"), Watch(client, database="hidden", sql="SELECT * FROM author")]
-        db.execute("UPDATE book SET price = price")
+        db.execute("INSERT INTO book VALUES('Flow-Matic', 2, 1)")
+        db.execute("DELETE FROM book WHERE title = 'Flow-Matic'")
         for watch in exposed:
             told(stage, watch)
     refused(Watch, client, "secret", database="hidden")
