@@ -248,7 +248,8 @@ static void on_observed(Observer *o, const Observed *m) {
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
 
-        o->asked = o->first = o->by_change = false;
+        o->asked = o->first = false;
+        o->by_change = o->by_change && o->again; /* the change may have come after this look */
         o->failure_usec = 0;
         o->device = m->device;
         o->inode = m->inode;
@@ -402,9 +403,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                         look_at_events(o);
                 else
                         look(o);
-        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified)
+        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified) {
                 stop_process(o);
-        else {
+                o->quiet_usec = UINT64_MAX;
+                arm(o); /* a look may be due in a moment */
+        } else {
                 if (o->quiet_usec <= now)
                         o->quiet_usec = now + QUIET_USEC;
                 arm(o);
