@@ -91,7 +91,7 @@ def watch_transaction(stage, client):
     def fill(number):
         t = Transaction(client, "log", "write")
         t.execute(INSERT, number, "text")
-        true(not watch.is_readable(), "a watch was told of what is not committed")
+        true(not watch.is_readable(), "a watch was told before the commit")
         t.end("Commit")
 
     watch = Watch(client, "note", database="log")
@@ -154,7 +154,7 @@ def waits_for_change(stage, client):
         by_name = begin_wait(client, database, 0, "note", **{"timeout-usec": 600000000})
         any_table = begin_wait(client, database, now)
         client.manager("ListWatches")  # behind them, so all were read
-        time.sleep(0.02)  # `by_name` waits for what comes from now on
+        time.sleep(0.02)  # `by_name` waits for changes from now on
         commit(stage, client, database)
         commit_past(stage, database)
         numbers = [call.result(GRACE)[0].get_uint64() for call in (by_sql, any_table)]

@@ -12,15 +12,15 @@
 
 #define N_EACH_TURN 128                 /* listeners that are told before the loop does something else */
 #define N_TABLES_MAX 1024               /* tables that are kept although no listener waits for them */
-#ifndef LINGER_USEC                     /* a test sets less */
+#define ACCURACY_USEC UINT64_C(1000000)
+#ifndef LINGER_USEC /* a test sets less */
 #define LINGER_USEC UINT64_C(30000000)  /* a client that calls WaitChange again and again is away for moments only */
 #endif
-#define ACCURACY_USEC UINT64_C(1000000)
 
 struct ChangeTable {
-        uint64_t last;  /* the number of its last change, unless `all` of its file is larger */
-        unsigned n;     /* listeners that name it, in any state */
-        GQueue armed;   /* of ChangeEntry */
+        uint64_t last; /* the number of its last change, unless `all` of its file is larger */
+        unsigned n;    /* listeners that name it, in any state */
+        GQueue armed;  /* of ChangeEntry */
 };
 
 static int on_turn(sd_event_source *s, void *userdata);

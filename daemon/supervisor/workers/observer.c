@@ -19,9 +19,6 @@
 #include "daemon/supervisor/workers/worker-program.h"
 
 #define N_PROCESSES_MAX 16u                /* of all observers; others wait for a place */
-#ifndef QUIET_USEC                         /* a test sets less */
-#define QUIET_USEC UINT64_C(5000000)       /* until the process ends */
-#endif
 #define POLL_USEC UINT64_C(1000000)        /* between two looks without inotify */
 #define OWN_USEC UINT64_C(500)             /* for the lease's holder to tell a commit of which inotify has told */
 #define OWN_AGAIN_USEC UINT64_C(2000)      /* while its commits follow each other */
@@ -30,6 +27,9 @@
 #define FAILURE_USEC UINT64_C(1000000)     /* after a process that failed; doubled each time */
 #define FAILURE_MAX_USEC UINT64_C(60000000)
 #define HEAP_MAX (UINT64_C(64) * 1024 * 1024)
+#ifndef QUIET_USEC /* a test sets less */
+#define QUIET_USEC UINT64_C(5000000) /* until the process ends */
+#endif
 
 struct Observer {
         ChangeStock *stock;       /* not owned */
