@@ -45,6 +45,7 @@ struct Observer {
         bool notified;            /* inotify tells of changes */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
+        bool fresh;               /* the process has answered no look yet */
         bool dirty;               /* inotify has told of something that was not looked at */
         uint64_t look_usec;       /* when the next look is due; UINT64_MAX: none is */
         uint64_t quiet_usec;      /* when the process ends */
@@ -175,6 +176,7 @@ static int start_process(Observer *o) {
                 return r;
         }
         g_queue_push_tail_link(&o->stock->observers, &o->link);
+        o->fresh = true;
         r = child_source_add(e, &o->child, o->pid, on_process_exit, o);
         if (r >= 0)
                 r = sd_event_add_io(e, &o->io, o->control_fd, EPOLLIN, on_control, o);
@@ -247,8 +249,10 @@ static void on_observed(Observer *o, const Observed *m) {
         Changes *c = o->changes;
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
+        /* a log that came and went with a writer, while no process had it open, leaves the state as it was */
+        bool log_is_new = o->by_change && o->fresh && m->state.kind == FILE_STATE_WAL && m->state.size == 0;
 
-        o->asked = o->first = false;
+        o->asked = o->first = o->fresh = false;
         o->by_change = o->by_change && o->again; /* the change may have come after this look */
         o->failure_usec = 0;
         o->device = m->device;
@@ -268,7 +272,7 @@ static void on_observed(Observer *o, const Observed *m) {
         }
         /* without a state each change that inotify tells is one */
         if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
-                changes_on_observed(c, &m->state, replaced);
+                changes_on_observed(c, &m->state, replaced || log_is_new);
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
         if (o->again)
                 look(o);
