@@ -384,7 +384,7 @@ class Service:
 
     def is_idle(self):
         now = self.counters()
-        return now["NStatements"] == 0 and now["NRuns"] == 0 and now["NParked"] == 0 and now["NChannels"] == 0
+        return not any(now[name] for name in ("NStatements", "NRuns", "NParked", "NChannels", "NWatches"))
 
     def run(self, *command, environment=None, **keywords):
         """Runs a program of the build tree against this bus; returns the finished process with bytes as output."""

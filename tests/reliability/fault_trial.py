@@ -13,6 +13,7 @@ import time
 import fault_administration  # noqa: F401 - scenarios
 import fault_channels  # noqa: F401
 import fault_runs  # noqa: F401
+import fault_watches  # noqa: F401
 import fault_writes  # noqa: F401
 import settled
 from client import Broken, Failure

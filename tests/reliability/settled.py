@@ -2,8 +2,9 @@
 """Checks what the service holds, and that it holds the same as before. Used after every fault and attack.
 
 There are four counters: descriptors of the supervisor, processes, objects that clients have open (statements, runs,
-channels), and read transactions (locks that processes of the service hold on the databases). They are compared after the
-last worker has ended. Services of these tests therefore have a short WorkerIdleSec= (`QUICK`), and a long ParkTimeoutSec=.
+channels, watches), and read transactions (locks that processes of the service hold on the databases). They are compared
+after the last worker has ended. Services of these tests therefore have a short WorkerIdleSec= (`QUICK`), and a long
+ParkTimeoutSec=.
 Locks are counted on all databases that the service publishes, or on those that a test names.
 """
 import contextlib
@@ -87,7 +88,7 @@ def held(service, paths=None):
     return {
         "descriptors": len(fds(service.pid())),
         "processes": 1 + len(descendants(service.pid())),
-        "statements, runs, channels": now["NStatements"] + now["NRuns"] + now["NChannels"],
+        "what clients have open": sum(now[name] for name in ("NStatements", "NRuns", "NChannels", "NWatches")),
         "read transactions": transactions(service, everything),
     }
 

@@ -3,8 +3,9 @@
 """Every call of ours that can fail does so once, in supervisor and worker, while clients use everything that there is.
 
 A site is a call in the source (faults/inject.h), a case a site with one of its errors. Scenarios (fault_runs.py,
-fault_channels.py, fault_administration.py) are run once without faults to see which of them reach a site; then each case
-has a live service that is armed, a scenario, the results of its client, a new query, and the four counters of settled.py.
+fault_channels.py, fault_writes.py, fault_watches.py, fault_administration.py) are run once without faults to see which of
+them reach a site; then each case has a live service that is armed, a scenario, the results of its client, a new query, and
+the four counters of settled.py.
 Several services are tried side by side, since most of a case is waiting. A site that no scenario reaches fails the test,
 unless UNREACHED has it with the reason.
 
@@ -95,6 +96,7 @@ CANNOT_FAIL = [
 TIMER = "its source is a timer or a turn, which costs nothing to enable"
 OTHER_SIDE = "the other side decodes that"
 MAKES_MEMORY = "only the supervisor makes memory"
+NO_NUMBERS = "commits have no number only if the service had no memory for the page of them when it started"
 TABLES = "no job asks for the tables of its statement: tests/unit/test-worker-sqlite-engine.c does"
 UNREACHED = {
     ("sd_event_source_set_enabled", "on_turn"): TIMER,
@@ -133,8 +135,13 @@ UNREACHED = {
     ("reallocarray", "engine_tables_add"): TABLES,
     ("strdup", "engine_tables_add"): TABLES,
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
+    ("sd_bus_reply_method_return", "reply_transaction_ended"): NO_NUMBERS,
     ("sd_event_source_set_enabled", "lease_new"): TIMER,
     ("sd_event_source_set_enabled", "pass_on"): TIMER,
+    ("sd_event_source_set_enabled", "make_due"): TIMER,
+    ("sd_event_source_set_enabled", "linger"): TIMER,
+    ("sd_event_source_set_enabled", "changes_add"): TIMER,
+    ("sd_event_source_set_enabled", "changes_on_known"): TIMER,
 }
 
 

@@ -53,7 +53,7 @@ static void add(Listener *l, const char *table) {
                 tables[0] = g_strdup(table);
         }
         *l = (Listener) { .base = { .on_ready = on_ready, .on_change = on_change } };
-        changes_add(changes, &l->base, tables, changes->n_schemas);
+        CHECK_INT(changes_add(changes, &l->base, tables, changes->n_schemas), 0);
         hear();
 }
 

@@ -145,8 +145,13 @@ int watch_new(Session *s, Database *d, const WatchSpec *spec, char **tables, cha
                                         "The service has no descriptor left for your watch; try again later.")
                                : r;
         }
+        r = changes_add(changes_of(s->context, d->config->path, d->config->immutable), &w->listener, tables,
+                        spec->n_schemas);
+        if (r < 0) {
+                (void) watch_free(w);
+                return r;
+        }
         w->call = sd_bus_message_ref(call);
-        changes_add(changes_of(s->context, d->config->path, d->config->immutable), &w->listener, tables, spec->n_schemas);
         return 0;
 }
 
@@ -248,9 +253,9 @@ static void answer(Watch *w) {
         int r = sd_bus_reply_method_return(w->call, "ta{sv}", w->told, 0);
 
         if (r < 0)
-                log_debug("A reply could not be sent: %s", strerror(-r));
-        w->call = sd_bus_message_unref(w->call);
-        (void) watch_free(w);
+                refuse_without_reply(w, r);
+        else
+                (void) watch_free(w);
 }
 
 static void on_change(ChangeListener *l, uint64_t sequence) {

@@ -12,13 +12,15 @@
 
 #define N_EACH_TURN 128                 /* listeners that are told before the loop does something else */
 #define N_TABLES_MAX 1024               /* tables that are kept although no listener waits for them */
-#define LINGER_USEC UINT64_C(30000000)  /* a client that calls WaitChange again and again is away for moments only */
 #define ACCURACY_USEC UINT64_C(1000000)
+#ifndef LINGER_USEC /* a test sets less */
+#define LINGER_USEC UINT64_C(30000000)  /* a client that calls WaitChange again and again is away for moments only */
+#endif
 
 struct ChangeTable {
-        uint64_t last;  /* the number of its last change, unless `all` of its file is larger */
-        unsigned n;     /* listeners that name it, in any state */
-        GQueue armed;   /* of ChangeEntry */
+        uint64_t last; /* the number of its last change, unless `all` of its file is larger */
+        unsigned n;    /* listeners that name it, in any state */
+        GQueue armed;  /* of ChangeEntry */
 };
 
 static int on_turn(sd_event_source *s, void *userdata);
@@ -183,13 +185,13 @@ void changes_arm(ChangeListener *l, uint64_t since) {
         l->armed = true;
 }
 
-static void watch(Changes *c, bool on);
+static int watch(Changes *c, bool on);
 
 static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
         Changes *c = userdata;
 
         if (c->n_listeners == 0)
-                watch(c, false);
+                (void) watch(c, false);
         return 0;
 }
 
@@ -204,10 +206,17 @@ static void linger(Changes *c) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->linger, SD_EVENT_ONESHOT);
         if (r < 0)
-                watch(c, false);
+                (void) watch(c, false);
 }
 
-void changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas) {
+int changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas) {
+        int r = c->watched ? 0 : watch(c, true);
+
+        if (r < 0) {
+                (void) watch(c, false);
+                g_strfreev(tables);
+                return r;
+        }
         l->changes = c;
         l->tables = tables;
         l->n_schemas = n_schemas;
@@ -217,10 +226,9 @@ void changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schema
         for (char **name = tables; name && *name; name++)
                 table_of(c, *name)->n++;
         c->n_listeners++;
-        if (!c->watched)
-                watch(c, true);
         put(l, c->awaits ? &c->starting : &c->stock->ready);
         (void) sd_event_source_set_enabled(c->stock->turn, SD_EVENT_ON);
+        return 0;
 }
 
 void changes_remove(ChangeListener *l) {
@@ -391,7 +399,6 @@ const char *changes_foreign(const Changes *c) {
         return c->immutable ? "never" : c->observer && observer_is_notified(c->observer) ? "inotify" : "polling";
 }
 
-
 void changes_on_known(Changes *c, ChangeAwaits what) {
         GList *link;
 
@@ -404,7 +411,7 @@ void changes_on_known(Changes *c, ChangeAwaits what) {
         }
 }
 
-static void watch(Changes *c, bool on) {
+static int watch(Changes *c, bool on) {
         c->watched = on;
         c->awaits = 0;
         c->observed = (FileState) {};
@@ -412,8 +419,7 @@ static void watch(Changes *c, bool on) {
                 c->awaits |= CHANGE_AWAITS_WRITER;
         c->observer = observer_free(c->observer);
         if (!on || c->immutable)
-                return;
+                return 0;
         c->awaits |= CHANGE_AWAITS_OBSERVER;
-        if (observer_new(c, &c->observer) < 0)
-                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+        return observer_new(c, &c->observer);
 }

@@ -97,9 +97,10 @@ void changes_stop(ChangeStock *s);
 /* Returns the changes of the file, which stay the stock's. */
 Changes *changes_of(Context *context, const char *path, bool immutable);
 
-/* Adds a NEW listener, whose functions are set. `tables` is taken; NULL: any table. They were found when `n_schemas` of
- * the file had this value. on_ready() is called in a later turn of the loop. */
-void changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas);
+/* Adds a NEW listener, whose functions are set. `tables` is taken in any case; NULL: any table. They were found when
+ * `n_schemas` of the file had this value. on_ready() is called in a later turn of the loop. -ENOMEM: other programs'
+ * commits could not be noticed, and the listener was not added. */
+int changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas);
 
 /* Takes the listener out, in any state, and frees what it owns. Without changes_add() it does nothing. */
 void changes_remove(ChangeListener *l);

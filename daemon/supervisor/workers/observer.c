@@ -19,7 +19,6 @@
 #include "daemon/supervisor/workers/worker-program.h"
 
 #define N_PROCESSES_MAX 16u                /* of all observers; others wait for a place */
-#define QUIET_USEC UINT64_C(5000000)       /* until the process ends */
 #define POLL_USEC UINT64_C(1000000)        /* between two looks without inotify */
 #define OWN_USEC UINT64_C(500)             /* for the lease's holder to tell a commit of which inotify has told */
 #define OWN_AGAIN_USEC UINT64_C(2000)      /* while its commits follow each other */
@@ -28,6 +27,9 @@
 #define FAILURE_USEC UINT64_C(1000000)     /* after a process that failed; doubled each time */
 #define FAILURE_MAX_USEC UINT64_C(60000000)
 #define HEAP_MAX (UINT64_C(64) * 1024 * 1024)
+#ifndef QUIET_USEC /* a test sets less */
+#define QUIET_USEC UINT64_C(5000000) /* until the process ends */
+#endif
 
 struct Observer {
         ChangeStock *stock;       /* not owned */
@@ -43,6 +45,7 @@ struct Observer {
         bool notified;            /* inotify tells of changes */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
+        bool fresh;               /* the process has answered no look yet */
         bool dirty;               /* inotify has told of something that was not looked at */
         uint64_t look_usec;       /* when the next look is due; UINT64_MAX: none is */
         uint64_t quiet_usec;      /* when the process ends */
@@ -173,6 +176,7 @@ static int start_process(Observer *o) {
                 return r;
         }
         g_queue_push_tail_link(&o->stock->observers, &o->link);
+        o->fresh = true;
         r = child_source_add(e, &o->child, o->pid, on_process_exit, o);
         if (r >= 0)
                 r = sd_event_add_io(e, &o->io, o->control_fd, EPOLLIN, on_control, o);
@@ -245,8 +249,11 @@ static void on_observed(Observer *o, const Observed *m) {
         Changes *c = o->changes;
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
+        /* a log that came and went with a writer, while no process had it open, leaves the state as it was */
+        bool log_is_new = o->by_change && o->fresh && m->state.kind == FILE_STATE_WAL && m->state.size == 0;
 
-        o->asked = o->first = o->by_change = false;
+        o->asked = o->first = o->fresh = false;
+        o->by_change = o->by_change && o->again; /* the change may have come after this look */
         o->failure_usec = 0;
         o->device = m->device;
         o->inode = m->inode;
@@ -265,7 +272,7 @@ static void on_observed(Observer *o, const Observed *m) {
         }
         /* without a state each change that inotify tells is one */
         if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
-                changes_on_observed(c, &m->state, replaced);
+                changes_on_observed(c, &m->state, replaced || log_is_new);
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
         if (o->again)
                 look(o);
@@ -377,8 +384,13 @@ static void look_at_events(Observer *o) {
                 return;
         }
         o->dirty = false;
-        (void) sd_event_source_set_enabled(o->notifier, SD_EVENT_ON);
-        if (read_events(o)) {
+        int r = sd_event_source_set_enabled(o->notifier, SD_EVENT_ON);
+        if (r < 0) {
+                log_warning_limited("A database is looked at each second: %s", strerror(-r));
+                o->notifier = sd_event_source_disable_unref(o->notifier);
+                o->notified = false;
+        }
+        if (read_events(o) || r < 0) {
                 o->by_change = true;
                 look(o);
         } else
@@ -395,9 +407,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                         look_at_events(o);
                 else
                         look(o);
-        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified)
+        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified) {
                 stop_process(o);
-        else {
+                o->quiet_usec = UINT64_MAX;
+                arm(o); /* a look may be due in a moment */
+        } else {
                 if (o->quiet_usec <= now)
                         o->quiet_usec = now + QUIET_USEC;
                 arm(o);

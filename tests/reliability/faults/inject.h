@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -139,6 +140,8 @@ static inline size_t fault_less(size_t size) {
 #define memfd_create(...) FAULT_ERRNO(memfd_create, (EMFILE, ENOMEM), __VA_ARGS__)
 #define open(...) FAULT_ERRNO(open, (EMFILE, EACCES, ENOENT), __VA_ARGS__)
 #define openat(...) FAULT_ERRNO(openat, (EMFILE, EACCES, ENOENT), __VA_ARGS__)
+#define inotify_init1(...) FAULT_ERRNO(inotify_init1, (EMFILE, ENOMEM), __VA_ARGS__)
+#define inotify_add_watch(...) FAULT_ERRNO(inotify_add_watch, (ENOMEM, ENOSPC), __VA_ARGS__)
 #define fcntl(...) FAULT_ERRNO(fcntl, (EMFILE, EPERM), __VA_ARGS__)
 
 /* ---- Reading, writing, waiting ---- */
@@ -171,6 +174,7 @@ static inline size_t fault_less(size_t size) {
 #define fstatat(...) FAULT_ERRNO(fstatat, (EIO, ENOMEM), __VA_ARGS__)
 #define fstatfs(...) FAULT_ERRNO(fstatfs, (EIO), __VA_ARGS__)
 #define readlinkat(...) FAULT_ERRNO(readlinkat, (EIO, ENOMEM), __VA_ARGS__)
+#define fchdir(...) FAULT_ERRNO(fchdir, (EACCES), __VA_ARGS__)
 #define faccessat(...) FAULT_ERRNO(faccessat, (EIO, EACCES), __VA_ARGS__)
 #define unlinkat(...) FAULT_ERRNO(unlinkat, (EIO, EACCES), __VA_ARGS__)
 #define ftruncate(...) FAULT_ERRNO(ftruncate, (EFBIG), __VA_ARGS__)
@@ -262,6 +266,7 @@ static inline size_t fault_less(size_t size) {
 #define sd_bus_message_append_array(...) FAULT_NEGATIVE(sd_bus_message_append_array, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_append_basic(...) FAULT_NEGATIVE(sd_bus_message_append_basic, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_append_string_space(...) FAULT_NEGATIVE(sd_bus_message_append_string_space, (ENOMEM), __VA_ARGS__)
+#define sd_bus_message_append_strv(...) FAULT_NEGATIVE(sd_bus_message_append_strv, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_open_container(...) FAULT_NEGATIVE(sd_bus_message_open_container, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_close_container(...) FAULT_NEGATIVE(sd_bus_message_close_container, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_seal(...) FAULT_NEGATIVE(sd_bus_message_seal, (ENOMEM), __VA_ARGS__)
@@ -270,6 +275,7 @@ static inline size_t fault_less(size_t size) {
 #define sd_bus_message_read(...) FAULT_NEGATIVE(sd_bus_message_read, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_read_array(...) FAULT_NEGATIVE(sd_bus_message_read_array, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_read_basic(...) FAULT_NEGATIVE(sd_bus_message_read_basic, (EBADMSG), __VA_ARGS__)
+#define sd_bus_message_read_strv(...) FAULT_NEGATIVE(sd_bus_message_read_strv, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_skip(...) FAULT_NEGATIVE(sd_bus_message_skip, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_peek_type(...) FAULT_NEGATIVE(sd_bus_message_peek_type, (EBADMSG), __VA_ARGS__)
 #define sd_bus_message_at_end(...) FAULT_NEGATIVE(sd_bus_message_at_end, (EBADMSG), __VA_ARGS__)
