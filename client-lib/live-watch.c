@@ -14,7 +14,7 @@ static void on_ready(sqlipc_watch *watch, void *userdata) {
 }
 
 static int open_watch(sqlipc_live *l, const char *sql, sqlipc_watch **ret) {
-        int r = watch_new(ret, l->connection, &(WatchSubject) { .database = l->database, .sql = sql });
+        int r = table_watch_new(ret, l->connection, &(WatchSubject) { .database = l->database, .sql = sql });
 
         if (r < 0)
                 return connection_fail_errno(l->connection, r);
@@ -82,7 +82,7 @@ static void on_open(sqlipc_live *l) {
 }
 
 static int look_at_fallback(sqlipc_live *l) {
-        int r = watch_take(l->fallback);
+        int r = table_watch_take(l->fallback);
 
         if (r < 0 && r != -EAGAIN)
                 return r;
@@ -100,7 +100,7 @@ int live_watch_look(sqlipc_live *l) {
         r = l->fallback ? look_at_fallback(l) : 0;
         if (r < 0 || !l->watch)
                 return r;
-        r = watch_take(l->watch);
+        r = table_watch_take(l->watch);
         if (r < 0 && r != -EAGAIN) {
                 r = on_failure(l);
                 return r < 0 || !l->fallback ? r : look_at_fallback(l);

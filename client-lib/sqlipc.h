@@ -929,8 +929,8 @@ unsigned sqlipc_live_column_count(sqlipc_live *live);
 const char *sqlipc_live_column_name(sqlipc_live *live, unsigned column);
 
 /**
- * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first. Since:
- * 0.2
+ * Returns the change sequence of the database for the last result, as sqlipc_cursor_sequence(); 0 before the first.
+ * Since: 0.2
  */
 uint64_t sqlipc_live_sequence(sqlipc_live *live);
 

@@ -367,7 +367,7 @@ static void advance_watch(sqlipc_watch *w) {
                 send_call(w);
 }
 
-int watch_take(sqlipc_watch *w) {
+int table_watch_take(sqlipc_watch *w) {
         if (w->state == WATCH_OPEN && w->fd >= 0 && !w->changed)
                 read_pipe(w);
         advance_watch(w);
@@ -444,7 +444,7 @@ static char **copy_tables(const char *const *tables) {
         return copy;
 }
 
-int watch_new(sqlipc_watch **ret, sqlipc_connection *c, const WatchSubject *subject) {
+int table_watch_new(sqlipc_watch **ret, sqlipc_connection *c, const WatchSubject *subject) {
         _cleanup_free_ char *path = NULL, *sql = subject->sql ? strdup(subject->sql) : NULL;
         _cleanup_free_ char **tables = subject->tables ? copy_tables(subject->tables) : NULL;
         sqlipc_watch *w;

@@ -58,11 +58,11 @@ typedef struct WatchSubject {
 } WatchSubject;
 
 /* Makes a watch, and sends Watch if that is possible now. The subject is copied. */
-int watch_new(sqlipc_watch **ret, sqlipc_connection *c, const WatchSubject *subject);
+int table_watch_new(sqlipc_watch **ret, sqlipc_connection *c, const WatchSubject *subject);
 
 /* Goes on as far as possible without waiting. 1: there was a change, which is taken; -EAGAIN: nothing is new; or the
  * failure after which the watch is over, of which the connection then has the details. */
-int watch_take(sqlipc_watch *w);
+int table_watch_take(sqlipc_watch *w);
 
 /* The things that can bring news. */
 ObjectNews watch_news(const sqlipc_watch *w);

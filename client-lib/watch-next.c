@@ -38,7 +38,7 @@ static int open_watch(sqlipc_connection *c, const WatchSubject *subject, sqlipc_
 
         if (r < 0)
                 return r;
-        r = watch_new(&w, c, subject);
+        r = table_watch_new(&w, c, subject);
         if (r < 0)
                 return connection_fail_errno(c, r);
         if (c->blocking) {
@@ -82,11 +82,11 @@ _public_ int sqlipc_watch_open_sql(sqlipc_connection *connection, const char *da
 /* Does what can be done without waiting, also about the bus unless the program's loop does that. */
 static int take_now(sqlipc_watch *w) {
         sqlipc_connection *c = w->connection;
-        int r = watch_take(w);
+        int r = table_watch_take(w);
 
         if (r == -EAGAIN && watch_news(w).bus && (c->blocking || w->object_fd.epoll_fd >= 0) &&
             connection_process_aside(c) > 0)
-                r = watch_take(w);
+                r = table_watch_take(w);
         return r;
 }
 
@@ -108,7 +108,7 @@ static int wait_for_change(sqlipc_watch *w, uint64_t deadline) {
         int r;
 
         for (;;) {
-                r = watch_take(w);
+                r = table_watch_take(w);
                 if (r != -EAGAIN)
                         return r;
                 if (n_interrupts != connection_interrupts(c))
