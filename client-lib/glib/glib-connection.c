@@ -153,6 +153,22 @@ void connection_remove(SqlipcConnection *self, Operation *o) {
         o->pending = false;
 }
 
+static gboolean step_all_once(gpointer data) {
+        step_all(data);
+        return G_SOURCE_REMOVE;
+}
+
+/* The connection's own source may be gone. */
+void connection_wake_all(SqlipcConnection *self) {
+        g_autoptr(GSource) source = g_idle_source_new();
+
+        for (GList *i = self->pending.head; i; i = i->next)
+                operation_wake(i->data);
+        g_source_set_priority(source, G_PRIORITY_DEFAULT);
+        g_source_set_callback(source, step_all_once, g_object_ref(self), g_object_unref);
+        (void) g_source_attach(source, self->context);
+}
+
 bool connection_wait(SqlipcConnection *self, bool again, GCancellable *cancellable, GError **error) {
         GPollFD fds[2] = { { .fd = sqlipc_get_fd(self->handle), .events = G_IO_IN } };
         guint64 until = 0;
@@ -284,22 +300,6 @@ SqlipcConnection *sqlipc_glib_connection_new_remote(const char *host, SqlipcBus 
         return g_initable_new(SQLIPC_TYPE_CONNECTION, NULL, error, "host", host, "bus", bus, NULL);
 }
 
-static gboolean step_all_once(gpointer data) {
-        step_all(data);
-        return G_SOURCE_REMOVE;
-}
-
-/* After a close there are no callbacks: each operation must ask once more, in a turn of the loop, to get its error. */
-static void fail_all(SqlipcConnection *self) {
-        g_autoptr(GSource) source = g_idle_source_new();
-
-        for (GList *i = self->pending.head; i; i = i->next)
-                operation_wake(i->data);
-        g_source_set_priority(source, G_PRIORITY_DEFAULT);
-        g_source_set_callback(source, step_all_once, g_object_ref(self), g_object_unref);
-        (void) g_source_attach(source, self->context);
-}
-
 /**
  * sqlipc_glib_connection_close:
  * @self: a connection
@@ -314,7 +314,7 @@ void sqlipc_glib_connection_close(SqlipcConnection *self) {
         /* sqlipc_close() drops a reference; ours stays, because objects may still ask. */
         (void) sqlipc_close(sqlipc_connection_ref(self->handle));
         detach(self);
-        fail_all(self);
+        connection_wake_all(self);
 }
 
 /**

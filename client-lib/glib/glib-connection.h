@@ -23,6 +23,9 @@ GMainContext *connection_context(SqlipcConnection *self);
 void connection_add(SqlipcConnection *self, Operation *o);
 void connection_remove(SqlipcConnection *self, Operation *o);
 
+/* Tries all of them again: an object was closed, so there are no callbacks. */
+void connection_wake_all(SqlipcConnection *self);
+
 /* The queue of those to try again. */
 void connection_queue(SqlipcConnection *self, Operation *o);
 void connection_forget(SqlipcConnection *self, Operation *o);

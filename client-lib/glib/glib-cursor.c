@@ -378,6 +378,19 @@ gint64 sqlipc_glib_cursor_get_last_rowid(SqlipcCursor *self) {
         return self->handle ? sqlipc_cursor_last_rowid(self->handle) : 0;
 }
 
+/**
+ * sqlipc_glib_cursor_get_sequence:
+ * @self: a cursor
+ *
+ * Gets the change sequence of the database for this run: each change that the result does not have gets a larger number.
+ *
+ * Returns: the sequence after the end of the run; else 0
+ */
+guint64 sqlipc_glib_cursor_get_sequence(SqlipcCursor *self) {
+        g_return_val_if_fail(SQLIPC_IS_CURSOR(self), 0);
+        return self->handle ? sqlipc_cursor_sequence(self->handle) : 0;
+}
+
 static void finalize(GObject *object) {
         SqlipcCursor *self = SQLIPC_CURSOR(object);
 

@@ -49,17 +49,23 @@ Columns *columns_new(sqlipc_cursor *cursor) {
         return columns;
 }
 
-Columns *columns_new_prefix(const Columns *columns, guint n) {
-        Columns *prefix = g_new0(Columns, 1);
+Columns *columns_new_named(const char *const *names, guint n) {
+        Columns *columns = g_new0(Columns, 1);
 
-        g_atomic_ref_count_init(&prefix->n_ref);
-        prefix->n = n;
-        prefix->names = g_new0(char *, n + 1);
-        prefix->decltypes = g_new0(char *, n + 1);
-        for (guint i = 0; i < n; i++) {
-                prefix->names[i] = g_strdup(columns->names[i]);
+        g_atomic_ref_count_init(&columns->n_ref);
+        columns->n = n;
+        columns->names = g_new0(char *, n + 1);
+        columns->decltypes = g_new0(char *, n + 1);
+        for (guint i = 0; i < n; i++)
+                columns->names[i] = g_utf8_make_valid(names[i] ? names[i] : "", -1);
+        return columns;
+}
+
+Columns *columns_new_prefix(const Columns *columns, guint n) {
+        Columns *prefix = columns_new_named((const char *const *) columns->names, n);
+
+        for (guint i = 0; i < n; i++)
                 prefix->decltypes[i] = g_strdup(columns->decltypes[i]);
-        }
         return prefix;
 }
 

@@ -21,6 +21,7 @@ typedef struct Columns {
 } Columns;
 
 Columns *columns_new(sqlipc_cursor *cursor);
+Columns *columns_new_named(const char *const *names, guint n);
 Columns *columns_ref(Columns *columns);
 void columns_unref(Columns *columns);
 

@@ -68,6 +68,9 @@ struct _SqlipcLiveModel {
         GArray *terms;         /* of LiveTerm: order and key */
         GError *error;         /* of the last round; NULL: it succeeded */
         gboolean settled;
+        SqlipcWatch *watch;    /* NULL: it has failed, and the next round makes another */
+        guint64 sequence;      /* the least change sequence of the statements of this round; 0: unknown */
+        bool sure;             /* the watch was there before a round, so no change is missed */
 
         Columns *columns;      /* NULL: no run has succeeded yet */
         GArray *key_columns;   /* of guint; empty: all columns are the key */
@@ -392,8 +395,19 @@ static void fail_round(SqlipcLiveModel *self, GError *error) {
         set_settled(self, !again);
 }
 
+/* A round that began before the watch may have missed a change. */
+static void check_watch(SqlipcLiveModel *self) {
+        guint64 watched = self->watch ? sqlipc_glib_watch_get_sequence(self->watch) : 0;
+
+        if (self->sure || !self->watch)
+                return;
+        self->sure = watched > 0 && watched <= self->sequence;
+        self->again = self->again || !self->sure;
+}
+
 static void end_round(SqlipcLiveModel *self) {
         end_statement(self);
+        check_watch(self);
         g_clear_pointer(&self->copies, g_hash_table_unref);
         self->step = STEP_IDLE;
         self->grows = false;
@@ -526,8 +540,10 @@ static void end_step(SqlipcLiveModel *self) {
         Segment *segment = self->segment;
         Step step = self->step;
 
-        if (self->cursor)
+        if (self->cursor) {
+                self->sequence = MIN(self->sequence, sqlipc_glib_cursor_get_sequence(self->cursor));
                 sqlipc_glib_cursor_close(self->cursor);
+        }
         g_clear_object(&self->cursor);
         if (step == STEP_SCAN) {
                 apply_scan(self);
@@ -697,11 +713,47 @@ static void apply_scan(SqlipcLiveModel *self) {
         drop_segments(self);
 }
 
+static void stop_watch(SqlipcLiveModel *self) {
+        if (self->watch) {
+                g_signal_handlers_disconnect_by_data(self->watch, self);
+                sqlipc_glib_watch_close(self->watch);
+        }
+        g_clear_object(&self->watch);
+        self->sure = false;
+}
+
+static void on_changed(SqlipcWatch *watch, gpointer data) {
+        (void) watch;
+        sqlipc_glib_live_model_refresh(data);
+}
+
+/* The database or the rights have changed, perhaps not for ever. */
+static void on_watch_failed(SqlipcWatch *watch, const GError *error, gpointer data) {
+        SqlipcLiveModel *self = data;
+
+        (void) watch;
+        stop_watch(self);
+        set_source(self, &self->pause, g_timeout_source_new(PAUSE_MAX_MSEC), on_pause_over);
+        set_error(self, g_error_copy(error));
+}
+
+static void start_watch(SqlipcLiveModel *self) {
+        self->watch = sqlipc_glib_connection_watch_statement(self->connection, self->database, self->sql, NULL);
+        if (!self->watch) /* the statements of the round fail with the same error */
+                return;
+        (void) g_signal_connect(self->watch, "changed", G_CALLBACK(on_changed), self);
+        (void) g_signal_connect(self->watch, "failed", G_CALLBACK(on_watch_failed), self);
+        sqlipc_glib_watch_start(self->watch);
+}
+
 static void begin_round(SqlipcLiveModel *self) {
         self->again = false;
         stop(&self->pause);
         self->grows = !self->columns;
         self->round++;
+        self->sequence = G_MAXUINT64;
+        if (!self->watch)
+                start_watch(self);
         self->round_began = g_get_monotonic_time();
         set_settled(self, false);
         if (!self->windowed) {
@@ -847,6 +899,7 @@ void sqlipc_glib_live_model_set_query(SqlipcLiveModel *self, const char *sql, GV
 
                 g_free(self->sql);
                 self->sql = copy;
+                stop_watch(self);
         }
         restart(self);
 }
@@ -973,6 +1026,7 @@ static void dispose(GObject *object) {
         end_statement(self);
         stop(&self->turn);
         stop(&self->pause);
+        stop_watch(self);
         G_OBJECT_CLASS(sqlipc_glib_live_model_parent_class)->dispose(object);
 }
 

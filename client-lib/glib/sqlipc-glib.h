@@ -74,6 +74,24 @@ typedef enum {
 } SqlipcValueType;
 
 /**
+ * SqlipcLiveKind:
+ * @SQLIPC_GLIB_LIVE_KIND_ADDED: a row was inserted
+ * @SQLIPC_GLIB_LIVE_KIND_REMOVED: a row was removed
+ * @SQLIPC_GLIB_LIVE_KIND_MOVED: a row was removed and inserted elsewhere
+ * @SQLIPC_GLIB_LIVE_KIND_CHANGED: a row has other values
+ * @SQLIPC_GLIB_LIVE_KIND_SETTLED: the list equals the result of the last run
+ *
+ * The kinds of change of a live query.
+ */
+typedef enum {
+        SQLIPC_GLIB_LIVE_KIND_ADDED = 1,
+        SQLIPC_GLIB_LIVE_KIND_REMOVED = 2,
+        SQLIPC_GLIB_LIVE_KIND_MOVED = 3,
+        SQLIPC_GLIB_LIVE_KIND_CHANGED = 4,
+        SQLIPC_GLIB_LIVE_KIND_SETTLED = 5,
+} SqlipcLiveKind;
+
+/**
  * SQLIPC_GLIB_ERROR:
  *
  * The error domain of the service's errors. Codes are of [error@Sqlipc.Error]. Other failures, such as a lost network or a
@@ -197,6 +215,15 @@ G_DECLARE_FINAL_TYPE(SqlipcTransaction, sqlipc_glib_transaction, SQLIPC, TRANSAC
 #define SQLIPC_TYPE_LOAD (sqlipc_glib_load_get_type())
 G_DECLARE_FINAL_TYPE(SqlipcLoad, sqlipc_glib_load, SQLIPC, LOAD, GObject)
 
+#define SQLIPC_TYPE_WATCH (sqlipc_glib_watch_get_type())
+G_DECLARE_FINAL_TYPE(SqlipcWatch, sqlipc_glib_watch, SQLIPC, WATCH, GObject)
+
+#define SQLIPC_TYPE_LIVE_QUERY (sqlipc_glib_live_query_get_type())
+G_DECLARE_FINAL_TYPE(SqlipcLiveQuery, sqlipc_glib_live_query, SQLIPC, LIVE_QUERY, GObject)
+
+#define SQLIPC_TYPE_LIVE_CHANGE (sqlipc_glib_live_change_get_type())
+G_DECLARE_FINAL_TYPE(SqlipcLiveChange, sqlipc_glib_live_change, SQLIPC, LIVE_CHANGE, GObject)
+
 #define SQLIPC_TYPE_LIVE_MODEL (sqlipc_glib_live_model_get_type())
 G_DECLARE_FINAL_TYPE(SqlipcLiveModel, sqlipc_glib_live_model, SQLIPC, LIVE_MODEL, GObject)
 
@@ -294,6 +321,7 @@ void sqlipc_glib_cursor_cancel(SqlipcCursor *self);
 void sqlipc_glib_cursor_close(SqlipcCursor *self);
 gint64 sqlipc_glib_cursor_get_changes(SqlipcCursor *self);
 gint64 sqlipc_glib_cursor_get_last_rowid(SqlipcCursor *self);
+guint64 sqlipc_glib_cursor_get_sequence(SqlipcCursor *self);
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
@@ -353,6 +381,35 @@ void sqlipc_glib_load_complete_async(SqlipcLoad *self, GCancellable *cancellable
 gboolean sqlipc_glib_load_complete_finish(SqlipcLoad *self, GAsyncResult *result, gint64 *changes, GError **error);
 
 void sqlipc_glib_load_close(SqlipcLoad *self);
+
+/* ---- Watches and live queries ------------------------------------------------------------------------------------- */
+
+SqlipcWatch *sqlipc_glib_connection_watch_tables(SqlipcConnection *self, const char *database, const char *const *tables,
+                                                 GError **error);
+SqlipcWatch *sqlipc_glib_connection_watch_statement(SqlipcConnection *self, const char *database, const char *sql,
+                                                    GError **error);
+gboolean sqlipc_glib_watch_next(SqlipcWatch *self, GCancellable *cancellable, GError **error);
+void sqlipc_glib_watch_next_async(SqlipcWatch *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                  gpointer user_data);
+gboolean sqlipc_glib_watch_next_finish(SqlipcWatch *self, GAsyncResult *result, GError **error);
+void sqlipc_glib_watch_start(SqlipcWatch *self);
+void sqlipc_glib_watch_close(SqlipcWatch *self);
+guint64 sqlipc_glib_watch_get_sequence(SqlipcWatch *self);
+
+SqlipcLiveQuery *sqlipc_glib_connection_live_query(SqlipcConnection *self, const char *database, const char *sql,
+                                                   GVariant *parameters, const guint *key_columns, guint n_key_columns,
+                                                   GError **error);
+SqlipcLiveChange *sqlipc_glib_live_query_next(SqlipcLiveQuery *self, GCancellable *cancellable, GError **error);
+void sqlipc_glib_live_query_next_async(SqlipcLiveQuery *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                       gpointer user_data);
+SqlipcLiveChange *sqlipc_glib_live_query_next_finish(SqlipcLiveQuery *self, GAsyncResult *result, GError **error);
+void sqlipc_glib_live_query_close(SqlipcLiveQuery *self);
+
+SqlipcLiveKind sqlipc_glib_live_change_get_kind(SqlipcLiveChange *self);
+guint sqlipc_glib_live_change_get_position(SqlipcLiveChange *self);
+guint sqlipc_glib_live_change_get_new_position(SqlipcLiveChange *self);
+SqlipcRow *sqlipc_glib_live_change_get_row(SqlipcLiveChange *self);
+SqlipcRow *sqlipc_glib_live_change_get_old_row(SqlipcLiveChange *self);
 
 /* ---- Live models -------------------------------------------------------------------------------------------------- */
 

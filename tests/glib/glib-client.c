@@ -555,7 +555,8 @@ static void test_model_ends(void) {
                         sqlipc_glib_live_model_new_windowed(connection, DB, "SELECT * FROM t", NULL, key, order);
 
                 for (int i = 0; i < turns; i++)
-                        (void) g_main_context_iteration(NULL, i % 2);
+                        (void) g_main_context_iteration(NULL, FALSE);
+                g_usleep((gulong) turns * 500);
                 g_clear_object(&row);
                 row = g_list_model_get_item(G_LIST_MODEL(model), 0);
         }

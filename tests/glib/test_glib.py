@@ -75,7 +75,8 @@ def in_c_without_leaks():
     with written() as service:
         succeed(
             service,
-            *("valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect"),
+            *("valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full"),
+            *("--errors-for-leak-kinds=definite,indirect", "--show-leak-kinds=definite,indirect"),
             *([f"--suppressions={suppressions}"] if suppressions.exists() else []),
             *(BUILD_ROOT / "tests/glib/glib-client", service.address),
         )
