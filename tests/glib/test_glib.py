@@ -15,6 +15,8 @@ from tap import Skip, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
 ROWS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?) INSERT INTO t SELECT x, 'name ' || x, x % 7 FROM n"
+# How many changes the writers make beside live models.
+CHANGES = int(os.environ.get("SQLIPC_GLIB_CHANGES", "1000"))
 INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
 
 
@@ -106,6 +108,30 @@ def in_vala():
         raise Skip("built without valac")
     with written() as service:
         succeed(service, program, service.address)
+
+
+@test
+def live_models():
+    """Three models equal a fresh query after two processes have written, and after a restart of the service"""
+    needs("python3")
+    with written() as service:
+        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path, CHANGES]
+        with subprocess.Popen(
+            ["env", *ENVIRONMENT, *map(str, command)],
+            env=service.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as program:
+            if program.stdout.readline() == "restart\n":
+                service.kill()
+                with contextlib.closing(sqlite3.connect(service.path)) as db:
+                    db.execute("DELETE FROM t WHERE id % 5 = 1 AND name NOT IN (SELECT max(name) FROM t)")
+                    db.commit()
+                service.start()
+            _, errors = program.communicate("go on\n", timeout=2 * PATIENCE)
+            true(program.returncode == 0, errors[-3000:])
 
 
 main()
