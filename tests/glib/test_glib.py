@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main  # noqa: E402
+from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  # noqa: E402
 from tap import Skip, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
@@ -132,6 +132,60 @@ def live_models():
                 service.start()
             _, errors = program.communicate("go on\n", timeout=2 * PATIENCE)
             true(program.returncode == 0, errors[-3000:])
+
+
+@contextlib.contextmanager
+def screen():
+    """An X server without a screen; yields the variables of a program that draws on it."""
+    needs("Xvfb")
+    with subprocess.Popen(
+        ["Xvfb", "-displayfd", "1", "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            number = server.stdout.readline().strip()
+            true(number, "Xvfb has started")
+            # Without a GPU GTK draws by cairo; and it must not look for a portal or accessibility bus.
+            yield [f"DISPLAY=:{number}", "GDK_BACKEND=x11", "GSK_RENDERER=cairo", "GTK_A11Y=none", "GSETTINGS_BACKEND=memory"]
+        finally:
+            server.terminate()
+
+
+@test
+def browser_in_python():
+    """The example in Python shows a table, follows the changes of others, edits, sorts and searches"""
+    if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
+        raise Skip("GTK 4 is not installed for Python")
+    with screen() as variables, written() as service:
+        picture = [os.environ["SQLIPC_PICTURE"]] if "SQLIPC_PICTURE" in os.environ else []
+        program = (SOURCE_ROOT / "tests/glib/glib_browser.py", SOURCE_ROOT / "docs/examples/glib/browser.py")
+        succeed(service, *variables, "/usr/bin/python3", *program, service.address, service.path, *picture)
+
+
+@test
+def browser_in_vala():
+    """The example in Vala opens a window and watches its table"""
+    program = BUILD_ROOT / "docs/examples/glib/example-browser"
+    if not program.exists():
+        raise Skip("built without valac or GTK 4")
+    with screen() as variables, written() as service:
+        with subprocess.Popen(
+            ["env", *ENVIRONMENT, *variables, program, f"--address={service.address}", "written", "t", "id"],
+            env=service.environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as window:
+            try:
+                wait_for(
+                    lambda: window.poll() is not None or service.driver.manager("ListWatches")[0], "the program watches its table"
+                )
+                equal(window.poll(), None, "exit code")
+            finally:
+                window.terminate()
+                _, errors = window.communicate(timeout=PATIENCE)
+            equal([line for line in errors.splitlines() if "CRITICAL" in line or "sqlipc" in line.lower()], [], "messages")
 
 
 main()
