@@ -3,9 +3,9 @@
 #include "client-lib/glib/glib-connection.h"
 
 #include <errno.h>
+#include <sqlipc-glib-enums.h>
 
 #include "client-lib/glib/glib-error.h"
-#include "client-lib/glib/sqlipc-glib-enums.h"
 
 /**
  * SqlipcConnection:
@@ -78,7 +78,7 @@ static gboolean source_prepare(GSource *source, int *ret_timeout) {
 }
 
 static void step_all(SqlipcConnection *self) {
-        /* What an operation adds belongs to the next turn, so that other sources have theirs. */
+        /* Operations that are added now belong to the next turn, so that other sources have theirs. */
         for (guint n = g_queue_get_length(&self->queue); n > 0; n--) {
                 GList *first = g_queue_peek_head_link(&self->queue);
 
@@ -304,7 +304,7 @@ SqlipcConnection *sqlipc_glib_connection_new_remote(const char *host, SqlipcBus 
  * sqlipc_glib_connection_close:
  * @self: a connection
  *
- * Closes the connection at once. What is under way ends with an error, as does each later call.
+ * Closes the connection at once. Calls under way end with an error, as does each later call.
  */
 void sqlipc_glib_connection_close(SqlipcConnection *self) {
         g_return_if_fail(SQLIPC_IS_CONNECTION(self));
@@ -333,7 +333,7 @@ gboolean sqlipc_glib_connection_is_closed(SqlipcConnection *self) {
  * @self: a connection
  *
  * Ends everything under way on the connection: these calls fail with %SQLIPC_GLIB_ERROR_CANCELLED or %G_IO_ERROR_CANCELLED.
- * What begins afterwards is not affected.
+ * Later calls are not affected.
  */
 void sqlipc_glib_connection_interrupt(SqlipcConnection *self) {
         g_return_if_fail(SQLIPC_IS_CONNECTION(self));
@@ -347,7 +347,7 @@ void sqlipc_glib_connection_interrupt(SqlipcConnection *self) {
  * @self: a connection
  *
  * Gets SQLite's extended result code of the last error that a function of the connection or its objects returned. This is
- * for languages that cannot pass an error to [func@Sqlipc.error_get_sqlite_code].
+ * for languages that cannot pass an error to `sqlipc_glib_error_get_sqlite_code()`.
  *
  * Returns: the code; 0 if SQLite did not fail
  */
@@ -618,7 +618,7 @@ static void sqlipc_glib_connection_class_init(SqlipcConnectionClass *class) {
         /**
          * SqlipcConnection:allow-interactive-authorization:
          *
-         * Whether the user may be asked to authenticate, if the administrator requires that.
+         * If the user may be asked to authenticate, if the administrator requires that.
          */
         properties[PROPERTY_INTERACTIVE] = g_param_spec_boolean("allow-interactive-authorization", NULL, NULL, FALSE,
                                                                 any_time);

@@ -7,8 +7,8 @@
  * each operation that the callbacks have put into the queue. A synchronous call does the same for itself alone, in poll();
  * what it has processed for others stays in the queue, for the source.
  */
-#ifndef SQLIPC_GLIB_CONNECTION_H
-#define SQLIPC_GLIB_CONNECTION_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_GLIB_CONNECTION_H
+#define SQLIPC_CLIENT_LIB_GLIB_GLIB_CONNECTION_H
 
 #include <stdbool.h>
 

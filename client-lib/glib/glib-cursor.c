@@ -293,7 +293,7 @@ SqlipcRows *sqlipc_glib_cursor_next_rows_finish(SqlipcCursor *self, GAsyncResult
         return next_finish(self, result, sqlipc_glib_cursor_next_rows_async, error);
 }
 
-/* ---- The rest of what programs call ------------------------------------------------------------------------------- */
+/* ---- Other functions for programs --------------------------------------------------------------------------------- */
 
 /**
  * sqlipc_glib_cursor_get_n_columns:
@@ -346,8 +346,8 @@ void sqlipc_glib_cursor_cancel(SqlipcCursor *self) {
  * sqlipc_glib_cursor_close:
  * @self: a cursor
  *
- * Ends the run, and gives back what the service holds for it. Later calls for rows fail with %G_IO_ERROR_CLOSED. If a call is
- * under way, use [method@Sqlipc.Cursor.cancel] instead.
+ * Ends the run, and gives back what the service holds for it. Later calls for rows fail with
+ * %G_IO_ERROR_CLOSED. If a call is under way, use [method@Sqlipc.Cursor.cancel] instead.
  */
 void sqlipc_glib_cursor_close(SqlipcCursor *self) {
         g_return_if_fail(SQLIPC_IS_CURSOR(self));

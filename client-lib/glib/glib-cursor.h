@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Cursors: the rows of a run, which libsqlipc gives by the block and programs take one by one or by the block. GLib library. */
-#ifndef SQLIPC_GLIB_CURSOR_H
-#define SQLIPC_GLIB_CURSOR_H
+/* Cursors: the rows of a run, which libsqlipc gives by the block and programs take one by one or by the block. GLib
+ * library. */
+#ifndef SQLIPC_CLIENT_LIB_GLIB_GLIB_CURSOR_H
+#define SQLIPC_CLIENT_LIB_GLIB_GLIB_CURSOR_H
 
 #include "client-lib/glib/glib-row.h"
 #include "client-lib/glib/operation.h"

@@ -5,7 +5,7 @@
 #include "client-lib/glib/glib-error.h"
 #include "client-lib/glib/sqlipc-glib.h"
 
-/* What an error of the domain holds beside its code and message. */
+/* The details of an error of the domain, beside its code and message. */
 typedef struct {
         int sqlite_code;
         int sql_offset;
@@ -28,7 +28,8 @@ static void sqlipc_error_private_clear(SqlipcErrorPrivate *private) {
 G_DEFINE_EXTENDED_ERROR(SqlipcError, sqlipc_error)
 
 static GError *new_error(const sqlipc_connection *connection) {
-        GError *e = g_error_new_literal(SQLIPC_GLIB_ERROR, (int) sqlipc_error_code(connection), sqlipc_error_message(connection));
+        GError *e = g_error_new_literal(SQLIPC_GLIB_ERROR, (int) sqlipc_error_code(connection),
+                                        sqlipc_error_message(connection));
         SqlipcErrorPrivate *private = sqlipc_error_get_private(e);
 
         private->sqlite_code = sqlipc_error_sqlite_extended_code(connection);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Failures of libsqlipc as GError: the domain, and the details that belong to an error. GLib library. */
-#ifndef SQLIPC_GLIB_ERROR_H
-#define SQLIPC_GLIB_ERROR_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_GLIB_ERROR_H
+#define SQLIPC_CLIENT_LIB_GLIB_GLIB_ERROR_H
 
 #include <gio/gio.h>
 

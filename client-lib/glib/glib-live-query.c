@@ -64,7 +64,7 @@ guint sqlipc_glib_live_change_get_position(SqlipcLiveChange *self) {
  * sqlipc_glib_live_change_get_new_position:
  * @self: a change
  *
- * Returns: where a moved row is inserted, after its removal
+ * Returns: the position at which a moved row is inserted, after its removal
  */
 guint sqlipc_glib_live_change_get_new_position(SqlipcLiveChange *self) {
         g_return_val_if_fail(SQLIPC_IS_LIVE_CHANGE(self), 0);
@@ -140,7 +140,7 @@ SqlipcLiveQuery *sqlipc_glib_connection_live_query(SqlipcConnection *self, const
         sqlipc_live_options options = { .struct_size = sizeof options, .key_columns = n_key_columns > 0 ? key_columns : NULL,
                                         .n_key_columns = n_key_columns };
         g_autoptr(GVariant) sunk = parameters ? g_variant_ref_sink(parameters) : NULL;
-        g_auto(Parameters) values = { .values = NULL };
+        g_auto(ParameterValues) values = { .values = NULL };
         SqlipcLiveQuery *query;
         sqlipc_live *handle = NULL;
         GError *failure = NULL;

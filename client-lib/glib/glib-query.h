@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Queries with parameters of libsqlipc, for live models. GLib library. */
-#ifndef SQLIPC_GLIB_QUERY_H
-#define SQLIPC_GLIB_QUERY_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_GLIB_QUERY_H
+#define SQLIPC_CLIENT_LIB_GLIB_GLIB_QUERY_H
 
 #include "client-lib/glib/sqlipc-glib.h"
 #include "client-lib/sqlipc.h"

@@ -4,8 +4,8 @@
  *
  * A copy is one allocation: the values, and after them the bytes that they point to.
  */
-#ifndef SQLIPC_GLIB_ROW_H
-#define SQLIPC_GLIB_ROW_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_GLIB_ROW_H
+#define SQLIPC_CLIENT_LIB_GLIB_GLIB_ROW_H
 
 #include <stdbool.h>
 
@@ -29,7 +29,7 @@ void columns_unref(Columns *columns);
 sqlipc_value *values_copy(const sqlipc_value *values, gsize n);
 bool values_equal(const sqlipc_value *a, const sqlipc_value *b, gsize n);
 
-/* What a live model notes in its rows. */
+/* Notes of a live model about its rows. */
 typedef struct RowIdentity {
         struct KeyBytes *key; /* owned by the row; NULL: it has none yet */
         guint run;            /* the last run of the model that had the row */

@@ -346,7 +346,8 @@ gboolean sqlipc_glib_statement_bind_variant(SqlipcStatement *self, guint index, 
 
         g_return_val_if_fail(SQLIPC_IS_STATEMENT(self) && value, FALSE);
         sunk = g_variant_ref_sink(value);
-        return parameters_read_one(sunk, &parameter, kept, error) && bound(self, bind(self->handle, index, &parameter), error);
+        return parameters_read_one(sunk, &parameter, kept, error) &&
+               bound(self, bind(self->handle, index, &parameter), error);
 }
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Values of some columns of a row as bytes, by which rows are found in a hash table. GLib library. Pure. */
-#ifndef SQLIPC_GLIB_KEY_BYTES_H
-#define SQLIPC_GLIB_KEY_BYTES_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_KEY_BYTES_H
+#define SQLIPC_CLIENT_LIB_GLIB_KEY_BYTES_H
 
 #include <glib.h>
 

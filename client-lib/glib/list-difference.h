@@ -5,8 +5,8 @@
  * The caller has matched the items, so this module sees only their places. Takes O(n log n) time, of the part between the
  * items that both lists have at their start and at their end.
  */
-#ifndef SQLIPC_GLIB_LIST_DIFFERENCE_H
-#define SQLIPC_GLIB_LIST_DIFFERENCE_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_LIST_DIFFERENCE_H
+#define SQLIPC_CLIENT_LIB_GLIB_LIST_DIFFERENCE_H
 
 #include <glib.h>
 

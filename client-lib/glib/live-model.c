@@ -11,12 +11,12 @@
  *      IDLE ─▶ FIRST ─▶ SCAN ─▶ WINDOW ─▶ ... ─▶ WINDOW ─▶ IDLE    FIRST: while one segment has all; it may be the last step
  *      IDLE ─▶ WINDOW                                              a segment was asked for
  *
- * Each step is one statement. Its rows are read at most ROWS_PER_TURN in a turn of the main loop, by a source of low priority,
- * so that input and drawing come first. A change during the steps leads to another round after them. A row keeps its object as
- * long as somebody holds it: `known` finds objects by their keys.
+ * Each step is one statement. Its rows are read at most ROWS_PER_TURN in a turn of the main loop, by a source of low
+ * priority, so that input and drawing come first. A change during the steps leads to another round after them. A row keeps
+ * its object as long as the program or the model holds it: `known` finds objects by their keys.
  *
- * The rows of a step may be newer than the counts of the scan before it. That lasts until the change is reported, which leads
- * to another round.
+ * The rows of a step may be newer than the counts of the scan before it. That lasts until the change is reported, which
+ * leads to another round.
  */
 #include "client-lib/glib/glib-connection.h"
 #include "client-lib/glib/glib-cursor.h"
@@ -234,8 +234,8 @@ static void reconcile(SqlipcLiveModel *self, Segment *segment, const GPtrArray *
         ranges = list_difference(segment->rows->len, matches, fresh->len);
         for (guint i = 0; i < ranges->len; i++) {
                 const ListRange *range = &g_array_index(ranges, ListRange, i);
-                g_autoptr(GPtrArray) removed = segment_splice(segment, range->position, range->n_removed, fresh, range->after,
-                                                              range->n_added);
+                g_autoptr(GPtrArray) removed = segment_splice(segment, range->position, range->n_removed, fresh,
+                                                              range->after, range->n_added);
 
                 items_changed(self, offset + range->position, range->n_removed, range->n_added);
         }
@@ -251,7 +251,7 @@ static guint n_loaded(SqlipcLiveModel *self) {
         return n;
 }
 
-/* Drops rows that were asked for least recently and that nobody holds. */
+/* Drops rows that were asked for least recently and that the program does not hold. */
 static void drop_segments(SqlipcLiveModel *self) {
         for (guint n = n_loaded(self); n > SEGMENTS_LOADED_MAX; n--) {
                 Segment *oldest = NULL;
@@ -301,14 +301,14 @@ static void set_source(SqlipcLiveModel *self, GSource **source, GSource *new, GS
 }
 
 /* The model that an answer is for. It is not referenced, so that a model ends while a statement runs. */
-typedef struct Call {
+typedef struct AnswerTo {
         GWeakRef model;
         guint round;
         Step step;
-} Call;
+} AnswerTo;
 
-static Call *call_new(SqlipcLiveModel *self) {
-        Call *call = g_new(Call, 1);
+static AnswerTo *call_new(SqlipcLiveModel *self) {
+        AnswerTo *call = g_new(AnswerTo, 1);
 
         g_weak_ref_init(&call->model, self);
         call->round = self->round;
@@ -317,7 +317,7 @@ static Call *call_new(SqlipcLiveModel *self) {
 }
 
 /* The model, if it still waits for this answer. */
-static SqlipcLiveModel *call_end(Call *call) {
+static SqlipcLiveModel *call_end(AnswerTo *call) {
         SqlipcLiveModel *self = g_weak_ref_get(&call->model);
 
         if (self && (self->round != call->round || self->step != call->step))
@@ -621,7 +621,9 @@ static void on_query(GObject *source, GAsyncResult *result, gpointer data) {
         }
         if (!error && self->step != STEP_SCAN) {
                 n = sqlipc_glib_cursor_get_n_columns(cursor);
-                (void) use_columns(self, cursor_columns(cursor), n - (self->segment && self->segment->bounded ? 1 : 0), &error);
+                if (self->segment && self->segment->bounded)
+                        n--;
+                (void) use_columns(self, cursor_columns(cursor), n, &error);
         }
         if (error) {
                 fail_round(self, error);
@@ -633,7 +635,7 @@ static void on_query(GObject *source, GAsyncResult *result, gpointer data) {
 
 /* Runs the statement of this step. `more`: values for windows, of sqlipc_parameter; may be NULL. */
 static void run(SqlipcLiveModel *self, const char *sql, const GArray *more) {
-        g_auto(Parameters) parameters = { .values = NULL };
+        g_auto(ParameterValues) parameters = { .values = NULL };
         GError *error = NULL;
 
         if (!parameters_init(&parameters, self->parameters, &error)) {
@@ -771,7 +773,7 @@ static void begin_round(SqlipcLiveModel *self) {
         }
 }
 
-/* Gives up the present round, and begins another one with what was set. */
+/* Gives up the present round, and begins another one with the new settings. */
 static void restart(SqlipcLiveModel *self) {
         end_statement(self);
         stop(&self->turn);

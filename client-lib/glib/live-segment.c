@@ -123,10 +123,11 @@ SegmentScan *segment_scan_new(const GPtrArray *segments, guint n_terms, guint si
                 bool loaded = segment->rows && segments->len > 1;
 
                 g_array_append_val(scan->loaded, loaded);
-                if (segment->start)
-                        (void) g_hash_table_insert(scan->starts,
-                                                   key_bytes_copy(key_bytes_make(&scan->buffer, segment->start, NULL, n_terms, 0)),
-                                                   GUINT_TO_POINTER(i));
+                if (segment->start) {
+                        const KeyBytes *key = key_bytes_make(&scan->buffer, segment->start, NULL, n_terms, 0);
+
+                        (void) g_hash_table_insert(scan->starts, key_bytes_copy(key), GUINT_TO_POINTER(i));
+                }
         }
         add_new(scan, NULL, 0);
         return scan;

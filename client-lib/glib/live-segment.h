@@ -3,12 +3,12 @@
  * The segments of a live model (live-model.c): ranges of its list, and how a scan of all keys divides them anew. GLib
  * library.
  *
- * A scan finds the first keys of the segments again by equality, because only SQLite can compare by a column's collation. If
- * the first row of a segment is gone, the segment joins the one before it; if a segment has become long, the scan divides it.
- * So the result of a scan is a list of groups: some old segments next to each other become some new ones.
+ * A scan finds the first keys of the segments again by equality, because only SQLite can compare by a column's collation.
+ * If the first row of a segment is gone, the segment joins the one before it; if a segment has become long, the scan divides
+ * it. So the result of a scan is a list of groups: some old segments next to each other become some new ones.
  */
-#ifndef SQLIPC_GLIB_LIVE_SEGMENT_H
-#define SQLIPC_GLIB_LIVE_SEGMENT_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_LIVE_SEGMENT_H
+#define SQLIPC_CLIENT_LIB_GLIB_LIVE_SEGMENT_H
 
 #include <stdbool.h>
 
@@ -66,7 +66,7 @@ typedef struct SegmentGroup {
 /* The next group, from the last to the first. False: there is none. */
 bool segment_scan_pop(SegmentScan *scan, SegmentGroup *ret);
 
-/* What a group has changed in the list. */
+/* The change of the list by a group. */
 typedef struct SegmentChange {
         guint position, n_removed, n_added;
         GPtrArray *dropped; /* rows to free after the list has told its change; NULL: none */

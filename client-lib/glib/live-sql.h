@@ -5,8 +5,8 @@
  *
  * The order is total: its last terms are the key. SQLite sorts NULL before all other values, so with DESC after them.
  */
-#ifndef SQLIPC_GLIB_LIVE_SQL_H
-#define SQLIPC_GLIB_LIVE_SQL_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_LIVE_SQL_H
+#define SQLIPC_CLIENT_LIB_GLIB_LIVE_SQL_H
 
 #include <glib.h>
 #include <stdbool.h>
@@ -24,8 +24,8 @@ GArray *live_sql_terms(const char *const *key, const char *const *order);
 /* All values of the terms, in order. The caller frees the text. */
 char *live_sql_scan(const char *sql, const GArray *terms);
 
-/* The rows from `start` on (values of the terms; NULL: from the first row on), at most `limit`. With `end` (NULL: none) there
- * is one more column, the last one: 1 for rows that are not before `end`. Values are appended to `parameters`, of
+/* The rows from `start` on (values of the terms; NULL: from the first row on), at most `limit`. With `end` (NULL: none)
+ * there is one more column, the last one: 1 for rows that are not before `end`. Values are appended to `parameters`, of
  * sqlipc_parameter, under names that begin with ":sqlipc"; their bytes are borrowed. */
 char *live_sql_window(const char *sql, const GArray *terms, const sqlipc_value *start, const sqlipc_value *end, guint limit,
                       GArray *parameters);

@@ -10,8 +10,8 @@
  *
  * A synchronous operation belongs to its caller, an asynchronous one to its task.
  */
-#ifndef SQLIPC_GLIB_OPERATION_H
-#define SQLIPC_GLIB_OPERATION_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_OPERATION_H
+#define SQLIPC_CLIENT_LIB_GLIB_OPERATION_H
 
 #include <gio/gio.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct Operation {
         /* Gives up what it holds. Called once, at its end; `failed`: also if it was cancelled. */
         void (*release)(Operation *o, bool failed);
 
-        /* What the functions above need. */
+        /* For the functions above. */
         void *handle;                 /* of libsqlipc */
         void *data;
         GVariant *rows;

@@ -6,8 +6,8 @@
  * Types begin with Sqlipc, functions and constants with sqlipc_glib_ and SQLIPC_GLIB_, so that a program may include
  * sqlipc.h as well.
  */
-#ifndef SQLIPC_GLIB_H
-#define SQLIPC_GLIB_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_SQLIPC_GLIB_H
+#define SQLIPC_CLIENT_LIB_GLIB_SQLIPC_GLIB_H
 
 #include <gio/gio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One value of a row, as the types of C, GLib and GObject. GLib library. Pure. */
-#ifndef SQLIPC_GLIB_VALUE_H
-#define SQLIPC_GLIB_VALUE_H
+#ifndef SQLIPC_CLIENT_LIB_GLIB_VALUE_H
+#define SQLIPC_CLIENT_LIB_GLIB_VALUE_H
 
 #include <glib-object.h>
 

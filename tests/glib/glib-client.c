@@ -152,8 +152,8 @@ static void test_errors(void) {
 static void test_rows(void) {
         g_autoptr(SqlipcConnection) connection = open_connection();
         g_autoptr(GError) error = NULL;
-        g_autoptr(SqlipcCursor) cursor = sqlipc_glib_connection_query(connection, DB, "SELECT id, name, v FROM t ORDER BY id",
-                                                                      NULL, NULL, &error);
+        g_autoptr(SqlipcCursor) cursor =
+                sqlipc_glib_connection_query(connection, DB, "SELECT id, name, v FROM t ORDER BY id", NULL, NULL, &error);
         guint n = 0;
 
         g_assert_no_error(error);
@@ -296,8 +296,8 @@ static void test_async(void) {
                 g_assert_no_error(error);
                 g_assert_nonnull(rows);
         }
-        g_autoptr(GAsyncResult) executed = NULL, prepared = NULL, queried = NULL, begun = NULL, committed = NULL, added = NULL,
-                                completed = NULL;
+        g_autoptr(GAsyncResult) executed = NULL, prepared = NULL, queried = NULL, begun = NULL, committed = NULL;
+        g_autoptr(GAsyncResult) added = NULL, completed = NULL;
 
         sqlipc_glib_connection_execute_async(connection, DB, "INSERT INTO t(id, name) VALUES(5000, 'async')", NULL, NULL,
                                              on_result, &executed);
@@ -339,13 +339,8 @@ static void test_thread(void) { g_thread_join(g_thread_new("other context", quer
 static void test_pending(void) {
         g_autoptr(SqlipcConnection) connection = open_connection();
         g_autoptr(GError) error = NULL;
-        g_autoptr(SqlipcCursor) cursor = sqlipc_glib_connection_query(
-                connection, DB, "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 30000) SELECT x FROM n",
-                NULL, NULL, &error);
-        g_autoptr(GAsyncResult) first = NULL, second = NULL, closed = NULL;
-        g_autoptr(SqlipcRow) row = NULL;
+        g_autoptr(GAsyncResult) first = NULL, closed = NULL;
 
-        g_assert_no_error(error);
         sqlipc_glib_connection_query_async(connection, DB, ENDLESS, NULL, NULL, on_result, &closed);
         sqlipc_glib_connection_close(connection);
         g_assert_null(sqlipc_glib_connection_query_finish(connection, wait_result(&closed), &error));
@@ -403,7 +398,8 @@ static void test_cancel_next(void) {
         g_autoptr(GError) error = NULL;
         /* One row, and then nothing for ever. */
         g_autoptr(SqlipcCursor) cursor =
-                sqlipc_glib_connection_query(connection, DB, "SELECT 1 UNION ALL SELECT * FROM (" ENDLESS ")", NULL, NULL, &error);
+                sqlipc_glib_connection_query(connection, DB, "SELECT 1 UNION ALL SELECT * FROM (" ENDLESS ")", NULL, NULL,
+                                             &error);
         g_autoptr(SqlipcRow) row = NULL;
 
         g_assert_no_error(error);
@@ -439,7 +435,8 @@ static void test_cancel_others(void) {
                 g_autoptr(SqlipcTransaction) transaction = NULL;
                 g_autoptr(GVariant) list = NULL;
                 g_autoptr(GError) error = NULL;
-                g_autoptr(SqlipcLoad) load = sqlipc_glib_connection_load(connection, DB, "INSERT INTO loaded VALUES(?, ?)", &error);
+                g_autoptr(SqlipcLoad) load =
+                        sqlipc_glib_connection_load(connection, DB, "INSERT INTO loaded VALUES(?, ?)", &error);
 
                 g_assert_no_error(error);
                 sqlipc_glib_load_add_rows_async(load, g_variant_new_parsed("[(1, 'x')]"), cancellable, on_result, &added);
@@ -457,8 +454,8 @@ static void test_cancel_others(void) {
 
                 g_clear_object(&cancellable);
                 cancellable = g_cancellable_new();
-                sqlipc_glib_connection_begin_async(connection, DB, SQLIPC_GLIB_TRANSACTION_MODE_WRITE, cancellable, on_result,
-                                                   &begun);
+                sqlipc_glib_connection_begin_async(connection, DB, SQLIPC_GLIB_TRANSACTION_MODE_WRITE, cancellable,
+                                                   on_result, &begun);
                 for (int i = 0; i < turns; i++)
                         (void) g_main_context_iteration(NULL, FALSE);
                 g_cancellable_cancel(cancellable);
@@ -483,7 +480,8 @@ static void test_cancel_ends(void) {
         execute(connection, "INSERT INTO loaded VALUES(1, 'x')");
         sqlipc_glib_transaction_commit_async(transaction, cancellable, on_result, &committed);
         g_cancellable_cancel(cancellable);
-        assert_cancelled_or_done(sqlipc_glib_transaction_commit_finish(transaction, wait_result(&committed), &error), &error);
+        assert_cancelled_or_done(sqlipc_glib_transaction_commit_finish(transaction, wait_result(&committed), &error),
+                                 &error);
         g_assert_true(sqlipc_glib_transaction_commit(transaction, NULL, &error)); /* tells the outcome */
         g_assert_cmpint(query_int64(connection, "SELECT count(*) FROM loaded"), ==, 1);
 

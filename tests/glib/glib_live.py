@@ -4,9 +4,9 @@
 
 usage: glib_live.py ADDRESS FILE CHANGES
 
-Two processes write, one through the service and one past it. After each burst, three models must come to equal a fresh query,
-and so must lists that were kept by their signals alone. At the end the program prints "restart", and waits for a line while the
-test restarts the service.
+Two processes write, one through the service and one past it. After each burst, three models must come to equal a fresh
+query, and so must lists that were kept by their signals alone. At the end the program prints "restart", and waits for a line
+while the test restarts the service.
 """
 import random
 import sqlite3

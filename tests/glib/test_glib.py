@@ -14,7 +14,8 @@ from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  
 from tap import Skip, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
-ROWS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?) INSERT INTO t SELECT x, 'name ' || x, x % 7 FROM n"
+ROWS = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?)
+    INSERT INTO t SELECT x, 'name ' || x, x % 7 FROM n"""
 # How many changes the writers make beside live models.
 CHANGES = int(os.environ.get("SQLIPC_GLIB_CHANGES", "1000"))
 INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
@@ -48,7 +49,8 @@ ENVIRONMENT = [
 
 def succeed(service, *command):
     done = service.run("env", *ENVIRONMENT, *command)
-    true(done.returncode == 0, f"{command[0]}: {done.returncode}\n{done.stdout.decode()[-3000:]}\n{done.stderr.decode()[-3000:]}")
+    said = done.stdout.decode()[-3000:] + done.stderr.decode()[-3000:]
+    true(done.returncode == 0, f"{command[0]}: {done.returncode}\n{said}")
     return done.stdout.decode()
 
 
@@ -148,7 +150,7 @@ def screen():
             number = server.stdout.readline().strip()
             true(number, "Xvfb has started")
             # Without a GPU GTK draws by cairo; and it must not look for a portal or accessibility bus.
-            yield [f"DISPLAY=:{number}", "GDK_BACKEND=x11", "GSK_RENDERER=cairo", "GTK_A11Y=none", "GSETTINGS_BACKEND=memory"]
+            yield [f"DISPLAY=:{number}", "GDK_BACKEND=x11", "GSK_RENDERER=cairo", "GTK_A11Y=none"]
         finally:
             server.terminate()
 
@@ -178,9 +180,8 @@ def browser_in_vala():
             text=True,
         ) as window:
             try:
-                wait_for(
-                    lambda: window.poll() is not None or service.driver.manager("ListWatches")[0], "the program watches its table"
-                )
+                watches = lambda: service.driver.manager("ListWatches")[0]  # noqa: E731
+                wait_for(lambda: window.poll() is not None or watches(), "the program watches its table")
                 equal(window.poll(), None, "exit code")
             finally:
                 window.terminate()
