@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Every class of libsqlipc-glib from C, for test_glib.py: glib-client ADDRESS. The service has the database "written", with
- * the table t(id, name, v) of 1000 rows.
+ * the tables t(id, name, v) of 1000 rows and many(id, name, v) of 100,000.
  */
 #include <sqlipc-glib.h>
+#include <time.h>
 
 #define DB "written"
 #define ENDLESS "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -542,6 +543,65 @@ static void test_model(void) {
         }
 }
 
+typedef struct Turns {
+        SqlipcLiveModel *model;
+        gint64 began, first; /* microseconds; 0: no row has come */
+        guint n, n_max;      /* rows that were told in this turn, and in one turn at most */
+} Turns;
+
+static void on_first_rows(GListModel *model, guint position, guint removed, guint added, gpointer data) {
+        Turns *turns = data;
+
+        (void) model;
+        (void) position;
+        (void) removed;
+        if (turns->first == 0)
+                turns->first = g_get_monotonic_time() - turns->began;
+        turns->n += added;
+}
+
+static gint64 processor_usec(void) {
+        struct timespec now;
+
+        g_assert_cmpint(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), ==, 0);
+        return (gint64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* 100,000 rows come in many turns of the loop, so that none is long. Times are only shown: --verbose. */
+static void test_model_turns(void) {
+        const char *const key[] = { "id", NULL };
+
+        for (int windowed = 0; windowed < 2; windowed++) {
+                g_autoptr(SqlipcConnection) connection = open_connection();
+                Turns turns = { .n = 0 };
+                gint64 longest = 0;
+                guint n_turns = 0;
+
+                (void) query_int64(connection, "SELECT count(*) FROM many");
+                turns.began = g_get_monotonic_time();
+                turns.model = windowed ? sqlipc_glib_live_model_new_windowed(connection, DB, "SELECT * FROM many", NULL, key,
+                                                                             NULL)
+                                       : sqlipc_glib_live_model_new(connection, DB, "SELECT * FROM many", NULL, key);
+                (void) g_signal_connect(turns.model, "items-changed", G_CALLBACK(on_first_rows), &turns);
+                while (!sqlipc_glib_live_model_is_settled(turns.model)) {
+                        gint64 before = processor_usec();
+
+                        turns.n = 0;
+                        (void) g_main_context_iteration(NULL, TRUE);
+                        turns.n_max = MAX(turns.n_max, turns.n);
+                        longest = MAX(longest, processor_usec() - before);
+                        n_turns++;
+                }
+                g_test_message("%s: first rows after %.1f ms, %u turns, the longest took %.1f ms of the processor",
+                               windowed ? "windows" : "whole", (double) turns.first / 1000, n_turns, (double) longest / 1000);
+                g_assert_cmpuint(g_list_model_get_n_items(G_LIST_MODEL(turns.model)), ==, 100000);
+                if (!windowed) /* with windows, rows that are only counted cost nothing */
+                        g_assert_cmpuint(turns.n_max, <=, 512);
+                g_assert_cmpuint(n_turns, >=, 100000 / 512);
+                g_object_unref(turns.model);
+        }
+}
+
 /* A model ends in each state, with rows that outlive it. */
 static void test_model_ends(void) {
         const char *const key[] = { "id", NULL }, *const order[] = { "name DESC", NULL };
@@ -583,6 +643,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/cancel/others", test_cancel_others);
         g_test_add_func("/cancel/ends", test_cancel_ends);
         g_test_add_func("/model", test_model);
+        g_test_add_func("/model/turns", test_model_turns);
         g_test_add_func("/model/ends", test_model_ends);
         return g_test_run();
 }

@@ -4,10 +4,11 @@
 
 usage: glib_browser.py BROWSER ADDRESS FILE [PICTURE]
 
-With PICTURE, saves what the window shows.
+With PICTURE, saves the picture of the window by ImageMagick.
 """
 import importlib.util
 import sqlite3
+import subprocess
 import sys
 import time
 
@@ -44,11 +45,8 @@ def texts(window):
     return [label.get_text() for label in labels(window.view) if label.get_mapped()]
 
 
-def save(window, path):
-    paintable = Gtk.WidgetPaintable.new(window)
-    snapshot = Gtk.Snapshot()
-    paintable.snapshot(snapshot, paintable.get_intrinsic_width(), paintable.get_intrinsic_height())
-    window.get_native().get_renderer().render_texture(snapshot.to_node(), None).save_to_png(path)
+def save(path):
+    subprocess.run(["import", "-window", "root", "-crop", "720x480+0+0", "+repage", path], check=True)
 
 
 def drive(window):
@@ -78,7 +76,7 @@ def drive(window):
         wait_for(lambda: window.model.is_settled(), "the end")
         end = time.monotonic() + 1
         wait_for(lambda: time.monotonic() > end, "drawing")
-        save(window, sys.argv[4])
+        save(sys.argv[4])
     window.search.set_text("name 77")
     wait_for(lambda: window.status.get_text() == "11 rows" and "name 777" in texts(window), "the search")
     other.close()

@@ -22,14 +22,17 @@ INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
 
 
 @contextlib.contextmanager
-def written(n_rows=1000, **keys):
-    with Service(**keys) as service:
+def written(n_rows=1000, n_many=100000):
+    """A service with the database "written", which clients may write to."""
+    with Service() as service:
         path = service.data / "written.sqlite"
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("PRAGMA journal_mode = wal")
             db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, v)")
             db.execute("CREATE TABLE loaded(n INTEGER, t TEXT)")
             db.execute(ROWS, (n_rows,))
+            db.execute("CREATE TABLE many(id INTEGER PRIMARY KEY, name TEXT, v)")
+            db.execute(ROWS.replace("INTO t", "INTO many"), (n_many,))
             db.commit()
         service.stop()
         service.database("written", Path=path, Mode="read-write")

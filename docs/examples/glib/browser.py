@@ -24,6 +24,7 @@ class Browser(Gtk.ApplicationWindow):
     def __init__(self, application, connection, database, table, key):
         super().__init__(application=application, title=f"{table} in {database}", default_width=720, default_height=480)
         self.connection, self.database, self.table, self.key = connection, database, table, key
+        self.to_top = False
         self.model = Sqlipc.LiveModel.new_windowed(connection, database, f"SELECT * FROM {quote(table)}", None, [key], None)
         self.model.connect("notify::settled", self.on_settled)
         self.model.connect("notify::error", self.on_error)
@@ -84,6 +85,7 @@ class Browser(Gtk.ApplicationWindow):
 
     def on_sort(self, action, order):
         self.model.set_order([order.get_string()])
+        self.to_top = True
 
     def on_search(self, entry):
         text = entry.get_text()
@@ -125,6 +127,9 @@ class Browser(Gtk.ApplicationWindow):
             self.make_columns()
         if model.is_settled():
             self.status.set_text(f"{model.get_n_items()} rows")
+            if self.to_top:  # The view would follow the row that it showed before.
+                self.view.get_vadjustment().set_value(0)
+                self.to_top = False
 
     def on_error(self, model, _):
         error = model.get_error()

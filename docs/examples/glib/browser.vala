@@ -16,6 +16,7 @@ private class Browser : Gtk.ApplicationWindow {
     private string table;
     private string key;
     private string[] names = {};
+    private bool to_top = false;
     private Gtk.ColumnView view;
     private Gtk.Label status;
 
@@ -33,7 +34,10 @@ private class Browser : Gtk.ApplicationWindow {
         search.search_changed.connect (() => on_search (search.text));
         status = new Gtk.Label (null);
         var action = new SimpleAction ("sort", VariantType.STRING);
-        action.activate.connect ((order) => model.set_order ({ order.get_string () }));
+        action.activate.connect ((order) => {
+            model.set_order ({ order.get_string () });
+            to_top = true;
+        });
         add_action (action);
         var scrolled = new Gtk.ScrolledWindow ();
         scrolled.child = view;
@@ -53,6 +57,9 @@ private class Browser : Gtk.ApplicationWindow {
         if (!model.settled)
             return;
         status.label = @"$(model.get_n_items ()) rows";
+        if (to_top) /* the view would follow the row that it showed before */
+            view.vadjustment.value = 0;
+        to_top = false;
         if (names.length > 0)
             return;
         names = model.dup_column_names ();
