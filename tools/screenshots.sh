@@ -3,8 +3,8 @@
 #
 # tools/screenshots.sh
 #
-# Takes the pictures of ipcq-cli in docs/screenshots: a real xterm on an X server without a screen (Xvfb), keys typed by
-# xdotool, pictures by import of ImageMagick. Installs missing packages (Debian), builds into build-demo, and queries the
+# Takes the pictures in docs/screenshots: ipcq-cli in a real xterm on an X server without a screen (Xvfb), keys typed by
+# xdotool, and the example of libsqlipc-glib; pictures by import of ImageMagick. Installs missing packages (Debian), builds into build-demo, and queries the
 # sample database of tests/data, and a small one that changes, on a private bus. Leaves only the pictures and the
 # build folder.
 set -eu
@@ -143,3 +143,12 @@ enter '.tabels'
 wait_for 'tables'
 take error
 close_shell
+
+# The example of libsqlipc-glib: a window of GTK, which is drawn when the picture does not change any more.
+export LD_LIBRARY_PATH="$build/client-lib/glib:$build/client-lib" GI_TYPELIB_PATH="$build/client-lib/glib"
+env HOME="$folder/home" GDK_BACKEND=x11 GSK_RENDERER=cairo GTK_A11Y=none \
+    docs/examples/glib/browser.py --address="$DBUS_SESSION_BUS_ADDRESS" chinook Invoice InvoiceId &
+pids+=($!)
+window=$(timeout "$patience" xdotool search --sync --onlyvisible --name '^Invoice in chinook$' | head -n 1)
+sleep 1
+take browser
