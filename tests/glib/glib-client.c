@@ -543,6 +543,94 @@ static void test_model(void) {
         }
 }
 
+static void count_signal(SqlipcWatch *watch, gpointer data) {
+        (void) watch;
+        ++*(guint *) data;
+}
+
+static void test_watch(void) {
+        g_autoptr(SqlipcConnection) connection = open_connection();
+        g_autoptr(GError) error = NULL;
+        const char *const tables[] = { "loaded", NULL };
+        g_autoptr(SqlipcWatch) watch = sqlipc_glib_connection_watch_tables(connection, DB, tables, &error);
+        g_autoptr(SqlipcWatch) other = NULL;
+        g_autoptr(GCancellable) cancellable = g_cancellable_new();
+        g_autoptr(GAsyncResult) cancelled = NULL, changed = NULL, closed = NULL;
+        guint n = 0;
+
+        g_assert_no_error(error);
+        sqlipc_glib_watch_next_async(watch, cancellable, on_result, &cancelled);
+        while (sqlipc_glib_watch_get_sequence(watch) == 0)
+                (void) g_main_context_iteration(NULL, TRUE);
+        g_cancellable_cancel(cancellable);
+        /* A watch may tell a change that came shortly before it. */
+        assert_cancelled_or_done(sqlipc_glib_watch_next_finish(watch, wait_result(&cancelled), &error), &error);
+
+        execute(connection, "INSERT INTO loaded VALUES(1, 'x')");
+        g_assert_true(sqlipc_glib_watch_next(watch, NULL, &error));
+        sqlipc_glib_watch_next_async(watch, NULL, on_result, &changed);
+        execute(connection, "DELETE FROM loaded");
+        g_assert_true(sqlipc_glib_watch_next_finish(watch, wait_result(&changed), &error));
+        sqlipc_glib_watch_next_async(watch, NULL, on_result, &closed);
+        sqlipc_glib_watch_close(watch);
+        g_assert_false(sqlipc_glib_watch_next_finish(watch, wait_result(&closed), &error));
+        g_assert_error(error, G_IO_ERROR, G_IO_ERROR_CLOSED);
+        g_clear_error(&error);
+
+        other = sqlipc_glib_connection_watch_statement(connection, DB, "SELECT * FROM loaded", &error);
+        (void) g_signal_connect(other, "changed", G_CALLBACK(count_signal), &n);
+        sqlipc_glib_watch_start(other);
+        while (sqlipc_glib_watch_get_sequence(other) == 0)
+                (void) g_main_context_iteration(NULL, TRUE);
+        execute(connection, "INSERT INTO loaded VALUES(1, 'x')");
+        while (n == 0)
+                (void) g_main_context_iteration(NULL, TRUE);
+        sqlipc_glib_watch_close(other);
+        execute(connection, "DELETE FROM loaded");
+}
+
+static void expect_change(SqlipcLiveQuery *query, SqlipcLiveKind kind, guint position) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SqlipcLiveChange) change = sqlipc_glib_live_query_next(query, NULL, &error);
+
+        g_assert_no_error(error);
+        g_assert_cmpint(sqlipc_glib_live_change_get_kind(change), ==, kind);
+        g_assert_cmpuint(sqlipc_glib_live_change_get_position(change), ==, position);
+}
+
+static void test_live_query(void) {
+        g_autoptr(SqlipcConnection) connection = open_connection();
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GCancellable) cancellable = g_cancellable_new();
+        g_autoptr(GAsyncResult) cancelled = NULL, result = NULL;
+        g_autoptr(SqlipcLiveChange) change = NULL;
+        g_autoptr(SqlipcLiveQuery) query = sqlipc_glib_connection_live_query(
+                connection, DB, "SELECT id, name FROM t WHERE id <= ? ORDER BY id", g_variant_new("(i)", 3), NULL, 0, &error);
+
+        g_assert_no_error(error);
+        for (guint i = 0; i < 3; i++)
+                expect_change(query, SQLIPC_GLIB_LIVE_KIND_ADDED, i);
+        expect_change(query, SQLIPC_GLIB_LIVE_KIND_SETTLED, 0);
+        sqlipc_glib_live_query_next_async(query, cancellable, on_result, &cancelled);
+        g_cancellable_cancel(cancellable);
+        g_assert_null(sqlipc_glib_live_query_next_finish(query, wait_result(&cancelled), &error));
+        g_assert_error(error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+        g_clear_error(&error);
+
+        execute(connection, "UPDATE t SET name = 'other' WHERE id = 2");
+        sqlipc_glib_live_query_next_async(query, NULL, on_result, &result);
+        change = sqlipc_glib_live_query_next_finish(query, wait_result(&result), &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(sqlipc_glib_live_change_get_kind(change), ==, SQLIPC_GLIB_LIVE_KIND_CHANGED);
+        g_assert_cmpstr(sqlipc_glib_row_get_text(sqlipc_glib_live_change_get_row(change), 1), ==, "other");
+        g_assert_cmpstr(sqlipc_glib_row_get_text(sqlipc_glib_live_change_get_old_row(change), 1), ==, "name 2");
+        execute(connection, "UPDATE t SET name = 'name 2' WHERE id = 2");
+        sqlipc_glib_live_query_close(query);
+        g_clear_object(&change);
+        change = sqlipc_glib_live_query_next(query, NULL, &error);
+        g_assert_error(error, G_IO_ERROR, G_IO_ERROR_CLOSED);
+}
+
 typedef struct Turns {
         SqlipcLiveModel *model;
         gint64 began, first; /* microseconds; 0: no row has come */
@@ -593,7 +681,8 @@ static void test_model_turns(void) {
                         n_turns++;
                 }
                 g_test_message("%s: first rows after %.1f ms, %u turns, the longest took %.1f ms of the processor",
-                               windowed ? "windows" : "whole", (double) turns.first / 1000, n_turns, (double) longest / 1000);
+                               windowed ? "windows" : "whole", (double) turns.first / 1000, n_turns,
+                               (double) longest / 1000);
                 g_assert_cmpuint(g_list_model_get_n_items(G_LIST_MODEL(turns.model)), ==, 100000);
                 if (!windowed) /* with windows, rows that are only counted cost nothing */
                         g_assert_cmpuint(turns.n_max, <=, 512);
@@ -643,6 +732,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/cancel/others", test_cancel_others);
         g_test_add_func("/cancel/ends", test_cancel_ends);
         g_test_add_func("/model", test_model);
+        g_test_add_func("/watch", test_watch);
+        g_test_add_func("/live-query", test_live_query);
         g_test_add_func("/model/turns", test_model_turns);
         g_test_add_func("/model/ends", test_model_ends);
         return g_test_run();

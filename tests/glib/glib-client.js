@@ -17,6 +17,7 @@ Gio._promisify(Sqlipc.Cursor.prototype, 'next_async', 'next_finish');
 Gio._promisify(Sqlipc.Cursor.prototype, 'next_rows_async', 'next_rows_finish');
 Gio._promisify(Sqlipc.Statement.prototype, 'query_async', 'query_finish');
 Gio._promisify(Sqlipc.Transaction.prototype, 'commit_async', 'commit_finish');
+Gio._promisify(Sqlipc.LiveQuery.prototype, 'next_async', 'next_finish');
 Gio._promisify(Sqlipc.Load.prototype, 'add_rows_async', 'add_rows_finish');
 Gio._promisify(Sqlipc.Load.prototype, 'complete_async', 'complete_finish');
 
@@ -95,6 +96,23 @@ async function main() {
     model.refresh();
     await settled(model);
     check(model.get_item(1) === row, 'same object');
+
+    const watch = connection.watch_tables(DB, ['loaded']);
+    const changed = new Promise(resolve => watch.connect('changed', resolve));
+    watch.start();
+    await new Promise(resolve => GLib.timeout_add(GLib.PRIORITY_DEFAULT, 5, () => {
+        if (watch.get_sequence() === 0)
+            return GLib.SOURCE_CONTINUE;
+        resolve();
+        return GLib.SOURCE_REMOVE;
+    }));
+    await connection.execute_async(DB, 'DELETE FROM loaded', null, null);
+    await changed;
+    watch.close();
+    const live = connection.live_query(DB, 'SELECT id, name FROM t WHERE id = 5', null, [0]);
+    const change = await live.next_async(null);
+    check(change.get_kind() === Sqlipc.LiveKind.ADDED && change.get_row().get_text(1) === 'name 5', 'live query');
+    live.close();
     connection.close();
 }
 

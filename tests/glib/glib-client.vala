@@ -70,6 +70,19 @@ async void run (string address) throws Error {
     model.refresh ();
     yield settled (model);
     assert (model.get_item (1) == row);
+
+    var watch = connection.watch_tables (DB, { "loaded" });
+    while (watch.get_sequence () == 0) {
+        Timeout.add (5, run.callback);
+        yield;
+    }
+    yield connection.execute_async (DB, "DELETE FROM loaded", null, null, null, null);
+    assert (yield watch.next_async (null));
+    watch.close ();
+    var live = connection.live_query (DB, "SELECT id, name FROM t WHERE id = 5", null, { 0 });
+    var change = yield live.next_async (null);
+    assert (change.get_kind () == Sqlipc.LiveKind.ADDED && change.get_row ().get_text (1) == "name 5");
+    live.close ();
     connection.close ();
 }
 

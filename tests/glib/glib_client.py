@@ -105,5 +105,26 @@ model.set_order(["id DESC"])
 settle(model)
 assert model.get_item(0).get_int64(0) == 1000
 
+# Watch, LiveQuery, LiveChange: the model of the same file is current by a watch of its own
+watch = connection.watch_tables(DB, ["loaded"])
+changes = []
+watch.connect("changed", changes.append)
+watch.start()
+while not watch.get_sequence():
+    context.iteration(True)
+connection.execute(DB, "DELETE FROM loaded", None, None)
+while not changes:
+    context.iteration(True)
+watch.close()
+live = connection.live_query(DB, "SELECT id, name FROM t WHERE id < ? ORDER BY id", GLib.Variant("(i)", (3,)), [0])
+change = wait(live.next_async, live.next_finish)
+assert change.get_kind() == Sqlipc.LiveKind.ADDED and change.get_row().to_variant().unpack() == [1, "name 1"]
+assert [live.next(None).get_kind() for _ in range(2)] == [Sqlipc.LiveKind.ADDED, Sqlipc.LiveKind.SETTLED]
+live.close()
+connection.execute(DB, "INSERT INTO t(id, name) VALUES(2000, 'by a watch')", None, None)
+while model.get_n_items() == 10 or not model.is_settled():
+    context.iteration(True)
+assert model.get_item(0).get_text(1) == "by a watch"
+
 connection.close()
 assert connection.is_closed()

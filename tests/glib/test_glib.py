@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  # noqa: E402
-from tap import Skip, equal, test, true  # noqa: E402
+from tap import Skip, diagnose, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
 ROWS = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?)
@@ -137,6 +137,15 @@ def live_models():
                 service.start()
             _, errors = program.communicate("go on\n", timeout=2 * PATIENCE)
             true(program.returncode == 0, errors[-3000:])
+
+
+@test
+def a_million_rows():
+    """1,000,000 rows are scrolled in constant memory"""
+    needs("python3")
+    with written(n_many=1000000) as service:
+        said = succeed(service, "/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_scroll.py", service.address)
+        diagnose(f"memory in KB before, more when counted, more when scrolled: {said}")
 
 
 @contextlib.contextmanager
