@@ -17,6 +17,9 @@
  *
  * The rows of a step may be newer than the counts of the scan before it. That lasts until the change is reported, which
  * leads to another round.
+ *
+ * The file is long because g-ir-scanner reads the documentation beside the functions. Segments, statements and differences
+ * are modules of their own.
  */
 #include "client-lib/glib/glib-connection.h"
 #include "client-lib/glib/glib-cursor.h"

@@ -79,13 +79,13 @@ def in_c_without_leaks():
     if not shutil.which("valgrind"):
         raise Skip("valgrind is not installed")
     suppressions = pathlib.Path("/usr/share/glib-2.0/valgrind/glib.supp")
-    with written() as service:
+    with written(n_many=1) as service:
         succeed(
             service,
             *("valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full"),
             *("--errors-for-leak-kinds=definite,indirect", "--show-leak-kinds=definite,indirect"),
             *([f"--suppressions={suppressions}"] if suppressions.exists() else []),
-            *(BUILD_ROOT / "tests/glib/glib-client", service.address),
+            *(BUILD_ROOT / "tests/glib/glib-client", service.address, "-s", "/model/turns"),
         )
 
 
