@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define DB "written"
+#define MANY "SELECT * FROM many"
 #define ENDLESS "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
 static const char *address;
@@ -667,9 +668,10 @@ static void test_model_turns(void) {
 
                 (void) query_int64(connection, "SELECT count(*) FROM many");
                 turns.began = g_get_monotonic_time();
-                turns.model = windowed ? sqlipc_glib_live_model_new_windowed(connection, DB, "SELECT * FROM many", NULL, key,
-                                                                             NULL)
-                                       : sqlipc_glib_live_model_new(connection, DB, "SELECT * FROM many", NULL, key);
+                if (windowed)
+                        turns.model = sqlipc_glib_live_model_new_windowed(connection, DB, MANY, NULL, key, NULL);
+                else
+                        turns.model = sqlipc_glib_live_model_new(connection, DB, MANY, NULL, key);
                 (void) g_signal_connect(turns.model, "items-changed", G_CALLBACK(on_first_rows), &turns);
                 while (!sqlipc_glib_live_model_is_settled(turns.model)) {
                         gint64 before = processor_usec();
