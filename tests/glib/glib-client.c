@@ -606,7 +606,8 @@ static void test_live_query(void) {
         g_autoptr(GAsyncResult) cancelled = NULL, result = NULL;
         g_autoptr(SqlipcLiveChange) change = NULL;
         g_autoptr(SqlipcLiveQuery) query = sqlipc_glib_connection_live_query(
-                connection, DB, "SELECT id, name FROM t WHERE id <= ? ORDER BY id", g_variant_new("(i)", 3), NULL, 0, &error);
+                connection, DB, "SELECT id, name FROM t WHERE id <= ? ORDER BY id", g_variant_new("(i)", 3), NULL, 0,
+                &error);
 
         g_assert_no_error(error);
         for (guint i = 0; i < 3; i++)
