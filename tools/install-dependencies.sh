@@ -40,7 +40,8 @@ gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind abigail-tools 
 # Programs for the checks of tools/analyse.sh.
 analyse=("${gate[@]}" clang-tidy debootstrap gcovr lld llvm)
 # A terminal, and GTK, on an X server without a screen, a program that types keys, and one that takes pictures.
-screenshots=("${demo[@]}" "${glib[@]}" gir1.2-gtk-4.0 python3-gi sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
+screenshots=("${demo[@]}" "${glib[@]}" gir1.2-gtk-4.0 python3-gi sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick
+    fonts-dejavu-core)
 
 usage() {
     sed -n '4,11s/^# \{0,1\}//p' "$0" >&2

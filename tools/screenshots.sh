@@ -4,9 +4,9 @@
 # tools/screenshots.sh
 #
 # Takes the pictures in docs/screenshots: ipcq-cli in a real xterm on an X server without a screen (Xvfb), keys typed by
-# xdotool, and the example of libsqlipc-glib; pictures by import of ImageMagick. Installs missing packages (Debian), builds into build-demo, and queries the
-# sample database of tests/data, and a small one that changes, on a private bus. Leaves only the pictures and the
-# build folder.
+# xdotool, and the example of libsqlipc-glib; pictures by import of ImageMagick. Installs missing packages (Debian), builds
+# into build-demo, and queries the sample database of tests/data, and a small one that changes, on a private bus. Leaves only
+# the pictures and the build folder.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -140,7 +140,7 @@ SqlipcLiveQuery *sqlipc_glib_connection_live_query(SqlipcConnection *self, const
         sqlipc_live_options options = { .struct_size = sizeof options, .key_columns = n_key_columns > 0 ? key_columns : NULL,
                                         .n_key_columns = n_key_columns };
         g_autoptr(GVariant) sunk = parameters ? g_variant_ref_sink(parameters) : NULL;
-        g_auto(ParameterValues) values = { .values = NULL };
+        g_auto(VariantParameters) values = { .values = NULL };
         SqlipcLiveQuery *query;
         sqlipc_live *handle = NULL;
         GError *failure = NULL;

@@ -104,7 +104,7 @@ static Operation *new_operation(SqlipcLoad *self, Outcome (*try)(Operation *, GE
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
 static int add_row(SqlipcLoad *self, GVariant *row, GError **error) {
-        g_auto(ParameterValues) values = { .values = NULL };
+        g_auto(VariantParameters) values = { .values = NULL };
         g_autoptr(GVariant) inner = NULL;
 
         if (g_variant_is_of_type(row, G_VARIANT_TYPE_VARIANT)) {

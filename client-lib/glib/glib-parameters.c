@@ -106,10 +106,10 @@ bool parameters_read_one(GVariant *variant, sqlipc_parameter *ret, GPtrArray *ke
         return true;
 }
 
-bool parameters_init(ParameterValues *ret, GVariant *variant, GError **error) {
+bool parameters_init(VariantParameters *ret, GVariant *variant, GError **error) {
         bool named;
 
-        *ret = (ParameterValues) { .values = g_array_new(FALSE, FALSE, sizeof(sqlipc_parameter)),
+        *ret = (VariantParameters) { .values = g_array_new(FALSE, FALSE, sizeof(sqlipc_parameter)),
                               .kept = g_ptr_array_new_with_free_func((GDestroyNotify) g_variant_unref) };
         if (!variant)
                 return true;
@@ -142,7 +142,7 @@ bool parameters_init(ParameterValues *ret, GVariant *variant, GError **error) {
         return true;
 }
 
-void parameters_done(ParameterValues *p) {
+void parameters_done(VariantParameters *p) {
         g_clear_pointer(&p->values, g_array_unref);
         g_clear_pointer(&p->kept, g_ptr_array_unref);
 }

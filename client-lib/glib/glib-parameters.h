@@ -8,22 +8,22 @@
 
 #include "client-lib/sqlipc.h"
 
-typedef struct ParameterValues {
+typedef struct VariantParameters {
         GArray *values;  /* of sqlipc_parameter; their bytes belong to `kept` */
         GPtrArray *kept; /* GVariants */
-} ParameterValues;
+} VariantParameters;
 
 /* Reads a tuple or an array of values, positional; or a dictionary a{sv}, by name; NULL: none. The caller frees `ret` with
  * parameters_done(), also after a failure. */
-bool parameters_init(ParameterValues *ret, GVariant *variant, GError **error);
+bool parameters_init(VariantParameters *ret, GVariant *variant, GError **error);
 
 /* One value. The GVariants that its bytes belong to are added to `kept`. */
 bool parameters_read_one(GVariant *variant, sqlipc_parameter *ret, GPtrArray *kept, GError **error);
 
-void parameters_done(ParameterValues *p);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ParameterValues, parameters_done)
+void parameters_done(VariantParameters *p);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(VariantParameters, parameters_done)
 
-static inline const sqlipc_parameter *parameters_values(const ParameterValues *p) {
+static inline const sqlipc_parameter *parameters_values(const VariantParameters *p) {
         return (const sqlipc_parameter *) (const void *) p->values->data;
 }
 

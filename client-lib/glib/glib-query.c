@@ -11,7 +11,7 @@ static Operation *new_run(SqlipcConnection *self, const char *database, const ch
                           GCancellable *cancellable, GError **error) {
         g_autoptr(GVariant) sunk = variant ? g_variant_ref_sink(variant) : NULL;
         Operation *o = operation_new(self, self, cancellable);
-        g_auto(ParameterValues) parameters = { .values = NULL };
+        g_auto(VariantParameters) parameters = { .values = NULL };
         sqlipc_cursor *handle = NULL;
         int r;
 

@@ -638,7 +638,7 @@ static void on_query(GObject *source, GAsyncResult *result, gpointer data) {
 
 /* Runs the statement of this step. `more`: values for windows, of sqlipc_parameter; may be NULL. */
 static void run(SqlipcLiveModel *self, const char *sql, const GArray *more) {
-        g_auto(ParameterValues) parameters = { .values = NULL };
+        g_auto(VariantParameters) parameters = { .values = NULL };
         GError *error = NULL;
 
         if (!parameters_init(&parameters, self->parameters, &error)) {
