@@ -237,8 +237,9 @@ static void reconcile(SqlipcLiveModel *self, Segment *segment, const GPtrArray *
         ranges = list_difference(segment->rows->len, matches, fresh->len);
         for (guint i = 0; i < ranges->len; i++) {
                 const ListRange *range = &g_array_index(ranges, ListRange, i);
-                g_autoptr(GPtrArray) removed = segment_splice(segment, range->position, range->n_removed, fresh,
-                                                              range->after, range->n_added);
+                /* kept until the list has told that they are gone */
+                G_GNUC_UNUSED g_autoptr(GPtrArray) removed = segment_splice(segment, range->position, range->n_removed,
+                                                                            fresh, range->after, range->n_added);
 
                 items_changed(self, offset + range->position, range->n_removed, range->n_added);
         }
@@ -785,7 +786,7 @@ static void restart(SqlipcLiveModel *self) {
         self->step = STEP_IDLE;
         if (self->segments->len > 1) { /* they are of another order */
                 guint n = self->n_items;
-                g_autoptr(GPtrArray) old = g_steal_pointer(&self->segments);
+                G_GNUC_UNUSED g_autoptr(GPtrArray) old = g_steal_pointer(&self->segments);
 
                 self->segments = segments_new();
                 items_changed(self, 0, n, 0);

@@ -468,7 +468,8 @@ static void test_run_fails(void) {
         change_to("1 e");
         CHECK_INT(sqlipc_live_next(live, FOREVER, &change), -ECONNRESET);
         CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_WORKER_LOST);
-        f.close_pipe = query_unfinished = false;
+        query_unfinished = false;
+        f.close_pipe = false;
         set_result("1 f");
         check(live, "!0 1 d = 1 f .");
         sqlipc_live_close(live);
