@@ -357,7 +357,11 @@ void rig_send_call(unsigned peer, sd_bus_message *m, bool wants_reply) {
 
         demand(sd_bus_message_set_expect_reply(m, wants_reply) >= 0);
         if (rig.n_calls < RIG_N_CALLS_MAX && !rig.peers[peer].left) {
-                *c = (RigCall) { .peer = peer, .wants_reply = wants_reply };
+                *c = (RigCall) {
+                        .peer = peer,
+                        .wants_reply = wants_reply,
+                        .may_wait = strcmp(sd_bus_message_get_member(m), "WaitChange") == 0,
+                };
                 demand(sd_bus_send(rig.driver, m, wants_reply ? &c->cookie : NULL) >= 0);
                 if (!wants_reply)
                         demand(sd_bus_message_get_cookie(m, &c->cookie) >= 0);
@@ -420,7 +424,7 @@ void rig_check_calls(void) {
         for (size_t i = 0; i < rig.n_calls; i++) {
                 const RigCall *c = &rig.calls[i];
 
-                demand(!c->wants_reply || c->n_replies == 1 || rig.peers[c->peer].left ||
+                demand(!c->wants_reply || c->n_replies == 1 || c->may_wait || rig.peers[c->peer].left ||
                        rig.peers[c->peer].credentials == CREDENTIALS_NO_OWNER);
         }
 }

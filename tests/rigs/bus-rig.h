@@ -38,6 +38,7 @@ typedef struct RigCall {
         uint64_t cookie;
         unsigned peer;
         bool wants_reply;
+        bool may_wait;                       /* WaitChange: its reply comes after a change, which may never come */
         unsigned n_replies;
         char error[64];                      /* the reply's; "": it is no error, or did not come yet */
         char sentence[512];

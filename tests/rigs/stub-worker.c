@@ -34,6 +34,7 @@ typedef struct StubJob {
 typedef struct StubWorker {
         pid_t pid;                /* 0: this place is free */
         int job_fd, control_fd;   /* -1: closed, as it is dead */
+        bool observes;            /* it has no jobs: both are one socket */
         sd_event_child_handler_t on_exit;
         void *userdata;
         siginfo_t exit;
@@ -125,6 +126,7 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
                 .pid = next_pid++,
                 .job_fd = fcntl(spawn_job_fd, F_DUPFD_CLOEXEC, 0),
                 .control_fd = fcntl(spawn_control_fd, F_DUPFD_CLOEXEC, 0),
+                .observes = spawn_job_fd == spawn_control_fd,
         };
         demand(w->job_fd >= 0 && w->control_fd >= 0);
         *pid = w->pid;
@@ -409,7 +411,7 @@ static int hear_control(StubWorker *w) {
 
 static int take_job(StubWorker *w) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-        int r = w->n_jobs < N_JOBS_MAX ? message_receive(w->job_fd, &m) : -EAGAIN;
+        int r = w->n_jobs < N_JOBS_MAX && !w->observes ? message_receive(w->job_fd, &m) : -EAGAIN;
 
         if (r == -EAGAIN || r == 0)
                 return 0;
