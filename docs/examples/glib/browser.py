@@ -99,7 +99,7 @@ class Browser(Gtk.ApplicationWindow):
         row = item.get_item()
         if label.get_editing() or row is None or label.get_text() == row.dup_string(index):
             return
-        # The value that the user saw is compared, so that an edit never overwrites what somebody else has just written.
+        # The value that the user saw is compared, so that an edit never overwrites what another program has just written.
         sql = (
             f"UPDATE {quote(self.table)} SET {quote(self.names[index])} = ?1"
             f" WHERE {quote(self.key)} IS ?2 AND {quote(self.names[index])} IS ?3"
