@@ -37,7 +37,7 @@ int object_fd_open(ObjectFd *o) {
         return 0;
 }
 
-/* Without the set a change would be missed, so a timer stands in for a descriptor that the kernel does not take. */
+/* Without the set a change would be missed, so a timer replaces a descriptor that the kernel does not take. */
 #define SUBSTITUTE_USEC (USEC_PER_SEC / 10)
 
 static bool set_data(ObjectFd *o, struct pollfd data) {

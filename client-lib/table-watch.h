@@ -6,7 +6,7 @@
  *      watch-next.c     functions of programs, which may wait
  *
  * Watch brings a pipe, into which the service writes the number of a change, and nothing more until that is read. On a bus
- * without descriptors WaitChange stands in for it: the first call, with a number in the future, is answered at once, and
+ * without descriptors WaitChange replaces it: the first call, with a number in the future, is answered at once, and
  * each later one when something has changed. It is sent again only after the program has taken the change, so a program
  * that never looks costs nothing.
  *

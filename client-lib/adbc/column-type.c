@@ -4,7 +4,7 @@
 
 #include "client-lib/adbc/column-type.h"
 
-/* strcasestr() for ASCII, whatever the locale is: names of types are ASCII letters to SQLite. */
+/* strcasestr() for ASCII, in every locale: to SQLite, names of types are ASCII letters. */
 static bool contains(const char *text, const char *word) {
         size_t n = strlen(word);
 

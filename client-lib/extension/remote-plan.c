@@ -14,7 +14,7 @@
 SQLITE_EXTENSION_INIT3
 
 /* Costs, in rows that SQLite reads from a file of its own. */
-#define COST_START 50.0              /* of each search, whatever it finds: a request to the service */
+#define COST_START 50.0              /* of each search, even if it finds nothing: a request to the service */
 #define COST_SEEN 0.5                /* of each row that the service reads and leaves out */
 #define COST_SENT 2.0                /* of each row that it sends */
 #define VALUES_SIZE_MAX (256 * 1024) /* of the bytes that a search sends: far below what the service accepts */

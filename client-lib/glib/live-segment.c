@@ -254,7 +254,7 @@ SegmentChange segment_group_apply(GPtrArray *segments, const SegmentGroup *group
                 change.n_added = n_new;
                 return change;
         }
-        /* Nobody has seen these rows, so any place in them is as good as another. */
+        /* No program was given these rows, so any place in them is as good as another. */
         change.position = offset + MIN(n_old, n_new);
         change.n_removed = n_old > n_new ? n_old - n_new : 0;
         change.n_added = n_new > n_old ? n_new - n_old : 0;
