@@ -184,6 +184,22 @@ def statements():
         tells(client, "INSERT INTO c VALUES (1)", [watch, words], [prepared])
 
 
+@test
+def schema_changes():
+    """After a change of the schema, by the service or past it, a watch is one of all tables; a new watch is not"""
+    for change in (lambda _, client: client.execute(DB, "CREATE INDEX i ON c(n)"), lambda path, _: foreign(path, "VACUUM")):
+        with watched() as service:
+            client = service.client()
+            watch = Watch(client, "a")
+            change(service.path, client)
+            true(watch.next(), "the change of the schema")
+            settle(service, watch)
+            new = Watch(client, "a")
+            tells(client, "INSERT INTO d VALUES ('k', 1)", [watch], [new])
+            client.execute(DB, "DROP TABLE d")
+            true(watch.next() and new.next(), "both go on")
+
+
 def foreign(path, *statements):
     """Another program, which opens the file for these statements only."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What users may watch: files of other owners, hidden tables, rights that are withdrawn, and the limits of each user.
+"""Rights to watch: files of other owners, hidden tables, rights that are withdrawn, and the limits of each user.
 
 The service has a user of its own, and the files belong to root.
 """
@@ -8,7 +8,7 @@ import contextlib
 import os
 import sqlite3
 
-from client import Failure
+from client import DATABASE, Failure, object_path
 from fake_polkit import FakePolkit
 from harness import UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
 from tap import equal, true
@@ -41,6 +41,10 @@ def beside(name):
 def settle(watch):
     while watch.is_readable(0.3):
         watch.next()
+
+
+def begin_wait(one, name):
+    return one.begin(object_path(name), DATABASE, "WaitChange", "(asta{sv})", ["t"], 0, {})
 
 
 @contextlib.contextmanager
@@ -78,7 +82,7 @@ def file_of_another_owner():
 
 @needs_root
 def needs_owner():
-    """A WAL database without -wal and -shm: tables cannot be named (NeedsOwner). A watch of all is told when its owner opens it"""
+    """WAL without -wal and -shm: tables cannot be named (NeedsOwner). A watch of all is told when the owner opens it"""
     with client() as one:
         make("closed", "wal").close()
         equal(beside("closed"), ["closed.sqlite"], "files")
@@ -121,9 +125,7 @@ def rights_of_polkit():
     with contextlib.closing(make("asked", Polkit="yes", AllowUsers="root")) as db, client() as one, client(UID_B) as other:
         watches = [Watch(who, "t", database="asked") for who in (one, other)]
         sequence = watches[0].info["sequence"]
-        pending = one.begin(
-            "/org/sqlipc1/database/asked", "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["t"], sequence, {}
-        )
+        pending = begin_wait(one, "asked")
         fake.rules["asked"] = "no"
         fake.changed()
         for watch in watches:
@@ -142,7 +144,7 @@ def limits_of_each_user():
     """WatchesMax= holds for a user, with all its clients, and calls of WaitChange count. Another user is not affected"""
     with contextlib.closing(make("limited")), client() as one, client() as twin, client(UID_B) as other:
         watches = [Watch(who, "t", database="limited") for who in (one, one, twin)]
-        pending = one.begin("/org/sqlipc1/database/limited", "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["t"], 0, {})
+        pending = begin_wait(one, "limited")
         wait_for(lambda: len(one.manager("ListWatches")[0]) == 4, "the call waits")
         expect("LimitsExceeded", Watch, twin, "t", database="limited")
         expect("LimitsExceeded", wait_change, one, 0, "t", database="limited")

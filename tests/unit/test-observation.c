@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an observer finds in a database file: which of the acts of other programs it tells from a commit, in whose way it is,
- * and when the supervisor must poll, because inotify does not tell. Other programs are children with SQLite's own VFS.
+ * An observer's view of a database file: it knows commits from all else that other programs do, it is in no program's way,
+ * and it says if the supervisor must poll, because inotify does not tell. Other programs are children with SQLite's VFS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +89,7 @@ static void exec(const char *database, const char *sql) {
         expect_success(pid);
 }
 
-/* A program that keeps its connection, and what the SQL has begun, until it is told to go on. */
+/* A program that keeps its connection, with the transaction that its SQL has begun, until it is told to go on. */
 typedef struct Program {
         pid_t pid;
         int until_fd;
@@ -120,7 +120,8 @@ static void program_end(Program p) {
 /* ---- An observer ---- */
 
 static void begin(const char *journal) {
-        g_autofree char *sql = g_strdup_printf("PRAGMA journal_mode = %s; CREATE TABLE t(n); INSERT INTO t VALUES (1)", journal);
+        g_autofree char *sql = g_strdup_printf("PRAGMA journal_mode = %s; CREATE TABLE t(n); INSERT INTO t VALUES (1)",
+                                               journal);
 
         folder = g_dir_make_tmp("sqlipc-observation-XXXXXX", NULL);
         path = g_build_filename(folder, "db", NULL);
@@ -153,7 +154,8 @@ static void end(void) {
         if (notifier_fd >= 0)
                 close(notifier_fd);
         for (size_t i = 0; i < N_ELEMENTS(suffixes); i++) {
-                g_autofree char *file = g_strconcat(path, suffixes[i], NULL), *other = g_strconcat(other_path, suffixes[i], NULL);
+                g_autofree char *file = g_strconcat(path, suffixes[i], NULL);
+                g_autofree char *other = g_strconcat(other_path, suffixes[i], NULL);
 
                 (void) g_remove(file);
                 (void) g_remove(other);
@@ -216,10 +218,13 @@ static bool is_change(Observed *before) {
 }
 
 static void test_commits(void) {
-        static const char *const changes[] = { "INSERT INTO t VALUES (2)", "UPDATE t SET n = 7", "CREATE TABLE u(n)", "VACUUM" };
+        static const char *const changes[] = {
+                "INSERT INTO t VALUES (2)", "UPDATE t SET n = 7", "CREATE TABLE u(n)", "VACUUM",
+        };
         static const char *const others[] = {
-                "SELECT * FROM t", "BEGIN IMMEDIATE; ROLLBACK", "BEGIN EXCLUSIVE; ROLLBACK", "BEGIN; SELECT * FROM t; COMMIT",
-                "BEGIN; INSERT INTO t VALUES (3); ROLLBACK", "DELETE FROM t WHERE n = -1", "PRAGMA wal_checkpoint(PASSIVE)",
+                "SELECT * FROM t", "BEGIN IMMEDIATE; ROLLBACK", "BEGIN EXCLUSIVE; ROLLBACK",
+                "BEGIN; SELECT * FROM t; COMMIT", "BEGIN; INSERT INTO t VALUES (3); ROLLBACK",
+                "DELETE FROM t WHERE n = -1", "PRAGMA wal_checkpoint(PASSIVE)",
                 "PRAGMA wal_checkpoint(FULL)", "PRAGMA wal_checkpoint(RESTART)", "PRAGMA wal_checkpoint(TRUNCATE)",
                 "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA integrity_check",
         };
@@ -468,7 +473,8 @@ static void test_messages(void) {
         begin("delete");
         CHECK_INT(run_with((MessageKind[]) { MESSAGE_OBSERVE, MESSAGE_EXIT }, 2, &found), 0);
         CHECK(found.polls && found.state.kind == FILE_STATE_ROLLBACK);
-        CHECK_INT(run_with((MessageKind[]) { MESSAGE_OBSERVE, MESSAGE_NOTIFIER, MESSAGE_OBSERVE, MESSAGE_EXIT }, 4, &found), 0);
+        CHECK_INT(run_with((MessageKind[]) { MESSAGE_OBSERVE, MESSAGE_NOTIFIER, MESSAGE_OBSERVE, MESSAGE_EXIT }, 4, &found),
+                  0);
         CHECK(!found.polls);
         CHECK_INT(run_with((MessageKind[]) { MESSAGE_NOTIFIER, MESSAGE_NOTIFIER }, 2, &found), -EBADMSG);
         CHECK_INT(run_with((MessageKind[]) { MESSAGE_PING }, 1, &found), -EBADMSG);

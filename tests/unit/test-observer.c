@@ -206,9 +206,10 @@ static void test_events_that_matter(void) {
                 const char *name;
                 bool matters;
         } events[] = {
-                { IN_MODIFY, "", true }, { IN_IGNORED, "", false }, { IN_CREATE, "file", true }, { IN_CREATE, "file-wal", true },
-                { IN_CREATE, "file-journal", false }, { IN_DELETE, "file-shm", false }, { IN_MOVED_TO, "files", false },
-                { IN_CREATE, "fil", false }, { IN_MOVED_FROM, "file", true }, { IN_DELETE_SELF, "", true },
+                { IN_MODIFY, "", true }, { IN_IGNORED, "", false }, { IN_CREATE, "file", true },
+                { IN_CREATE, "file-wal", true }, { IN_CREATE, "file-journal", false },
+                { IN_DELETE, "file-shm", false }, { IN_MOVED_TO, "files", false }, { IN_CREATE, "fil", false },
+                { IN_MOVED_FROM, "file", true }, { IN_DELETE_SELF, "", true },
         };
 
         begin();
@@ -236,7 +237,7 @@ static void test_many_events(void) {
         end();
 }
 
-/* A state that nobody can know: each event counts as a change, and so does the first state that is found. */
+/* A state that cannot be known: each event counts as a change, and so does the first state that is found. */
 static void test_without_state(void) {
         begin();
         stub_observed.state = (FileState) {};
@@ -358,7 +359,7 @@ static void test_polls(void) {
                 pass(SECOND, SECOND);
                 CHECK_INT(file.n_told, i);
         }
-        stub_observed.state = (FileState) {}; /* nobody can read the file now */
+        stub_observed.state = (FileState) {}; /* the file cannot be read now */
         expect_looks(5, 5 * SECOND, SECOND);
         find_counter(10); /* what was done meanwhile cannot be known */
         pass(SECOND, SECOND);
