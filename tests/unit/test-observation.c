@@ -321,6 +321,33 @@ static void test_missing_and_replaced(void) {
         }
 }
 
+/* Path= is a symbolic link, in the folder of the file or in another one, and another link takes its place. */
+static void test_links(void) {
+        for (unsigned i = 0; i < 2; i++) {
+                begin("delete");
+                g_autofree char *links = i ? g_strconcat(folder, ".links", NULL) : g_strdup(folder);
+                g_autofree char *link = g_build_filename(links, "link", NULL);
+                g_autofree char *new_link = g_build_filename(links, "new", NULL);
+
+                CHECK_INT(i ? g_mkdir(links, 0755) : 0, 0);
+                exec(other_path, "CREATE TABLE t(n)");
+                CHECK(symlink(path, link) == 0 && symlink(other_path, new_link) == 0);
+                setup.path = link;
+                Observed first = look_until_quiet();
+                CHECK(first.state.kind == FILE_STATE_ROLLBACK && !first.polls);
+                CHECK_INT(g_rename(new_link, link), 0);
+                CHECK(is_notified());
+                Observed second = look_until_quiet();
+                CHECK(second.inode != first.inode && !second.polls);
+                CHECK_STRING(second.name, "other");
+                exec(other_path, "INSERT INTO t VALUES (1)");
+                CHECK(is_notified() && is_change(&second));
+                CHECK_INT(g_remove(link), 0);
+                CHECK_INT(i ? g_rmdir(links) : 0, 0);
+                end();
+        }
+}
+
 /* From a rollback journal to WAL, and back. */
 static void test_journal_mode(void) {
         begin("delete");
@@ -484,7 +511,8 @@ static void test_messages(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_commits), TEST(test_no_lock), TEST(test_busy), TEST(test_missing_and_replaced),
-                TEST(test_journal_mode), TEST(test_network_file_systems), TEST(test_no_watch), TEST(test_needs_owner),
+                TEST(test_links), TEST(test_journal_mode), TEST(test_network_file_systems), TEST(test_no_watch),
+                TEST(test_needs_owner),
                 TEST(test_folder_that_may_not_be_read), TEST(test_messages),
         };
 

@@ -364,12 +364,15 @@ static int on_control(sd_event_source *source, int fd, uint32_t revents, void *u
 
 /* ---- inotify ---- */
 
-/* In the folder only the names of the database and its log matter. An event without a name is about one of these files. */
+/* In the folder only the names of the database and its log matter, and that of a link to it. An event without a name is
+ * about one of these files. */
 static bool matters(const Observer *o, const struct inotify_event *e) {
         size_t n = o->name ? strlen(o->name) : 0;
 
         if (e->len == 0 || !o->name)
                 return !(e->mask & IN_IGNORED);
+        if (strcmp(e->name, strrchr(o->changes->path, '/') + 1) == 0)
+                return true;
         return strncmp(e->name, o->name, n) == 0 && (e->name[n] == 0 || strcmp(e->name + n, "-wal") == 0);
 }
 
