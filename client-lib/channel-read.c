@@ -34,7 +34,7 @@ static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
         bool found;
 
         errno = EAGAIN;
-        if (!channel_polling_begins(polling, now_usec()))
+        if (!channel_polling_begins(polling, ch->woke_worker, now_usec()))
                 return -1;
         do {
                 (void) sched_yield();

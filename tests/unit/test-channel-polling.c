@@ -6,12 +6,14 @@
 
 static uint64_t now;
 
+static bool woke;
+
 /* A poll whose yields take `yield_usec` each, and whose look number `n_until_found` finds something; 0: none does. Returns
  * how often it looked; 0: it was left out. */
 static unsigned poll_once(ChannelPolling *p, unsigned yield_usec, unsigned n_until_found) {
         unsigned n = 0;
 
-        if (!channel_polling_begins(p, now))
+        if (!channel_polling_begins(p, woke, now))
                 return 0;
         do {
                 now += yield_usec;
@@ -60,6 +62,19 @@ static void test_beside_programs_that_compute(void) {
         g_assert_cmpuint(polls(&p, 6400, 3000, 1), <=, 110);
 }
 
+/* A side that has woken the other waits until it can have run, if its program does not pause between the queries. */
+static void test_woken(void) {
+        ChannelPolling p = {};
+
+        woke = true;
+        g_assert_cmpuint(poll_once(&p, 1, 70), ==, CHANNEL_POLLING_USEC);
+        p.n_to_skip = 0;
+        g_assert_cmpuint(poll_once(&p, 1, 70), ==, 70);
+        now += CHANNEL_POLLING_QUICK_USEC;
+        g_assert_cmpuint(poll_once(&p, 1, 70), ==, CHANNEL_POLLING_USEC);
+        woke = false;
+}
+
 static void test_failed(void) {
         ChannelPolling p = {};
         unsigned n = polls(&p, 6400, 1, 0);
@@ -76,6 +91,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel-polling/alone", test_alone);
         g_test_add_func("/channel-polling/shared", test_shared);
         g_test_add_func("/channel-polling/beside-programs-that-compute", test_beside_programs_that_compute);
+        g_test_add_func("/channel-polling/woken", test_woken);
         g_test_add_func("/channel-polling/failed", test_failed);
         return g_test_run();
 }

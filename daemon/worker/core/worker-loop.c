@@ -413,7 +413,7 @@ static int run_one(WorkerLoop *w, uint64_t now) {
 static int poll_for_events(WorkerLoop *w, Woken *ret) {
         int n = 0;
 
-        if (!w->ran_channels || !channel_polling_begins(&w->polling, now_usec()))
+        if (!w->ran_channels || !channel_polling_begins(&w->polling, true, now_usec()))
                 return 0;
         do {
                 (void) sched_yield();
