@@ -340,10 +340,11 @@ static void test_deadline(void) {
 
 /* The sentence names the limit that has passed. */
 static void test_deadline_before_a_worker(void) {
+        uint64_t *limit = &rig.manager->context.config->limits.transaction_timeout_usec, before = *limit;
         const RigCall *c;
 
+        *limit = SECOND;
         begin();
-        rig.manager->context.config->limits.transaction_timeout_usec = SECOND;
         c = call_begin(A, "write");
         check_waits(c);
         rig_pass_time(SECOND);
@@ -351,6 +352,7 @@ static void test_deadline_before_a_worker(void) {
         check_error(c, ERROR("TimedOut"));
         CHECK(strstr(c->sentence, "TransactionTimeoutSec="));
         end();
+        *limit = before;
 }
 
 /* A statement whose worker does not obey has written nothing, because its transaction is lost with the worker. */

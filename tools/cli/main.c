@@ -162,7 +162,7 @@ static void run_as_one(Shell *shell, const Options *options) {
 /* A script that lacks COMMIT would otherwise lose its changes silently. */
 static void tell_open_transaction(Shell *shell) {
         if (shell->session.transaction.writes && !interrupt_leave() && *transaction_mark(&shell->session) == '*')
-                shell_complain(shell, "the transaction was still open at the end, and is rolled back; COMMIT keeps its changes");
+                shell_complain(shell, "the transaction was open at the end, and is rolled back; COMMIT keeps its changes");
 }
 
 static void run_for_script(Shell *shell, const Options *options) {
