@@ -9,7 +9,6 @@
 
 #include "daemon/configuration/configuration-database.h"
 #include "daemon/supervisor/access/policy.h"
-#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
@@ -82,13 +81,9 @@ static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 static int start_timer(Watch *w) {
-        uint64_t now = clock_usec();
-
-        if (w->spec.timeout_usec == UINT64_MAX)
+        if (w->spec.until_usec == UINT64_MAX)
                 return 0;
-        return sd_event_add_time(w->context->event, &w->timer, CLOCK_MONOTONIC,
-                                 w->spec.timeout_usec < UINT64_MAX - now ? now + w->spec.timeout_usec : UINT64_MAX, 0,
-                                 on_timeout, w);
+        return sd_event_add_time(w->context->event, &w->timer, CLOCK_MONOTONIC, w->spec.until_usec, 0, on_timeout, w);
 }
 
 static size_t size_of(char **names) {
