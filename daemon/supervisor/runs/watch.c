@@ -163,23 +163,15 @@ int watch_find(Context *context, const Peer *p, const Database *d, uint64_t numb
 
 /* ---- Answers ---- */
 
-static int append_info(sd_bus_message *m, const Watch *w) {
-        const Changes *c = w->listener.changes;
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+static int append_info(Reply *reply, const Watch *w) {
+        int r = sd_bus_message_open_container(reply->message, 'a', "{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "sequence", "t", w->told, "foreign", "s", changes_foreign(c));
+                r = sd_bus_message_append(reply->message, "{sv}{sv}", "sequence", "t", w->told, "foreign", "s",
+                                          changes_foreign(w->listener.changes));
         if (r >= 0)
-                r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", "tables");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "as");
-        if (r >= 0)
-                r = sd_bus_message_append_strv(m, w->names);
-        for (int i = 0; i < 3 && r >= 0; i++)
-                r = sd_bus_message_close_container(m);
-        return r;
+                r = reply_append_strings(reply, "tables", w->names);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 static int reply_watch(Watch *w) {
@@ -187,11 +179,9 @@ static int reply_watch(Watch *w) {
         int r = reply_new(w->call, &reply);
 
         if (r >= 0)
-                r = reply_count(&reply, size_of(w->names));
-        if (r >= 0)
                 r = sd_bus_message_append(reply.message, "th", w->number, w->read_fd);
         if (r >= 0)
-                r = append_info(reply.message, w);
+                r = append_info(&reply, w);
         if (r >= 0)
                 r = reply_send(&reply);
         close(w->read_fd); /* the message has its own copy */
