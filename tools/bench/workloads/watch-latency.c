@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The time until a program knows of a commit, see watch.h. It counts from the moment when the writer has its answer (a writer
+ * The time until a program knows of a commit, see watch-commits.h. It counts from the moment when the writer has its answer (a writer
  * that opens the file: when SQLite returns) to that when a thread that polls the descriptor has read what came. It is
  * negative if that thread is the first of both.
  */
@@ -13,7 +13,7 @@
 
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
-#include "tools/bench/workloads/watch.h"
+#include "tools/bench/workloads/watch-commits.h"
 
 #define PATIENCE_USEC 10000000
 #define PAUSE_USEC 2000 /* between two commits, so that each is told by itself */

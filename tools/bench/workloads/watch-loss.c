@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What many watches cost the programs that write, see watch.h. Another process holds the watches, and reads them or not. It
+ * What many watches cost the programs that write, see watch-commits.h. Another process holds the watches, and reads them or not. It
  * reads all of them in one loop, which costs the machine less than a process for each.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "tools/bench/core/child.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
-#include "tools/bench/workloads/watch.h"
+#include "tools/bench/workloads/watch-commits.h"
 
 typedef enum Way { WAY_WITHOUT, WAY_UNREAD, WAY_READ, _WAY_MAX } Way;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* watch: how soon a program knows of a commit, and what watches cost the programs that write. See watch.h. */
+/* watch: how soon a program knows of a commit, and what watches cost the programs that write. See watch-commits.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "tools/bench/report/service-facts.h"
-#include "tools/bench/workloads/watch.h"
+#include "tools/bench/workloads/watch-commits.h"
 #include "tools/bench/workloads/workload.h"
 
 /* of org.sqlipc1(5) */

@@ -3,8 +3,8 @@
  * Programs that want to know of commits: how soon they know (watch-latency.c), and what they cost the writers
  * (watch-loss.c). Both insert the rows of write.h into the dataset WATCH_TABLE, which the service publishes for writing.
  */
-#ifndef SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_H
-#define SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_H
+#ifndef SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_COMMITS_H
+#define SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_COMMITS_H
 
 #include "tools/bench/core/bench-service.h"
 #include "tools/bench/report/report.h"
