@@ -41,7 +41,7 @@ def watched(**limits):
         service.path = service.data / "watched.sqlite"
         with contextlib.closing(sqlite3.connect(service.path)) as db:
             db.executescript("PRAGMA journal_mode = wal; CREATE TABLE a(n); CREATE TABLE b(n)")
-        service.database(DB, Path=service.path, Mode="read-write", Synchronous="off")
+        service.database(DB, Path=service.path, Mode="read-write", Synchronous="normal")
         service.driver.manager("Reload")
         yield service
 

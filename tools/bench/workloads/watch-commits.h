@@ -20,7 +20,8 @@ int watch_open(sd_bus *bus, int *ret_fd);
  * service and past it; by inotify alone; by the notices of the database servers. */
 int watch_latency(const BenchOptions *options, const Service *service, Report *report);
 
-/** Measures and reports how many rows writers insert without watches and beside many, and the service's memory. */
+/** Measures and reports how many rows writers insert without watches and beside many, and the service's memory. Nothing may
+ * have watched the table in the last half minute. */
 int watch_loss(const BenchOptions *options, const Service *service, Report *report);
 
 #endif

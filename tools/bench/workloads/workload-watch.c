@@ -39,9 +39,9 @@ static int measure(const BenchOptions *options, Report *report) {
         if (r < 0)
                 return r;
         service_facts_add(report, &service, options);
-        r = watch_latency(options, &service, report);
+        r = watch_loss(options, &service, report); /* first, while nothing is watched */
         if (r >= 0)
-                r = watch_loss(options, &service, report);
+                r = watch_latency(options, &service, report);
         bench_service_close(&service);
         return r;
 }
