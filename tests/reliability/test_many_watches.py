@@ -75,7 +75,7 @@ def commit_past(service):
 
 @needs_root
 def ten_thousand():
-    """10,000 watches of two users: quotas, memory, no process and no wake-up while nothing changes; each commit is told to all"""
+    """10,000 watches of two users: quotas, memory, no process and no wake-up while idle; each commit is told to all"""
     with watched(WatchesMax=N // 2) as service:
         clients = [service.client(uid) for uid in (UID_A, UID_B)]
         n_pipes = min(N, hard // SHARE) // 2 * 2
@@ -178,8 +178,8 @@ def floods():
             for pid in floods:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        diagnose(f"{N_BESIDE_FLOOD} commits were told, the slowest after {1000 * longest:.0f} ms; the supervisor grew by {grown}"
-                 " bytes")
+        diagnose(f"{N_BESIDE_FLOOD} commits were told, the slowest after {1000 * longest:.0f} ms; the supervisor grew by"
+                 f" {grown} bytes")
         at_most(longest, PATIENCE / 4, "seconds until a commit was told")
         true(SANITIZED or grown < 1024 * KIB, "memory of the supervisor")
         wait_for(lambda: n_watches(service) == 1, "the end of the watches of the floods")

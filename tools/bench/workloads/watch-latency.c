@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The time until a program knows of a commit, see watch-commits.h. It counts from the moment when the writer has its answer (a writer
- * that opens the file: when SQLite returns) to that when a thread that polls the descriptor has read what came. It is
- * negative if that thread is the first of both.
+ * The time until a program knows of a commit, see watch-commits.h. It counts from the moment when the writer has its answer
+ * (a writer that opens the file: when SQLite returns) to that when a thread that polls the descriptor has read what came. It
+ * is negative if that thread is the first of both.
  */
 #include <errno.h>
 #include <poll.h>
@@ -256,7 +256,7 @@ static void report_way(const Latency *l, Way way, ReportTable *table) {
 }
 
 static void report_all(const Latency *l, Report *report) {
-        ReportTable *table = report_table(report, "watch-latency", "From the commit to the program that waits for it", "way");
+        ReportTable *table = report_table(report, "watch-latency", "From the commit to the program that waits", "way");
 
         report_table_column(table, "p50", "us");
         report_table_column(table, "p99", "us");
@@ -270,8 +270,8 @@ static void report_all(const Latency *l, Report *report) {
         report_note(report, "A latency is the time from the writer's answer until another thread has read that something"
                             " changed. It is negative if that is earlier than the answer. Writer and waiter are one process,"
                             " whose processor time is the client's.");
-        report_note(report, "inotify alone tells of a write to the log, which is before the commit; it does not tell when the"
-                            " commit is visible, or if there is one.");
+        report_note(report, "inotify alone tells of a write to the log, which is before the commit; it does not tell when"
+                            " the commit is visible, or if there is one.");
 }
 
 /* ---- Life --------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What many watches cost the programs that write, see watch-commits.h. Another process holds the watches, and reads them or not. It
- * reads all of them in one loop, which costs the machine less than a process for each.
+ * What many watches cost the programs that write, see watch-commits.h. Another process holds the watches, and reads them or
+ * not. It reads all of them in one loop, which costs the machine less than a process for each.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,8 @@
 typedef enum Way { WAY_WITHOUT, WAY_ENDED, WAY_UNREAD, WAY_READ, _WAY_MAX } Way;
 
 static const char *const way_names[] = {
-        [WAY_WITHOUT] = "no watch", [WAY_ENDED] = "watches that have ended", [WAY_UNREAD] = "watches that are not read", [WAY_READ] = "watches that are read",
+        [WAY_WITHOUT] = "no watch", [WAY_ENDED] = "watches that have ended",
+        [WAY_UNREAD] = "watches that are not read", [WAY_READ] = "watches that are read",
 };
 
 static const unsigned settings[] = { 1, 8 }; /* writers */
@@ -249,8 +250,9 @@ int watch_loss(const BenchOptions *options, const Service *service, Report *repo
                                 g_array_unref(arrays[i]);
                 }
         if (r >= 0)
-                report_note(report, "Each row is a transaction. The rounds without a watch come first, because the service tells of"
-                                    " commits for half a minute after the last watch has ended. One other process holds the watches, and reads them in one"
-                                    " loop. Several writers share a commit if the service groups them.");
+                report_note(report, "Each row is a transaction. The rounds without a watch come first, because the service"
+                                    " tells of commits for half a minute after the last watch has ended. One other process holds"
+                                    " the watches, and reads them in one loop. Several writers share a commit if the service"
+                                    " groups them.");
         return r;
 }

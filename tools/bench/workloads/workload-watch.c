@@ -17,7 +17,8 @@ int watch_open(sd_bus *bus, int *ret_fd) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         sd_bus_message *reply = NULL;
         uint64_t number;
-        int fd, r = sd_bus_call_method(bus, SERVICE, OBJECT, INTERFACE, "Watch", &error, &reply, "asa{sv}", 1, WATCH_TABLE, 0);
+        int fd, r = sd_bus_call_method(bus, SERVICE, OBJECT, INTERFACE, "Watch", &error, &reply, "asa{sv}", 1,
+                                           WATCH_TABLE, 0);
 
         if (r >= 0)
                 r = sd_bus_message_read(reply, "th", &number, &fd);
@@ -49,10 +50,10 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_watch = {
         .verb = "watch",
         .help = "how soon a commit is known, and the cost of watches",
-        .summary = "Measures the time from a commit to the moment when a program knows of it: by Watch, for commits through\n"
-                   "the service and past it; by inotify alone; and by the notices of PostgreSQL if --postgres names a\n"
-                   "server. Then the rows per second that 1 and 8 writers insert without watches, beside 1,000 that are\n"
-                   "not read, and beside 1,000 that are. The service publishes the dataset " WATCH_TABLE " with\n"
+        .summary = "Measures the time from a commit to the moment when a program knows of it: by Watch, for commits\n"
+                   "through the service and past it; by inotify alone; and by the notices of PostgreSQL if --postgres\n"
+                   "names a server. Then the rows per second that 1 and 8 writers insert without watches, beside 1,000\n"
+                   "that are not read, and beside 1,000 that are. The service publishes the dataset " WATCH_TABLE " with\n"
                    "Mode=read-write.",
         .measure = measure,
         .bus = true,
