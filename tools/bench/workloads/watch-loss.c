@@ -251,8 +251,8 @@ int watch_loss(const BenchOptions *options, const Service *service, Report *repo
                 }
         if (r >= 0)
                 report_note(report, "Each row is a transaction. The rounds without a watch come first, because the service"
-                                    " tells of commits for half a minute after the last watch has ended. One other process holds"
-                                    " the watches, and reads them in one loop. Several writers share a commit if the service"
-                                    " groups them.");
+                                    " tells of commits for half a minute after the last watch has ended. One other process"
+                                    " holds the watches, and reads them in one loop. Several writers share a commit if the"
+                                    " service groups them.");
         return r;
 }
