@@ -3,7 +3,7 @@
 #
 # tools/bench-watch.sh [ROUNDS]
 #
-# Measures how soon a program knows of a commit, beside PostgreSQL's LISTEN, and what watches cost the programs that write
+# Measures how soon a program knows of a commit, beside PostgreSQL's LISTEN, and the cost of watches for programs that write
 # (sqlipc-bench watch). Builds a release, starts a private bus with the daemon on it and PostgreSQL, as another user if you
 # are root. The time of a commit is that of the disk of ${TMPDIR:-/tmp}; in memory, as TMPDIR=/dev/shm, watches show more.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench, postgres
