@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Large numbers of watches: 10,000 at once, 1,000 that nobody reads beside thousands of commits, and clients that watch and
+"""Large numbers of watches: 10,000 at once, 1,000 that are not read beside thousands of commits, and clients that watch and
 leave without a pause.
 
 As many of the 10,000 as the service may have descriptors for are watches with a pipe; the others are calls of WaitChange.
@@ -118,7 +118,7 @@ def ten_thousand():
 
 @needs_root
 def unread():
-    """Watches that nobody reads: the supervisor's memory does not grow with the commits"""
+    """Watches that are not read: the supervisor's memory does not grow with the commits"""
     with watched(WatchesMax=N_UNREAD) as service:
         client = service.client(UID_A)
         watches = [Watch(client, "a") for _ in range(N_UNREAD)]

@@ -20,7 +20,7 @@
 
 typedef enum Way { WAY_OWN, WAY_FOREIGN, WAY_INOTIFY, WAY_SERVERS, _WAY_MAX = WAY_SERVERS + DATABASE_SERVERS_MAX } Way;
 
-/* What one way found: one value for each round, and all latencies. */
+/* The findings of one way: one value for each round, and all latencies. */
 typedef struct WayFindings {
         GArray *p50, *p99, *statement, *client_cpu, *server_cpu;
         GArray *latencies;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What many watches cost the programs that write, see watch-commits.h. Another process holds the watches, and reads them or
+ * The cost of many watches for programs that write, see watch-commits.h. Another process holds the watches, and reads them or
  * not. It reads all of them in one loop, which costs the machine less than a process for each.
  */
 #include <errno.h>

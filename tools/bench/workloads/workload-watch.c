@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* watch: how soon a program knows of a commit, and what watches cost the programs that write. See watch-commits.h. */
+/* watch: how soon a program knows of a commit, and the cost of watches for programs that write. See watch-commits.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
