@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that want to know of commits: how soon they know (watch-latency.c), and what they cost the writers
- * (watch-loss.c). Both insert the rows of write.h into the dataset WATCH_TABLE, which the service publishes for writing.
+ * Programs that want to know of commits: how soon they know (watch-latency.c), and their cost for writers (watch-loss.c).
+ * Both insert the rows of write.h into the dataset WATCH_TABLE, which the service publishes for writing.
  */
 #ifndef SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_COMMITS_H
 #define SQLIPC_TOOLS_BENCH_WORKLOADS_WATCH_COMMITS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The cost of many watches for programs that write, see watch-commits.h. Another process holds the watches, and reads them or
- * not. It reads all of them in one loop, which costs the machine less than a process for each.
+ * The cost of many watches for programs that write, see watch-commits.h. Another process holds the watches, and reads them
+ * or not. It reads all of them in one loop, which costs the machine less than a process for each.
  */
 #include <errno.h>
 #include <poll.h>
