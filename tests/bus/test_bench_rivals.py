@@ -220,6 +220,16 @@ def postgresql():
 
 
 @test
+def listen():
+    """watch beside PostgreSQL's LISTEN: each commit is told, and no table is left"""
+    built_with("postgres")
+    with postgres() as (option, ask):
+        latency = json.loads(bench("watch", "--json", *publish(), option))["tables"][-1]
+        true("PostgreSQL" in rows_of(latency), f"ways: {rows_of(latency)}")
+        equal(count_tables(ask), "0", "tables that were left")
+
+
+@test
 def maria():
     """bulk, relay, small and write beside MariaDB: the same rows, and no table left"""
     built_with("mariadb")

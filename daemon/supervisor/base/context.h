@@ -60,7 +60,8 @@ struct Context {
         GHashTable *leases;      /* path -> Lease, while a worker has it or waits for it */
         GQueue workers;          /* of Worker, by context_link */
         uint64_t channels_max;   /* bound for all channels, from the limit of descriptors */
-        uint64_t watches_max;    /* the same for all watches */
+        uint64_t watch_pipes_max; /* the same for all watches that have a pipe */
+        uint64_t n_watch_pipes;
         uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */
         unsigned n_starved;      /* groups that want a worker, but a bound forbids it */
 
@@ -81,6 +82,7 @@ struct Context {
         struct Listings *listings;
         struct Pacing *pacing;
         struct ChangeStock *changes;
+        struct WatchPoll *watch_poll;
 };
 
 /* Makes the loop, empty tables and a configuration of defaults; the bus stays NULL. -errno; call context_done() then,

@@ -128,10 +128,10 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
-int quota_check_watch(const User *u, const Database *d, Refusal *refusal) {
+int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal) {
         const Context *context = u->context;
 
-        if (g_hash_table_size(context->watches) >= context->watches_max)
+        if (has_pipe && context->n_watch_pipes >= context->watch_pipes_max)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for a watch; try again later.");
         if (is_exempt(u))

@@ -35,7 +35,7 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
-int quota_check_watch(const User *u, const Database *d, Refusal *refusal);
+int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 
 /* How many more channels the user may open on `d`. */
 uint32_t quota_channels_left(const User *u, const Database *d);

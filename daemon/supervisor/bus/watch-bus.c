@@ -134,7 +134,7 @@ static int begin(sd_bus_message *m, Database *d, char **tables, WatchSpec spec, 
         Session *session = session_get(d->context, peer_of(d->context, m));
         int r = find_text(m, session, d, tables, options, &text, &names, refusal);
         if (r >= 0)
-                r = quota_check_watch(session->user, d, refusal);
+                r = quota_check_watch(session->user, d, !spec.waits, refusal);
         if (r < 0)
                 return r;
         spec.n_schemas = changes_of(d->context, d->config->path, d->config->immutable)->n_schemas;

@@ -15,6 +15,7 @@
 #include "daemon/supervisor/calls/bus-error.h"
 #include "daemon/supervisor/calls/reply.h"
 #include "daemon/supervisor/calls/waiting-call.h"
+#include "daemon/supervisor/runs/watch-poll.h"
 #include "daemon/supervisor/runs/watch.h"
 
 #define PIPE_SIZE 4096 /* a page, which holds one number */
@@ -29,13 +30,15 @@ static Watch *watch_of(ChangeListener *l) {
 /* ---- Creation and end ---- */
 
 static Watch *watch_free(Watch *w) {
-        w->io = sd_event_source_disable_unref(w->io);
         w->timer = sd_event_source_disable_unref(w->timer);
         changes_remove(&w->listener);
         if (w->read_fd >= 0)
                 close(w->read_fd);
-        if (w->write_fd >= 0)
+        if (w->write_fd >= 0) {
+                watch_poll_remove(w->context->watch_poll, w->write_fd);
                 close(w->write_fd);
+                w->context->n_watch_pipes--;
+        }
         (void) sd_bus_message_unref(w->call);
         g_strfreev(w->names);
         g_queue_unlink(&w->session->watches, &w->session_link);
@@ -59,8 +62,6 @@ void watch_end(Watch *w, ErrorNumber error, const char *sentence) {
         fail(w, error, sentence);
 }
 
-static int on_pipe(sd_event_source *s, int fd, uint32_t revents, void *userdata);
-
 /* The client's end is as pipe(2) makes it; ours does not block. */
 static int open_pipe(Watch *w) {
         int fds[2];
@@ -69,10 +70,12 @@ static int open_pipe(Watch *w) {
                 return -errno;
         w->read_fd = fds[0];
         w->write_fd = fds[1];
+        w->context->n_watch_pipes++;
         if (fcntl(w->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
                 return -errno;
-        (void) fcntl(w->write_fd, F_SETPIPE_SZ, PIPE_SIZE); /* a larger one only costs more */
-        return sd_event_add_io(w->context->event, &w->io, w->write_fd, 0, on_pipe, w);
+        if (fcntl(w->write_fd, F_SETPIPE_SZ, PIPE_SIZE) < 0) /* in a larger one there would always be room, so no edge */
+                return -errno;
+        return watch_poll_add(w->context->watch_poll, w->write_fd, w->number);
 }
 
 static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -120,7 +123,7 @@ static Watch *make(Session *s, Database *d, const WatchSpec *spec, char **names,
 int watch_new(Session *s, Database *d, const WatchSpec *spec, char **tables, char **names, sd_bus_message *call,
               bool error_details, Refusal *refusal) {
         size_t size = size_of(tables) + size_of(names);
-        int r = quota_check_watch(s->user, d, refusal);
+        int r = quota_check_watch(s->user, d, !spec->waits, refusal);
 
         if (r >= 0)
                 r = user_hold(s->user, size, refusal);
@@ -216,21 +219,13 @@ static void on_ready(ChangeListener *l) {
 
 /* ---- Changes ---- */
 
-static int set_events(Watch *w, uint32_t events) {
-        int r = sd_event_source_set_io_events(w->io, events);
-
-        if (r < 0)
-                log_warning_limited("A watch cannot be polled: %s", strerror(-r));
-        return r;
-}
-
 /* The pipe is empty, so there is room; an error means that the client has closed its end. */
 static void write_number(Watch *w) {
         uint8_t bytes[8];
 
         store_le64(bytes, w->told);
         w->unread = true;
-        if (write(w->write_fd, bytes, sizeof bytes) != sizeof bytes || set_events(w, EPOLLOUT) < 0)
+        if (write(w->write_fd, bytes, sizeof bytes) != sizeof bytes)
                 (void) watch_free(w);
 }
 
@@ -254,18 +249,15 @@ static void on_change(ChangeListener *l, uint64_t sequence) {
 }
 
 /* There is room again when the client has read the number. The pipe has one page, in which nothing else fits before. */
-static int on_pipe(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        Watch *w = userdata;
+void watch_on_pipe(Context *context, uint64_t number, bool closed) {
+        Watch *w = g_hash_table_lookup(context->watches, &number);
 
-        if (revents & (EPOLLERR | EPOLLHUP))
+        if (w && closed)
                 fail(w, ERROR_PIPE_CLOSED, "You closed your end.");
-        else if (set_events(w, 0) < 0)
-                (void) watch_free(w);
-        else if (w->unread) {
+        else if (w && w->unread) {
                 w->unread = false;
                 changes_arm(&w->listener, w->told);
         }
-        return 0;
 }
 
 /* ---- Rights ---- */

@@ -40,7 +40,6 @@ typedef struct Watch {
         char **names;            /* owned: the tables that the client may see; NULL: any table */
         size_t held_size;        /* bytes that count for the user */
         int read_fd, write_fd;   /* -1: none, or given to the client */
-        sd_event_source *io;     /* of write_fd */
         sd_bus_message *call;    /* owned: to be answered; NULL: it was */
         bool error_details;
         bool unread;             /* the pipe holds a number */
@@ -59,6 +58,9 @@ int watch_find(Context *context, const Peer *p, const Database *d, uint64_t numb
 
 /* Ends the watch; a call that waits gets the error. */
 void watch_end(Watch *w, ErrorNumber error, const char *sentence);
+
+/* For watch_poll_start(). */
+void watch_on_pipe(Context *context, uint64_t number, bool closed);
 
 /* Rights or databases have changed: ends the watches of clients that must ask again. */
 void watches_on_rights_changed(Context *context);

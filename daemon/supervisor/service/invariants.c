@@ -36,6 +36,7 @@ typedef struct Check {
         const Context *context;
         GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
         size_t n_statements, n_runs, n_channels, n_watches; /* those that have a session */
+        uint64_t n_watch_pipes;
 } Check;
 
 static Sums *sums_of(GHashTable *table, const void *key) {
@@ -148,6 +149,7 @@ static void check_watch(Check *c, const Watch *w) {
         sums_of(c->of_users, w->user)->held_size += w->held_size;
         sums_of(c->of_databases, w->database)->n_watches++;
         c->n_watches++;
+        c->n_watch_pipes += w->write_fd >= 0;
 }
 
 static void check_worker(Check *c, const Worker *w) {
@@ -255,6 +257,7 @@ static void check_sessions(const Check *c) {
         }
         HOLD(n_statements == c->n_statements && n_runs == c->n_runs && n_channels == c->n_channels, n_statements);
         HOLD(n_watches == c->n_watches, n_watches);
+        HOLD(c->n_watch_pipes == c->context->n_watch_pipes, c->n_watch_pipes);
 }
 
 #define FOR_EACH(table, check, type)                                     \

@@ -91,8 +91,9 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         context->listings = &m->listings;
         context->pacing = &m->pacing;
         context->changes = &m->changes;
-        m->changes.page.fd = -1; /* until changes_start() */
-        context->watches_max = n_descriptors / 5;
+        context->watch_poll = &m->watch_poll;
+        m->changes.page.fd = m->watch_poll.fd = -1; /* until they are started */
+        context->watch_pipes_max = n_descriptors / 5; /* 13,107 of the units' LimitNOFILE= */
         m->announcements.context = context;
         m->reload = (Reload) { .context = context, .directories = directories, .put_in_force = put_in_force };
 }
@@ -110,6 +111,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 return r;
         statement_start_expiry(&m->context);
         r = changes_start(&m->changes, &m->context);
+        if (r < 0)
+                return r;
+        r = watch_poll_start(&m->watch_poll, &m->context, watch_on_pipe);
         if (r < 0)
                 return r;
         r = run_timer_start(&m->run_timer, m->context.event, run_due, &m->context);
@@ -420,6 +424,7 @@ Manager *manager_free(Manager *m) {
                 worker_free(m->context.workers.head->data);
         free_pipes(m);
         changes_stop(&m->changes);
+        watch_poll_stop(&m->watch_poll);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         m->peer_watch.read_ahead = sd_event_source_disable_unref(m->peer_watch.read_ahead);
         expiry_done(&m->statement_expiry);

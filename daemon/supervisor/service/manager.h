@@ -22,6 +22,7 @@
 #include "daemon/supervisor/bus/announcement.h"
 #include "daemon/supervisor/runs/pipe.h"
 #include "daemon/supervisor/runs/run-timer.h"
+#include "daemon/supervisor/runs/watch-poll.h"
 #include "daemon/supervisor/service/idle.h"
 #include "daemon/supervisor/service/reload.h"
 #include "daemon/supervisor/service/status.h"
@@ -45,6 +46,7 @@ typedef struct Manager {
         Listings listings;
         Pacing pacing;
         ChangeStock changes;
+        WatchPoll watch_poll;
         Reload reload;
         Announcements announcements;
         Idle idle;

@@ -42,6 +42,13 @@ typedef struct DatabaseServer {
         int (*prepare)(ServerConnection *connection, const char *sql);
         /** Runs the prepared statement and adds its rows, if it has any, to `copy`. */
         int (*copy_prepared)(ServerConnection *connection, int64_t key, Copy *copy);
+        /** From now on each INSERT into the table sends a notice when it is committed. The three functions for notices are
+         * NULL if the server has none. */
+        int (*notify)(ServerConnection *connection, const char *table);
+        /** Makes the connection receive these notices. Returns its descriptor, which is readable when one may have come. */
+        int (*listen)(ServerConnection *connection, const char *table);
+        /** Reads what has come, without waiting. Returns the number of notices. */
+        int (*take_notices)(ServerConnection *connection);
 } DatabaseServer;
 
 extern const DatabaseServer database_server_postgres, database_server_mariadb;

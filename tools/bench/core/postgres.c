@@ -205,6 +205,32 @@ static int server_copy_prepared(ServerConnection *connection, int64_t key, Copy 
                            copy);
 }
 
+/* ---- Notices ------------------------------------------------------------------------------------------------------ */
+
+static int server_notify(ServerConnection *connection, const char *table) {
+        g_autofree char *sql = g_strdup_printf("CREATE RULE notify AS ON INSERT TO %s DO ALSO NOTIFY %s", table, table);
+
+        return server_execute(connection, sql);
+}
+
+static int server_listen(ServerConnection *connection, const char *table) {
+        g_autofree char *sql = g_strconcat("LISTEN ", table, NULL);
+        int r = server_execute(connection, sql);
+
+        return r < 0 ? r : PQsocket(connection->connection);
+}
+
+static int server_take_notices(ServerConnection *connection) {
+        PGnotify *notice;
+        int n = 0;
+
+        if (PQconsumeInput(connection->connection) != 1)
+                return failed(connection, "notices");
+        for (; (notice = PQnotifies(connection->connection)); n++)
+                PQfreemem(notice);
+        return n;
+}
+
 const DatabaseServer database_server_postgres = {
         .name = "PostgreSQL",
         .placeholder = "$1",
@@ -222,4 +248,7 @@ const DatabaseServer database_server_postgres = {
         .table_way = "single rows in text form, which takes less time than whole results and binary form",
         .prepare = server_prepare,
         .copy_prepared = server_copy_prepared,
+        .notify = server_notify,
+        .listen = server_listen,
+        .take_notices = server_take_notices,
 };

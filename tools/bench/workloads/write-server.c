@@ -5,8 +5,6 @@
 
 #include "tools/bench/workloads/write.h"
 
-#define TABLE "write" /* the journal of SQLite makes no difference to them */
-
 typedef struct ServerWriter {
         const DatabaseServer *server;
         ServerConnection *connection;
@@ -27,7 +25,7 @@ static int run_all(const WriteTarget *target, const char *const *statements, Cop
 
 static int server_clear(const WriteTarget *target) {
         const DatabaseServer *server = target->server.server;
-        g_autofree char *table = database_server_table(TABLE);
+        g_autofree char *table = database_server_table(WRITE_SERVER_TABLE);
         g_autofree char *drop = g_strdup_printf("DROP TABLE IF EXISTS %s", table);
         g_autofree char *create = g_strdup_printf("CREATE TABLE %s (id %s, n BIGINT, r DOUBLE PRECISION, t TEXT)%s", table,
                                                   server->numbered, server->table_options);
@@ -37,7 +35,7 @@ static int server_clear(const WriteTarget *target) {
 }
 
 static int server_count(const WriteTarget *target, WriteCount *ret) {
-        g_autofree char *table = database_server_table(TABLE);
+        g_autofree char *table = database_server_table(WRITE_SERVER_TABLE);
         g_autofree char *sql = g_strdup_printf("SELECT count(*), count(DISTINCT n) FROM %s", table);
         const uint8_t *values;
         Copy copy = {};
@@ -61,7 +59,7 @@ static void server_close(void *userdata) {
 
 static int server_open(const WriteTarget *target, void **ret_writer) {
         const DatabaseServer *server = target->server.server;
-        g_autofree char *table = database_server_table(TABLE);
+        g_autofree char *table = database_server_table(WRITE_SERVER_TABLE);
         g_autofree char *sql = g_strdup_printf("INSERT INTO %s (n, r, t) VALUES (%s, " WRITE_VALUES ")", table,
                                                server->placeholder);
         ServerWriter *writer = g_new0(ServerWriter, 1);
@@ -112,5 +110,5 @@ char *write_server_durability(const WriteTarget *target) {
 }
 
 void write_server_drop(const WriteTarget *target) {
-        database_server_drop(&target->server, TABLE);
+        database_server_drop(&target->server, WRITE_SERVER_TABLE);
 }

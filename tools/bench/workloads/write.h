@@ -17,6 +17,9 @@
 /* The values of a row, beside its key and its number. */
 #define WRITE_VALUES "0.5, 'abcdefghijklmnopqrstuvwxyzabcdef'"
 
+/* The table of write_server(), by database_server_table(): the journal of SQLite makes no difference to servers. */
+#define WRITE_SERVER_TABLE "write"
+
 /* The table that is written, and where. It must outlive the writers. */
 typedef struct WriteTarget {
         const BenchOptions *options;
