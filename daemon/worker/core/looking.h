@@ -3,7 +3,7 @@
  * Side: worker. Decides if the worker polls for the next request for a moment, before it sleeps until one comes. Pure.
  *
  * To be woken on another CPU costs more than a point query. So after an answer to a client that is the only one, the worker
- * polls for LOOKING_USEC, and yields the CPU between two polls. It does not if several clients are active, because
+ * polls for LOOKING_USEC, in which a client that slept can wake up and ask again; it yields the CPU between two polls. It does not if several clients are active, because
  * then some process always has better use for the CPU. If requests come later than that, the worker polls less and less
  * often. So a client that pauses between its queries costs next to nothing, and an idle one nothing. For measurements see
  * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel-read.c).
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LOOKING_USEC 30u
+#define LOOKING_USEC 100u
 #define LOOKING_TURNS_MIN 4u  /* this many turns of one client in a row: it is the only one */
 #define LOOKING_VAIN_MAX 6u   /* after this many polls without a result, the worker polls after one turn of 64 */
 
