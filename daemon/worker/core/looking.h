@@ -3,9 +3,10 @@
  * Side: worker. Decides if the worker polls for the next request for a moment, before it sleeps until one comes. Pure.
  *
  * To be woken on another CPU costs more than a point query. So after an answer to a client that is the only one, the worker
- * polls for LOOKING_USEC, in which a client that slept can wake up and ask again; it yields the CPU between two polls. It does not if several clients are active, because
- * then some process always has better use for the CPU. If requests come later than that, the worker polls less and less
- * often. So a client that pauses between its queries costs next to nothing, and an idle one nothing. For measurements see
+ * polls for LOOKING_USEC, in which a client that slept can wake up and ask again; it yields the CPU between two polls. It
+ * does not if several clients are active, because then some process always has better use for the CPU. If requests come
+ * later than that, the worker polls less and less often. So a client that pauses between its queries costs next to nothing,
+ * and an idle one nothing. For measurements see
  * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel-read.c).
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_LOOKING_H
