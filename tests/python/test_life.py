@@ -72,6 +72,21 @@ def shared_connection():
 
 
 @test
+def failure_kept_for_its_reader():
+    """If an open cursor fails while a write reads its rows ahead, the write succeeds, and the cursor has the failure"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        rows = db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c")
+        equal(rows.fetchone(), (1,), "first row")
+        db.interrupt()
+        # Looking an attribute up that is not in this cache clears an exception that is set.
+        sys._clear_type_cache()
+        equal(db.execute("INSERT INTO thing(a) VALUES (1)").rowcount, 1, "the write")
+        error = raises(sqlipc.OperationalError, rows.fetchall)
+        equal(error.sqlite_errorname, "SQLITE_INTERRUPT", "the failure of the cursor")
+    service.empty()
+
+
+@test
 def releases_the_interpreter():
     """Other threads run while one waits for rows"""
     with contextlib.closing(service.connect("chinook", check_same_thread=False)) as db:

@@ -149,10 +149,9 @@ class Cursor:
         return row if self.row_factory is None else self.row_factory(self, row)
 
     def fetchmany(self, size=None):
-        """Return a list of the next rows, at most `size` (by default `arraysize`)."""
+        """Return a list of the next rows, at most `size` (by default `arraysize`); if that is negative, of all."""
         self._check()
-        size = self.arraysize if size is None else size
-        return self._fetch(size if size > 0 else 0)
+        return self._fetch(max(self.arraysize if size is None else size, -1))
 
     def fetchall(self):
         """Return a list of all rows that are left."""
