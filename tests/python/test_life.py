@@ -112,6 +112,22 @@ def recursive_use():
 
 
 @test
+def adapter_in_a_load():
+    """An adapter that executemany() calls may not execute, commit or roll back: nothing is written, and nothing waits"""
+
+    class Value:
+        pass
+
+    with contextlib.closing(service.connect()) as db:
+        for call in (db.commit, db.rollback, lambda: db.execute("SELECT 1"), lambda: db.executescript("SELECT 1")):
+            sqlipc.register_adapter(Value, lambda value, call=call: call())
+            error = raises(sqlipc.ProgrammingError, db.executemany, "INSERT INTO thing(a) VALUES (?)", [(1,), (Value(),)])
+            true("Recursive" in str(error), error)
+            equal(db.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
+            db.rollback()
+
+
+@test
 def signals():
     """Ctrl-C ends a query that computes, and a signal handler runs while a call waits"""
     with contextlib.closing(service.connect("chinook")) as db:
