@@ -4,16 +4,18 @@
 import contextlib
 import datetime
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 
 from adbc_rig import CI, FOLDER, HERE, connect, service_of_notes
 import duckdb
 import pandas
 import polars
 
-from harness import CHINOOK, main
+from harness import CHINOOK, SOURCE_ROOT, main
 from tap import Skip, equal, test, true
 
 exit_stack = contextlib.ExitStack()
@@ -65,6 +67,21 @@ def with_polars():
         equal(content("SELECT * FROM from_polars"), [(1, "a long text, which is a view", "2026-01-02"), (None, "b", None)])
         frame.write_database("from_polars", connection, if_table_exists="append")
         equal(polars.read_database("SELECT count(*) AS n FROM from_polars", connection).rows(), [(4,)])
+
+
+@test
+def readme():
+    """The program of README.md runs"""
+    (program,) = re.findall(r"```python\n(import adbc_driver_manager.*?)```", (SOURCE_ROOT / "README.md").read_text(), re.S)
+    packages = service.data / "packages.sqlite"
+    with contextlib.closing(sqlite3.connect(packages)) as db:
+        db.executescript("CREATE TABLE package(name TEXT, installed_size INTEGER); INSERT INTO package VALUES ('a', 1)")
+    service.database("packages", Path=packages)
+    service.driver.manager("Reload")
+    environment = os.environ | {"DBUS_SESSION_BUS_ADDRESS": service.address}
+    command = [sys.executable, "-c", program + "print(table.num_rows, frame.rows())"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    equal((done.stdout, done.stderr), ("1 [('a', 1)]\n", ""))
 
 
 @test
