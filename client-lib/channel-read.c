@@ -38,7 +38,9 @@ static void pop_request(ChannelLink *ch) {
 /* How long to poll. If one side is late by chance, both sleep, and each wakes the other too late for its poll: this would go
  * on for ever. So a program with queries in quick succession waits until a worker that it has just woken can have answered. */
 static uint64_t look_usec(const ChannelLink *ch, uint64_t now) {
-        return ch->woke_worker && now - ch->connection->looked_usec <= SUCCESSION_USEC ? LOOK_WOKEN_USEC : LOOK_USEC;
+        bool in_succession = now - ch->connection->looked_usec <= SUCCESSION_USEC;
+
+        return ch->woke_worker && in_succession ? LOOK_WOKEN_USEC : LOOK_USEC;
 }
 
 /* Polls the channel for about as long as a small query takes to answer. Yields the CPU to other processes, above all to

@@ -106,8 +106,8 @@ def with_rust():
     source = FOLDER / "rust"
     shutil.copytree(HERE / "rust", source, dirs_exist_ok=True)
     target = FOLDER / "rust-target"
-    built = subprocess.run(["cargo", "build", "--quiet", "--locked", "--target-dir", target], cwd=source, capture_output=True, text=True,
-                           check=False)
+    command = ["cargo", "build", "--quiet", "--locked", "--target-dir", target]
+    built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         if CI:
             raise AssertionError(built.stderr)

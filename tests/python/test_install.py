@@ -15,6 +15,7 @@ from tap import Skip, equal, test, true
 service = PythonService()
 checkout = service.folder / "checkout"
 venv = service.folder / "venv"
+BUILD_FOLDER = "--config-settings=build-dir=builddir"
 CI = os.environ.get("CI") == "true"
 
 PROGRAM = """
@@ -66,7 +67,7 @@ def install():
     """`pip install .` of a checkout: the package is imported from there and queries the service"""
     fresh_environment()
     # The wheel of the next test uses the same build.
-    run(venv / "bin/pip", "install", "--quiet", "--config-settings=build-dir=builddir", ".")
+    run(venv / "bin/pip", "install", "--quiet", BUILD_FOLDER, ".")
     program = PROGRAM.format(venv=str(venv), bus=service.address)
     said = run(venv / "bin/python", "-c", program, folder=service.folder).splitlines()
     equal(said, ["True True", "[('installed',)]", "sqlipc.sqlalchemy:SQLiteDialect_sqlipc"], "output")
@@ -76,7 +77,7 @@ def install():
 def wheel():
     """`pip wheel .`: one wheel for all versions of Python from 3.11 on, with the library inside and nothing else"""
     fresh_environment()
-    run(venv / "bin/pip", "wheel", "--quiet", "--no-deps", "--config-settings=build-dir=builddir", "--wheel-dir", "wheels", ".")
+    run(venv / "bin/pip", "wheel", "--quiet", "--no-deps", BUILD_FOLDER, "--wheel-dir", "wheels", ".")
     (file,) = (checkout / "wheels").iterdir()
     true("-cp311-abi3-" in file.name, f"the wheel is {file.name}")
     with zipfile.ZipFile(file) as archive:
