@@ -16,15 +16,6 @@
  * deadline or its loop. */
 #define READS_MAX 64u
 
-/* How long receive_soon() polls the channel before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
- * only one query in 64 tries it. A worker that slept needs longer until it runs. */
-#define LOOK_USEC 30
-#define LOOK_WOKEN_USEC 100
-#define N_VAIN_LOOKS_MAX 6
-
-/* Waits that begin within this time after each other belong to queries in quick succession. */
-#define SUCCESSION_USEC 300
-
 /* Removes the first request: its answer is complete. */
 static void pop_request(ChannelLink *ch) {
         ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
@@ -35,37 +26,21 @@ static void pop_request(ChannelLink *ch) {
         channel_link_limit_cancel(ch);
 }
 
-/* How long to poll. If one side is late by chance, both sleep, and each wakes the other too late for its poll: this would go
- * on for ever. So a program with queries in quick succession waits until a worker that it has just woken can have answered. */
-static uint64_t look_usec(const ChannelLink *ch, uint64_t now) {
-        bool in_succession = now - ch->connection->looked_usec <= SUCCESSION_USEC;
-
-        return ch->woke_worker && in_succession ? LOOK_WOKEN_USEC : LOOK_USEC;
-}
-
-/* Polls the channel for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
- * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
- * polls less and less often. -1 with EAGAIN: nothing came. */
+/* Polls the channel for a moment. Yields the CPU to other processes, above all to the worker, which then runs on this CPU,
+ * so that neither side sleeps and has to be woken. -1 with EAGAIN: nothing came. */
 static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
-        sqlipc_connection *c = ch->connection;
-        uint64_t now = now_usec(), until = now + look_usec(ch, now);
+        ChannelPolling *polling = &ch->connection->polling;
         ssize_t n = -1;
+        bool found;
 
-        c->looked_usec = now;
         errno = EAGAIN;
-        if (c->n_looks_to_skip > 0) {
-                c->n_looks_to_skip--;
+        if (!channel_polling_begins(polling, ch->woke_worker, now_usec()))
                 return -1;
-        }
         do {
                 (void) sched_yield();
                 n = channel_bytes_look(ch, room, size);
-        } while (n < 0 && errno == EAGAIN && now_usec() < until);
-        if (n > 0)
-                c->n_vain_looks = 0;
-        else if (c->n_vain_looks < N_VAIN_LOOKS_MAX)
-                c->n_vain_looks++;
-        c->n_looks_to_skip = (1u << c->n_vain_looks) - 1;
+                found = n >= 0 || errno != EAGAIN;
+        } while (channel_polling_looked(polling, found, now_usec()));
         return n;
 }
 
