@@ -306,8 +306,8 @@ def leaks():
     with contextlib.closing(service.connect()) as db, contextlib.closing(service.connect("chinook")) as reader:
         for name, operation in operations(db, reader).items():
             growth(operation, n // 2)
-            # Python keeps some freed blocks for itself, and threads of other tests may end meanwhile. A leak would be one for
-            # each time at least, and would come again.
+            # Python keeps some freed blocks for itself, and threads of other tests may end meanwhile. A leak would be one
+            # for each time at least, and would come again.
             for _ in range(3):
                 blocks, objects, none, descriptors = growth(operation, n)
                 if blocks <= n * 3 // 4 and objects <= n // 4 and abs(none) <= n // 2 and descriptors == 0:
