@@ -75,13 +75,16 @@ def readme():
     (program,) = re.findall(r"```python\n(import adbc_driver_manager.*?)```", (SOURCE_ROOT / "README.md").read_text(), re.S)
     packages = service.data / "packages.sqlite"
     with contextlib.closing(sqlite3.connect(packages)) as db:
-        db.executescript("CREATE TABLE package(name TEXT, installed_size INTEGER); INSERT INTO package VALUES ('a', 1)")
+        db.execute("CREATE TABLE package(name TEXT, section TEXT, installed_size INTEGER)")
+        db.execute("INSERT INTO package VALUES ('a', 'net', 1)")
+        db.commit()
     service.database("packages", Path=packages)
     service.driver.manager("Reload")
     environment = os.environ | {"DBUS_SESSION_BUS_ADDRESS": service.address}
-    command = [sys.executable, "-c", program + "print(table.num_rows, frame.rows())"]
+    command = [sys.executable, "-c", program + "print(package.num_rows, frame.rows())"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    equal((done.stdout, done.stderr), ("1 [('a', 1)]\n", ""))
+    equal((done.returncode, done.stderr, done.stdout.splitlines()[-1]), (0, "", "1 [('a', 'net', 1)]"))
+    true("net" in done.stdout.splitlines()[-4], f"DuckDB's table: {done.stdout}")
 
 
 @test
