@@ -279,8 +279,11 @@ static int process(sqlipc_connection *c, bool may_be_woken) {
         c->dispatching = true;
         c->n_turns++;
         c->n_quiet = 0;
-        if (may_be_woken && read(c->wake_fd, &count, sizeof count) < 0)
-                count = 0;
+        if (may_be_woken) {
+                c->is_woken = false;
+                if (read(c->wake_fd, &count, sizeof count) < 0)
+                        count = 0;
+        }
         r = connection_bus_dispatch(c, CONNECTION_BUS_MESSAGES_MAX);
         c->dispatching = false;
         if (c->closed)

@@ -100,6 +100,7 @@ struct sqlipc_connection {
         size_t row_memory_max;     /* larger rows are kept in a file */
         atomic_uint n_interrupts;  /* set by any thread; what began at a lower count must end */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop received a reply */
+        bool is_woken;             /* wake_fd is readable, and need not be written to again before it is read */
         BusSet loop_set;           /* for the program's loop, with all else that wakes it */
         BusSet bus_set;            /* the bus alone, for the descriptors of objects (object-fd.h) */
         struct MemberList statements;

@@ -83,8 +83,11 @@ void event_loop_wake(sqlipc_connection *c) {
 void event_loop_come_back(sqlipc_connection *c) {
         uint64_t one = 1;
 
+        if (c->is_woken)
+                return;
         if (write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: wake_fd is readable in any case */
+        c->is_woken = true;
 }
 
 void event_loop_wake_if_idle(sqlipc_connection *c) {

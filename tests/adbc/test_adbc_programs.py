@@ -4,16 +4,18 @@
 import contextlib
 import datetime
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 
 from adbc_rig import CI, FOLDER, HERE, connect, service_of_notes
 import duckdb
 import pandas
 import polars
 
-from harness import CHINOOK, main
+from harness import CHINOOK, SOURCE_ROOT, main
 from tap import Skip, equal, test, true
 
 exit_stack = contextlib.ExitStack()
@@ -68,6 +70,24 @@ def with_polars():
 
 
 @test
+def readme():
+    """The program of README.md runs"""
+    (program,) = re.findall(r"```python\n(import adbc_driver_manager.*?)```", (SOURCE_ROOT / "README.md").read_text(), re.S)
+    packages = service.data / "packages.sqlite"
+    with contextlib.closing(sqlite3.connect(packages)) as db:
+        db.execute("CREATE TABLE package(name TEXT, section TEXT, installed_size INTEGER)")
+        db.execute("INSERT INTO package VALUES ('a', 'net', 1)")
+        db.commit()
+    service.database("packages", Path=packages)
+    service.driver.manager("Reload")
+    environment = os.environ | {"DBUS_SESSION_BUS_ADDRESS": service.address}
+    command = [sys.executable, "-c", program + "print(package.num_rows, frame.rows())"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    equal((done.returncode, done.stderr, done.stdout.splitlines()[-1]), (0, "", "1 [('a', 'net', 1)]"))
+    true("net" in done.stdout.splitlines()[-4], f"DuckDB's table: {done.stdout}")
+
+
+@test
 def with_duckdb():
     """DuckDB queries a result while it arrives, and its own results are ingested"""
     with connect(service, "chinook") as connection, connection.cursor() as cursor, duckdb.connect() as duck:
@@ -89,8 +109,8 @@ def with_rust():
     source = FOLDER / "rust"
     shutil.copytree(HERE / "rust", source, dirs_exist_ok=True)
     target = FOLDER / "rust-target"
-    built = subprocess.run(["cargo", "build", "--quiet", "--target-dir", target], cwd=source, capture_output=True, text=True,
-                           check=False)
+    command = ["cargo", "build", "--quiet", "--locked", "--target-dir", target]
+    built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         if CI:
             raise AssertionError(built.stderr)

@@ -172,4 +172,33 @@ def lines_run():
     shutil.rmtree(folder)
 
 
+@test
+def python_runs():
+    """The program in Python runs"""
+    package = BUILD_ROOT / "client-lib/python"
+    if SANITIZED or not list(package.glob("sqlipc/_native*.so")):
+        raise Skip("the Python package is not built, or with sanitizers, which the interpreter lacks")
+    (program,) = re.findall(r"```python\n(import sqlipc\n.*?)```", README, re.S)
+    environment = os.environ | {
+        "PYTHONPATH": str(package),
+        "DBUS_SESSION_BUS_ADDRESS": service.address,
+        "DBUS_SYSTEM_BUS_ADDRESS": service.address,  # what root asks
+    }
+    done = subprocess.run(["/usr/bin/python3", "-c", program], env=environment, capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""), "program in Python")
+    lines = done.stdout.splitlines()
+    equal((len(lines), lines[0]), (10, "lib499 499000"), "output")
+
+
+@test
+def packages_exist():
+    """Each Debian package that a document installs is one of debian/control"""
+    control = (SOURCE_ROOT / "debian/control").read_text()
+    packages = set(re.findall(r"^Package: (\S+)$", control, re.M))
+    documents = [README, (SOURCE_ROOT / "docs/python.md").read_text()]
+    named = {name for text in documents for name in re.findall(r"\.\./([a-z0-9.+-]+)_\*\.deb", text)}
+    true({"python3-sqlipc", "libadbc-driver-sqlipc"} <= named, f"only {named}")
+    equal(named - packages, set(), "unknown packages")
+
+
 main(service)

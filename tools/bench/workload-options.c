@@ -140,10 +140,19 @@ static void add_own(GOptionContext *context, BenchOptions *options, const Worklo
                 {},
         };
 
+        const GOptionEntry tasks[] = {
+                { "tasks", 0, 0, G_OPTION_ARG_STRING, &options->tasks,
+                  "Only these: python-fetchall, python-point, python-executemany, arrow-table, polars-frame, pandas-frame",
+                  "TASK,..." },
+                {},
+        };
+
         if (!workload || workload == &workload_exposed)
                 g_option_context_add_main_entries(context, exposed, NULL);
         if (!workload || workload == &workload_first_row)
                 g_option_context_add_main_entries(context, cold, NULL);
+        if (workload == &workload_languages)
+                g_option_context_add_main_entries(context, tasks, NULL);
         if (workload == &workload_soak)
                 add_soak(context, options);
 }

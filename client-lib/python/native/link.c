@@ -2,6 +2,7 @@
 /* A connection to the service and one of its databases (native.h). */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,19 @@ struct Grave {
         GraveKind kind;
         void *object;
 };
+
+/* ---- Forks -------------------------------------------------------------------------------------------------------- */
+
+/* Greater by one in a child of fork() than in its parent. To ask for the number of the process would be a system call, and
+ * each query checks it several times. */
+static unsigned n_forks;
+
+static void on_fork(void) { n_forks++; }
+
+__attribute__((constructor)) static void count_forks(void) { (void) pthread_atfork(NULL, NULL, on_fork); }
+
+/* True in a child of the process that opened the link. The child may only close it. */
+static bool is_foreign(const Link *link) { return link->forks != n_forks; }
 
 /* ---- The lock ----------------------------------------------------------------------------------------------------- */
 
@@ -51,14 +65,14 @@ static void bury_all(Link *link) {
 }
 
 void link_bury(Link *link, GraveKind kind, void *object) {
-        bool is_foreign = link->pid != getpid(); /* its threads did not come along, so nothing else uses the copies */
+        bool foreign = is_foreign(link); /* its threads did not come along, so nothing else uses the copies */
         Grave *grave;
 
         if (!object)
                 return;
-        if (is_foreign || PyThread_acquire_lock(link->lock, NOWAIT_LOCK)) {
+        if (foreign || PyThread_acquire_lock(link->lock, NOWAIT_LOCK)) {
                 close_object(kind, object);
-                if (!is_foreign)
+                if (!foreign)
                         link_leave(link);
                 return;
         }
@@ -72,7 +86,7 @@ void link_bury(Link *link, GraveKind kind, void *object) {
 static bool check(const Link *link) {
         if (!link->connection)
                 native_raise("ProgrammingError", "Cannot operate on a closed database.");
-        else if (link->pid != getpid())
+        else if (is_foreign(link))
                 native_raise("ProgrammingError", "The connection belongs to the parent of this process: open another one.");
         else if (link->thread != 0 && link->thread != PyThread_get_thread_ident())
                 native_raise("ProgrammingError",
@@ -204,7 +218,7 @@ static PyObject *link_new(PyTypeObject *type, PyObject *arguments, PyObject *key
         if (!link)
                 return NULL;
         link->waits = waits;
-        link->pid = getpid();
+        link->forks = n_forks;
         link->thread = one_thread ? PyThread_get_thread_ident() : 0;
         link->database = strdup(database);
         link->lock = PyThread_allocate_lock();
@@ -242,7 +256,7 @@ static PyObject *link_close(Link *link, PyObject *unused) {
 
         if (!link->connection)
                 Py_RETURN_NONE;
-        if (link->pid != getpid()) {
+        if (is_foreign(link)) {
                 link->connection = sqlipc_close(link->connection);
                 Py_RETURN_NONE;
         }
@@ -312,19 +326,17 @@ static PyObject *link_process(Link *link, PyObject *unused) {
 
 PyDoc_STRVAR(start_doc, "start(sql, parameters) -> Run\n\nStart a run, without waiting for it.");
 
-static PyObject *link_start(Link *link, PyObject *arguments) {
-        PyObject *parameters;
-        Sql *sql;
-
-        if (!PyArg_ParseTuple(arguments, "O!O:start", sql_type, &sql, &parameters))
-                return NULL;
-        return run_start(link, sql, parameters);
+static PyObject *link_start(Link *link, PyObject *const *arguments, Py_ssize_t n) {
+        if (n == 2 && PyObject_TypeCheck(arguments[0], sql_type))
+                return run_start(link, (Sql *) arguments[0], arguments[1]);
+        PyErr_SetString(PyExc_TypeError, "A run needs a Sql and its parameters.");
+        return NULL;
 }
 
 PyDoc_STRVAR(execute_doc, "execute(sql, parameters) -> Run\n\nStart a run, and wait for its first row or its end.");
 
-static PyObject *link_execute(Link *link, PyObject *arguments) {
-        PyObject *run = link_start(link, arguments);
+static PyObject *link_execute(Link *link, PyObject *const *arguments, Py_ssize_t n) {
+        PyObject *run = link_start(link, arguments, n);
 
         if (run && run_advance((RunObject *) run) < 0)
                 Py_CLEAR(run);
@@ -444,8 +456,8 @@ static PyMethodDef methods[] = {
         { "fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc },
         { "delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc },
         { "process", (PyCFunction) link_process, METH_NOARGS, process_doc },
-        { "start", (PyCFunction) link_start, METH_VARARGS, start_doc },
-        { "execute", (PyCFunction) link_execute, METH_VARARGS, execute_doc },
+        { "start", (PyCFunction) (void (*)(void)) link_start, METH_FASTCALL, start_doc },
+        { "execute", (PyCFunction) (void (*)(void)) link_execute, METH_FASTCALL, execute_doc },
         { "begin", (PyCFunction) link_begin, METH_O, begin_doc },
         { "load", (PyCFunction) link_load, METH_O, load_doc },
         { "watch", (PyCFunction) link_watch, METH_O, watch_doc },

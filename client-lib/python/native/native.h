@@ -43,7 +43,7 @@ typedef struct Link {
         char *database;
         PyThread_type_lock lock; /* of the connection and all its objects */
         Grave *graves;           /* objects to close; belongs to the GIL */
-        pid_t pid;               /* of the process that opened it */
+        unsigned forks;          /* of this process before it was opened */
         unsigned long thread;    /* the only one that may use it; 0: all may */
         bool waits;
         bool in_transaction; /* sqlipc_begin() was called, and its transaction is not closed */

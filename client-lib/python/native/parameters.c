@@ -86,6 +86,14 @@ static bool set_buffer(ParameterValues *p, sqlipc_parameter *value, PyObject *ob
         return true;
 }
 
+static void raise_unsupported(const ParameterValues *p, PyObject *object) {
+        PyObject *name = PyType_GetName(Py_TYPE(object));
+
+        if (name)
+                native_raise("ProgrammingError", "Error binding parameter %zu: type '%U' is not supported", p->n + 1, name);
+        Py_XDECREF(name);
+}
+
 /* Sets a value of a type that SQLite has, or of a subclass. */
 static bool set_adapted(ParameterValues *p, sqlipc_parameter *value, PyObject *object) {
         if (object == Py_None) {
@@ -103,8 +111,7 @@ static bool set_adapted(ParameterValues *p, sqlipc_parameter *value, PyObject *o
                 return set_text(value, object);
         if (PyObject_CheckBuffer(object))
                 return set_buffer(p, value, object);
-        native_raise("ProgrammingError", "Error binding parameter %zu: type '%S' is not supported", p->n + 1,
-                     (PyObject *) Py_TYPE(object));
+        raise_unsupported(p, object);
         return false;
 }
 

@@ -290,9 +290,10 @@ int run_advance(RunObject *run) {
 /* ---- Values ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *raise_not_utf8(const RunObject *run, unsigned column, const sqlipc_value *value) {
-        PyObject *text = PyUnicode_DecodeUTF8(value->as.text, (Py_ssize_t) value->size, "replace");
+        PyObject *text;
 
         PyErr_Clear();
+        text = PyUnicode_DecodeUTF8(value->as.text, (Py_ssize_t) value->size, "replace");
         if (text)
                 native_raise("OperationalError", "Could not decode to UTF-8 column '%U' with text '%U'",
                              PyTuple_GetItem(run->columns, column), text);
@@ -426,16 +427,19 @@ static int next_row(RunObject *run, PyObject **ret) {
         return r > 0 && !*ret ? -1 : r;
 }
 
-/* A failure of the run is kept for those that read it; other exceptions are raised. */
+/* A failure of the run is kept for those that read it; other exceptions are raised. While an exception is set, Python may
+ * clear it when an attribute is looked up. */
 static int keep_failure(RunObject *run) {
-        PyObject *class = native_error_class("Error"), *type, *value, *trace;
+        PyObject *class, *type, *value, *trace;
 
-        if (!class || !PyErr_ExceptionMatches(class)) {
+        PyErr_Fetch(&type, &value, &trace);
+        class = native_error_class("Error");
+        if (!class || !PyErr_GivenExceptionMatches(type, class)) {
                 Py_XDECREF(class);
+                PyErr_Restore(type, value, trace);
                 return -1;
         }
         Py_DECREF(class);
-        PyErr_Fetch(&type, &value, &trace);
         PyErr_NormalizeException(&type, &value, &trace);
         Py_XDECREF(OBJECT(type));
         Py_XDECREF(trace);

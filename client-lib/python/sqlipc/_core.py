@@ -152,8 +152,14 @@ class Core:
         if self.transaction is not None and not self.transaction.open:
             self.forget()
 
+    def check_not_loading(self):
+        """Refuses a call from within executemany(): it would wait for the end of the load, which waits for it."""
+        if self.is_loading:
+            raise ProgrammingError("Recursive use of cursors not allowed.")
+
     async def commit(self):
         """Commits the transaction, if there is one."""
+        self.check_not_loading()
         if self.transaction is not None:
             await self.until(self.link.drain)
             try:
@@ -165,6 +171,7 @@ class Core:
 
     async def rollback(self):
         """Rolls the transaction back, if there is one."""
+        self.check_not_loading()
         if self.transaction is not None:
             try:
                 await self.until(self.transaction.rollback)
@@ -212,8 +219,7 @@ class Core:
         analysis = statement.analysis
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
-        if self.is_loading:
-            raise ProgrammingError("Recursive use of cursors not allowed.")
+        self.check_not_loading()
         if not analysis.words:
             return None, -1
         if self.trace is not None:
@@ -299,8 +305,7 @@ class Core:
         analysis = statement.analysis
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
-        if self.is_loading:
-            raise ProgrammingError("Recursive use of cursors not allowed.")
+        self.check_not_loading()
         if analysis.verb not in _sql.WRITES:
             raise ProgrammingError("executemany() can only execute DML statements.")
         if self.trace is not None:

@@ -57,8 +57,10 @@ class Cursor:
     def __init__(self, connection, /):
         if not isinstance(connection, Connection):
             raise TypeError(f"Cursor() argument 1 must be sqlipc.Connection, not {type(connection).__name__}")
-        connection._check()
-        self._core = connection._core
+        core = connection._core
+        if core is None or core.link.closed:
+            connection._check()
+        self._core = core
         self.connection = connection
         self.row_factory = connection.row_factory
 
@@ -82,11 +84,11 @@ class Cursor:
 
         Raises a subclass of Error, see sqlite_errorcode and sqlite_errorname there.
         """
+        core = self._core
         if self._run is not None:
             self._reset()
-        else:
+        elif core is None or self._is_closed:  # link.execute() and core.execute() check the connection
             self._check()
-        core = self._core
         statement = core.statements.get(sql) if type(sql) is str else None
         if (
             statement is not None
@@ -101,10 +103,11 @@ class Cursor:
         else:
             run, self.rowcount = self.connection._finish(core.execute(sql, parameters))
         self.lastrowid = core.last_rowid
-        self._names = self._description = None
-        if run is None or not run.columns:
+        self._description = None
+        self._names = names = None if run is None else run.columns
+        if not names:
             return self
-        self._run, self._names = run, run.columns
+        self._run = run
         connection = self.connection
         if connection._detect_types or connection.text_factory is not str:
             self._names, converters = _core.conversions(run, connection._detect_types, _adapters.converters)
@@ -135,20 +138,20 @@ class Cursor:
 
     def fetchone(self):
         """Return the next row, or None at the end."""
-        self._check()
-        if self._run is None:
+        run = self._run
+        if run is None or self._core.link.closed:
+            self._check()
             return None
-        row = self._run.fetchone()
+        row = run.fetchone()
         if row is None:
             self._run = None
             return None
         return row if self.row_factory is None else self.row_factory(self, row)
 
     def fetchmany(self, size=None):
-        """Return a list of the next rows, at most `size` (by default `arraysize`)."""
+        """Return a list of the next rows, at most `size` (by default `arraysize`); if that is negative, of all."""
         self._check()
-        size = self.arraysize if size is None else size
-        return self._fetch(size if size > 0 else 0)
+        return self._fetch(max(self.arraysize if size is None else size, -1))
 
     def fetchall(self):
         """Return a list of all rows that are left."""
@@ -169,8 +172,11 @@ class Cursor:
         return self
 
     def __next__(self):
-        self._check()
-        row = None if self._run is None else self._run.fetchone()
+        run = self._run
+        if run is None or self._core.link.closed:
+            self._check()
+            raise StopIteration
+        row = run.fetchone()
         if row is None:
             self._run = None
             raise StopIteration
@@ -206,6 +212,7 @@ class Connection:
     OperationalError = OperationalError
     ProgrammingError = ProgrammingError
     Warning = Warning  # noqa: A003
+    _core = None  # until __init__() is called
 
     def __init__(
         self,
@@ -235,7 +242,7 @@ class Connection:
             return _finish(coroutine)
 
     def _check(self):
-        if not hasattr(self, "_core"):
+        if self._core is None:
             raise ProgrammingError("Base Connection.__init__ not called.")
         if self._core.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
@@ -344,7 +351,7 @@ class Connection:
 
     def close(self):
         """Close the connection. An open transaction is rolled back."""
-        if not hasattr(self, "_core"):
+        if self._core is None:
             raise ProgrammingError("Base Connection.__init__ not called.")
         self._core.close()
 

@@ -151,9 +151,9 @@ class Cursor:
         return row if self.row_factory is None else self.row_factory(self, row)
 
     async def fetchmany(self, size=None):
-        """Return a list of the next rows, at most `size` (by default `arraysize`)."""
+        """Return a list of the next rows, at most `size` (by default `arraysize`); if that is negative, of all."""
         self._check()
-        return await self._fetch(max(self.arraysize if size is None else size, 0))
+        return await self._fetch(max(self.arraysize if size is None else size, -1))
 
     async def fetchall(self):
         """Return a list of all rows that are left."""

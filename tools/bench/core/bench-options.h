@@ -32,6 +32,7 @@ typedef struct BenchOptions {
         char *file;         /* the same database, for SQLite in process; NULL likewise */
         char *sql;          /* NULL: the workload's own */
         char *exposed;      /* workload_exposed: the name under which Expose= publishes the same database */
+        char *tasks;        /* workload_languages: separated by commas, NULL: all */
         gboolean cold;      /* workload_first_row: a worker must be started first */
         char *postgres;     /* conninfo of a PostgreSQL server, NULL: none */
         char *mariadb;      /* user@socket/database of a MariaDB server, NULL: none */

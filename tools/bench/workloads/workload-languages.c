@@ -80,17 +80,36 @@ static int run_task(const Task *task, const BenchOptions *options, pid_t server,
         return r;
 }
 
-static int measure(const BenchOptions *options, Report *report) {
-        Service service = {};
-        int r = bench_service_open(options, &service);
+/* Which of the tasks --tasks names. -EINVAL: one that does not exist. */
+static int choose_tasks(const BenchOptions *options, bool chosen[static G_N_ELEMENTS(tasks)]) {
+        g_auto(GStrv) names = options->tasks ? g_strsplit(options->tasks, ",", -1) : NULL;
+        size_t n = 0;
 
+        for (size_t i = 0; i < G_N_ELEMENTS(tasks); i++) {
+                chosen[i] = !names || g_strv_contains((const char *const *) names, tasks[i].id);
+                n += chosen[i];
+        }
+        if (!names || n == g_strv_length(names))
+                return 0;
+        fprintf(stderr, "sqlipc-bench: --tasks has an unknown task, or one twice: %s\n", options->tasks);
+        return -EINVAL;
+}
+
+static int measure(const BenchOptions *options, Report *report) {
+        bool chosen[G_N_ELEMENTS(tasks)];
+        Service service = {};
+        int r = choose_tasks(options, chosen);
+
+        if (r >= 0)
+                r = bench_service_open(options, &service);
         if (r < 0)
                 return r;
         service_facts_add(report, &service, options);
         report_fact(report, "method", "one run of each side first, then %d rounds of both, every other one in reverse order",
                     bench_rounds(options));
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(tasks); i++)
-                r = run_task(&tasks[i], options, service.pid, report);
+                if (chosen[i])
+                        r = run_task(&tasks[i], options, service.pid, report);
         report_note(report, "The sides of a task must return the same values. Processor time of a client is that of the "
                             "whole Python process.");
         bench_service_close(&service);

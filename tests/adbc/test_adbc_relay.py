@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The ADBC driver on a bus that passes no descriptors: rows come and go as D-Bus values."""
+import contextlib
+import math
+import sqlite3
+
+from adbc_rig import connect, fails, rows, service_of_notes, table
+import pandas
+import pyarrow
+
+from harness import CHINOOK, main
+from relay import relay_address
+from tap import equal, test, true
+
+exit_stack = contextlib.ExitStack()
+service, path = exit_stack.enter_context(service_of_notes())
+EVERYTHING = "SELECT * FROM Track ORDER BY TrackId"
+
+
+def relayed(database, **keywords):
+    return connect(service, database, options={"adbc.sqlipc.bus": relay_address(service)}, **keywords)
+
+
+def content(sql):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+@test
+def same_results():
+    """Results have the types and values that they have with descriptors, also large ones, and in pandas"""
+    with relayed("chinook") as connection, connect(service, "chinook") as direct:
+        got = table(connection, EVERYTHING)
+        equal(got.num_rows, 3503)
+        true(got.equals(table(direct, EVERYTHING)), "tables")
+        with contextlib.closing(sqlite3.connect(CHINOOK)) as db:
+            expected = db.execute("SELECT Name, Milliseconds FROM Track").fetchall()
+        equal(list(pandas.read_sql("SELECT Name, Milliseconds FROM Track", connection).itertuples(index=False, name=None)),
+              expected, "pandas")
+        equal(rows(connection, "SELECT length(?) AS n, ? AS big, ? AS empty", ("x" * 100000, 2**62, None)),
+              [(100000, 2**62, None)], "parameters")
+
+
+@test
+def values():
+    """BLOBs, NUL, NULL, infinity and integers beyond 2^53 are exact; text that is no UTF-8 is an error"""
+    with relayed("chinook") as connection:
+        sql = "SELECT x'00ff' AS b, 'a' || char(0) || 'b' AS t, 9007199254740993 AS i, 9e999 AS r, NULL AS n"
+        equal(rows(connection, sql), [(b"\0\xff", "a\0b", 2**53 + 1, math.inf, None)])
+        with connection.cursor() as cursor:
+            fails("INVALID_DATA", lambda: cursor.execute("SELECT CAST(x'ff' AS TEXT) AS t").fetchall())
+        with connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlipc.infer_rows": "1"})
+            cursor.execute("SELECT 1 AS a UNION ALL SELECT 'x'")
+            error = fails("INVALID_DATA", cursor.fetch_arrow_table)
+            equal((error.facts["sqlipc.row"], error.facts["sqlipc.column"]), ("2", "a"), "place")
+
+
+@test
+def writing():
+    """Statements, transactions and many rows are written; a bulk ingest is refused, and writes nothing"""
+    with relayed("notes", autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO note VALUES (1, ?)", ("one",))
+        connection.rollback()
+        equal(content("SELECT * FROM note"), [], "after a rollback")
+        cursor.execute("INSERT INTO note VALUES (1, ?)", ("one",))
+        connection.commit()
+        equal(content("SELECT * FROM note"), [(1, "one")], "after a commit")
+    with relayed("notes") as connection, connection.cursor() as cursor:
+        many = [(i, f"n{i}") for i in range(2, 100)]
+        fails("INTEGRITY", cursor.executemany, "INSERT INTO note VALUES (?, ?)", [*many, (1, "again")])
+        equal(content("SELECT count(*) FROM note"), [(1,)], "after a failure")
+        cursor.executemany("INSERT INTO note VALUES (?, ?)", many)
+        equal(content("SELECT count(*) FROM note"), [(99,)], "rows")
+        error = fails("NOT_IMPLEMENTED", cursor.adbc_ingest, "made", pyarrow.table({"a": [1, 2]}))
+        true("passes no descriptors" in str(error), str(error))
+        equal(content("SELECT name FROM sqlite_schema WHERE name = 'made'"), [], "tables")
+        equal(rows(connection, "SELECT count(*) AS n FROM note"), [(99,)], "the connection afterwards")
+
+
+@test
+def end():
+    """The service is left with nothing"""
+    exit_stack.close()
+
+
+if __name__ == "__main__":
+    main()
