@@ -16,8 +16,9 @@ from tap import Skip, diagnose, equal, test, true  # noqa: E402
 LIBRARY = BUILD_ROOT / "client-lib/glib"
 ROWS = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?)
     INSERT INTO t SELECT x, 'name ' || x, x % 7 FROM n"""
-# How many changes the writers make beside live models.
+# How many changes the writers make beside live models, and with which random numbers.
 CHANGES = int(os.environ.get("SQLIPC_GLIB_CHANGES", "1000"))
+SEED = int(os.environ.get("SQLIPC_GLIB_SEED", "0"))
 INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
 
 
@@ -120,7 +121,8 @@ def live_models():
     """Three models equal a fresh query after two processes have written, and after a restart of the service"""
     needs("python3")
     with written() as service:
-        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path, CHANGES]
+        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path]
+        command += [CHANGES, SEED]
         with subprocess.Popen(
             ["env", *ENVIRONMENT, *map(str, command)],
             env=service.environment,
