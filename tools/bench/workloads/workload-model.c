@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <gio/gio.h>
+#include <malloc.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 
 enum {
         PAUSE_USEC = 10 * 1000, /* after a list that was closed early, so that its end does not disturb the next one */
+        LARGE_SIZE = 64 * 1024, /* of an allocation that glibc serves from joined memory */
 };
 
 /* ---- A row of the GListStore -------------------------------------------------------------------------------------- */
@@ -58,8 +60,8 @@ typedef struct ModelRun {
         const struct Way *way;
         const char *sql;
         GListModel *list;
-        int r;             /* of its start */
-        guint n_came;      /* rows that came in this turn */
+        int r;              /* of its start */
+        guint n_came;       /* rows that came in this turn */
         double waited_usec; /* in this turn */
 } ModelRun;
 
@@ -73,9 +75,8 @@ static int open_connection(const BenchOptions *options, SqlipcConnection **ret) 
         const bool system = options->system || (!options->user && geteuid() == 0);
         g_autoptr(GError) error = NULL;
 
-        *ret = options->address
-                       ? sqlipc_glib_connection_new_for_address(options->address, &error)
-                       : sqlipc_glib_connection_new(system ? SQLIPC_GLIB_BUS_SYSTEM : SQLIPC_GLIB_BUS_USER, &error);
+        *ret = options->address ? sqlipc_glib_connection_new_for_address(options->address, &error)
+                                : sqlipc_glib_connection_new(system ? SQLIPC_GLIB_BUS_SYSTEM : SQLIPC_GLIB_BUS_USER, &error);
         if (*ret)
                 return 0;
         fprintf(stderr, "sqlipc-bench: cannot reach the bus: %s\n", error->message);
@@ -83,7 +84,7 @@ static int open_connection(const BenchOptions *options, SqlipcConnection **ret) 
 }
 
 static int open_model(ModelRun *run, bool windowed, GListModel **ret) {
-        static const char *const key[] = { "id", NULL };
+        static const char *const key[] = {"id", NULL};
         const char *database = run->options->database;
         g_autoptr(SqlipcConnection) connection = NULL;
         int r = 0;
@@ -95,8 +96,7 @@ static int open_model(ModelRun *run, bool windowed, GListModel **ret) {
         if (r < 0)
                 return r;
         if (windowed)
-                *ret = G_LIST_MODEL(
-                        sqlipc_glib_live_model_new_windowed(connection, database, run->sql, NULL, key, NULL));
+                *ret = G_LIST_MODEL(sqlipc_glib_live_model_new_windowed(connection, database, run->sql, NULL, key, NULL));
         else
                 *ret = G_LIST_MODEL(sqlipc_glib_live_model_new(connection, database, run->sql, NULL, key));
         return 0;
@@ -152,17 +152,17 @@ static gint64 number_in_store(GListModel *list, guint i) {
 enum { WHOLE, WINDOWED, STORE, _WAYS };
 
 static const Way ways[_WAYS] = {
-        [WHOLE] = { "SqlipcLiveModel", open_whole, number_in_model },
-        [WINDOWED] = { "SqlipcLiveModel, windows", open_windowed, NULL },
-        [STORE] = { "GListStore, in process", open_store, number_in_store },
+        [WHOLE] = {"SqlipcLiveModel", open_whole, number_in_model},
+        [WINDOWED] = {"SqlipcLiveModel, windows", open_windowed, NULL},
+        [STORE] = {"GListStore, in process", open_store, number_in_store},
 };
 
 /* ---- Turns -------------------------------------------------------------------------------------------------------- */
 
 typedef struct Turns {
-        double first_usec, all_usec;        /* from the beginning until rows, or all, are there */
+        double first_usec, all_usec; /* from the beginning until rows, or all, are there */
         double longest_usec, longest_cpu_usec;
-        double n, most_rows;                /* turns; rows that came in one of them */
+        double n, most_rows; /* turns; rows that came in one of them */
 } Turns;
 
 static ModelRun *polling; /* GLib passes no data to its poll function */
@@ -228,21 +228,26 @@ static int run_turn(ModelRun *run, double began, Turns *turns) {
         return -EIO;
 }
 
-/* Opens the list, and runs the loop until it has rows, or all rows with `all`. The caller calls close_list(). */
-static int run_list(ModelRun *run, const Way *way, const char *sql, bool all, Turns *ret) {
+/* Runs the loop until the list has rows, or all rows with `all`. */
+static int run_turns(ModelRun *run, bool all, Turns *ret) {
         const double began = sampler_now_usec();
         Turns turns = {};
         int r;
 
-        run->way = way;
-        run->sql = sql;
-        run->r = 0;
-        (void) g_idle_add_full(G_PRIORITY_DEFAULT, open_list, run, NULL);
         do
                 r = run_turn(run, began, &turns);
         while (r == 0 && (all || turns.first_usec == 0));
         *ret = turns;
         return r < 0 ? r : measure_interrupted();
+}
+
+/* Opens the list in the first turn. The caller calls close_list(). */
+static int run_list(ModelRun *run, const Way *way, const char *sql, bool all, Turns *ret) {
+        run->way = way;
+        run->sql = sql;
+        run->r = 0;
+        (void) g_idle_add_full(G_PRIORITY_DEFAULT, open_list, run, NULL);
+        return run_turns(run, all, ret);
 }
 
 static void close_list(ModelRun *run) {
@@ -251,6 +256,10 @@ static void close_list(ModelRun *run) {
         g_clear_object(&run->list);
         while (g_main_context_iteration(NULL, FALSE)) {
         }
+        /* glibc joins the memory of the rows when much memory is next allocated. This must not be in the time of the next
+         * list. */
+        (void) malloc_trim(0);
+        g_free(g_malloc(LARGE_SIZE));
 }
 
 /* ---- First rows --------------------------------------------------------------------------------------------------- */
@@ -261,9 +270,9 @@ typedef struct FirstCase {
 } FirstCase;
 
 static const FirstCase first_cases[] = {
-        { "100 rows", FEW, false },
-        { "100 rows, new connection", FEW, true },
-        { "all rows", ALL, false },
+        {"100 rows", FEW, false},
+        {"100 rows, new connection", FEW, true},
+        {"all rows", ALL, false},
 };
 
 static int measure_first_once(ModelRun *run, const FirstCase *c, GArray **usec) {
@@ -294,7 +303,7 @@ static void report_first(const FirstCase *c, GArray **usec, Report *report, Repo
 }
 
 static int measure_first(ModelRun *run, const FirstCase *c, Report *report, ReportTable *table) {
-        const unsigned n = (unsigned) bench_amount(run->options, 2, 50, 200);
+        const unsigned n = (unsigned) bench_amount(run->options, 2, 100, 500);
         SqlipcConnection *connection = run->connection;
         GArray *usec[_WAYS];
         int r;
@@ -340,11 +349,11 @@ static const struct {
         size_t offset;
         double factor;
 } turn_columns[] = {
-        { "all rows", "ms", offsetof(Turns, all_usec), 1e-3 },
-        { "longest turn", "ms", offsetof(Turns, longest_usec), 1e-3 },
-        { "longest turn, processor time", "ms", offsetof(Turns, longest_cpu_usec), 1e-3 },
-        { "turns", "", offsetof(Turns, n), 1 },
-        { "rows of a turn, at most", "", offsetof(Turns, most_rows), 1 },
+        {"all rows", "ms", offsetof(Turns, all_usec), 1e-3},
+        {"longest turn", "ms", offsetof(Turns, longest_usec), 1e-3},
+        {"longest turn, processor time", "ms", offsetof(Turns, longest_cpu_usec), 1e-3},
+        {"turns", "", offsetof(Turns, n), 1},
+        {"rows of a turn, at most", "", offsetof(Turns, most_rows), 1},
 };
 
 static guint64 hash_list(const Way *way, GListModel *list) {
@@ -371,7 +380,30 @@ static int check_list(const ModelRun *run, guint64 *hash, guint *n) {
         return -EBADMSG;
 }
 
-static int measure_all_once(ModelRun *run, GArray *(*values)[G_N_ELEMENTS(turn_columns)]) {
+/* The lists that are reported: each way, and the live models when they read all rows again. */
+enum { AGAIN = _WAYS, _RESULTS = AGAIN + STORE };
+
+static const char *const results[_RESULTS] = {
+        "SqlipcLiveModel",
+        "SqlipcLiveModel, windows",
+        "GListStore, in process",
+        "SqlipcLiveModel, read again",
+        "SqlipcLiveModel, windows, read again",
+};
+
+typedef GArray *TurnValues[G_N_ELEMENTS(turn_columns)];
+
+static void add_turns(TurnValues *values, const Turns *turns) {
+        for (size_t k = 0; values && k < G_N_ELEMENTS(turn_columns); k++) {
+                const char *field = (const char *) turns + turn_columns[k].offset;
+                double value = *(const double *) (const void *) field * turn_columns[k].factor;
+
+                g_array_append_val((*values)[k], value);
+        }
+}
+
+/* `values`: of each result; NULL: this run does not count. */
+static int measure_all_once(ModelRun *run, TurnValues *values) {
         guint64 hash = 0;
         guint n = 0;
 
@@ -381,35 +413,35 @@ static int measure_all_once(ModelRun *run, GArray *(*values)[G_N_ELEMENTS(turn_c
 
                 if (r >= 0)
                         r = check_list(run, &hash, &n);
+                add_turns(values ? &values[i] : NULL, &turns);
+                if (r >= 0 && i < STORE) {
+                        sqlipc_glib_live_model_refresh(SQLIPC_LIVE_MODEL(run->list));
+                        r = run_turns(run, true, &turns);
+                        add_turns(values ? &values[AGAIN + i] : NULL, &turns);
+                }
                 close_list(run);
                 if (r < 0)
                         return r;
-                for (size_t k = 0; values && k < G_N_ELEMENTS(turn_columns); k++) {
-                        double value = *(double *) (void *) ((char *) &turns + turn_columns[k].offset) *
-                                       turn_columns[k].factor;
-
-                        g_array_append_val(values[i][k], value);
-                }
         }
         return 0;
 }
 
 static int measure_all(ModelRun *run, Report *report) {
         ReportTable *table = report_table(report, "model-all", "All rows in a list", "list");
-        GArray *values[_WAYS][G_N_ELEMENTS(turn_columns)];
+        TurnValues values[_RESULTS];
         const int n_rounds = bench_rounds(run->options);
         int r = measure_all_once(run, NULL);
 
         for (size_t k = 0; k < G_N_ELEMENTS(turn_columns); k++) {
                 (void) report_table_column(table, turn_columns[k].name, turn_columns[k].unit);
-                for (int i = 0; i < _WAYS; i++)
+                for (int i = 0; i < _RESULTS; i++)
                         values[i][k] = g_array_new(FALSE, FALSE, sizeof(double));
         }
         for (int i = 0; r >= 0 && i < n_rounds; i++)
                 r = measure_all_once(run, values);
-        for (int i = 0; i < _WAYS; i++) {
+        for (int i = 0; i < _RESULTS; i++) {
                 if (r >= 0)
-                        report_table_row(table, ways[i].name, false);
+                        report_table_row(table, results[i], false);
                 for (unsigned k = 0; k < G_N_ELEMENTS(turn_columns); k++) {
                         if (r >= 0)
                                 report_table_values(table, k, values[i][k]);
@@ -427,9 +459,11 @@ static int open_all(ModelRun *run, Service *service, Report *report) {
         if (r < 0)
                 return r;
         service_facts_add(report, service, run->options);
-        report_fact(report, "method", "the lists take turns, after one of each that is not counted; file cached, warm worker");
-        report_note(report, "A turn is an iteration of the main loop without its waiting. SqlipcLiveModel with windows counts "
-                            "the rows, and loads those that are asked for.");
+        report_fact(report, "method",
+                    "the lists take turns, after one of each that is not counted; file cached, warm worker");
+        report_note(report,
+                    "A turn is an iteration of the main loop without its waiting. SqlipcLiveModel with windows counts "
+                    "the rows, and loads those that are asked for. \"Read again\": after refresh(), nothing has changed.");
         if (sqlite3_open_v2(run->options->file, &run->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
                 fprintf(stderr, "sqlipc-bench: %s: %s\n", run->options->file, sqlite3_errmsg(run->db));
                 return -EIO;
@@ -438,7 +472,7 @@ static int open_all(ModelRun *run, Service *service, Report *report) {
 }
 
 static int measure(const BenchOptions *options, Report *report) {
-        ModelRun run = { .options = options };
+        ModelRun run = {.options = options};
         Service service = {};
         int r = open_all(&run, &service, report);
 
