@@ -15,7 +15,9 @@ from harness import PATIENT, SANITIZED, UID_A, Service, main, needs_root, wait_f
 from tap import Skip, at_most, cases, equal, test, true
 
 service = Service(start=False, limits=PATIENT)
-N_QUERIES = 400
+# How many random queries each test asks, and by which random numbers.
+N_QUERIES = int(os.environ.get("SQLIPC_EXTENSION_QUERIES", "400"))
+SEED = int(os.environ.get("SQLIPC_EXTENSION_SEED", "5"))
 
 
 def database(name, schema, **keys):
@@ -50,7 +52,7 @@ CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 F
 CREATE VIEW broken AS SELECT * FROM missing;
 """
 shop = database("shop", SHOP)
-queries = Queries(seed=5)
+queries = Queries(seed=SEED)
 random_path = database("random", queries.schema())
 service.database("random_exposed", Path=random_path, Expose=" ".join(Queries.EXPOSED))
 database("utf16", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE letter(x TEXT PRIMARY KEY);"
@@ -134,7 +136,7 @@ def random_queries_on_exposed_tables():
 @test
 def random_limits():
     """LIMIT and OFFSET return the same rows, with all kinds of conditions and orders"""
-    pick = random.Random(9).choice
+    pick = random.Random(SEED).choice
     conditions = (
         "", "WHERE id > 19000", "WHERE section = 'section-3'", "WHERE section > 'section-4'", "WHERE name LIKE 'package-1%'",
         "WHERE name LIKE 'PACKAGE-19\\_%' ESCAPE '\\'", "WHERE size + 1 > 500", "WHERE size <> 7",

@@ -5,9 +5,11 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  # noqa: E402
@@ -114,6 +116,100 @@ def in_vala():
         raise Skip("built without valac")
     with written() as service:
         succeed(service, program, service.address)
+
+
+def asynchronous_functions():
+    """The functions that wait, as "Class.function", from the GIR."""
+    core = "{http://www.gtk.org/introspection/core/1.0}"
+    classes = ElementTree.parse(LIBRARY / "Sqlipc-1.gir").iter(f"{core}class")
+    found = [f"{c.get('name')}.{m.get('name')}" for c in classes for m in c.iter(f"{core}method")]
+    return sorted(function for function in found if function.endswith("_async"))
+
+
+# Functions whose run the service computes while they wait. The others wait for a service that is stopped, or for a change.
+RUNNING = ("Connection.execute_async", "Connection.query_async", "Cursor.next_async", "Cursor.next_rows_async",
+           "Statement.query_async")
+
+
+def at_service(service):
+    """What the service holds for calls that wait."""
+    now = service.counters()
+    return [now["NRuns"], now["NStatements"], service.driver.manager("ListTransactions")[0]]
+
+
+def cancel(service, step, function, stopped):
+    """Looks at the service while a program is at this step of a call."""
+    if step == "ready" and function not in RUNNING:
+        stopped += [service.pid(), *service.workers()]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+    elif step == "waiting" and function in RUNNING:
+        wait_for(lambda: service.states() == ["running"], f"{function}: a run computes")
+    elif step == "cancelled":
+        while stopped:
+            os.kill(stopped.pop(), signal.SIGCONT)
+        left = [0, int(function.startswith("Statement.")), []]
+        if not function.endswith(("commit_async", "rollback_async", "complete_async")):  # they go on
+            wait_for(lambda: at_service(service) == left, f"{function}: nothing is left at the service")
+
+
+def cancel_everything(*command):
+    """Runs a program that cancels each function while it waits; see glib-cancel.c."""
+    functions, stopped = [], []
+    with written(n_many=1) as service:
+        with subprocess.Popen(
+            ["env", *ENVIRONMENT, *map(str, command), service.address],
+            env=service.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as program:
+            try:
+                for line in program.stdout:
+                    step, function = line.split()
+                    cancel(service, step, function, stopped)
+                    if step == "cancelled":
+                        functions.append(function)
+                    program.stdin.write("go on\n")
+                    program.stdin.flush()
+                errors = program.stderr.read()
+                true(program.wait(PATIENCE) == 0, f"{command}: {program.returncode} after {functions}\n{errors[-3000:]}")
+            finally:
+                for pid in stopped:
+                    os.kill(pid, signal.SIGCONT)
+                program.kill()
+    if INTROSPECTION:
+        equal(sorted(functions), asynchronous_functions(), "functions that were cancelled")
+
+
+@test
+def cancelled_in_c():
+    """Each function that waits ends by cancellation, and its work at the service, too: from C"""
+    cancel_everything(BUILD_ROOT / "tests/glib/glib-cancel")
+
+
+@test
+def cancelled_in_python():
+    """The same from Python"""
+    needs("python3")
+    cancel_everything("/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_cancel.py")
+
+
+@test
+def cancelled_in_javascript():
+    """The same from GJS"""
+    needs("gjs")
+    cancel_everything("gjs", "-m", SOURCE_ROOT / "tests/glib/glib-cancel.js")
+
+
+@test
+def cancelled_in_vala():
+    """The same from Vala"""
+    program = BUILD_ROOT / "tests/glib/glib-cancel-vala"
+    if not program.exists():
+        raise Skip("built without valac")
+    cancel_everything(program)
 
 
 @test
