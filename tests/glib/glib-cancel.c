@@ -5,10 +5,9 @@
  * For each asynchronous function, the program says "ready NAME" before the call, "waiting NAME" during it, and "cancelled
  * NAME" after the cancellation was reported. Each time it waits for a line of the test, which looks at the service meanwhile.
  */
-#include <stdio.h>
-#include <string.h>
-
+#include <glib-unix.h>
 #include <sqlipc-glib.h>
+#include <stdio.h>
 
 #define DB "written"
 #define ENDLESS "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -180,6 +179,14 @@ static gboolean finish_rollback(Objects *o, GAsyncResult *result, GError **error
         return sqlipc_glib_transaction_rollback_finish(o->transaction, result, error);
 }
 
+static void check_rollback(Objects *o) {
+        g_autoptr(GError) error = NULL;
+
+        (void) sqlipc_glib_transaction_rollback(o->transaction, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(count_loaded(o), ==, 0);
+}
+
 static void check_nothing_loaded(Objects *o) { g_assert_cmpint(count_loaded(o), ==, 0); }
 
 static void open_load(Objects *o) {
@@ -279,15 +286,27 @@ static const Call calls[] = {
         { "Load.complete_async", open_load, start_complete, finish_complete, check_complete },
         { "Statement.query_async", prepare_statement, start_statement, finish_statement, NULL },
         { "Transaction.commit_async", begin, start_commit, finish_commit, check_commit },
-        { "Transaction.rollback_async", begin, start_rollback, finish_rollback, check_nothing_loaded },
+        { "Transaction.rollback_async", begin, start_rollback, finish_rollback, check_rollback },
         { "Watch.next_async", open_watch, start_watch_next, finish_watch_next, NULL },
 };
 
+static gboolean on_input(gint fd, GIOCondition condition, gpointer data) {
+        (void) fd;
+        (void) condition;
+        *(gboolean *) data = TRUE;
+        return G_SOURCE_REMOVE;
+}
+
+/* The loop goes on meanwhile, as in any program. */
 static void tell(const char *what, const char *name) {
+        gboolean here = FALSE;
         char line[16];
 
         printf("%s %s\n", what, name);
         (void) fflush(stdout);
+        (void) g_unix_fd_add(0, G_IO_IN | G_IO_HUP, on_input, &here);
+        while (!here)
+                (void) g_main_context_iteration(NULL, TRUE);
         g_assert_nonnull(fgets(line, sizeof line, stdin));
 }
 

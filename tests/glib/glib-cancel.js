@@ -56,16 +56,23 @@ const calls = {
     'Load.complete_async': [load, [], (c, o) => o.complete(null)[1] === 1 && loaded(c) === 1],
     'Statement.query_async': [c => c.prepare(DB, ENDLESS, null), []],
     'Transaction.commit_async': [transaction, [], (c, o) => o.commit(null) && loaded(c) === 1],
-    'Transaction.rollback_async': [transaction, [], c => loaded(c) === 0],
+    'Transaction.rollback_async': [transaction, [], (c, o) => o.rollback(null) && loaded(c) === 0],
     'Watch.next_async': [c => c.watch_tables(DB, ['many']), []],
 };
 
 const context = GLib.MainContext.default();
-const input = new Gio.DataInputStream({base_stream: Gio.UnixInputStream?.new(0, false)});
+const input = new Gio.DataInputStream({base_stream: Gio.UnixInputStream.new(0, false)});
 
+// Says something to the test, and runs the loop until it answers.
 function tell(what, name) {
+    let answer;
     print(`${what} ${name}`);
-    if (input.read_line(null)[0] === null)
+    input.read_line_async(GLib.PRIORITY_DEFAULT, null, (_, result) => {
+        [answer] = input.read_line_finish(result);
+    });
+    while (answer === undefined)
+        context.iteration(true);
+    if (answer === null)
         throw new Error('the test has ended');
 }
 

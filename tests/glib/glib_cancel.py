@@ -59,13 +59,18 @@ CALLS = {
     "Load.complete_async": (load, (), lambda c, o: o.complete(None) == (True, 1) and loaded(c) == 1),
     "Statement.query_async": (lambda c: c.prepare(DB, ENDLESS, None), (), None),
     "Transaction.commit_async": (transaction, (), lambda c, o: o.commit(None) and loaded(c) == 1),
-    "Transaction.rollback_async": (transaction, (), lambda c, o: loaded(c) == 0),
+    "Transaction.rollback_async": (transaction, (), lambda c, o: o.rollback(None) and loaded(c) == 0),
     "Watch.next_async": (lambda c: c.watch_tables(DB, ["many"]), (), None),
 }
 
 
 def tell(what, name):
+    """Says something to the test, and runs the loop until it answers."""
     print(what, name, flush=True)
+    here = []
+    GLib.unix_fd_add_full(GLib.PRIORITY_DEFAULT, 0, GLib.IOCondition.IN, lambda *_: bool(here.append(True)))
+    while not here:
+        context.iteration(True)
     assert sys.stdin.readline()
 
 
