@@ -96,7 +96,7 @@ def random_query():
 
 
 def place(value):
-    """What decides the place of a value among others: an integer and a real may be equal."""
+    """Returns what is compared to put values in order: an integer and a real may be equal."""
     return ("number", value) if isinstance(value, (int, float)) else exact(value)
 
 

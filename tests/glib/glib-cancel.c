@@ -3,7 +3,8 @@
  * A cancellation at each place where a program of libsqlipc-glib waits, from C, for test_glib.py: glib-cancel ADDRESS.
  *
  * For each asynchronous function, the program says "ready NAME" before the call, "waiting NAME" during it, and "cancelled
- * NAME" after the cancellation was reported. Each time it waits for a line of the test, which looks at the service meanwhile.
+ * NAME" after the cancellation was reported. Each time it waits for a line of the test, which looks at the service
+ * meanwhile.
  */
 #include <glib-unix.h>
 #include <sqlipc-glib.h>
@@ -66,7 +67,8 @@ static gboolean finish_prepare(Objects *o, GAsyncResult *result, GError **error)
 }
 
 static void start_begin(Objects *o, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer data) {
-        sqlipc_glib_connection_begin_async(o->connection, DB, SQLIPC_GLIB_TRANSACTION_MODE_WRITE, cancellable, callback, data);
+        sqlipc_glib_connection_begin_async(o->connection, DB, SQLIPC_GLIB_TRANSACTION_MODE_WRITE, cancellable, callback,
+                                           data);
 }
 
 static gboolean finish_begin(Objects *o, GAsyncResult *result, GError **error) {
@@ -253,7 +255,8 @@ static void open_live(Objects *o) {
         SqlipcLiveKind kind = SQLIPC_GLIB_LIVE_KIND_ADDED;
         g_autoptr(GError) error = NULL;
 
-        o->live = sqlipc_glib_connection_live_query(o->connection, DB, "SELECT id FROM t WHERE id < 4", NULL, NULL, 0, &error);
+        o->live = sqlipc_glib_connection_live_query(o->connection, DB, "SELECT id FROM t WHERE id < 4", NULL, NULL, 0,
+                                                    &error);
         g_assert_no_error(error);
         while (kind != SQLIPC_GLIB_LIVE_KIND_SETTLED) {
                 g_autoptr(SqlipcLiveChange) change = sqlipc_glib_live_query_next(o->live, NULL, &error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A cancellation at each place where a program of libsqlipc-glib waits, from Vala: as glib-cancel.c. usage: glib-cancel-vala ADDRESS */
+/* A cancellation at each place where a program of libsqlipc-glib waits, from Vala: as glib-cancel.c.
+ * usage: glib-cancel-vala ADDRESS */
 const string DB = "written";
 const string ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
 

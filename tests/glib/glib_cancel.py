@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cancellation at each place where a program of libsqlipc-glib waits, from Python: as glib-cancel.c. usage: glib_cancel.py ADDRESS"""
+"""A cancellation at each place where a program of libsqlipc-glib waits, from Python: as glib-cancel.c.
+
+usage: glib_cancel.py ADDRESS
+"""
 import sys
 
 import gi
@@ -11,6 +14,7 @@ from gi.repository import Gio, GLib, Sqlipc  # noqa: E402
 DB = "written"
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 INSERT = "INSERT INTO loaded VALUES(?, ?)"
+MANY = GLib.Variant("a(is)", [(i, "x" * 100000) for i in range(100)])  # more than a pipe holds
 context = GLib.MainContext.default()
 
 
@@ -55,7 +59,7 @@ CALLS = {
     "Cursor.next_async": (cursor, (), None),
     "Cursor.next_rows_async": (cursor, (0,), None),
     "LiveQuery.next_async": (live, (), None),
-    "Load.add_rows_async": (load, (GLib.Variant("a(is)", [(i, "x" * 100000) for i in range(100)]),), lambda c, o: loaded(c) == 0),
+    "Load.add_rows_async": (load, (MANY,), lambda c, o: loaded(c) == 0),
     "Load.complete_async": (load, (), lambda c, o: o.complete(None) == (True, 1) and loaded(c) == 1),
     "Statement.query_async": (lambda c: c.prepare(DB, ENDLESS, None), (), None),
     "Transaction.commit_async": (transaction, (), lambda c, o: o.commit(None) and loaded(c) == 1),

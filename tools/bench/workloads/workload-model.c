@@ -343,7 +343,7 @@ static int measure_firsts(ModelRun *run, Report *report) {
 
 /* ---- All rows ----------------------------------------------------------------------------------------------------- */
 
-/* What is reported of the turns, in the order of the columns. */
+/* The reported properties of the turns, in the order of the columns. */
 static const struct {
         const char *name, *unit;
         size_t offset;
