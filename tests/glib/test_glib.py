@@ -247,6 +247,22 @@ def a_million_rows():
 
 
 @contextlib.contextmanager
+def packages():
+    """A service with the database of the tutorial."""
+    with Service() as service:
+        path = service.data / "packages.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript("""CREATE TABLE package(name TEXT PRIMARY KEY, section TEXT, installed_size INT);
+                INSERT INTO package VALUES('curl', 'web', 500), ('nmap', 'net', 4000), ('wget', 'web', 3000);
+                CREATE TABLE note(package TEXT, text TEXT);
+                INSERT INTO note VALUES('libc6', '')""")
+        service.stop()
+        service.database("packages", Path=path, Mode="read-write")
+        service.start()
+        yield service
+
+
+@contextlib.contextmanager
 def screen():
     """An X server without a screen; yields the variables of a program that draws on it."""
     needs("Xvfb")
@@ -274,6 +290,19 @@ def browser_in_python():
         picture = [os.environ["SQLIPC_PICTURE"]] if "SQLIPC_PICTURE" in os.environ else []
         program = (SOURCE_ROOT / "tests/glib/glib_browser.py", SOURCE_ROOT / "docs/examples/glib/browser.py")
         succeed(service, *variables, "/usr/bin/python3", *program, service.address, service.path, *picture)
+
+
+@test
+def tutorial():
+    """The code of the tutorial runs, in its order"""
+    if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
+        raise Skip("GTK 4 is not installed for Python")
+    program = (SOURCE_ROOT / "tests/glib/glib_tutorial.py", SOURCE_ROOT / "docs/glib/tutorial.md")
+    with screen() as variables, packages() as service:
+        said = succeed(service, *variables, "/usr/bin/python3", *program).splitlines()
+    equal(said[0], "nmap 4000", "the rows of a section")
+    true(said[1].endswith(" 7") and "nothing" in said[1], f"an error, and its place: {said[1]}")
+    equal(said[2:], ["1", "4 blocks, read this, 3 rows in ColumnView"], "a change; the list")
 
 
 @test
