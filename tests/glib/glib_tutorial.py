@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs the code of the tutorial of libsqlipc-glib, for test_glib.py. usage: glib_tutorial.py TUTORIAL
 
-The service has the database "packages" with the tables package(name, section, installed_size) and note(package, text). Prints
-what the code prints, then the text of the note, and the rows that the list shows.
+The service has the database "packages" with the tables package(name, section, installed_size) and note(package, text).
+Prints what the code prints, then the text of the note, and the rows that the list shows.
 """
 import pathlib
 import re
