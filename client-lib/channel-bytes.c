@@ -60,7 +60,12 @@ ssize_t channel_bytes_send(ChannelLink *ch, const uint8_t *bytes, size_t size) {
 }
 
 int channel_bytes_wake_worker(ChannelLink *ch) {
-        return ch->side.memory && channel_ring_wake_reader(&ch->side.out) ? wake(ch) : 0;
+        int r;
+
+        if (!ch->side.memory || !channel_ring_wake_reader(&ch->side.out))
+                return 0;
+        r = wake(ch);
+        return r < 0 ? r : 1;
 }
 
 /* ---- From the worker ---------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ size_t channel_bytes_unmap(ChannelLink *ch);
  * readable. */
 ssize_t channel_bytes_send(ChannelLink *ch, const uint8_t *bytes, size_t size);
 
-/* After channel_bytes_send(): wakes the worker if it sleeps. -errno: the channel is lost. */
+/* After channel_bytes_send(): wakes the worker if it sleeps. 1: it slept; -errno: the channel is lost. */
 int channel_bytes_wake_worker(ChannelLink *ch);
 
 /* Looks for bytes, like recv() without waiting. */

@@ -332,6 +332,7 @@ uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKin
 
 void channel_link_flush(ChannelLink *ch) {
         bool sent = false;
+        int r = 0;
 
         ch->corked = false;
         if (ch->fd < 0 || connection_is_foreign(ch->connection))
@@ -350,7 +351,10 @@ void channel_link_flush(ChannelLink *ch) {
                         return;
                 }
         }
-        if (sent && channel_bytes_wake_worker(ch) < 0)
+        if (sent)
+                r = channel_bytes_wake_worker(ch);
+        ch->woke_worker = r > 0;
+        if (r < 0)
                 channel_link_drop(ch);
 }
 

@@ -91,6 +91,7 @@ typedef struct ChannelLink {
         uint64_t used_usec;      /* when the last request was written, or the channel opened */
         bool answered;           /* a request was answered */
         bool corked;             /* the program's loop was woken because `out` has bytes */
+        bool woke_worker;        /* the worker slept when the last requests were sent */
 
         uint64_t not_before_usec, backoff_usec; /* when it may be opened again; the last pause. 0: after no failure */
         bool unsupported;        /* this service has no channels: do not ask again */

@@ -16,11 +16,6 @@
  * deadline or its loop. */
 #define READS_MAX 64u
 
-/* How long receive_soon() polls the channel before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
- * only one query in 64 tries it. */
-#define LOOK_USEC 30
-#define N_VAIN_LOOKS_MAX 6
-
 /* Removes the first request: its answer is complete. */
 static void pop_request(ChannelLink *ch) {
         ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
@@ -31,29 +26,21 @@ static void pop_request(ChannelLink *ch) {
         channel_link_limit_cancel(ch);
 }
 
-/* Polls the channel for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
- * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
- * polls less and less often. -1 with EAGAIN: nothing came. */
+/* Polls the channel for a moment. Yields the CPU to other processes, above all to the worker, which then runs on this CPU,
+ * so that neither side sleeps and has to be woken. -1 with EAGAIN: nothing came. */
 static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
-        sqlipc_connection *c = ch->connection;
-        uint64_t until;
+        ChannelPolling *polling = &ch->connection->polling;
         ssize_t n = -1;
+        bool found;
 
         errno = EAGAIN;
-        if (c->n_looks_to_skip > 0) {
-                c->n_looks_to_skip--;
+        if (!channel_polling_begins(polling, ch->woke_worker, now_usec()))
                 return -1;
-        }
-        until = now_usec() + LOOK_USEC;
         do {
                 (void) sched_yield();
                 n = channel_bytes_look(ch, room, size);
-        } while (n < 0 && errno == EAGAIN && now_usec() < until);
-        if (n > 0)
-                c->n_vain_looks = 0;
-        else if (c->n_vain_looks < N_VAIN_LOOKS_MAX)
-                c->n_vain_looks++;
-        c->n_looks_to_skip = (1u << c->n_vain_looks) - 1;
+                found = n >= 0 || errno != EAGAIN;
+        } while (channel_polling_looked(polling, found, now_usec()));
         return n;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 
 #include "client-lib/error.h"
+#include "dbus-interfaces/wire/channel-polling.h"
 
 /* Tells if the bus passes descriptors. */
 typedef enum Descriptors {
@@ -115,7 +116,7 @@ struct sqlipc_connection {
         bool without_memory;       /* channels have none: the service does not know it, or it cannot be mapped */
         DescribeOption describe_option;
         uint64_t small_usec;       /* when the last small result ended (transport.h); 0: none came */
-        unsigned n_vain_looks, n_looks_to_skip; /* channel-read.c */
+        ChannelPolling polling;    /* for answers (channel-read.c) */
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */
         uint64_t n_turns;          /* of connection_process() */
         unsigned n_quiet;          /* runs since the bus was last processed */

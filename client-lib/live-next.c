@@ -38,18 +38,22 @@ static int check_open(sqlipc_connection *c, const char *database, const char *sq
         return call_check_sql(&e, sql) < 0 ? connection_fail(c, &e) : 0;
 }
 
-/* Until the statement is watched, or that has failed. */
+/* Until the statement is watched, or that has failed. While the connection waits it may go on with the live query, which
+ * may end and close its watch. */
 static int wait_open(sqlipc_live *l) {
         uint64_t deadline = connection_answer_deadline(l->connection);
         int r;
 
-        while (l->watch->state == WATCH_OPENING) {
+        while (l->watch && l->watch->state == WATCH_OPENING) {
                 r = connection_wait(l->connection, CONNECTION_NO_DATA, &deadline);
                 if (r < 0)
                         return connection_fail_wait(l->connection, r);
-                l->watch->member.operations->advance(&l->watch->member);
+                if (l->watch)
+                        l->watch->member.operations->advance(&l->watch->member);
         }
-        return l->watch->state == WATCH_OVER ? connection_fail(l->connection, &l->watch->error) : 0;
+        if (l->state == LIVE_OVER)
+                return connection_fail(l->connection, &l->error);
+        return l->watch && l->watch->state == WATCH_OVER ? connection_fail(l->connection, &l->watch->error) : 0;
 }
 
 _public_ int sqlipc_live_open(sqlipc_connection *connection, const char *database, const char *sql,

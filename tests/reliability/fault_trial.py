@@ -178,7 +178,7 @@ def try_share(share, name):
             if any(trial.try_case(site, error, *place) for place in places[:24]) or trial.once_a_life(site, error, places):
                 n += 1
             else:
-                missed.append(describe(site, error))
+                missed.append((site, error))
     finally:
         trial.close(check=not trial.problems)
     return Outcome(n, missed, trial.problems, trial.memory)

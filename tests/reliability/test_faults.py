@@ -256,7 +256,9 @@ def try_all(name, kind, reaching):
     cases(f"faults {kind}", n, "one call of ours fails once, with one of its errors, in a live service")
     equal([problem for share in shares for problem in share.problems], [], "cases that went wrong")
     if not ARGUMENTS.every:
-        equal([site for share in shares for site in share.missed], [], "cases that no scenario came to again")
+        # A race may have reached a site of UNREACHED once.
+        missed = [case for share in shares for case in share.missed if (case[0].call, case[0].function) not in UNREACHED]
+        equal([describe(*case) for case in missed], [], "cases that no scenario came to again")
     check_memory([memory for share in shares for memory in share.memory])
     check_reasons([site for site, places in reaching.items() if not places and site not in lived()], UNREACHED)
 

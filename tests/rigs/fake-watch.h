@@ -16,6 +16,7 @@ typedef struct FakeWatch {
         atomic_bool refuses_sql;     /* the same for each that has the option sql */
         atomic_bool silent;          /* does not answer */
         atomic_bool gives_write_end; /* a wrong descriptor */
+        atomic_bool writes_part;     /* of a number, before the answer */
         atomic_int write_fd;         /* of the last watch, -1: none */
         int old_fd;                  /* of the one before */
         atomic_ullong sequence;      /* the current one */
@@ -93,6 +94,8 @@ static inline int fake_watch_answer(FakeWatch *w, sd_bus_message *m) {
                 close(w->old_fd);
         w->old_fd = w->write_fd;
         w->write_fd = fds[1]; /* first: the test goes on as soon as it has the answer */
+        if (w->writes_part)
+                CHECK_INT(write(fds[1], "abc", 3), 3);
         CHECK(fake_answered(sd_bus_reply_method_return(m, "tha{sv}", FAKE_WATCH + (uint64_t) w->n_watch,
                                                        w->gives_write_end ? fds[1] : fds[0], 2, "sequence", "t",
                                                        (uint64_t) w->sequence, "foreign", "s", "inotify")));

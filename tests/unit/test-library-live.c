@@ -569,6 +569,17 @@ static void test_ended(void) {
         finish();
 }
 
+/* The watch fails while the program still waits for it to begin. */
+static void test_ends_at_once(void) {
+        sqlipc_live *live = NULL;
+
+        start();
+        w.writes_part = true;
+        CHECK_INT(sqlipc_live_open(f.connection, DB, SQL, NULL, 0, NULL, &live), -EBADMSG);
+        CHECK(!live);
+        finish();
+}
+
 static void test_refusals(void) {
         const unsigned key = 0;
         const sqlipc_live_options no_size = { .struct_size = 1 };
@@ -802,6 +813,7 @@ int main(void) {
                 TEST(test_interrupt),
                 TEST(test_schema_changes),
                 TEST(test_ended),
+                TEST(test_ends_at_once),
                 TEST(test_refusals),
                 TEST(test_connection_closed),
                 TEST(test_loop),

@@ -726,7 +726,9 @@ int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *r
                 return r;
         r = message_send(run->worker->control_fd, &(Message) { .kind = MESSAGE_COMMIT, .number = run->number }, -1);
         run->commits = r >= 0;
-        if (r >= 0 || r == -EPIPE || r == -ECONNRESET) /* a worker that is gone is dealt with soon */
+        if (r == -EPIPE || r == -ECONNRESET) /* it was not asked to commit; its end answers the call */
+                cancel(run, ERROR_TRANSACTION_ENDED, "The worker of the transaction ended before it was asked to commit.");
+        if (r >= 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;
         run->call = sd_bus_message_unref(run->call);
         return r == -EAGAIN ? refuse(refusal, ERROR_BUSY, "The worker has too many messages waiting: try again.") : r;

@@ -16,8 +16,8 @@ typedef struct Task Task;
 typedef struct TaskQueue TaskQueue;
 
 typedef struct TaskType {
-        /* The task is a channel: it has its turns in rounds (channel-round.h). If requests often follow them at once, the
-         * worker polls for these (looking.h). */
+        /* The task is a channel: it has its turns in rounds (channel-round.h), after which the worker polls for the next
+         * requests (channel-polling.h). */
         bool is_channel;
 
         /* When the task needs a turn or on_time(), if nothing else happens: 0: it can continue now; UINT64_MAX: never. */

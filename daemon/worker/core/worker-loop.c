@@ -17,6 +17,7 @@
 #include "daemon/worker/core/supervisor-job.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
+#define HEAR_USEC UINT64_C(200)         /* between two looks for events while channels with memory have requests */
 #define N_EVENTS 32
 
 /* User data of the epoll: a task, or the address of one of these. */
@@ -364,10 +365,9 @@ static void arm_for_connections(WorkerLoop *w, uint64_t now) {
 
 /* Gives turns to the channels with requests. */
 static int run_channels(WorkerLoop *w, Task *first, uint64_t now) {
-        uint64_t client = first->client;
         int r = channel_round(&w->channels.round, &w->tasks, served_channel_of_task(first));
 
-        looking_on_turn(&w->looking, w->channels.round.n_turns == 1 ? client : 0);
+        w->ran_channels = true;
         arm_for_connections(w, now);
         return r;
 }
@@ -380,7 +380,7 @@ static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
                 return run_channels(w, t, now);
         task_queue_unlink(&w->tasks, link);
         w->tasks.current = t;
-        looking_on_turn(&w->looking, 0);
+        w->ran_channels = false;
         t->type->turn(t);
         w->tasks.current = NULL;
         arm_for_connections(w, now);
@@ -409,32 +409,37 @@ static int run_one(WorkerLoop *w, uint64_t now) {
         return 0;
 }
 
-/* Polls for a moment. Returns the number of events, or -errno. */
-static int look_for_events(WorkerLoop *w, Woken *ret) {
-        uint64_t until = now_usec() + LOOKING_USEC;
-        int n;
+/* Polls for a moment, if requests may follow at once. Returns the number of events, or -errno. */
+static int poll_for_events(WorkerLoop *w, Woken *ret) {
+        int n = 0;
 
+        if (!w->ran_channels || !channel_polling_begins(&w->polling, true, now_usec()))
+                return 0;
         do {
                 (void) sched_yield();
                 n = w->channels.awake ? channel_set_look(&w->channels) : wait_events(w, 0, ret);
-        } while (n == 0 && now_usec() < until);
-        looking_on_looked(&w->looking, n > 0);
+        } while (channel_polling_looked(&w->polling, n != 0, now_usec()));
         return n;
 }
 
-/* Waits until there is something to do. */
+/* Waits until there is something to do. Requests in the memory of channels need no event. Beside them it is enough
+ * to look for events now and then. */
 static int wait_for_work(WorkerLoop *w, Woken *ret) {
         int msec, n = 0;
 
         *ret = (Woken) {};
         (void) channel_set_look(&w->channels);
         msec = wait_msec(w);
-        if (msec != 0 && looking_begins(&w->looking))
-                n = look_for_events(w, ret);
+        if (msec != 0)
+                n = poll_for_events(w, ret);
+        else if (w->channels.awake && now_usec() - w->heard_usec < HEAR_USEC)
+                return 0;
         if (n == 0 && msec != 0 && channel_set_fall_asleep(&w->channels))
                 msec = 0;
-        if (n == 0)
+        if (n == 0) {
                 n = wait_events(w, msec, ret);
+                w->heard_usec = now_usec();
+        }
         return n < 0 ? n : 0;
 }
 

@@ -19,10 +19,10 @@
 #include "daemon/worker/core/channel-set.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/leaving.h"
-#include "daemon/worker/core/looking.h"
 #include "daemon/worker/core/task-queue.h"
 #include "daemon/worker/core/transaction.h"
 #include "daemon/worker/core/writer.h"
+#include "dbus-interfaces/wire/channel-polling.h"
 
 typedef struct WorkerLoop {
         int job_fd, control_fd;
@@ -33,7 +33,9 @@ typedef struct WorkerLoop {
         GroupWriter writer;
         TransactionSet transactions;
         uint64_t looked_usec;  /* when the progress handler last made system calls */
-        Looking looking;
+        uint64_t heard_usec;   /* when the loop last looked for events */
+        bool ran_channels;     /* channels had the last turn: more of their requests may follow at once */
+        ChannelPolling polling;
         Leaving leaving;
 } WorkerLoop;
 

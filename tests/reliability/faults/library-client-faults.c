@@ -313,7 +313,8 @@ static int wait_for_events(sqlipc_connection *c) {
         if (r < 0)
                 return r;
         (void) poll(&p, 1, 1000); /* no later than any timeout would come */
-        return sqlipc_process(c);
+        r = sqlipc_process(c);
+        return r < 0 ? r : 0;
 }
 
 /* From a loop of the program's own. */
@@ -477,18 +478,21 @@ static int follow_result(sqlipc_connection *c) {
         return r;
 }
 
-/* A result whose order changes with each row that is written. */
+/* A result whose order changes with each row that this process writes. Other processes write, too. */
 static int follow_order(sqlipc_connection *c) {
         static const char sql[] = "SELECT column1 FROM (VALUES (1), (2), (3)) "
-                                  "ORDER BY column1 * (SELECT 1 - 2 * (count(*) % 2) FROM note)";
+                                  "ORDER BY column1 * (SELECT 1 - 2 * (count(*) % 2) FROM note WHERE number = ?1)";
+        int64_t number = ((int64_t) getpid() << 32) + (INT64_C(1) << 31), n_rows = 0;
+        const sqlipc_parameter parameter = {
+                .struct_size = sizeof parameter, .type = SQLIPC_INTEGER, .integer = number,
+        };
         sqlipc_live *live = NULL;
-        int64_t n_rows = 0;
-        int r = sqlipc_live_open(c, "notes", sql, NULL, 0, NULL, &live);
+        int r = sqlipc_live_open(c, "notes", sql, &parameter, 1, NULL, &live);
 
         if (r >= 0)
                 r = follow(live, -1, c, &n_rows, 3);
         if (r >= 0)
-                r = write_note(c, 0);
+                r = write_note(c, number);
         if (r >= 0)
                 r = follow(live, -1, c, &n_rows, 3);
         (void) sqlipc_live_close(live);
