@@ -2,7 +2,7 @@
 /*
  * A watch: the service tells it when tables may have changed. Library.
  *
- *      watch.c          the watch at the service, as a member of the connection
+ *      table-watch.c    the watch at the service, as a member of the connection
  *      watch-next.c     functions of programs, which may wait
  *
  * Watch brings a pipe, into which the service writes the number of a change, and nothing more until that is read. On a bus

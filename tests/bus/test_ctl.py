@@ -186,6 +186,7 @@ def statements_and_runs():
     true("There is no run 7" in err, err)
     service.forget()
     equal(ask("runs"), ("0 runs listed.\n", ""), "no runs")
+    equal(ask("watches"), ("0 watches listed.\n", ""), "no watches")
     equal(ask_json("statements"), [], "no statements")
 
 

@@ -69,6 +69,16 @@ def commit_and_rollback():
 
 
 @test
+def lacks_commit():
+    """A script that ends within a transaction is told that its changes are rolled back, unless it only reads"""
+    for script in ("BEGIN; INSERT INTO note VALUES (1)", "SAVEPOINT a; INSERT INTO note VALUES (1)"):
+        true("rolled back; COMMIT" in run(script)[1], script)
+    equal(run("BEGIN READ ONLY; SELECT 1"), ("1\n", ""), "a transaction that reads")
+    equal(run("BEGIN; INSERT INTO note VALUES (1); ROLLBACK; SELECT 1"), ("1\n", ""), "a transaction that was ended")
+    equal(rows(), [], "rows")
+
+
+@test
 def a_failure_within():
     """A statement that fails takes back itself; the transaction goes on"""
     _, err = run("BEGIN; INSERT INTO note VALUES (1); INSERT INTO note VALUES (2), (1); INSERT INTO note VALUES (3); END",

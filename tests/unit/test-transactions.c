@@ -338,6 +338,23 @@ static void test_deadline(void) {
         end();
 }
 
+/* The sentence names the limit that has passed. */
+static void test_deadline_before_a_worker(void) {
+        uint64_t *limit = &rig.manager->context.config->limits.transaction_timeout_usec, before = *limit;
+        const RigCall *c;
+
+        *limit = SECOND;
+        begin();
+        c = call_begin(A, "write");
+        check_waits(c);
+        rig_pass_time(SECOND);
+        rig_pass_time(6 * SECOND);
+        check_error(c, ERROR("TimedOut"));
+        CHECK(strstr(c->sentence, "TransactionTimeoutSec="));
+        end();
+        *limit = before;
+}
+
 /* A statement whose worker does not obey has written nothing, because its transaction is lost with the worker. */
 static void test_deadline_of_statement(void) {
         static const char *const methods[] = { "Execute", "Query" };
@@ -534,7 +551,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
-                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_of_statement),
+                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_before_a_worker),
+                TEST(test_deadline_of_statement),
                 TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

@@ -159,12 +159,20 @@ static void run_as_one(Shell *shell, const Options *options) {
                 shell_complain(shell, "nothing was changed (--single-transaction)");
 }
 
+/* A script that lacks COMMIT would otherwise lose its changes silently. */
+static void tell_open_transaction(Shell *shell) {
+        if (shell->session.transaction.writes && !interrupt_leave() && *transaction_mark(&shell->session) == '*')
+                shell_complain(shell, "the transaction was open at the end, and is rolled back; COMMIT keeps its changes");
+}
+
 static void run_for_script(Shell *shell, const Options *options) {
         shell->session.database = g_strdup(options->database);
-        if (options->single_transaction)
+        if (options->single_transaction) {
                 run_as_one(shell, options);
-        else
+        } else {
                 run_scripts(shell, options);
+                tell_open_transaction(shell);
+        }
         tell_unused_parameters(shell);
         end_output(shell);
 }

@@ -68,5 +68,5 @@ static int run(Context *c, char **words) {
         return r;
 }
 
-const Verb verb_cancel = { "cancel", "NUMBER...", "Cancel runs, by their or their statements' numbers", 1,
+const Verb verb_cancel = { "cancel", "NUMBER...", "Cancel runs and transactions, by their numbers", 1,
                            G_MAXUINT, false, NULL, NULL, run };

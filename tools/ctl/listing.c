@@ -249,7 +249,9 @@ void listing_print(const Context *c, GVariant *rows, const Column *columns, size
 }
 
 char *counted(uint64_t n, const char *thing) {
-        return g_strdup_printf("%" G_GUINT64_FORMAT " %s%s", n, thing, n == 1 ? "" : "s");
+        const char *ending = n == 1 ? "" : g_str_has_suffix(thing, "ch") ? "es" : "s";
+
+        return g_strdup_printf("%" G_GUINT64_FORMAT " %s%s", n, thing, ending);
 }
 
 void field_print(const char *title, const char *format, ...) {

@@ -66,6 +66,16 @@ static int append_all(Reply *reply, GHashTable *all, const Peer *peer, Sees sees
         return r;
 }
 
+/* Appends a list that has entries of one kind. */
+static int append_list(Reply *reply, GHashTable *all, const Peer *peer, Sees sees, Append append, bool *ret_truncated) {
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
+
+        if (r >= 0)
+                r = append_all(reply, all, peer, sees, append, &n, ret_truncated);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+}
+
 static const char *owner_of(const Channel *c) {
         return c->session ? c->session->name : "";
 }
@@ -96,12 +106,7 @@ static bool sees_statement(const Peer *p, const void *entry) {
 }
 
 int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
-
-        if (r >= 0)
-                r = append_all(reply, context->statements, peer, sees_statement, append_statement, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+        return append_list(reply, context->statements, peer, sees_statement, append_statement, ret_truncated);
 }
 
 static const char *state_name(const Run *run) {
@@ -213,12 +218,7 @@ static bool sees_transaction(const Peer *p, const void *entry) {
 }
 
 int lists_bus_append_transactions(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
-
-        if (r >= 0)
-                r = append_all(reply, context->runs, peer, sees_transaction, append_transaction, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+        return append_list(reply, context->runs, peer, sees_transaction, append_transaction, ret_truncated);
 }
 
 static const char *name_of_state(const Channel *c) {
@@ -258,28 +258,7 @@ static bool sees_channel(const Peer *p, const void *entry) {
 }
 
 int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
-
-        if (r >= 0)
-                r = append_all(reply, context->channels, peer, sees_channel, append_channel, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply->message);
-}
-
-static int append_names(Reply *reply, char **names) {
-        int r = sd_bus_message_open_container(reply->message, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append(reply->message, "s", "tables");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply->message, 'v', "as");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply->message, 'a', "s");
-        for (; names && *names && r >= 0; names++)
-                r = reply_append_string(reply, *names);
-        for (int i = 0; i < 3 && r >= 0; i++)
-                r = sd_bus_message_close_container(reply->message);
-        return r;
+        return append_list(reply, context->channels, peer, sees_channel, append_channel, ret_truncated);
 }
 
 static int append_watch(Reply *reply, const void *entry, bool with_pid) {
@@ -290,7 +269,7 @@ static int append_watch(Reply *reply, const void *entry, bool with_pid) {
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "waits", "b", w->spec.waits, "unread", "b",
                                           w->unread, "sequence", "t", w->told);
         if (r >= 0)
-                r = append_names(reply, w->names);
+                r = reply_append_strings(reply, "tables", w->names);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -299,10 +278,5 @@ static bool sees_watch(const Peer *p, const void *entry) {
 }
 
 int lists_bus_append_watches(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
-
-        if (r >= 0)
-                r = append_all(reply, context->watches, peer, sees_watch, append_watch, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+        return append_list(reply, context->watches, peer, sees_watch, append_watch, ret_truncated);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/supervisor/access/peer.h"
+#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/base/sd-autoptr.h"
 #include "daemon/supervisor/base/try-bytes.h"
@@ -80,14 +81,14 @@ static int find_text(sd_bus_message *m, Session *s, const Database *d, char **ta
 
 /* ---- The watch ---- */
 
-/* NULL: none. */
-static char **split_names(Bytes names) {
+/* `shown`: to clients, over the bus, which carries only UTF-8; SQLite takes any bytes. NULL: there are none. */
+static char **split_names(Bytes names, bool shown) {
         g_autoptr(GPtrArray) all = g_ptr_array_new();
 
         if (names.size == 0)
                 return NULL;
         for (const char *name = names.data; name < names.data + names.size; name += strlen(name) + 1)
-                g_ptr_array_add(all, g_strdup(name));
+                g_ptr_array_add(all, shown ? g_utf8_make_valid(name, -1) : g_strdup(name));
         g_ptr_array_add(all, NULL);
         return (char **) g_ptr_array_free(g_steal_pointer(&all), FALSE);
 }
@@ -95,8 +96,8 @@ static char **split_names(Bytes names) {
 /* Answers the call in any case. */
 static int on_tables_found(Run *run, const Ended *ended) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = watch_new(run->session, run->database, &run->watch, split_names(ended->tables), split_names(ended->names),
-                          run->call, run->error_details, &refusal);
+        int r = watch_new(run->session, run->database, &run->watch, split_names(ended->tables, false),
+                          split_names(ended->names, true), run->call, run->error_details, &refusal);
 
         return r < 0 ? bus_error_reply_refusal(run->call, r, &refusal) : 0;
 }
@@ -145,6 +146,12 @@ static int begin(sd_bus_message *m, Database *d, char **tables, WatchSpec spec, 
         return r < 0 ? r : 1;
 }
 
+static uint64_t deadline_after(uint64_t usec) {
+        uint64_t now = clock_usec();
+
+        return usec < UINT64_MAX - now ? now + usec : UINT64_MAX;
+}
+
 /* ---- Methods ---- */
 
 int watch_bus_watch(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -156,7 +163,7 @@ int watch_bus_watch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 r = options_read(m, OPTION_SQL | OPTION_STATEMENT | OPTION_SINCE | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
-        return begin(m, d, tables, (WatchSpec) { .since = options.since, .timeout_usec = UINT64_MAX }, &options, refusal);
+        return begin(m, d, tables, (WatchSpec) { .since = options.since, .until_usec = UINT64_MAX }, &options, refusal);
 }
 
 int watch_bus_wait_change(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -175,7 +182,7 @@ int watch_bus_wait_change(sd_bus_message *m, Database *d, Refusal *refusal) {
         return begin(m, d, tables, (WatchSpec) {
                 .since = since > 0 ? since : WATCH_SINCE_NOW,
                 .waits = true,
-                .timeout_usec = options.timeout_usec,
+                .until_usec = deadline_after(options.timeout_usec),
         }, &options, refusal);
 }
 

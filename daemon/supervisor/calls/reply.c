@@ -25,6 +25,22 @@ int reply_append_string(Reply *r, const char *text) {
         return k < 0 ? k : sd_bus_message_append_basic(r->message, 's', text);
 }
 
+int reply_append_strings(Reply *r, const char *key, char *const *strings) {
+        int k = sd_bus_message_open_container(r->message, 'e', "sv");
+
+        if (k >= 0)
+                k = reply_append_string(r, key);
+        if (k >= 0)
+                k = sd_bus_message_open_container(r->message, 'v', "as");
+        if (k >= 0)
+                k = sd_bus_message_open_container(r->message, 'a', "s");
+        for (; strings && *strings && k >= 0; strings++)
+                k = reply_append_string(r, *strings);
+        for (int i = 0; i < 3 && k >= 0; i++)
+                k = sd_bus_message_close_container(r->message);
+        return k;
+}
+
 int reply_send(Reply *r) {
         return r->size > REPLY_SIZE_MAX ? -EMSGSIZE : sd_bus_send(NULL, r->message, NULL);
 }

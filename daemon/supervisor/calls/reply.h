@@ -38,6 +38,9 @@ int reply_count(Reply *r, size_t size);
 /* Announces and appends a string. */
 int reply_append_string(Reply *r, const char *text);
 
+/* Announces and appends an entry of a dictionary whose value is an array of strings. `strings` NULL: the array is empty. */
+int reply_append_strings(Reply *r, const char *key, char *const *strings);
+
 /* Sends the reply. -EMSGSIZE if it has become too large; nothing is sent then. */
 int reply_send(Reply *r);
 

@@ -160,6 +160,13 @@ static const char *why_not_compiled(const Run *run) {
                        : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
 }
 
+static const char *why_not_begun(const Run *run) {
+        return run->kind == RUN_TRANSACTION ? "TransactionTimeoutSec= passed before a worker was free."
+               : run->kind == RUN_LOAD
+                       ? "The load's time (TransactionTimeoutSec= or timeout-usec) passed before a worker was free."
+                       : "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.";
+}
+
 static void cancel(Run *run, ErrorNumber error, const char *sentence);
 static void lose(Run *run);
 
@@ -198,8 +205,7 @@ void run_on_timeout(Run *run) {
         case RUN_WAITING:
         case RUN_SENT:
                 if (clock_usec() >= run->deadline_usec)
-                        cancel(run, ERROR_TIMED_OUT,
-                                   "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
+                        cancel(run, ERROR_TIMED_OUT, why_not_begun(run));
                 else
                         cancel(run, ERROR_BUSY,
                                    quota_why_no_worker(run->user, run->database, group_n_on_database(run->group)));

@@ -9,7 +9,6 @@
 
 #include "daemon/configuration/configuration-database.h"
 #include "daemon/supervisor/access/policy.h"
-#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
@@ -82,13 +81,9 @@ static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 static int start_timer(Watch *w) {
-        uint64_t now = clock_usec();
-
-        if (w->spec.timeout_usec == UINT64_MAX)
+        if (w->spec.until_usec == UINT64_MAX)
                 return 0;
-        return sd_event_add_time(w->context->event, &w->timer, CLOCK_MONOTONIC,
-                                 w->spec.timeout_usec < UINT64_MAX - now ? now + w->spec.timeout_usec : UINT64_MAX, 0,
-                                 on_timeout, w);
+        return sd_event_add_time(w->context->event, &w->timer, CLOCK_MONOTONIC, w->spec.until_usec, 0, on_timeout, w);
 }
 
 static size_t size_of(char **names) {
@@ -168,23 +163,15 @@ int watch_find(Context *context, const Peer *p, const Database *d, uint64_t numb
 
 /* ---- Answers ---- */
 
-static int append_info(sd_bus_message *m, const Watch *w) {
-        const Changes *c = w->listener.changes;
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+static int append_info(Reply *reply, const Watch *w) {
+        int r = sd_bus_message_open_container(reply->message, 'a', "{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "sequence", "t", w->told, "foreign", "s", changes_foreign(c));
+                r = sd_bus_message_append(reply->message, "{sv}{sv}", "sequence", "t", w->told, "foreign", "s",
+                                          changes_foreign(w->listener.changes));
         if (r >= 0)
-                r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", "tables");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "as");
-        if (r >= 0)
-                r = sd_bus_message_append_strv(m, w->names);
-        for (int i = 0; i < 3 && r >= 0; i++)
-                r = sd_bus_message_close_container(m);
-        return r;
+                r = reply_append_strings(reply, "tables", w->names);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 static int reply_watch(Watch *w) {
@@ -192,11 +179,9 @@ static int reply_watch(Watch *w) {
         int r = reply_new(w->call, &reply);
 
         if (r >= 0)
-                r = reply_count(&reply, size_of(w->names));
-        if (r >= 0)
                 r = sd_bus_message_append(reply.message, "th", w->number, w->read_fd);
         if (r >= 0)
-                r = append_info(reply.message, w);
+                r = append_info(&reply, w);
         if (r >= 0)
                 r = reply_send(&reply);
         close(w->read_fd); /* the message has its own copy */

@@ -25,7 +25,7 @@
 typedef struct WatchSpec {
         uint64_t since;          /* changes with larger numbers count; WATCH_SINCE_NOW: those from the answer on */
         bool waits;              /* WaitChange */
-        uint64_t timeout_usec;   /* WaitChange: from the call on; UINT64_MAX: none */
+        uint64_t until_usec;     /* WaitChange: by clock_usec(); UINT64_MAX: there is no limit */
         unsigned n_schemas;      /* of the file, at the call */
 } WatchSpec;
 

@@ -210,10 +210,11 @@ static void linger(Changes *c) {
 }
 
 int changes_add(Changes *c, ChangeListener *l, char **tables, unsigned n_schemas) {
-        int r = c->watched ? 0 : watch(c, true);
+        int r = c->watched && (c->immutable || c->observer) ? 0 : watch(c, true);
 
         if (r < 0) {
-                (void) watch(c, false);
+                if (c->n_listeners == 0)
+                        (void) watch(c, false);
                 g_strfreev(tables);
                 return r;
         }
@@ -411,6 +412,7 @@ void changes_on_known(Changes *c, ChangeAwaits what) {
         }
 }
 
+/* Also begins to observe a file that was watched already, but only under a name by which it never changes. */
 static int watch(Changes *c, bool on) {
         c->watched = on;
         c->awaits = 0;
@@ -421,5 +423,8 @@ static int watch(Changes *c, bool on) {
         if (!on || c->immutable)
                 return 0;
         c->awaits |= CHANGE_AWAITS_OBSERVER;
-        return observer_new(c, &c->observer);
+        int r = observer_new(c, &c->observer);
+        if (r < 0)
+                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+        return r;
 }

@@ -255,7 +255,6 @@ int lease_on_returned(Worker *w) {
 
 bool lease_on_watched(const Context *context, const char *path) {
         Lease *l = g_hash_table_lookup(context->leases, path);
-
         bool differs;
 
         if (!l || !l->holder || !l->told)

@@ -13,7 +13,8 @@
 int sandbox_limit(const Setup *setup);
 
 /* From here on allows only the system calls of a worker, which reads and may write: no socket, no exec, no fork, no
- * executable memory, no signal to other processes. All other calls fail with EPERM. -errno. */
+ * executable memory, no signal to other processes. All other calls fail with EPERM. `observes`: also the calls of an
+ * observer, which uses inotify. -errno. */
 int sandbox_filter(bool observes);
 
 #endif

@@ -235,7 +235,7 @@ static int parse(int argc, char **argv, Options *o, GError **error) {
                 { "bail", 0, N, G_OPTION_ARG_CALLBACK, on_bail, "Stop at the first failure", NULL },
                 { "single-transaction", '1', 0, G_OPTION_ARG_NONE, &o->single_transaction,
                   "Run everything, or on a failure nothing", NULL },
-                { "wait", 0, 0, G_OPTION_ARG_NONE, &o->wait, "Wait until one of the tables DATABASE TABLE... changes",
+                { "wait", 0, 0, G_OPTION_ARG_NONE, &o->wait, "Wait until one of the TABLEs of DATABASE changes",
                   NULL },
                 { "since", 0, 0, G_OPTION_ARG_INT64, &o->since, "Count changes after this one, for --wait", "NUMBER" },
                 { "timeout", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "Cancel a query after so many seconds", "SECONDS" },

@@ -89,7 +89,7 @@ void session_forget_transaction(Session *session) {
         SessionTransaction *transaction = &session->transaction;
 
         transaction->object = sqlipc_transaction_close(transaction->object);
-        transaction->of_savepoint = transaction->of_script = false;
+        transaction->writes = transaction->of_savepoint = transaction->of_script = false;
         g_ptr_array_set_size(transaction->savepoints, 0);
 }
 

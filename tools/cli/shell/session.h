@@ -29,6 +29,7 @@ typedef struct BusChoice {
 typedef struct SessionTransaction {
         sqlipc_transaction *object; /* owned; NULL: there is none */
         GPtrArray *savepoints;      /* owned; names, in small letters, the first one at the beginning */
+        bool writes;                /* its changes are lost unless it is committed */
         bool of_savepoint;          /* the first savepoint has begun it */
         bool of_script;             /* --single-transaction, or a command such as .import, has begun it and ends it */
 } SessionTransaction;

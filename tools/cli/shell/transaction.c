@@ -82,8 +82,10 @@ int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
         if (!shell->session.database)
                 return refuse(shell, -ENODATA, "no database is open; .open NAME opens one, .databases lists them");
         r = begin(shell, mode);
-        if (r >= 0)
+        if (r >= 0) {
+                of(shell)->writes = mode == SQLIPC_TRANSACTION_WRITE;
                 return 0;
+        }
         if (r == -ECANCELED)
                 answer_cancelled(shell);
         else if (r != -EROFS || !quiet)
