@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs the code of the tutorial of libsqlipc-glib, for test_glib.py. usage: glib_tutorial.py TUTORIAL
 
-The service has the database "packages" with the tables package(name, section, installed_size) and note(package, text).
-Prints what the code prints, then the text of the note, and the rows that the list shows.
+The service has the databases "packages" with the table package(name, section, installed_size), and "notes" with the table
+note(author, text). Prints what the code prints, then the text of the note, and the rows that the list shows.
 """
 import pathlib
 import re
@@ -29,10 +29,11 @@ def run_for(msec):
         context.iteration(True)
 
 
+GLib.MainLoop.run = lambda loop: run_for(100)  # the tutorial's own would run for ever
 for block in blocks:
     exec(compile(block, sys.argv[1], "exec"), names)  # noqa: S102
     run_for(100)
-note = names["connection"].query("packages", "SELECT text FROM note", None, None).next(None).get_text(0)
+note = names["connection"].query("notes", "SELECT text FROM note", None, None).next(None).get_text(0)
 while not names["model"].is_settled():
     context.iteration(True)
 print(len(blocks), "blocks,", note + ",", names["model"].get_n_items(), "rows in", type(names["view"]).__name__)

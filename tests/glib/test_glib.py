@@ -248,16 +248,19 @@ def a_million_rows():
 
 @contextlib.contextmanager
 def packages():
-    """A service with the database of the tutorial."""
+    """A service with the databases of the tutorial."""
+    schemas = {
+        "packages": """CREATE TABLE package(name TEXT PRIMARY KEY, section TEXT, installed_size INT);
+            INSERT INTO package VALUES('curl', 'web', 500), ('nmap', 'net', 4000), ('wget', 'web', 3000)""",
+        "notes": "CREATE TABLE note(author TEXT, text TEXT); INSERT INTO note VALUES('ann', '')",
+    }
     with Service() as service:
-        path = service.data / "packages.sqlite"
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript("""CREATE TABLE package(name TEXT PRIMARY KEY, section TEXT, installed_size INT);
-                INSERT INTO package VALUES('curl', 'web', 500), ('nmap', 'net', 4000), ('wget', 'web', 3000);
-                CREATE TABLE note(package TEXT, text TEXT);
-                INSERT INTO note VALUES('libc6', '')""")
         service.stop()
-        service.database("packages", Path=path, Mode="read-write")
+        for name, schema in schemas.items():
+            path = service.data / f"{name}.sqlite"
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.executescript(schema)
+            service.database(name, Path=path, Mode="read-write")
         service.start()
         yield service
 
