@@ -799,6 +799,9 @@ sqlipc_load *sqlipc_load_close(sqlipc_load *load);
  * If the service restarts, or ends the watch, the library makes it again, tries until that succeeds, and reports one change.
  * It does so also if the bus is lost and the library can open another one.
  *
+ * After a change of the schema (VACUUM is one, too) a watch reports changes of all tables: a view may read other tables now,
+ * and tables may have been dropped or renamed. To have only those of some tables reported again, open another watch.
+ *
  * Without blocking, these functions return before the watch has begun. That it has begun is then reported as a change, so
  * that a program which reads after each change misses none; sqlipc_watch_next() returns the errors.
  *

@@ -62,8 +62,8 @@
  *
  *      OBSERVE      --------------------->   look for commits of other programs (observing.h)
  *                   <--------------------    OBSERVED
- *      NOTIFIER + inotify  <------------>    a descriptor that tells of changes: from the first observer of a database, and
- *                                            to each later one
+ *      NOTIFIER + inotify  -------------->   the descriptor by which the supervisor learns of changes; the observer adds the
+ *                                            file to it
  *
  * The supervisor keeps its own descriptor of the worker's end, and watches it while no worker has the channel.
  *

@@ -16,6 +16,7 @@ from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, 
 from notified import Notified
 from overheard import Overheard
 from tap import at_most, equal, test, true
+from watching import Watch
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
@@ -285,6 +286,10 @@ def calls_that_meet_a_stop():
         service.daemon = None
 
 
+def status(first, last, watches="0 watches"):
+    return f"{first}, 0 channels, {watches}, {last}"
+
+
 @test
 def service_manager():
     """The service notifies its readiness, status, watchdog, reloads and stop"""
@@ -292,13 +297,15 @@ def service_manager():
         environment = notified.environment | {"WATCHDOG_USEC": "200000"}
         with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}, environment=environment) as service:
             notified.until("READY", "1")
-            notified.until("STATUS", "1 database, 0 clients, 0 statements, 0 channels, 0 runs (0 parked), 0 workers")
+            notified.until("STATUS", status("1 database, 0 clients, 0 statements", "0 runs (0 parked), 0 workers"))
             client = service.client()
             statement = client.prepare("chinook", STREAM)
             run = statement.fetch()
-            notified.until("STATUS", "1 database, 1 client, 1 statement, 0 channels, 1 run (1 parked), 1 worker")
+            notified.until("STATUS", status("1 database, 1 client, 1 statement", "1 run (1 parked), 1 worker"))
             run.cancel()
             expect("Cancelled", run.read)
+            Watch(client, database="chinook")
+            notified.until("STATUS", status("1 database, 1 client, 1 statement", "0 runs (0 parked), 1 worker", "1 watch"))
             for _ in range(3):
                 notified.until("WATCHDOG", "1")
             service.daemon.send_signal(signal.SIGHUP)
@@ -315,7 +322,7 @@ def sleeps_at_rest():
         limits = {"WorkerIdleSec": 1, "QueueTimeoutSec": 1}  # the timer of the last deadline there was may fire once more
         with Service({"chinook": CHINOOK}, limits=limits, environment=notified.environment) as service:
             service.driver.point()
-            notified.until("STATUS", "1 database, 1 client, 0 statements, 0 channels, 0 runs (0 parked), 0 workers")
+            notified.until("STATUS", status("1 database, 1 client, 0 statements", "0 runs (0 parked), 0 workers"))
             time.sleep(1.5)
 
             def sleeps():

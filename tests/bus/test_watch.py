@@ -4,10 +4,13 @@
 import contextlib
 import os
 import sqlite3
+import time
 
+from channel import Channel
 from client import Failure, object_path
 from gi.repository import GLib
 from harness import SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, wait_for
+from load_stream import begin_load, columns, end, rows, send, stream, wait_for_load
 from tap import diagnose, equal, test, true
 from watching import DB, Watch, wait_change
 
@@ -181,6 +184,22 @@ def statements():
         tells(client, "INSERT INTO c VALUES (1)", [watch, words], [prepared])
 
 
+@test
+def schema_changes():
+    """After a change of the schema, by the service or past it, a watch is one of all tables; a new watch is not"""
+    for change in (lambda _, client: client.execute(DB, "CREATE INDEX i ON c(n)"), lambda path, _: foreign(path, "VACUUM")):
+        with watched() as service:
+            client = service.client()
+            watch = Watch(client, "a")
+            change(service.path, client)
+            true(watch.next(), "the change of the schema")
+            settle(service, watch)
+            new = Watch(client, "a")
+            tells(client, "INSERT INTO d VALUES ('k', 1)", [watch], [new])
+            client.execute(DB, "DROP TABLE d")
+            true(watch.next() and new.next(), "both go on")
+
+
 def foreign(path, *statements):
     """Another program, which opens the file for these statements only."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -279,6 +298,92 @@ def idle_watch():
                 wait_for(lambda: not service.workers(), "the end of the processes")
                 db.execute("INSERT INTO a(n) VALUES (1)")
                 true(watch.next(), "a commit")
+
+
+def switches(pid):
+    """How often the process, which has one thread, has waited for something and was woken up."""
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+
+
+@test
+def idle_watches():
+    """Watches of quiet files take no process and wake the service never: counted over two seconds, at all three states"""
+    with watched() as service:
+        service.database("other", Path=service.data / "other.sqlite")
+        with contextlib.closing(sqlite3.connect(service.data / "other.sqlite")) as db:
+            db.executescript(SCHEMA)
+        service.driver.manager("Reload")
+        client = service.client()
+        waiting = [Watch(client, "a", database=name) for name in (DB, "other") for _ in range(50)]
+        unread = [Watch(client, "c") for _ in range(50)]
+        foreign(service.path, "INSERT INTO c VALUES (1)")
+        true(all(watch.next() for watch in waiting if watch.database == DB), "the watches of the file are told")
+        call = client.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["d"], 0, {})
+        pid = service.pid()
+        wait_for(lambda: not service.workers(), "the end of the processes")
+
+        def is_quiet():
+            before = switches(pid)
+            time.sleep(2)
+            return switches(pid) == before
+
+        wait_for(is_quiet, "two seconds in which nothing wakes the service")
+        true(not service.workers() and not call.is_done(), "no process, and nothing to tell")
+        true(all(watch.is_readable() for watch in unread), "what was told before")
+
+
+@test
+def loads():
+    """A load is told once, to the watches of its tables, when it is committed; one that fails is told to none"""
+    with watched() as service:
+        client = service.client()
+        watch, log, other = Watch(client, "c"), Watch(client, "log"), Watch(client, "a")
+        run, pipe = begin_load(client, DB, "INSERT INTO c VALUES (?)")
+        frames = columns(1) + rows([[n] for n in range(100)])
+        send(pipe, frames)
+        true(not watch.is_readable(50 * MSEC), "a load that is not committed was told")
+        send(pipe, end(100, frames))
+        changes, info = wait_for_load(client, DB, run)
+        equal(changes, 100, "changes")
+        equal((watch.next(), log.next()), (info["sequence"],) * 2, "the number of the commit")
+        run, pipe = begin_load(client, DB, "INSERT INTO a(id) VALUES (?)")
+        send(pipe, stream([[1], [1]]))
+        expect("Sql", wait_for_load, client, DB, run)
+        true(not any(one.is_readable(50 * MSEC) for one in (watch, log, other)), "a change that is none")
+
+
+@test
+def sequences_of_guests():
+    """Channels to several databases in one worker: each result has the sequence of its own database"""
+    with watched(limits={"WorkersMax": 1}, Mode="read-only", WriteSchema="no", ForeignKeys="no") as service:
+        names = [DB, "second", "third"]
+        for name in names:
+            path = service.data / f"{name}.sqlite"
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.executescript("PRAGMA journal_mode = wal; CREATE TABLE IF NOT EXISTS a(id INTEGER PRIMARY KEY, n)")
+            service.database(name, Path=path)
+        service.driver.manager("Reload")
+        client = service.client()
+        channels = {name: Channel(client, name) for name in names}
+        watches = {name: Watch(client, database=name) for name in names}
+
+        def sequence(name):
+            channel = channels[name]
+            return channel.read(channel.query("SELECT count(*) FROM a")).end.sequence
+
+        before = {name: sequence(name) for name in names}
+        pids = {more.get("worker-pid") for _, _, _, more in service.driver.manager("ListChannels")[0]}
+        equal(len(pids), 1, "workers that have the channels")
+        for name in names:
+            foreign(service.data / f"{name}.sqlite", "INSERT INTO a(n) VALUES (1)")
+            told = watches[name].next()
+            settle(service, watches[name])
+            after = {other: sequence(other) for other in names}
+            true(after[name] >= told > before[name], f"the sequence of {name}")
+            equal({o: n for o, n in after.items() if o != name}, {o: n for o, n in before.items() if o != name}, "of others")
+            true(not Watch(client, database=name, since=after[name]).is_readable(50 * MSEC), "a change that is none")
+            before = after
 
 
 @test

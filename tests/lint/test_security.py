@@ -144,15 +144,17 @@ def tables_of_the_engine():
 
 @test
 def units_have_bounds():
-    """Both units limit memory, and allow tasks for all default workers"""
+    """Both units limit memory, and allow tasks for all default workers and all observers"""
     limits = (ROOT / "daemon/configuration/configuration-limits.c").read_text()
     workers = int(re.search(r"return CLAMP\(memory_size / 2 / heap_max, \d+, (\d+)\);", limits)[1])
+    observer = (ROOT / "daemon/supervisor/workers/observer.c").read_text()
+    observers = int(re.search(r"^#define N_PROCESSES_MAX (\d+)u", observer, re.M)[1])
     for kind in ("system", "user"):
         unit = (ROOT / f"systemd-units/sqlipcd-{kind}.service.in").read_text()
         keys = dict(re.findall(r"^(MemoryHigh|MemoryMax|TasksMax)=(\d+)%?$", unit, re.M))
         true(50 < int(keys.get("MemoryHigh", 0)) < int(keys.get("MemoryMax", 0)) < 100, f"{kind}: {keys}")
         # the supervisor, the workers, half as many that were killed and do not die yet, the child that reads names
-        true(2 + workers + workers // 2 <= int(keys.get("TasksMax", 0)) <= 4 * workers, f"{kind}: {keys}")
+        true(2 + workers + workers // 2 + observers <= int(keys.get("TasksMax", 0)) <= 4 * workers, f"{kind}: {keys}")
 
 
 sys.exit(run())

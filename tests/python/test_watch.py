@@ -111,6 +111,33 @@ def in_a_loop():
 
 
 @test
+def interrupted_in_a_loop():
+    """In an event loop interrupt() ends the waits of watches and live queries, from any thread; they go on"""
+
+    async def work():
+        async with sqlipc.aio.connect("notes", bus=service.address) as db:
+            async with db.watch("note") as watched, db.live("SELECT id, text FROM note", key=(0,)) as result:
+                await result.settle()
+                for interrupt in (db.interrupt, lambda: threading.Thread(target=db.interrupt).start()):
+                    waiting = [asyncio.ensure_future(wait()) for wait in (watched.wait, watched.wait, result.next)]
+                    await asyncio.sleep(0.1)
+                    equal([one.done() for one in waiting], [False] * 3, "before")
+                    interrupt()
+                    for one in waiting:
+                        try:
+                            await one
+                            true(False, "the wait returned")
+                        except sqlipc.OperationalError as error:
+                            equal(error.sqlite_errorname, "SQLITE_INTERRUPT", "name")
+                await asyncio.to_thread(write, "INSERT INTO note VALUES (1, 'a')")
+                await watched.wait()
+                equal(await result.settle(), [(1, "a")], "rows")
+
+    asyncio.run(asyncio.wait_for(work(), 100))
+    service.empty()
+
+
+@test
 def nothing_left():
     """Watches and live queries that are only dropped leave no descriptor"""
     with contextlib.closing(service.connect()) as db:

@@ -119,6 +119,7 @@ static void fire(const Timer *t, uint64_t due) {
         sd_event_source *s = sd_event_source_ref(t->source);
 
         demand(sd_event_source_set_enabled(s, SD_EVENT_OFF) >= 0);
+        rig.n_timers++;
         (void) t->handler(s, due, t->userdata);
         (void) sd_event_source_unref(s);
 }

@@ -57,6 +57,7 @@ typedef struct Rig {
         uint64_t numbers[RIG_N_NUMBERS];     /* of statements, runs and channels, as replies told them */
         size_t n_numbers;
         bool out_of_memory;                  /* the supervisor cannot make replies */
+        unsigned n_timers;                   /* that have fired */
         GQueue questions;                    /* of sd_bus_message: polkit was asked, and did not answer yet */
 } Rig;
 

@@ -400,6 +400,9 @@ static int hear_control(StubWorker *w) {
                         say(w, &(Message) { .kind = MESSAGE_OBSERVED, .observed = stub_observed });
                 break;
         case MESSAGE_NOTIFIER:
+                demand(w->observes && m.pipe_fd >= 0);
+                w->watch.n_notifiers++;
+                break;
         case MESSAGE_RETIRE:
                 break;
         default:

@@ -40,9 +40,9 @@ typedef struct StubLease {
 StubLease stub_worker_lease(unsigned worker);
 
 /* How often it was told if clients watch the database, and the last of it; how often it was asked as an observer, which
- * counts among the workers. Hears first. */
+ * counts among the workers, and was given inotify. Hears first. */
 typedef struct StubWatch {
-        unsigned n_told, n_looks;
+        unsigned n_told, n_looks, n_notifiers;
         bool on;
 } StubWatch;
 StubWatch stub_worker_watch(unsigned worker);

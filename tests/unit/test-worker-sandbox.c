@@ -31,6 +31,8 @@
 /* Us, for the children: a filtered one cannot ask. */
 static pid_t parent;
 
+static int shared_inotify = -1;
+
 /* For the databases of the children. */
 static char folder[] = "/tmp/sqlipc-sandbox-XXXXXX";
 
@@ -134,6 +136,17 @@ static long try_name(void) {
         return rename("/dev/null/none", "/dev/null/other") < 0 && errno == ENOTDIR ? 0 : -1;
 }
 
+/* The supervisor shares the descriptor with an observer, and reads it. */
+static long try_to_make_inotify_block(void) {
+        return fcntl(shared_inotify, F_SETFL, 0);
+}
+
+static long try_to_make_inotify_block_by_ioctl(void) {
+        int off = 0;
+
+        return ioctl(shared_inotify, FIONBIO, &off);
+}
+
 /* ---- What must work ---- */
 
 static long use_file(void) {
@@ -156,6 +169,12 @@ static long use_memory(void) {
 
 static long use_sealed_memory(void) {
         return fcntl(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), F_ADD_SEALS, F_SEAL_WRITE);
+}
+
+static long use_inotify(void) {
+        int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        return fchdir(fd) < 0 ? -1 : inotify_add_watch(shared_inotify, ".", IN_MODIFY);
 }
 
 static long use_signal_to_itself(void) {
@@ -225,19 +244,27 @@ static const Attempt attempts[] = {
         ATTEMPT(try_prlimit), ATTEMPT(try_prctl), ATTEMPT(try_shared_memory), ATTEMPT(try_session), ATTEMPT(try_inotify),
         ATTEMPT(try_directory), ATTEMPT(try_mode_by_name), ATTEMPT(try_name),
 };
+static const Attempt observers_attempts[] = {
+        ATTEMPT(try_to_make_inotify_block), ATTEMPT(try_to_make_inotify_block_by_ioctl), ATTEMPT(try_inotify),
+        ATTEMPT(try_socket), ATTEMPT(try_execve), ATTEMPT(try_kill), ATTEMPT(try_directory), ATTEMPT(try_name),
+};
 static const Attempt uses[] = {
         ATTEMPT(use_file), ATTEMPT(use_lock), ATTEMPT(use_memory), ATTEMPT(use_sealed_memory), ATTEMPT(use_signal_to_itself),
         ATTEMPT(use_database_with_journal), ATTEMPT(use_database_with_log),
 };
+static const Attempt observers_use = ATTEMPT(use_inotify);
 
-/* 0, or the errno that the attempt met in a child with or without the filter. */
-static int outcome(const Attempt *a, bool filtered) {
+typedef enum Filter { FILTER_NONE, FILTER_WORKER, FILTER_OBSERVER } Filter;
+
+/* 0, or the errno that the attempt met in a child with this filter. */
+static int outcome(const Attempt *a, Filter filter) {
         pid_t pid = fork();
         int status;
 
         if (pid == 0) {
                 /* what the filter needs of a process without rights */
-                if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter(false) < 0))
+                if (filter != FILTER_NONE &&
+                    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter(filter == FILTER_OBSERVER) < 0))
                         _exit(UINT8_MAX);
                 errno = 0;
                 _exit(a->attempt() == -1 ? errno : 0);
@@ -249,8 +276,8 @@ static int outcome(const Attempt *a, bool filtered) {
         return WEXITSTATUS(status);
 }
 
-static void expect(const Attempt *a, bool filtered, int error) {
-        int got = outcome(a, filtered);
+static void expect(const Attempt *a, Filter filter, int error) {
+        int got = outcome(a, filter);
 
         if (got != error)
                 test_fail(__FILE__, __LINE__, a->name, got ? strerror(got) : "allowed", error ? strerror(error) : "allowed");
@@ -258,22 +285,33 @@ static void expect(const Attempt *a, bool filtered, int error) {
 
 static void test_refused(void) {
         for (size_t i = 0; i < N_ELEMENTS(attempts); i++) {
-                expect(&attempts[i], false, 0);
-                expect(&attempts[i], true, EPERM);
+                expect(&attempts[i], FILTER_NONE, 0);
+                expect(&attempts[i], FILTER_WORKER, EPERM);
         }
 }
 
 static void test_needed(void) {
         for (size_t i = 0; i < N_ELEMENTS(uses); i++) {
-                expect(&uses[i], false, 0);
-                expect(&uses[i], true, 0);
+                expect(&uses[i], FILTER_NONE, 0);
+                expect(&uses[i], FILTER_WORKER, 0);
         }
 }
 
+static void test_observers(void) {
+        for (size_t i = 0; i < N_ELEMENTS(observers_attempts); i++) {
+                expect(&observers_attempts[i], FILTER_NONE, 0);
+                expect(&observers_attempts[i], FILTER_OBSERVER, EPERM);
+        }
+        expect(&observers_use, FILTER_NONE, 0);
+        expect(&observers_use, FILTER_WORKER, EPERM);
+        expect(&observers_use, FILTER_OBSERVER, 0);
+}
+
 int main(void) {
-        static const Test tests[] = { TEST(test_refused), TEST(test_needed) };
+        static const Test tests[] = { TEST(test_refused), TEST(test_needed), TEST(test_observers) };
 
         parent = getpid();
+        shared_inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (!mkdtemp(folder))
                 return EXIT_FAILURE;
         if (test_main(tests, N_ELEMENTS(tests)) != EXIT_SUCCESS)

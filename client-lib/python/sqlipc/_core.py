@@ -80,7 +80,7 @@ class Core:
         self.is_opened_by_savepoint = False
         self.is_loading = False
         self.trace = None
-        self.total_changes = self.last_rowid = 0
+        self.total_changes = self.last_rowid = self.n_interrupts = 0
 
     @property
     def in_transaction(self):
@@ -95,6 +95,22 @@ class Core:
                 if self.news is None:
                     raise
                 await self.news(deadline)
+
+    async def until_change(self, native):
+        """Waits for the next change of a watch or live query. interrupt() ends it, but not in the library: there a call that
+        never waits is not under way."""
+        n_interrupts = self.n_interrupts
+        while True:
+            try:
+                return native.next(None)
+            except BlockingIOError:
+                if self.n_interrupts != n_interrupts:
+                    raise error_of_code("INTERRUPT", "interrupted") from None
+                await self.news(None)
+
+    def interrupt(self):
+        self.n_interrupts += 1
+        self.link.interrupt()
 
     # ---- transactions ----
 

@@ -135,7 +135,7 @@ class AsyncWatch:
 
     async def wait(self):
         """Wait for a change. Cancelling the task loses none."""
-        await self.connection._core.until(self._native.next, None)
+        await self.connection._core.until_change(self._native)
 
     def __aiter__(self):
         return self
@@ -170,7 +170,7 @@ class AsyncLive:
     async def next(self):
         """Wait for the next Change. Cancelling the task loses none."""
         found, self._first = self._first, None
-        change = change_of(await self.connection._core.until(self._native.next, None) if found is None else found)
+        change = change_of(await self.connection._core.until_change(self._native) if found is None else found)
         apply(self.rows, change)
         return change
 

@@ -295,7 +295,7 @@ class Connection:
 
     def interrupt(self):
         """End everything in progress on this connection; it raises OperationalError there."""
-        self._core.link.interrupt()
+        self._core.interrupt()
 
     async def close(self):
         """Close the connection. An open transaction is rolled back."""

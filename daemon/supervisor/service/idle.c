@@ -33,6 +33,7 @@ static uint64_t exit_usec(const Idle *i) {
 }
 
 static void watch(Idle *i) {
+        i->asleep = false;
         arm(i, exit_usec(i)); /* enabled in any case, because on_prepare() belongs to it */
 }
 
@@ -106,9 +107,10 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 
         if (i->state != IDLE_SERVING)
                 renew_patience(i);
-        else if (i->events->is_busy(i->context))
-                arm(i, clock_usec() + i->context->config->service.idle_exit_usec); /* wait for the full time again */
-        else if (clock_usec() >= exit_usec(i))
+        else if (i->events->is_busy(i->context)) {
+                i->asleep = i->was_busy = true; /* on_prepare() sets the timer again: a watch may be held for weeks */
+                arm(i, UINT64_MAX);
+        } else if (clock_usec() >= exit_usec(i))
                 release(i);
         else
                 watch(i);
@@ -137,8 +139,11 @@ static int on_prepare(sd_event_source *s, void *userdata) {
         bool busy = i->events->is_busy(i->context), was_busy = i->was_busy;
 
         i->was_busy = busy;
-        if (!busy && was_busy)
+        if (!busy && was_busy) {
                 i->since_usec = clock_usec(); /* the timer checks this when it fires */
+                if (i->asleep)
+                        watch(i);
+        }
         if (!busy && (i->state == IDLE_LINGERING || i->state == IDLE_NAMELESS))
                 (void) sd_event_source_set_enabled(i->quiet, SD_EVENT_ONESHOT);
         return 0;

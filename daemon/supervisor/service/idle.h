@@ -47,6 +47,7 @@ typedef struct Idle {
         const IdleEvents *events;
         IdleState state;
         bool was_busy;
+        bool asleep;                    /* SERVING: something was held when the timer fired, so it is off until nothing is */
         uint64_t since_usec;            /* when a method was last called, or something was last held */
         sd_event_source *timer;         /* SERVING: for IdleExitSec=; else: to extend the service manager's timeout */
         sd_event_source *quiet;         /* LINGERING, NAMELESS: fires once nothing is held */

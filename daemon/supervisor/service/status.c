@@ -17,14 +17,14 @@ static const char *plural(uint64_t n) {
 static char *describe(const Context *context) {
         unsigned databases = g_hash_table_size(context->databases), clients = g_hash_table_size(context->sessions);
         unsigned statements = g_hash_table_size(context->statements), channels = g_hash_table_size(context->channels);
-        unsigned workers = context->workers.length;
+        unsigned watches = g_hash_table_size(context->watches), workers = context->workers.length;
         uint64_t runs = counts_runs(context);
 
-        return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %u channel%s, %" PRIu64 " run%s (%" PRIu64
-                               " parked), %u worker%s",
+        return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %u channel%s, %u watch%s, %" PRIu64
+                               " run%s (%" PRIu64 " parked), %u worker%s",
                                databases, plural(databases), clients, plural(clients), statements, plural(statements),
-                               channels, plural(channels), runs, plural(runs), counts_parked(context), workers,
-                               plural(workers));
+                               channels, plural(channels), watches, watches == 1 ? "" : "es", runs, plural(runs),
+                               counts_parked(context), workers, plural(workers));
 }
 
 static void update(Status *s) {

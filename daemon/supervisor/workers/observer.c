@@ -26,6 +26,8 @@
 #define BUSY_MAX_USEC UINT64_C(50000)
 #define FAILURE_USEC UINT64_C(1000000)     /* after a process that failed; doubled each time */
 #define FAILURE_MAX_USEC UINT64_C(60000000)
+#define ANSWER_USEC UINT64_C(60000000)     /* a process that has not answered by then is killed */
+#define N_READS_MAX 16u                    /* of events in one turn of the loop */
 #define HEAP_MAX (UINT64_C(64) * 1024 * 1024)
 #ifndef QUIET_USEC /* a test sets less */
 #define QUIET_USEC UINT64_C(5000000) /* until the process ends */
@@ -42,15 +44,20 @@ struct Observer {
         bool waits;               /* for a place */
         bool asked;               /* OBSERVE was sent, and is not answered */
         bool again;               /* something has happened since */
+        bool given;               /* the process has the descriptor of inotify */
+        bool killed;              /* whatever its exit code will be, it has failed */
         bool notified;            /* inotify tells of changes */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
         bool fresh;               /* the process has answered no look yet */
         bool dirty;               /* inotify has told of something that was not looked at */
+        bool unknown;             /* the last look has found no state */
         uint64_t look_usec;       /* when the next look is due; UINT64_MAX: none is */
         uint64_t quiet_usec;      /* when the process ends */
         uint64_t busy_usec;       /* how long to wait while a writer is at work */
-        uint64_t failure_usec;
+        uint64_t answer_usec;     /* when the process must have answered; UINT64_MAX: it need not, or was killed */
+        uint64_t failure_usec;    /* how long to wait after a failure; 0: the last look did not fail */
+        uint64_t resume_usec;     /* before this no process is started */
         uint64_t n_committed;     /* of the file, when inotify told of a change */
         uint64_t device, inode;   /* of the file; 0: there is none */
         uint32_t schema;
@@ -61,11 +68,12 @@ struct Observer {
 
 static void look(Observer *o);
 static void ask(Observer *o);
+static int on_events(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 /* ---- Time ---- */
 
 static void arm(Observer *o) {
-        uint64_t usec = MIN(o->look_usec, o->pid > 0 ? o->quiet_usec : UINT64_MAX);
+        uint64_t usec = MIN(o->look_usec, o->pid > 0 ? MIN(o->quiet_usec, o->answer_usec) : UINT64_MAX);
         int r = sd_event_source_set_time(o->timer, usec);
 
         if (r >= 0)
@@ -81,10 +89,11 @@ static void look_after(Observer *o, uint64_t usec) {
 
 /* ---- The process ---- */
 
-static void serve_next(ChangeStock *s) {
-        GList *link = s->observers.length < N_PROCESSES_MAX ? g_queue_pop_head_link(&s->waiting) : NULL;
+/* Observers wait only while there is no place. One that fails at once leaves its place to the next. */
+static void serve_waiting(ChangeStock *s) {
+        GList *link;
 
-        if (link) {
+        while (s->observers.length < N_PROCESSES_MAX && (link = g_queue_pop_head_link(&s->waiting))) {
                 ((Observer *) link->data)->waits = false;
                 ask(link->data);
         }
@@ -99,7 +108,8 @@ static void forget_process(Observer *o) {
         if (o->pid > 0)
                 g_queue_unlink(&o->stock->observers, &o->link);
         o->pid = 0;
-        o->asked = false;
+        o->asked = o->given = o->killed = false;
+        o->answer_usec = UINT64_MAX;
 }
 
 static void destroy(Observer *o) {
@@ -114,29 +124,33 @@ static void destroy(Observer *o) {
         g_free(o);
 }
 
-/* The state is not known until the next process has told it. */
+/* Until the next process has told it, the state is not known, and that may be a change. */
+static void tell_unknown(Observer *o) {
+        changes_on_observed(o->changes, &(FileState) {}, false);
+}
+
 static void on_failure(Observer *o) {
         o->failure_usec = MIN(MAX(o->failure_usec * 2, FAILURE_USEC), FAILURE_MAX_USEC);
-        o->first = o->first && !o->asked;
-        changes_on_observed(o->changes, &(FileState) {}, false);
+        o->resume_usec = clock_usec() + o->failure_usec;
         look_after(o, o->failure_usec);
+        tell_unknown(o);
 }
 
 static int on_process_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
         Observer *o = userdata;
         ChangeStock *s = o->stock;
-        bool failed = si->si_code != CLD_EXITED || si->si_status != 0, asked = o->asked;
+        bool failed = o->killed || si->si_code != CLD_EXITED || si->si_status != 0, asked = o->asked;
 
         if (failed)
                 log_warning_limited("The process that observes a database has failed (status %i).", si->si_status);
         forget_process(o);
+        serve_waiting(s); /* first: an observer that looks again would take the place itself */
         if (!o->changes)
                 destroy(o);
         else if (failed)
                 on_failure(o);
         else if (asked)
                 look(o);
-        serve_next(s);
         return 0;
 }
 
@@ -180,10 +194,34 @@ static int start_process(Observer *o) {
         r = child_source_add(e, &o->child, o->pid, on_process_exit, o);
         if (r >= 0)
                 r = sd_event_add_io(e, &o->io, o->control_fd, EPOLLIN, on_control, o);
-        if (r >= 0)
-                r = send_setup(o);
-        if (r >= 0 && o->notifier_fd >= 0)
-                r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, o->notifier_fd);
+        return r < 0 ? r : send_setup(o);
+}
+
+static void make_notifier(Observer *o) {
+        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+        if (fd >= 0)
+                fd = high_descriptor(fd);
+        if (fd < 0)
+                return;
+        if (sd_event_add_io(o->stock->context->event, &o->notifier, fd, EPOLLIN, on_events, o) < 0)
+                close(fd);
+        else
+                o->notifier_fd = fd;
+}
+
+/* The supervisor reads the descriptor, so it makes it: one that a process sends might block, or be no inotify. The filter of
+ * system calls keeps the process from changing O_NONBLOCK, which both share. Without a free descriptor the file is looked at
+ * each second, until there is one. */
+static int give_notifier(Observer *o) {
+        int r;
+
+        if (o->notifier_fd < 0)
+                make_notifier(o);
+        if (o->given || o->notifier_fd < 0)
+                return 0;
+        r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, o->notifier_fd);
+        o->given = r >= 0;
         return r;
 }
 
@@ -193,6 +231,14 @@ static void stop_process(Observer *o) {
         if (o->control_fd >= 0)
                 close(o->control_fd);
         o->control_fd = -1;
+}
+
+/* on_process_exit() follows. */
+static void kill_process(Observer *o) {
+        (void) kill(o->pid, SIGKILL);
+        o->killed = true;
+        o->answer_usec = UINT64_MAX;
+        stop_process(o);
 }
 
 /* ---- Looks ---- */
@@ -215,9 +261,12 @@ static void ask(Observer *o) {
         }
         o->changes->n_at_question = o->changes->n_committed;
         if (r >= 0)
+                r = give_notifier(o);
+        if (r >= 0)
                 r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_OBSERVE }, -1);
         if (r >= 0 || r == -EPIPE) {
                 o->asked = true;
+                o->answer_usec = clock_usec() + ANSWER_USEC;
                 return;
         }
         log_warning_limited("A database cannot be observed: %s", strerror(-r));
@@ -240,6 +289,13 @@ static void look(Observer *o) {
                 return;
         }
         o->again = false;
+        if (clock_usec() < o->resume_usec) {
+                o->look_usec = o->resume_usec;
+                if (o->by_change)
+                        tell_unknown(o);
+                arm(o);
+                return;
+        }
         o->quiet_usec = clock_usec() + QUIET_USEC;
         ask(o);
         arm(o);
@@ -253,6 +309,7 @@ static void on_observed(Observer *o, const Observed *m) {
         bool log_is_new = o->by_change && o->fresh && m->state.kind == FILE_STATE_WAL && m->state.size == 0;
 
         o->asked = o->first = o->fresh = false;
+        o->answer_usec = UINT64_MAX;
         o->by_change = o->by_change && o->again; /* the change may have come after this look */
         o->failure_usec = 0;
         o->device = m->device;
@@ -270,36 +327,21 @@ static void on_observed(Observer *o, const Observed *m) {
                 o->schema_is_known = true;
                 o->n_schemas = c->n_schemas;
         }
-        /* without a state each change that inotify tells is one */
+        /* without a state each change that inotify tells is one, and so is the state that is found next */
         if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
-                changes_on_observed(c, &m->state, replaced || log_is_new);
+                changes_on_observed(c, &m->state, replaced || log_is_new || o->unknown);
+        o->unknown = m->state.kind == FILE_STATE_UNKNOWN;
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
+        if (o->stock->waiting.head)
+                stop_process(o);
         if (o->again)
                 look(o);
         else if (m->busy)
                 look_after(o, o->busy_usec);
         else if (!o->notified)
                 look_after(o, POLL_USEC);
-        else if (o->stock->waiting.head)
-                stop_process(o);
-}
-
-static void on_notifier(Observer *o, ReceivedMessage *m);
-
-static int dispatch(Observer *o, ReceivedMessage *m) {
-        switch (m->message.kind) {
-        case MESSAGE_OBSERVED:
-                if (!o->asked)
-                        return -EBADMSG;
-                on_observed(o, &m->message.observed);
-                return 0;
-        case MESSAGE_NOTIFIER:
-                if (o->notifier_fd >= 0)
-                        return -EBADMSG;
-                on_notifier(o, m);
-                return 0;
-        default: return -EBADMSG;
-        }
+        else
+                arm(o);
 }
 
 static int on_control(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -309,37 +351,38 @@ static int on_control(sd_event_source *source, int fd, uint32_t revents, void *u
 
         if (r == -EAGAIN)
                 return 0;
-        if (r > 0)
-                r = dispatch(o, &m);
-        else if (r == 0) /* on_process_exit() follows */
-                stop_process(o);
-        received_message_done(&m);
-        if (r < 0) {
-                log_warning_limited("The process that observes a database has sent an invalid message.");
-                (void) kill(o->pid, SIGKILL);
-                stop_process(o);
+        if (r > 0 && m.message.kind == MESSAGE_OBSERVED && o->asked)
+                on_observed(o, &m.message.observed);
+        else {
+                if (r != 0)
+                        log_warning_limited("The process that observes a database has sent an invalid message.");
+                kill_process(o); /* it has closed its end, and may go on without */
         }
+        received_message_done(&m);
         return 0;
 }
 
 /* ---- inotify ---- */
 
-/* In the folder only the names of the database and its log matter. An event without a name is about one of these files. */
+/* In the folder only the names of the database and its log matter, and that of a link to it. An event without a name is
+ * about one of these files. */
 static bool matters(const Observer *o, const struct inotify_event *e) {
         size_t n = o->name ? strlen(o->name) : 0;
 
         if (e->len == 0 || !o->name)
                 return !(e->mask & IN_IGNORED);
+        if (strcmp(e->name, strrchr(o->changes->path, '/') + 1) == 0)
+                return true;
         return strncmp(e->name, o->name, n) == 0 && (e->name[n] == 0 || strcmp(e->name + n, "-wal") == 0);
 }
 
-/* Reads all events. True: one of them matters. */
+/* Reads events; the loop comes back for those that are left. True: one of them matters. */
 static bool read_events(Observer *o) {
         _Alignas(struct inotify_event) char buffer[4096];
         bool any = false;
         ssize_t n;
 
-        while ((n = read(o->notifier_fd, buffer, sizeof buffer)) > 0)
+        for (unsigned i = 0; i < N_READS_MAX && (n = read(o->notifier_fd, buffer, sizeof buffer)) > 0; i++)
                 for (ssize_t at = 0; at < n;) {
                         const struct inotify_event *e = (const struct inotify_event *) (const void *) (buffer + at);
 
@@ -363,18 +406,6 @@ static int on_events(sd_event_source *source, int fd, uint32_t revents, void *us
                 look(o);
         }
         return 0;
-}
-
-static void on_notifier(Observer *o, ReceivedMessage *m) {
-        int r = high_descriptor(m->pipe_fd);
-
-        m->pipe_fd = -1;
-        if (r >= 0) {
-                o->notifier_fd = r;
-                r = sd_event_add_io(o->stock->context->event, &o->notifier, r, EPOLLIN, on_events, o);
-        }
-        if (r < 0)
-                log_warning_limited("A database is looked at each second: %s", strerror(-r));
 }
 
 static void look_at_events(Observer *o) {
@@ -407,6 +438,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                         look_at_events(o);
                 else
                         look(o);
+        } else if (o->pid > 0 && o->answer_usec <= now) {
+                log_warning_limited("The process that observes a database does not answer.");
+                kill_process(o);
+                tell_unknown(o); /* it may take long to end */
+                arm(o);
         } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified) {
                 stop_process(o);
                 o->quiet_usec = UINT64_MAX;
@@ -432,6 +468,7 @@ int observer_new(Changes *c, Observer **ret) {
                 .link.data = o,
                 .first = true,
                 .look_usec = UINT64_MAX,
+                .answer_usec = UINT64_MAX,
         };
         int r = sd_event_add_time(c->stock->context->event, &o->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer, o);
         if (r < 0) {

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "daemon/worker/core/report.h"
@@ -16,33 +15,11 @@ typedef struct Observing {
         EnginePool *pool;    /* owned */
         int control_fd;      /* borrowed */
         int notifier_fd;     /* owned; inotify; -1: none */
-        bool told;           /* the supervisor has the descriptor */
 } Observing;
 
-/* Without memory or a free descriptor for it, the supervisor asks from time to time. */
-static int tell_notifier(Observing *o) {
-        int r;
-
-        if (o->told)
-                return 0;
-        o->told = true;
-        if (o->notifier_fd < 0)
-                o->notifier_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        if (o->notifier_fd < 0)
-                return 0;
-        do
-                r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, o->notifier_fd);
-        while (r == -EAGAIN);
-        return r;
-}
-
-/* The notifier first: a change after the look is then noticed. */
 static int look(Observing *o) {
         Message m = { .kind = MESSAGE_OBSERVED, .observed.name = "" };
-        int r = tell_notifier(o);
 
-        if (r < 0)
-                return r;
         o->engine->observe(o->pool, o->notifier_fd, &m.observed);
         return report_send(o->control_fd, &m);
 }
@@ -56,7 +33,6 @@ static int handle(Observing *o, ReceivedMessage *m) {
                         return -EBADMSG;
                 o->notifier_fd = m->pipe_fd;
                 m->pipe_fd = -1;
-                o->told = true;
                 return 0;
         case MESSAGE_EXIT:
                 return -ECONNRESET;

@@ -71,12 +71,13 @@ static const int allowed[] = {
 };
 
 /* Calls of an observer only, which has no user. */
-static const int observing[] = { SCMP_SYS(inotify_init1), SCMP_SYS(inotify_add_watch), SCMP_SYS(fchdir) };
+static const int observing[] = { SCMP_SYS(inotify_add_watch), SCMP_SYS(fchdir) };
 
 /* Calls that a reader needs only with some arguments, which are checked (mmap2, fcntl64: 32-bit). */
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
-/* SQLite's locks, and seals of large messages; with F_SETOWN the kernel would send signals to other processes */
+/* SQLite's locks, and seals of large messages; with F_SETOWN the kernel would send signals to other processes, and with
+ * F_SETFL (or the ioctl FIONBIO) the supervisor's read of an observer's inotify would block */
 static const uint64_t file_commands[] = {
         F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS,
 #if SQLIPC_COVERAGE

@@ -4,7 +4,9 @@
  */
 #include "daemon/worker/sqlite/observation.h"
 
+#include <limits.h>
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -52,14 +54,25 @@ static bool notify_of(int notifier_fd, const char *name, const char *suffix) {
         return inotify_add_watch(notifier_fd, file, OF_FILE | IN_DONT_FOLLOW) >= 0 || access(file, F_OK) < 0;
 }
 
+/* Path= may be a symbolic link to a file of another folder, and another link may take its place. */
+static bool notify_of_link(int notifier_fd, const char *path) {
+        char folder[PATH_MAX];
+        const char *slash = strrchr(path, '/');
+
+        if (!slash || slash - path >= (ptrdiff_t) sizeof folder)
+                return false;
+        (void) snprintf(folder, sizeof folder, "%.*s", slash > path ? (int) (slash - path) : 1, path);
+        return inotify_add_watch(notifier_fd, folder, OF_FOLDER) >= 0;
+}
+
 /* A journal need not be watched: each commit with a journal changes the file.
  * inotify_add_watch() opens no file, and takes no descriptor of a folder. A watch that exists stays as it is. */
-static bool notify(int notifier_fd, const FilePlace *place) {
+static bool notify(int notifier_fd, const char *path, const FilePlace *place) {
         const char *name = place->found.name;
 
         return notifier_fd >= 0 && !is_remote(place->found.folder_fd) && fchdir(place->found.folder_fd) == 0 &&
                inotify_add_watch(notifier_fd, ".", OF_FOLDER) >= 0 && notify_of(notifier_fd, name, "") &&
-               notify_of(notifier_fd, name, "-wal");
+               notify_of(notifier_fd, name, "-wal") && notify_of_link(notifier_fd, path);
 }
 
 void observation_close(Observation *o) {
@@ -139,7 +152,7 @@ void observation_look(Pool *pool, int notifier_fd, Observed *ret) {
         (void) snprintf(o->name, sizeof o->name, "%s", o->sqlite.place.found.name);
         ret->device = (uint64_t) o->sqlite.identity.device;
         ret->inode = (uint64_t) o->sqlite.identity.inode;
-        ret->polls = !notify(notifier_fd, &o->sqlite.place);
+        ret->polls = !notify(notifier_fd, pool->setup->path, &o->sqlite.place);
         if (!look_at_file(o, ret)) {
                 ret->state = (FileState) {};
                 observation_close(o);
