@@ -581,9 +581,10 @@ static gboolean read_on(gpointer data) {
         return G_SOURCE_REMOVE;
 }
 
-/* Shows the rows that have come. */
+/* Shows the rows that have come. With windows only the first ones: if there are too many for one segment, it keeps these. */
 static void grow(SqlipcLiveModel *self) {
-        guint n = self->segment->n, n_new = self->fresh->len - n;
+        const guint n = self->segment->n;
+        const guint n_new = (self->windowed ? MIN(self->fresh->len, WINDOW) : self->fresh->len) - n;
 
         g_ptr_array_unref(segment_splice(self->segment, n, 0, self->fresh, n, n_new));
         items_changed(self, n, 0, n_new);
@@ -605,7 +606,7 @@ static void on_rows(GObject *source, GAsyncResult *result, gpointer data) {
         }
         for (guint i = 0; wants_more && i < sqlipc_glib_rows_get_n_rows(rows); i++)
                 wants_more = take(self, rows_values(rows, i), sqlipc_glib_rows_get_n_columns(rows));
-        if (self->grows && self->step == STEP_WHOLE)
+        if (self->grows && (self->step == STEP_WHOLE || self->step == STEP_FIRST))
                 grow(self);
         if (wants_more)
                 set_source(self, &self->turn, g_idle_source_new(), read_on);

@@ -7,7 +7,8 @@ shows. They also avoid a RIGHT or FULL JOIN before another join, because SQLite 
 count(*) of the same query does not count.
 
 Another seed may find wrong answers of SQLite 3.40.1 itself that are right through virtual tables: LIKE in the ON of an outer
-join, and row values IN a list if one part of them is converted and another is not. EXISTS in place of IN shows it.
+join, and row values IN a list if one part of them is converted and another is not; EXISTS in place of IN shows it. And
+comparisons of a column COLLATE RTRIM in joins; "(a = b) = 1" in place of "a = b" shows it.
 """
 import random
 

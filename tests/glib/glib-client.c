@@ -694,6 +694,26 @@ static void test_model_turns(void) {
         }
 }
 
+/* With windows, the first rows are shown before it is known how many there are. */
+static void test_model_first_rows(void) {
+        const char *const key[] = { "id", NULL };
+        g_autoptr(SqlipcConnection) connection = open_connection();
+        Turns turns = { .n = 0 };
+        guint sums[2] = { 0 };
+
+        turns.model = sqlipc_glib_live_model_new_windowed(connection, DB, "SELECT * FROM t", NULL, key, NULL);
+        (void) g_signal_connect(turns.model, "items-changed", G_CALLBACK(on_first_rows), &turns);
+        (void) g_signal_connect(turns.model, "items-changed", G_CALLBACK(count_changes), sums);
+        while (turns.n == 0)
+                (void) g_main_context_iteration(NULL, TRUE);
+        g_assert_cmpuint(turns.n, ==, 256);
+        settle(turns.model);
+        g_assert_cmpuint(g_list_model_get_n_items(G_LIST_MODEL(turns.model)), ==, 1000);
+        g_assert_cmpuint(sums[0], ==, 0);
+        g_assert_cmpuint(sums[1], ==, 1000);
+        g_object_unref(turns.model);
+}
+
 /* A model ends in each state, with rows that outlive it. */
 static void test_model_ends(void) {
         const char *const key[] = { "id", NULL }, *const order[] = { "name DESC", NULL };
@@ -738,6 +758,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/watch", test_watch);
         g_test_add_func("/live-query", test_live_query);
         g_test_add_func("/model/turns", test_model_turns);
+        g_test_add_func("/model/first-rows", test_model_first_rows);
         g_test_add_func("/model/ends", test_model_ends);
         return g_test_run();
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Live models while other processes write, for test_glib.py.
 
-usage: glib_live.py ADDRESS FILE CHANGES
+usage: glib_live.py ADDRESS FILE CHANGES SEED
 
 Two processes write, one through the service and one past it. After each burst, three models must come to equal a fresh
 query, and so must lists that were kept by their signals alone. At the end the program prints "restart", and waits for a line
@@ -20,7 +20,7 @@ gi.require_version("Sqlipc", "1")
 from gi.repository import GLib, Sqlipc  # noqa: E402
 
 DB, SQL = "written", "SELECT id, name, v FROM t"
-address, path, n_changes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+address, path, n_changes, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 context = GLib.MainContext.default()
 
 
@@ -107,7 +107,7 @@ def main():
     mirrors = [(Mirror(model), order) for model, order in models]
     writers = [
         subprocess.Popen(
-            [sys.executable, __file__, *sys.argv[1:4], mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__, *sys.argv[1:5], mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for mode in ("service", "file")
     ]
@@ -116,7 +116,7 @@ def main():
     for burst in range(n_bursts):
         left = []
         for number, writer in enumerate(writers):
-            writer.stdin.write(f"{burst * 2 + number} {n_changes // n_bursts // 2}\n")
+            writer.stdin.write(f"{seed + burst * 2 + number} {n_changes // n_bursts // 2}\n")
             writer.stdin.flush()
             left.append(writer.stdout.fileno())
             GLib.unix_fd_add_full(
@@ -141,7 +141,7 @@ def main():
     assert kept, "a row keeps its object"
 
 
-if len(sys.argv) > 4:
-    write(sys.argv[4])
+if len(sys.argv) > 5:
+    write(sys.argv[5])
 else:
     main()

@@ -5,9 +5,11 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  # noqa: E402
@@ -16,8 +18,9 @@ from tap import Skip, diagnose, equal, test, true  # noqa: E402
 LIBRARY = BUILD_ROOT / "client-lib/glib"
 ROWS = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < ?)
     INSERT INTO t SELECT x, 'name ' || x, x % 7 FROM n"""
-# How many changes the writers make beside live models.
+# How many changes the writers make beside live models, and with which random numbers.
 CHANGES = int(os.environ.get("SQLIPC_GLIB_CHANGES", "1000"))
+SEED = int(os.environ.get("SQLIPC_GLIB_SEED", "0"))
 INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
 
 
@@ -115,12 +118,107 @@ def in_vala():
         succeed(service, program, service.address)
 
 
+def asynchronous_functions():
+    """The functions that wait, as "Class.function", from the GIR."""
+    core = "{http://www.gtk.org/introspection/core/1.0}"
+    classes = ElementTree.parse(LIBRARY / "Sqlipc-1.gir").iter(f"{core}class")
+    found = [f"{c.get('name')}.{m.get('name')}" for c in classes for m in c.iter(f"{core}method")]
+    return sorted(function for function in found if function.endswith("_async"))
+
+
+# Functions whose run the service computes while they wait. The others wait for a service that is stopped, or for a change.
+RUNNING = ("Connection.execute_async", "Connection.query_async", "Cursor.next_async", "Cursor.next_rows_async",
+           "Statement.query_async")
+
+
+def at_service(service):
+    """What the service holds for calls that wait."""
+    now = service.counters()
+    return [now["NRuns"], now["NStatements"], service.driver.manager("ListTransactions")[0]]
+
+
+def cancel(service, step, function, stopped):
+    """Looks at the service while a program is at this step of a call."""
+    if step == "ready" and function not in RUNNING:
+        stopped += [service.pid(), *service.workers()]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+    elif step == "waiting" and function in RUNNING:
+        wait_for(lambda: service.states() == ["running"], f"{function}: a run computes")
+    elif step == "cancelled":
+        while stopped:
+            os.kill(stopped.pop(), signal.SIGCONT)
+        left = [0, int(function.startswith("Statement.")), []]
+        if not function.endswith(("commit_async", "rollback_async", "complete_async")):  # they go on
+            wait_for(lambda: at_service(service) == left, f"{function}: nothing is left at the service")
+
+
+def cancel_everything(*command):
+    """Runs a program that cancels each function while it waits; see glib-cancel.c."""
+    functions, stopped = [], []
+    with written(n_many=1) as service:
+        with subprocess.Popen(
+            ["env", *ENVIRONMENT, *map(str, command), service.address],
+            env=service.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as program:
+            try:
+                for line in program.stdout:
+                    step, function = line.split()
+                    cancel(service, step, function, stopped)
+                    if step == "cancelled":
+                        functions.append(function)
+                    program.stdin.write("go on\n")
+                    program.stdin.flush()
+                errors = program.stderr.read()
+                true(program.wait(PATIENCE) == 0, f"{command}: {program.returncode} after {functions}\n{errors[-3000:]}")
+            finally:
+                for pid in stopped:
+                    os.kill(pid, signal.SIGCONT)
+                program.kill()
+    if INTROSPECTION:
+        equal(sorted(functions), asynchronous_functions(), "functions that were cancelled")
+
+
+@test
+def cancelled_in_c():
+    """Each function that waits ends by cancellation, and its work at the service, too: from C"""
+    cancel_everything(BUILD_ROOT / "tests/glib/glib-cancel")
+
+
+@test
+def cancelled_in_python():
+    """The same from Python"""
+    needs("python3")
+    cancel_everything("/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_cancel.py")
+
+
+@test
+def cancelled_in_javascript():
+    """The same from GJS"""
+    needs("gjs")
+    cancel_everything("gjs", "-m", SOURCE_ROOT / "tests/glib/glib-cancel.js")
+
+
+@test
+def cancelled_in_vala():
+    """The same from Vala"""
+    program = BUILD_ROOT / "tests/glib/glib-cancel-vala"
+    if not program.exists():
+        raise Skip("built without valac")
+    cancel_everything(program)
+
+
 @test
 def live_models():
     """Three models equal a fresh query after two processes have written, and after a restart of the service"""
     needs("python3")
     with written() as service:
-        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path, CHANGES]
+        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path]
+        command += [CHANGES, SEED]
         with subprocess.Popen(
             ["env", *ENVIRONMENT, *map(str, command)],
             env=service.environment,
@@ -146,6 +244,25 @@ def a_million_rows():
     with written(n_many=1000000) as service:
         said = succeed(service, "/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_scroll.py", service.address)
         diagnose(f"memory in KB before, more when counted, more when scrolled: {said}")
+
+
+@contextlib.contextmanager
+def packages():
+    """A service with the databases of the tutorial."""
+    schemas = {
+        "packages": """CREATE TABLE package(name TEXT PRIMARY KEY, section TEXT, installed_size INT);
+            INSERT INTO package VALUES('curl', 'web', 500), ('nmap', 'net', 4000), ('wget', 'web', 3000)""",
+        "notes": "CREATE TABLE note(author TEXT, text TEXT); INSERT INTO note VALUES('ann', '')",
+    }
+    with Service() as service:
+        service.stop()
+        for name, schema in schemas.items():
+            path = service.data / f"{name}.sqlite"
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.executescript(schema)
+            service.database(name, Path=path, Mode="read-write")
+        service.start()
+        yield service
 
 
 @contextlib.contextmanager
@@ -176,6 +293,19 @@ def browser_in_python():
         picture = [os.environ["SQLIPC_PICTURE"]] if "SQLIPC_PICTURE" in os.environ else []
         program = (SOURCE_ROOT / "tests/glib/glib_browser.py", SOURCE_ROOT / "docs/examples/glib/browser.py")
         succeed(service, *variables, "/usr/bin/python3", *program, service.address, service.path, *picture)
+
+
+@test
+def tutorial():
+    """The code of the tutorial runs, in its order"""
+    if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
+        raise Skip("GTK 4 is not installed for Python")
+    program = (SOURCE_ROOT / "tests/glib/glib_tutorial.py", SOURCE_ROOT / "docs/glib/tutorial.md")
+    with screen() as variables, packages() as service:
+        said = succeed(service, *variables, "/usr/bin/python3", *program).splitlines()
+    equal(said[0], "nmap 4000", "the rows of a section")
+    true(said[1].endswith(" 7") and "nothing" in said[1], f"an error, and its place: {said[1]}")
+    equal(said[2:], ["1", "4 blocks, read this, 3 rows in ColumnView"], "a change; the list")
 
 
 @test

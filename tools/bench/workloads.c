@@ -18,6 +18,9 @@ const Workload *const workloads[] = {
         &workload_load,
         &workload_many,
         &workload_marshal,
+#if HAVE_GLIB_LIBRARY
+        &workload_model,
+#endif
         &workload_readers,
         &workload_reference,
         &workload_relay,

@@ -35,7 +35,8 @@ typedef struct Workload {
 } Workload;
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_languages, workload_load,
-        workload_many, workload_marshal, workload_readers, workload_reference, workload_relay, workload_roundtrip,
-        workload_small, workload_soak, workload_transports, workload_waiting, workload_watch, workload_wide, workload_write;
+        workload_many, workload_marshal, workload_model, workload_readers, workload_reference, workload_relay,
+        workload_roundtrip, workload_small, workload_soak, workload_transports, workload_waiting, workload_watch,
+        workload_wide, workload_write;
 
 #endif
