@@ -79,6 +79,11 @@ CTL = reachable(BUILD_ROOT / "tools/ctl/sqlipcctl")
 CHINOOK = reachable(SOURCE_ROOT / "tests/data/chinook.sqlite")
 
 
+def test_unsanitized(function):
+    """A test of other programs that load our libraries: they cannot load a sanitized one, so only other builds have it."""
+    return function if SANITIZED else test(function)
+
+
 def needs_root(function):
     """Marks a test that needs root, because it acts as several users."""
 

@@ -11,8 +11,8 @@ import sqlite3
 from client import Text, exact
 from exposed_queries import Queries, rows_as_set
 from extension import EXTENSION, Extension
-from harness import PATIENT, SANITIZED, UID_A, Service, main, needs_root, wait_for
-from tap import Skip, at_most, cases, equal, test, true
+from harness import PATIENT, UID_A, Service, main, needs_root, test_unsanitized, wait_for
+from tap import at_most, cases, equal, test, true
 
 service = Service(start=False, limits=PATIENT)
 # How many random queries each test asks, and by which random numbers.
@@ -465,11 +465,9 @@ def lost_worker_and_service():
         equal(client.ok("SELECT count(*) FROM package"), [[20000]])
 
 
-@test
+@test_unsanitized
 def in_other_programs():
     """The sqlite3 shell and Python load the extension by its name"""
-    if SANITIZED:
-        raise Skip("other programs do not have the sanitizer")
     create = "CREATE VIRTUAL TABLE temp.p USING sqlipc(shop, package, user)"
     find = {"LD_LIBRARY_PATH": str(EXTENSION.parent)}
     shell = service.run("sqlite3", ":memory:", "SELECT load_extension('sqlipc')", create, "SELECT name FROM p WHERE id = 3",

@@ -12,7 +12,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, wait_for  # noqa: E402
+from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, test_unsanitized, wait_for  # noqa: E402
 from tap import Skip, diagnose, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
@@ -74,11 +74,9 @@ def in_c():
         succeed(service, BUILD_ROOT / "tests/glib/glib-client", service.address)
 
 
-@test
+@test_unsanitized
 def in_c_without_leaks():
     """valgrind finds no leak and no error"""
-    if os.environ.get("SQLIPC_SANITIZED") == "1":
-        raise Skip("the sanitizers look for leaks")
     if not shutil.which("valgrind"):
         raise Skip("valgrind is not installed")
     suppressions = pathlib.Path("/usr/share/glib-2.0/valgrind/glib.supp")
@@ -92,7 +90,7 @@ def in_c_without_leaks():
         )
 
 
-@test
+@test_unsanitized
 def in_python():
     """Every class from Python"""
     needs("python3")
@@ -100,7 +98,7 @@ def in_python():
         succeed(service, "/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_client.py", service.address)
 
 
-@test
+@test_unsanitized
 def in_javascript():
     """Every class from GJS"""
     needs("gjs")
@@ -108,7 +106,7 @@ def in_javascript():
         succeed(service, "gjs", "-m", SOURCE_ROOT / "tests/glib/glib-client.js", service.address)
 
 
-@test
+@test_unsanitized
 def in_vala():
     """Every class from Vala"""
     program = BUILD_ROOT / "tests/glib/glib-client-vala"
@@ -189,21 +187,21 @@ def cancelled_in_c():
     cancel_everything(BUILD_ROOT / "tests/glib/glib-cancel")
 
 
-@test
+@test_unsanitized
 def cancelled_in_python():
     """The same from Python"""
     needs("python3")
     cancel_everything("/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_cancel.py")
 
 
-@test
+@test_unsanitized
 def cancelled_in_javascript():
     """The same from GJS"""
     needs("gjs")
     cancel_everything("gjs", "-m", SOURCE_ROOT / "tests/glib/glib-cancel.js")
 
 
-@test
+@test_unsanitized
 def cancelled_in_vala():
     """The same from Vala"""
     program = BUILD_ROOT / "tests/glib/glib-cancel-vala"
@@ -212,7 +210,7 @@ def cancelled_in_vala():
     cancel_everything(program)
 
 
-@test
+@test_unsanitized
 def live_models():
     """Three models equal a fresh query after two processes have written, and after a restart of the service"""
     needs("python3")
@@ -237,7 +235,7 @@ def live_models():
             true(program.returncode == 0, errors[-3000:])
 
 
-@test
+@test_unsanitized
 def a_million_rows():
     """1,000,000 rows are scrolled in constant memory"""
     needs("python3")
@@ -284,7 +282,7 @@ def screen():
             server.terminate()
 
 
-@test
+@test_unsanitized
 def browser_in_python():
     """The example in Python shows a table, follows the changes of others, edits, sorts and searches"""
     if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
@@ -295,7 +293,7 @@ def browser_in_python():
         succeed(service, *variables, "/usr/bin/python3", *program, service.address, service.path, *picture)
 
 
-@test
+@test_unsanitized
 def tutorial():
     """The code of the tutorial runs, in its order"""
     if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
@@ -308,7 +306,7 @@ def tutorial():
     equal(said[2:], ["1", "4 blocks, read this, 3 rows in ColumnView"], "a change; the list")
 
 
-@test
+@test_unsanitized
 def browser_in_vala():
     """The example in Vala opens a window and watches its table"""
     program = BUILD_ROOT / "docs/examples/glib/example-browser"
