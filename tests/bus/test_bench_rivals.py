@@ -113,6 +113,7 @@ def postgres():
     finally:
         process.terminate()
         process.wait(PATIENCE)
+        shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
