@@ -91,13 +91,13 @@ def with_memory(of=None, **options):
 
 @test
 def memory():
-    """A channel has memory if the client wants it; a user gets memory for 124 channels, and others go without"""
+    """A channel has memory if the client wants it; a user gets memory for 248 channels, and others go without"""
     true("channel-memory" in service.counters()["Features"], "Features")
     with opened(memory=False) as channel:
         equal(channel.memory, None, "memory that was not asked for")
         equal(channel.ask("SELECT 1"), [[1]], "rows")
-    held = [with_memory() for _ in range(126)]
-    equal([channel.memory is not None for channel in held], 124 * [True] + 2 * [False], "channels with memory")
+    held = [with_memory() for _ in range(250)]
+    equal([channel.memory is not None for channel in held], 248 * [True] + 2 * [False], "channels with memory")
     for channel in held[::25] + held[-2:]:
         equal(channel.ask("SELECT ?", "x" * 200000), [[Text(b"x" * 200000)]], "rows")
     held.pop(0).close()

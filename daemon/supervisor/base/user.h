@@ -27,8 +27,9 @@ typedef struct Context Context;
 /* Bytes that the service keeps for a uid's slow readers (unread.h): enough for the default RunsMax= with default pages. */
 #define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
 
-/* Bytes of memory that a uid's channels share with their clients (shared-memory.h): enough for 124 of them. */
-#define MEMORY_OF_USER_MAX ((size_t) 16 * 1024 * 1024)
+/* Bytes of memory that a uid's channels share with their clients (shared-memory.h): enough for 248 of them, since a
+ * channel without memory takes twice as long, and a program may use 200 databases. */
+#define MEMORY_OF_USER_MAX ((size_t) 32 * 1024 * 1024)
 
 /* How the calls of a user are paced (pacing.h). */
 typedef struct PacingAccount {
