@@ -59,13 +59,12 @@ static void write_event(const void *event, size_t size) {
 
 /* "": an event of the file or its log itself. */
 static void tell_event(uint32_t mask, const char *name) {
-        struct {
-                struct inotify_event event;
-                char name[16];
-        } e = { .event = { .mask = mask, .len = name[0] ? 16 : 0 } };
+        struct inotify_event event = { .mask = mask, .len = name[0] ? 16 : 0 };
+        char bytes[sizeof event + 16] = "";
 
-        (void) snprintf(e.name, sizeof e.name, "%s", name);
-        write_event(&e, sizeof e.event + e.event.len);
+        memcpy(bytes, &event, sizeof event);
+        (void) snprintf(bytes + sizeof event, 16, "%s", name);
+        write_event(bytes, sizeof event + event.len);
         rig_pump();
 }
 
