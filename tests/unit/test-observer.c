@@ -307,6 +307,36 @@ static void test_busy(void) {
         end();
 }
 
+/* A writer is changing the state at the moment of the look. That is no change yet; it is one if the state stays unknown. */
+static void test_changing_state(void) {
+        begin();
+        stub_observed.busy = true;
+        stub_observed.state = (FileState) {};
+        tell_event(IN_MODIFY, "");
+        settle();
+        pass(MSEC, 100);
+        CHECK_INT(file.n_told, 0);
+        find_counter(7); /* it wrote back what was there, or was a checkpoint */
+        pass(50 * MSEC, MSEC);
+        CHECK_INT(file.n_told, 0);
+        stub_observed.busy = true;
+        stub_observed.state = (FileState) {};
+        tell_event(IN_MODIFY, "");
+        settle();
+        find_counter(8);
+        pass(50 * MSEC, MSEC);
+        CHECK_INT(file.n_told, 1);
+        stub_observed.busy = true;
+        stub_observed.state = (FileState) {};
+        tell_event(IN_MODIFY, "");
+        settle();
+        pass(SECOND, MSEC);
+        CHECK_INT(file.n_told, 2);
+        find_counter(8);
+        pass(SECOND, MSEC);
+        end();
+}
+
 /* A change of the schema by another program is a change of any table. */
 static void test_schema(void) {
         begin();
@@ -637,7 +667,8 @@ static void test_idle_watch(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_quiet), TEST(test_event_while_ending), TEST(test_events_that_matter), TEST(test_many_events),
-                TEST(test_without_state), TEST(test_replaced), TEST(test_busy), TEST(test_schema), TEST(test_no_descriptor),
+                TEST(test_without_state), TEST(test_replaced), TEST(test_busy), TEST(test_changing_state),
+                TEST(test_schema), TEST(test_no_descriptor),
                 TEST(test_polls), TEST(test_failures), TEST(test_events_after_failure), TEST(test_hostile),
                 TEST(test_failure_at_first), TEST(test_many_files), TEST(test_many_files_that_keep_looking),
                 TEST(test_immutable), TEST(test_own_commits), TEST(test_idle_watch),

@@ -305,12 +305,16 @@ static void on_observed(Observer *o, const Observed *m) {
         Changes *c = o->changes;
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
+        /* a writer is changing the state at this moment; for how long it may is bounded by the pauses between the looks */
+        bool unsettled = !replaced && m->state.kind == FILE_STATE_UNKNOWN && m->busy && o->busy_usec < BUSY_MAX_USEC;
         /* a log that came and went with a writer, while no process had it open, leaves the state as it was */
         bool log_is_new = o->by_change && o->fresh && m->state.kind == FILE_STATE_WAL && m->state.size == 0;
 
-        o->asked = o->first = o->fresh = false;
+        o->asked = false;
+        o->first = o->first && unsettled;
+        o->fresh = o->fresh && unsettled;
         o->answer_usec = UINT64_MAX;
-        o->by_change = o->by_change && o->again; /* the change may have come after this look */
+        o->by_change = o->by_change && (o->again || unsettled); /* the change may have come after this look */
         o->failure_usec = 0;
         o->device = m->device;
         o->inode = m->inode;
@@ -328,9 +332,10 @@ static void on_observed(Observer *o, const Observed *m) {
                 o->n_schemas = c->n_schemas;
         }
         /* without a state each change that inotify tells is one, and so is the state that is found next */
-        if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
+        if (!unsettled && (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change))
                 changes_on_observed(c, &m->state, replaced || log_is_new || o->unknown);
-        o->unknown = m->state.kind == FILE_STATE_UNKNOWN;
+        if (!unsettled)
+                o->unknown = m->state.kind == FILE_STATE_UNKNOWN;
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
         if (o->stock->waiting.head)
                 stop_process(o);

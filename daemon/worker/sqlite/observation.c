@@ -123,6 +123,12 @@ static uint32_t read_schema(Observation *o) {
         return schema;
 }
 
+static bool is_changing(const Observation *o) {
+        int fd = o->sqlite.place.log_index_fd;
+
+        return database_state_is_changing(file_of(o), fd > 0 ? fd : -1);
+}
+
 /* False: the state cannot be known. */
 static bool look_at_file(Observation *o, Observed *ret) {
         sqlite3_file *file = file_of(o);
@@ -134,8 +140,12 @@ static bool look_at_file(Observation *o, Observed *ret) {
                 o->schema = header.schema;
         }
         /* first: a writer that has ended by now has changed the state before */
-        ret->busy = database_state_is_changing(file, o->sqlite.place.log_index_fd > 0 ? o->sqlite.place.log_index_fd : -1);
+        ret->busy = is_changing(o);
         database_state_read(file, &ret->state);
+        if (ret->state.kind == FILE_STATE_UNKNOWN) { /* a writer that has begun since then may have been changing it */
+                ret->busy = ret->busy || is_changing(o);
+                database_state_read(file, &ret->state);
+        }
         if (database_state_is_wal(file) && !file_state_same(&o->state, &ret->state))
                 o->schema = read_schema(o);
         o->state = ret->state;
