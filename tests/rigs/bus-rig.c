@@ -371,6 +371,14 @@ void rig_send_call(unsigned peer, sd_bus_message *m, bool wants_reply) {
         sd_bus_message_unref(m);
 }
 
+void rig_query(unsigned peer, const char *database) {
+        g_autofree char *path = g_strconcat(SQLIPC_DATABASE_PATH, "/", database, NULL);
+        sd_bus_message *m = rig_new_call(peer, path, SQLIPC_DATABASE_INTERFACE, "Query");
+
+        demand(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
+        rig_send_call(peer, m, true);
+}
+
 void rig_leave(unsigned peer) {
         sd_bus_message *m = NULL;
 

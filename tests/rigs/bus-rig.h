@@ -85,6 +85,9 @@ sd_bus_message *rig_new_call(unsigned peer, const char *path, const char *interf
 /* Sends it, and drops it. Its answer is counted. */
 void rig_send_call(unsigned peer, sd_bus_message *m, bool wants_reply);
 
+/* The peer asks for "SELECT 1" by Query. */
+void rig_query(unsigned peer, const char *database);
+
 /* Changes Mode= of a database under the service, for its later calls. Users who may use it may then write it. */
 void rig_set_mode(const char *database, const char *mode);
 

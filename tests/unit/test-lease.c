@@ -41,12 +41,9 @@ static const Worker *worker(unsigned n) {
 
 /* A new worker of the peer, which is busy with a run. Returns its number. */
 static unsigned start(unsigned peer, const char *database) {
-        g_autofree char *path = g_strconcat(SQLIPC_DATABASE_PATH, "/", database, NULL);
-        sd_bus_message *m = rig_new_call(peer, path, SQLIPC_DATABASE_INTERFACE, "Query");
         unsigned n = stub_workers_alive();
 
-        CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
-        rig_send_call(peer, m, true);
+        rig_query(peer, database);
         rig_pass_time(SIBLING_USEC);
         CHECK_INT(stub_workers_alive(), n + 1);
         CHECK(stub_worker_take(n));

@@ -46,11 +46,7 @@ static unsigned n_workers(void) {
 
 /* Returns the call's index in rig.calls. */
 static size_t query(unsigned peer, const char *database) {
-        g_autofree char *path = g_strconcat(SQLIPC_DATABASE_PATH, "/", database, NULL);
-        sd_bus_message *m = rig_new_call(peer, path, SQLIPC_DATABASE_INTERFACE, "Query");
-
-        CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
-        rig_send_call(peer, m, true);
+        rig_query(peer, database);
         rig_pass_time(SIBLING_USEC);
         return rig.n_calls - 1;
 }
