@@ -60,6 +60,18 @@ def succeed(service, *command):
     return done.stdout.decode()
 
 
+def conversation(service, *command):
+    """A program that says on its standard output what it has done, and reads when to go on."""
+    return subprocess.Popen(
+        ["env", *ENVIRONMENT, *map(str, command)],
+        env=service.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def needs(program):
     if not INTROSPECTION:
         raise Skip("built without introspection")
@@ -155,14 +167,7 @@ def cancel_everything(*command):
     """Runs a program that cancels each function while it waits; see glib-cancel.c."""
     functions, stopped = [], []
     with written(n_many=1) as service:
-        with subprocess.Popen(
-            ["env", *ENVIRONMENT, *map(str, command), service.address],
-            env=service.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as program:
+        with conversation(service, *command, service.address) as program:
             try:
                 for line in program.stdout:
                     step, function = line.split()
@@ -215,16 +220,8 @@ def live_models():
     """Three models equal a fresh query after two processes have written, and after a restart of the service"""
     needs("python3")
     with written() as service:
-        command = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_live.py", service.address, service.path]
-        command += [CHANGES, SEED]
-        with subprocess.Popen(
-            ["env", *ENVIRONMENT, *map(str, command)],
-            env=service.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as program:
+        script = SOURCE_ROOT / "tests/glib/glib_live.py"
+        with conversation(service, "/usr/bin/python3", script, service.address, service.path, CHANGES, SEED) as program:
             if program.stdout.readline() == "restart\n":
                 service.kill()
                 with contextlib.closing(sqlite3.connect(service.path)) as db:
