@@ -45,7 +45,7 @@ struct Observer {
         bool asked;               /* OBSERVE was sent, and is not answered */
         bool again;               /* something has happened since */
         bool given;               /* the process has the descriptor of inotify */
-        bool killed;              /* whatever its exit code will be, it has failed */
+        bool killed;              /* it counts as failed, with any exit code */
         bool notified;            /* inotify tells of changes */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
@@ -305,7 +305,7 @@ static void on_observed(Observer *o, const Observed *m) {
         Changes *c = o->changes;
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
-        /* a writer is changing the state at this moment; for how long it may is bounded by the pauses between the looks */
+        /* a writer is changing the state at this moment; the pauses between the looks bound how often that is believed */
         bool unsettled = !replaced && m->state.kind == FILE_STATE_UNKNOWN && m->busy && o->busy_usec < BUSY_MAX_USEC;
         /* a log that came and went with a writer, while no process had it open, leaves the state as it was */
         bool log_is_new = o->by_change && o->fresh && m->state.kind == FILE_STATE_WAL && m->state.size == 0;
@@ -331,11 +331,12 @@ static void on_observed(Observer *o, const Observed *m) {
                 o->schema_is_known = true;
                 o->n_schemas = c->n_schemas;
         }
-        /* without a state each change that inotify tells is one, and so is the state that is found next */
-        if (!unsettled && (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change))
-                changes_on_observed(c, &m->state, replaced || log_is_new || o->unknown);
-        if (!unsettled)
+        if (!unsettled) {
+                /* without a state each change that inotify tells is one, and so is the state that is found next */
+                if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
+                        changes_on_observed(c, &m->state, replaced || log_is_new || o->unknown);
                 o->unknown = m->state.kind == FILE_STATE_UNKNOWN;
+        }
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
         if (o->stock->waiting.head)
                 stop_process(o);
