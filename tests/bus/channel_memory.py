@@ -6,7 +6,6 @@ With CHANNEL_MEMORY=1 in the environment, the channels of channel.py have memory
 import mmap
 import os
 import select
-import struct
 
 HEAD, RING = 4096, 65536
 SIZE = HEAD + 2 * RING
@@ -19,18 +18,21 @@ class Memory:
     def __init__(self, fd, socket):
         self.map = mmap.mmap(fd, SIZE)
         os.close(fd)
+        # Of an index the worker must see the old value or the new one. struct.pack_into() clears the bytes first.
+        self.words = memoryview(self.map)[:HEAD].cast("I")
         self.socket = socket
         self.written = self.read = 0
         self.at_end = False
 
     def close(self):
+        self.words.release()
         self.map.close()
 
     def get(self, at):
-        return struct.unpack_from("<I", self.map, at)[0]
+        return self.words[at // 4]
 
     def set(self, at, value):
-        struct.pack_into("<I", self.map, at, value & 0xFFFFFFFF)
+        self.words[at // 4] = value & 0xFFFFFFFF
         select.select([], [], [], 0)  # a call of the kernel before the next look at the memory
 
     def wake(self, flag):
