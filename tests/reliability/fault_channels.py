@@ -4,7 +4,7 @@
 import contextlib
 import time
 
-from fault_stage import ENDLESS, GRACE, SCAN, SEVEN, TRACKS, VALUES, is_quiet, refused, scenario, tracks
+from fault_stage import ENDLESS, SCAN, SEVEN, TRACKS, VALUES, is_quiet, refused, scenario, tracks
 
 from channel import Channel
 from client import Broken, Text
@@ -44,9 +44,9 @@ def channel_in_memory(stage, client):
         equal(c.ask("SELECT length(?)", bytes(300000)), [[300000]], "rows")
         equal(c.ask(TRACKS), tracks(), "rows")
         run = c.query(ENDLESS)
-        wait_for(lambda: c.memory is None or c.memory.fill() == 65536, "the memory is full", GRACE)
+        wait_for(lambda: c.memory is None or c.memory.fill() == 65536, "the memory is full")
         c.cancel(run)
-        wait_for(lambda: c.memory is None or not at_worker(client), "its worker gives the channel back", GRACE)
+        wait_for(lambda: c.memory is None or not at_worker(client), "its worker gives the channel back")
         refused(c.read, run)
         equal(c.ask("SELECT 5"), [[5]], "rows")
 
@@ -99,7 +99,7 @@ def channel_for_a_while(stage, client):
     with contextlib.closing(Channel(client)) as c:
         for i in range(3):
             equal(c.ask(f"SELECT {i}"), [[i]], "rows")
-        wait_for(lambda: total_runs(client) == 3, "its runs are counted", GRACE)
+        wait_for(lambda: total_runs(client) == 3, "its runs are counted")
         equal(c.ask("SELECT 2"), [[2]], "rows")
 
 

@@ -10,12 +10,12 @@ import sqlite3
 import time
 
 from fault_stage import (
-    ENDLESS, GRACE, SCAN, SEVEN, TRACKS, VALUES, answers, begins, check_failure, refused, scenario, tracks, until_still,
+    ENDLESS, SCAN, SEVEN, TRACKS, VALUES, answers, begins, check_failure, refused, scenario, tracks, until_still,
 )  # fmt: skip
 
 from channel import Channel
 from client import DATABASE, Broken, Failure, GLib, Text, object_path
-from harness import CHINOOK, fds, wait_for
+from harness import CHINOOK, PATIENCE, fds, wait_for
 from settled import stopped
 from tap import equal, true
 from watching import Watch
@@ -116,7 +116,7 @@ def waiting_rows(stage, client):
     first = client.next_rows("chinook", run)[0]
     call = client.begin(object_path("chinook"), DATABASE, "NextRows", "(ta{sv})", run, {})
     client.cancel("chinook", run)
-    refused(call.result, GRACE)
+    refused(call.result)
     equal(first, [[1]], "rows before")
     failing = "SELECT x / 1, abs(x) FROM (SELECT 1 AS x UNION ALL SELECT -9223372036854775808)"
     run, _, _ = client.open_rows("chinook", failing)
@@ -204,7 +204,7 @@ def closes_its_pipe(stage, client):
     run = client.query("chinook", ENDLESS)
     run.frame()
     run.close()
-    wait_for(lambda: not stage.service.states(), "the run is over", GRACE)
+    wait_for(lambda: not stage.service.states(), "the run is over")
 
 
 def is_watched(pid, link):
@@ -220,7 +220,7 @@ def keeps_its_pipe(stage, client):
     statement = client.prepare("chinook", "SELECT 1")
     client.finalize("chinook", statement.number)
     # The timer before that is one of a quarter of a second's accuracy; and to watch it may be what fails.
-    end = time.monotonic() + (0.5 if stage.armed else GRACE)
+    end = time.monotonic() + (0.5 if stage.armed else PATIENCE)
     while not is_watched(stage.service.pid(), os.readlink(f"/proc/self/fd/{statement.pipe}")) and time.monotonic() < end:
         time.sleep(0.02)
 
@@ -261,7 +261,7 @@ def quotas(stage, client):
         check_failure(failure)
     else:
         true(stage.armed, "one run more than one may have")
-        wait_for(lambda: len(stage.service.states()) < 8, "there was room, since runs were lost with their worker", GRACE)
+        wait_for(lambda: len(stage.service.states()) < 8, "there was room, since runs were lost with their worker")
         raise Broken("runs were lost")
     for run in runs:
         run.cancel()
@@ -316,7 +316,7 @@ def hidden_tables(stage, client):
 
 def told(watch):
     """The watch is told of a change; the end of its pipe is a loss that the client notices."""
-    true(watch.is_readable(GRACE), "no change was told")
+    true(watch.is_readable(PATIENCE), "no change was told")
     if not watch.next():
         raise Broken("the watch ended")
 
@@ -360,7 +360,7 @@ def locked_file(stage, client):
             object_path("patient"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT count(*) FROM author", [], {}, {}
         )
         writer.execute("ROLLBACK")
-        equal(call.result(GRACE)[1].unpack(), [[2]], "rows")
+        equal(call.result()[1].unpack(), [[2]], "rows")
 
 
 def has_workers(stage):
@@ -372,8 +372,8 @@ def has_workers(stage):
 def reader_too_slow(stage, client):
     """A run that is parked for longer than a file in rollback mode allows"""
     run = client.query("rollback", ENDLESS.replace("FROM n", "FROM n CROSS JOIN author"))
-    wait_for(lambda: set(stage.service.states()) <= {"draining"}, "the run is ended", GRACE)
-    wait_for(lambda: not has_workers(stage), "the supervisor has the last bytes", GRACE)
+    wait_for(lambda: set(stage.service.states()) <= {"draining"}, "the run is ended")
+    wait_for(lambda: not has_workers(stage), "the supervisor has the last bytes")
     failure = refused(run.read)
     true(stage.armed or failure.name.endswith("ReaderTooSlow"), f"what became of the run: {failure}")
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 
 import settled  # noqa: F401 - finds tests/bus
-from client import ERROR, Client, Failure, Text, decode
+from client import ERROR, Failure, Text, decode
 from harness import CHINOOK, UID_A, Service, wait_for
 from tap import equal, true
 
@@ -19,10 +19,6 @@ SCAN = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT c
 VALUES = [1, -(2**63), 2.5, Text(b"text\0with"), Text(b"\xff"), b"blob", None]
 SEVEN = "SELECT ?, ?, ?, ?, ?, ?, ?"
 TRACKS = "SELECT TrackId, Name FROM Track"
-GRACE = 10  # these tests look for missing answers, which must not take a minute each
-
-for method in (Client.raw, Client.database):
-    method.__kwdefaults__["timeout"] = GRACE
 
 scenarios = {}
 
@@ -51,7 +47,7 @@ def check_failure(failure):
 
 def until_still(stage):
     """Until no run goes on without its reader."""
-    wait_for(lambda: set(stage.service.states()) <= {"parked", "draining"}, "runs are parked", GRACE)
+    wait_for(lambda: set(stage.service.states()) <= {"parked", "draining"}, "runs are parked")
 
 
 @functools.cache
@@ -66,7 +62,7 @@ def answers(calls, rows):
     failures = []
     for call in calls:
         try:
-            equal(call.result(GRACE)[1].unpack(), rows, "rows")
+            equal(call.result()[1].unpack(), rows, "rows")
         except Failure as failure:
             check_failure(failure)
             failures.append(failure)
@@ -82,7 +78,7 @@ def begins(run):
 
 
 def is_quiet(stage):
-    wait_for(stage.service.is_idle, "no client holds anything of the service", GRACE)
+    wait_for(stage.service.is_idle, "no client holds anything of the service")
 
 
 class Stage:

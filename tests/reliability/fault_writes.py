@@ -9,7 +9,7 @@ import functools
 import signal
 import sqlite3
 
-from fault_stage import GRACE, check_failure, refused, scenario
+from fault_stage import check_failure, refused, scenario
 from settled import send
 
 from channel import Channel
@@ -137,7 +137,7 @@ def executes(client, database):
     def send(number):
         parameters = [GLib.Variant("x", number), GLib.Variant("s", "text")]
         call = client.begin(object_path(database), DATABASE, "Execute", "(sava{sv}a{sv})", INSERT, parameters, {}, {})
-        return lambda: call.result(GRACE)[0].get_int64()
+        return lambda: call.result()[0].get_int64()
 
     return send
 
