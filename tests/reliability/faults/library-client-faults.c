@@ -23,7 +23,7 @@
 #include "tests/reliability/faults/site.h"
 
 #define SITES_MAX 1024
-#define PATIENCE 60
+#define PATIENCE 240
 #define SIZE 200000
 
 static const char *address;
@@ -612,14 +612,24 @@ static int watch_without_descriptors(void) {
         return r;
 }
 
-/* Everything, in a connection of its own. */
-static int live(sqlipc_transport transport) {
-        static int (*const steps[])(sqlipc_connection *) = {
-                run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
-                end_early, ask_without_blocking, bind_early, give_up_early,
-                write_notes, write_in_transaction, watch_tables, follow_result, follow_order,
-                follow_without_blocking,
-        };
+static int (*const steps[])(sqlipc_connection *) = {
+        run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
+        end_early, ask_without_blocking, bind_early, give_up_early,
+        write_notes, write_in_transaction, watch_tables, follow_result, follow_order,
+        follow_without_blocking,
+};
+
+/* The parts of a life: the steps on its connection, then those with connections of their own. */
+enum {
+        N_STEPS = sizeof steps / sizeof steps[0],
+        GUEST = N_STEPS,
+        WITHOUT_DESCRIPTORS,
+        BY_NAME,
+        N_PARTS,
+};
+
+/* Everything from the part `from` on, in a connection of its own. */
+static int live(sqlipc_transport transport, unsigned from) {
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;
         int n = 0, r = sqlipc_open_address(address, &c);
@@ -628,7 +638,7 @@ static int live(sqlipc_transport transport) {
                 r = sqlipc_set_transport(c, transport);
         if (r >= 0)
                 r = sqlipc_list_databases(c, count_database, &n);
-        for (size_t i = 0; i < sizeof steps / sizeof steps[0] && r >= 0; i++)
+        for (unsigned i = from; i < N_STEPS && r >= 0; i++)
                 r = steps[i](c);
         if (r >= 0 && sqlipc_query(c, "chinook", "SELECT * FROM nowhere", &cursor, NULL) >= 0 &&
             sqlipc_cursor_next(cursor) >= 0)
@@ -639,22 +649,22 @@ static int live(sqlipc_transport transport) {
         if (c) /* it may be lost, but it answers */
                 (void) count_rows(c, "SELECT 1", 1);
         (void) sqlipc_close(c);
-        if (r >= 0)
+        if (r >= 0 && from <= GUEST)
                 r = be_a_guest(transport);
-        if (r >= 0)
+        if (r >= 0 && from <= WITHOUT_DESCRIPTORS)
                 r = watch_without_descriptors();
-        if (r >= 0 && transport == SQLIPC_TRANSPORT_PIPE) /* how it was opened is all the same to the others */
+        if (r >= 0 && from <= BY_NAME && transport == SQLIPC_TRANSPORT_PIPE) /* to the others all the same */
                 r = open_by_name();
         return r;
 }
 
-static void try_one(sqlipc_transport transport, unsigned index, int error, unsigned skip) {
+static void try_one(sqlipc_transport transport, unsigned from, unsigned index, int error, unsigned skip) {
         int n = count_descriptors(), r;
 
         armed = fault_site(index);
         (void) alarm(PATIENCE);
         fault_arm(index, error, skip);
-        r = live(transport);
+        r = live(transport, from);
         if (!fault_fired() && r < 0)
                 wrong("an error without a fault");
         (void) alarm(0);
@@ -663,26 +673,54 @@ static void try_one(sqlipc_transport transport, unsigned index, int error, unsig
         armed = NULL;
 }
 
+/* How often a life that begins with each part reaches each site; the last one has no part. */
+static unsigned reached[N_PARTS + 1][SITES_MAX];
+
+static void reach_all(sqlipc_transport transport) {
+        for (unsigned from = 0; from <= N_PARTS; from++) {
+                for (unsigned i = 0; fault_site(i); i++)
+                        reached[from][i] = fault_reached(i);
+                if (live(transport, from) < 0)
+                        wrong("an error without a fault");
+                for (unsigned i = 0; fault_site(i); i++)
+                        reached[from][i] = fault_reached(i) - reached[from][i];
+        }
+}
+
+/* The first part that reaches the site; 0 also if every life does. What comes before it would only take time. */
+static unsigned first_part(unsigned index) {
+        unsigned from = 0;
+
+        while (from < N_PARTS && reached[from + 1][index] >= reached[0][index])
+                from++;
+        return from < N_PARTS ? from : 0;
+}
+
+/* The last part that reaches the site; N_PARTS if none does. */
+static unsigned last_part(unsigned index) {
+        unsigned from = N_PARTS;
+
+        while (from > 0 && reached[from][index] <= reached[N_PARTS][index])
+                from--;
+        return reached[from][index] > reached[N_PARTS][index] ? from : N_PARTS;
+}
+
 /* Each site that a life over this transport reaches, at its first and its last call; its index is printed. Returns how many
  * cases these were. */
 static unsigned try_all(sqlipc_transport transport) {
-        static unsigned before[SITES_MAX];
         unsigned n = 0;
 
-        for (unsigned i = 0; fault_site(i); i++)
-                before[i] = fault_reached(i);
-        if (live(transport) < 0)
-                wrong("an error without a fault");
-        for (unsigned i = 0; fault_site(i); i++)
-                before[i] = fault_reached(i) - before[i];
+        reach_all(transport);
         for (unsigned i = 0; fault_site(i); i++) {
-                if (before[i] > 0)
+                unsigned first = first_part(i), last = last_part(i);
+
+                if (reached[0][i] > 0)
                         printf("%u\n", i);
-                for (int k = 0; before[i] > 0 && k < FAULT_ERRORS_MAX && fault_site(i)->errors[k] != 0; k++) {
-                        try_one(transport, i, fault_site(i)->errors[k], 0);
+                for (int k = 0; reached[0][i] > 0 && k < FAULT_ERRORS_MAX && fault_site(i)->errors[k] != 0; k++) {
+                        try_one(transport, first, i, fault_site(i)->errors[k], 0);
                         n++;
-                        if (before[i] > 1) {
-                                try_one(transport, i, fault_site(i)->errors[k], before[i] - 1);
+                        if (reached[0][i] > 1) {
+                                try_one(transport, last, i, fault_site(i)->errors[k], reached[last][i] - 1);
                                 n++;
                         }
                 }
