@@ -162,7 +162,7 @@ def no_change(stage, client, database, since):
     except Failure as failure:
         check_failure(failure)
     else:
-        true(stage.armed, "a change that nobody made")
+        true(stage.armed, "a change of no program")
 
 
 def change_until_answered(stage, client, database, call):

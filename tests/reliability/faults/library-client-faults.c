@@ -687,7 +687,7 @@ static void reach_all(sqlipc_transport transport) {
         }
 }
 
-/* The first part that reaches the site; 0 also if every life does. What comes before it would only take time. */
+/* The first part that reaches the site, since the parts before it only take time; 0 also if every life does. */
 static unsigned first_part(unsigned index) {
         unsigned from = 0;
 
