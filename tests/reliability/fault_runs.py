@@ -10,7 +10,7 @@ import sqlite3
 import time
 
 from fault_stage import (
-    ENDLESS, SCAN, SEVEN, TRACKS, VALUES, answers, begins, check_failure, refused, scenario, tracks, until_still,
+    ENDLESS, SCAN, SEVEN, TRACKS, VALUES, answers, begins, check_failure, refused, scenario, told, tracks, until_still,
 )  # fmt: skip
 
 from channel import Channel
@@ -314,13 +314,6 @@ def hidden_tables(stage, client):
     refused(lambda: client.query("hidden", "SELECT * FROM overflow").read())
 
 
-def told(watch):
-    """The watch is told of a change; the end of its pipe is a loss that the client notices."""
-    true(watch.is_readable(PATIENCE), "no change was told")
-    if not watch.next():
-        raise Broken("the watch ended")
-
-
 @scenario
 def watches(stage, client):
     """Watches of a table and of a query, of which one is told of the commit of a foreign program"""
@@ -329,8 +322,8 @@ def watches(stage, client):
     equal(query.info["tables"], ["author"], "tables of a query")
     stage.writer.execute("INSERT INTO author VALUES(5, 'Barbara')")
     try:
-        told(table)
-        told(query)
+        told(stage, table)
+        told(stage, query)
     finally:
         stage.writer.execute("DELETE FROM author WHERE id = 5")
         for watch in (query, table):

@@ -10,8 +10,8 @@ import os
 import sqlite3
 
 import settled  # noqa: F401 - finds tests/bus
-from client import ERROR, Failure, Text, decode
-from harness import CHINOOK, UID_A, Service, wait_for
+from client import ERROR, Broken, Failure, Text, decode
+from harness import CHINOOK, PATIENCE, UID_A, Service, wait_for
 from tap import equal, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, 'text to fill the pages' FROM n"
@@ -75,6 +75,16 @@ def begins(run):
     kind, _, data = run.frame()
     if kind == ERROR:
         decode([data])
+
+
+def told(stage, watch):
+    """The number of the next change. The end of the pipe, also within a number, is a loss that the client notices."""
+    true(watch.is_readable(PATIENCE), "a watch was not told of a change")
+    data = os.read(watch.fd, 4096)
+    if len(data) != 8:
+        true(stage.armed, "a watch ended")
+        raise Broken("the watch ended")
+    return int.from_bytes(data, "little")
 
 
 def is_quiet(stage):

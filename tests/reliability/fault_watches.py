@@ -9,26 +9,16 @@ import os
 import sqlite3
 import time
 
-from fault_stage import check_failure, refused, scenario
+from fault_stage import check_failure, refused, scenario, told
 from fault_writes import BOTH, INSERT, Transaction, all_right, write
 from settled import descendants
 
-from client import DATABASE, Broken, Failure, object_path
+from client import DATABASE, Failure, object_path
 from harness import PATIENCE
 from tap import equal, true
 from watching import Watch, variants, wait_change
 
 SELECT = "SELECT text FROM note WHERE id > 1"
-
-
-def told(stage, watch):
-    """The number of the next change."""
-    true(watch.is_readable(PATIENCE), "a watch was not told of a change")
-    data = os.read(watch.fd, 4096)
-    if len(data) != 8:
-        true(stage.armed, "a watch ended")
-        raise Broken("the watch ended")
-    return int.from_bytes(data, "little")
 
 
 def until_end(watch):
