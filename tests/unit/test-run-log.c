@@ -2,6 +2,8 @@
 /* daemon/supervisor/run-log, log: a client cannot fill the log. Lines are counted on a standard error that is a file. */
 #include <fcntl.h>
 #include <glib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/base/log.h"
@@ -10,7 +12,18 @@
 
 #define N_RUNS 500u
 
-/* The bytes written to standard error until the end of captured(). */
+/* The clock stands still unless a test moves it. */
+static struct timespec now = { .tv_sec = 1000 };
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret) {
+        CHECK_INT(clock, CLOCK_MONOTONIC);
+        *ret = now;
+        return 0;
+}
+
+/* The bytes written to standard error until test_end(). */
 static char path[] = "/tmp/test-run-log-XXXXXX";
 static int stderr_before;
 
@@ -22,12 +35,18 @@ static void capture(void) {
         close(fd);
 }
 
-static unsigned captured_lines(void) {
-        g_autofree char *text = NULL;
-        unsigned n = 0;
+static char *captured(void) {
+        char *text = NULL;
 
         (void) fflush(stderr);
         CHECK(g_file_get_contents(path, &text, NULL, NULL));
+        return text;
+}
+
+static unsigned captured_lines(void) {
+        g_autofree char *text = captured();
+        unsigned n = 0;
+
         for (const char *c = text; *c; c++)
                 n += *c == '\n';
         return n;
@@ -82,12 +101,41 @@ static void test_warnings(void) {
                 log_full_limited(LOG_WARNING, &(LogFields) { .uid = &uids[i % 2] }, "A user lacks: %u", i);
         }
         CHECK_INT(captured_lines(), before + 3);
+}
+
+static void log_same_event(unsigned n) {
+        for (unsigned i = 0; i < n; i++)
+                log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {}, "polkit is not there.");
+}
+
+/* One line a minute, which tells how many were left out. */
+static void test_minute(void) {
+        unsigned before = captured_lines();
+
+        log_same_event(3);
+        now.tv_sec += 59;
+        log_same_event(1);
+        CHECK_INT(captured_lines(), before + 1);
+        now.tv_sec += 1;
+        log_same_event(2);
+        CHECK_INT(captured_lines(), before + 2);
+        now.tv_sec += 60;
+        log_same_event(1);
+        CHECK_INT(captured_lines(), before + 3);
+
+        g_autofree char *text = captured();
+        CHECK(strstr(text, "polkit is not there. (3 like this were not logged.)\n"));
+        CHECK(g_str_has_suffix(text, "polkit is not there. (1 like this were not logged.)\n"));
+}
+
+static void test_end(void) {
         CHECK(dup2(stderr_before, STDERR_FILENO) == STDERR_FILENO);
         CHECK_INT(unlink(path), 0);
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_slow_runs), TEST(test_not_slow), TEST(test_warnings) };
+        static const Test tests[] = { TEST(test_slow_runs), TEST(test_not_slow), TEST(test_warnings),
+                                      TEST(test_minute), TEST(test_end) };
 
         log_set_target(LOG_TARGET_CONSOLE);
         return test_main(tests, N_ELEMENTS(tests));

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/log.h"
 
 #define LIMIT_USEC UINT64_C(60000000)
@@ -243,13 +243,6 @@ typedef struct Limited {
         unsigned n_left_out;
 } Limited;
 
-static uint64_t now_usec(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
 static gboolean is_over(void *key, void *value, void *now) {
         return ((Limited *) value)->until_usec <= *(uint64_t *) now;
 }
@@ -258,7 +251,7 @@ static gboolean is_over(void *key, void *value, void *now) {
 static bool admit(const char *kind, const LogFields *fields, unsigned *ret_left_out) {
         int uid = fields->uid ? (int) *fields->uid : -1;
         g_autofree char *key = g_strdup_printf("%s/%s/%i", kind, fields->database ?: "", uid);
-        uint64_t now = now_usec();
+        uint64_t now = clock_usec();
 
         if (!state.limited)
                 state.limited = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
