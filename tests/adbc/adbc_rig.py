@@ -33,6 +33,7 @@ if pathlib.Path(sys.prefix) != PYTHON.parents[1]:
 
 import adbc_driver_manager.dbapi  # noqa: E402
 import pyarrow  # noqa: E402
+from harness import PATIENCE  # noqa: E402
 from library import service_of_notes  # noqa: E402, F401 - for the tests
 
 # A folder in which driver managers find the driver of the build tree by its name.
@@ -50,7 +51,7 @@ def connect(service, database, autocommit=True, options=None, **more):
     return adbc_driver_manager.dbapi.connect(
         "sqlipc",
         db_kwargs=keywords,
-        conn_kwargs={f"adbc.sqlipc.{key}": str(value) for key, value in more.items()},
+        conn_kwargs={f"adbc.sqlipc.{key}": str(value) for key, value in ({"timeout": PATIENCE} | more).items()},
         autocommit=autocommit,
     )
 

@@ -33,6 +33,8 @@ BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "bui
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
 PATIENCE = 120
+# The same for dbus-daemon(1), in milliseconds: the start of a service, and a connection that has not said Hello.
+BUS_PATIENCE = {"service_start_timeout": PATIENCE * 1000, "auth_timeout": PATIENCE * 1000}
 # [Limits] that keep an unread run parked for the whole test. The defaults are 5 s and more.
 PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
@@ -212,7 +214,8 @@ class Service:
         self.clients, self.helpers = [], []
         self.broker = broker
         assert not (broker and (activation or bus_limits)), "dbus-broker is given neither services nor limits"
-        self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in (bus_limits or {}).items())
+        limits_of_bus = BUS_PATIENCE | (bus_limits or {})
+        self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in limits_of_bus.items())
         self.bus = self.daemon = None
         Service.alive.add(self)
         for folder in (self.config_dir / "databases.d", self.data, self.folder / "services", self.folder / "reports"):
@@ -395,7 +398,9 @@ class Service:
         """Runs a program of the build tree against this bus; returns the finished process with bytes as output."""
         return subprocess.run(
             list(map(str, command)),
-            env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address} | (environment or {}),
+            env=self.environment
+            | {"DBUS_SESSION_BUS_ADDRESS": self.address, "SYSTEMD_BUS_TIMEOUT": f"{PATIENCE}s"}
+            | (environment or {}),
             capture_output=True,
             timeout=PATIENCE * 2,
             check=False,

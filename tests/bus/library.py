@@ -6,7 +6,7 @@ import struct
 import subprocess
 
 from client import SECONDS, Failure, Text
-from harness import BUILD_ROOT, CHINOOK, Service, reachable
+from harness import BUILD_ROOT, CHINOOK, PATIENCE, Service, reachable
 from tap import equal, test
 
 PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
@@ -59,6 +59,7 @@ class Library:
             **keywords,
         )
         self.ok(opening or f"open {service.address}")
+        self.ok(f"timeout {PATIENCE * 1000000}")
         if transport:
             self.ok(f"transport {transport}")
 

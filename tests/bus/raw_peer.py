@@ -4,7 +4,7 @@ import os
 import socket
 import struct
 
-from client import DATABASE, NAME, Gio, GLib, effective_uid, object_path
+from client import DATABASE, NAME, SECONDS, Gio, GLib, effective_uid, object_path
 from tap import equal
 
 MIB = 1024 * 1024
@@ -20,7 +20,7 @@ def begin(path, uid=None):
     """Connects to the bus at `path` and authenticates as `uid`. Raises ConnectionError if the bus refuses."""
     uid = uid if uid is not None else os.geteuid()
     raw = socket.socket(socket.AF_UNIX)
-    raw.settimeout(60)
+    raw.settimeout(SECONDS)
     with effective_uid(uid):
         raw.connect(str(path))
         raw.sendall(b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n")

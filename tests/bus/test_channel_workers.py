@@ -55,7 +55,7 @@ def resting():
         statement = channel.prepare("SELECT ? + 1")
         channel.statement(statement)
         for _ in range(2):
-            wait_for(lambda: not service.workers(), "no worker is left", 60)
+            wait_for(lambda: not service.workers(), "no worker is left")
             (more,) = channels(service)
             equal((more["state"], more["statements"]), ("resting", 1), "the channel")
             equal(channel.read(channel.fetch(statement, 41)).rows, [[42]], "rows")

@@ -4,7 +4,7 @@
 import threading
 
 from client import Gio, GLib
-from harness import CHINOOK, CTL, SANITIZED, Service, main
+from harness import CHINOOK, CTL, PATIENCE, SANITIZED, Service, main
 from raw_peer import Raw
 from tap import cases, equal, test, true
 
@@ -95,7 +95,7 @@ def empty(signature):
     }.get(signature, "([], {})"), None, None)  # fmt: skip
 
 
-def ask(*arguments, code=None, timeout="20s"):
+def ask(*arguments, code=None, timeout=f"{PATIENCE}s"):
     """Both streams of sqlipcctl, which must end by itself, with a sentence if it fails, and never drive the terminal."""
     command = [CTL, f"--address={service.address}", f"--config-dir={service.config_dir}", *arguments]
     # libsystemd's time limit of a call; a critical message of GLib is a bug of ours and ends the program

@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 
-from harness import BUILD_ROOT, main
+from harness import BUILD_ROOT, PATIENCE, main
 from library import Library, each_way, service_of_notes
 from tap import equal, test, true
 
@@ -112,7 +112,7 @@ def unknown_outcome():
         library.ok("timeout 200000")
         fill(library, f"{INSERT} ('b')")
         equal(library.failure("run 0")[1], "OutcomeUnknown", "no answer")
-        library.ok("timeout 25000000")
+        library.ok(f"timeout {PATIENCE * 1000000}")
         service.kill()
         service.start()
         equal(library.ask("run 1")[1], "changes 1 1", "the same batch again")

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 
 from client import SECONDS
-from harness import BUILD_ROOT, main, wait_for
+from harness import BUILD_ROOT, PATIENCE, main, wait_for
 from library import Library, service_of_notes
 from relay import relay_address
 from tap import equal, test, true
@@ -179,7 +179,7 @@ def unknown_outcome():
         code, name, _ = library.failure("finish")
         equal((code, name), (103, "OutcomeUnknown"), "no answer")
         service.kill()
-        library.ok("timeout 25000000")
+        library.ok(f"timeout {PATIENCE * 1000000}")
         equal(library.failure("finish")[1], "OutcomeUnknown", "the service is dead")
         library.ok("unload")
         service.start()
@@ -197,7 +197,7 @@ def slow_service():
         equal(library.failure("give 0 1")[0], 110, "ETIMEDOUT")
         for pid in service.workers():
             os.kill(pid, signal.SIGCONT)
-        library.ok("timeout 25000000")
+        library.ok(f"timeout {PATIENCE * 1000000}")
         library.ok("give 0 1")
         equal(library.ask("finish")[1], "changes 2")
 

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 
 from client import Text
-from harness import BUILD_ROOT, main, wait_for
+from harness import BUILD_ROOT, PATIENCE, main, wait_for
 from library import Library, each_way, service_of_notes
 from tap import equal, test, true
 
@@ -220,7 +220,7 @@ def unknown_outcome():
         library.ok("timeout 200000")
         equal(library.failure("commit")[1], "OutcomeUnknown", "no answer")
         service.kill()
-        library.ok("timeout 25000000")
+        library.ok(f"timeout {PATIENCE * 1000000}")
         equal(library.failure("commit")[1], "OutcomeUnknown", "the service is dead")
         equal(library.failure("rollback")[1], "OutcomeUnknown", "rollback")
         library.ok("drop")

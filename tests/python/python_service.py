@@ -5,7 +5,7 @@ import contextlib
 import sqlite3
 
 import sqlipc
-from harness import CHINOOK, Service
+from harness import CHINOOK, PATIENCE, Service
 
 SCHEMA = """
 CREATE TABLE note(id INTEGER PRIMARY KEY, text UNIQUE);
@@ -30,7 +30,7 @@ class PythonService(Service):
         return path
 
     def connect(self, name="notes", **keywords):
-        return sqlipc.connect(name, bus=self.address, **keywords)
+        return sqlipc.connect(name, bus=self.address, **{"timeout": PATIENCE} | keywords)
 
     def empty(self):
         """Empties the tables of "notes"."""

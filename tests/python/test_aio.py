@@ -9,7 +9,7 @@ import os
 
 import sqlipc
 import sqlipc.aio
-from harness import main, wait_for
+from harness import PATIENCE, main, wait_for
 from python_service import PythonService, raises
 from tap import equal, test, true
 
@@ -29,7 +29,7 @@ def loop(function):
 
 
 def connect(name="notes", **keywords):
-    return sqlipc.aio.connect(name, bus=service.address, **keywords)
+    return sqlipc.aio.connect(name, bus=service.address, **{"timeout": PATIENCE} | keywords)
 
 
 async def fails(kind, awaitable):

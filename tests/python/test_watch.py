@@ -10,7 +10,7 @@ import threading
 
 import sqlipc
 import sqlipc.aio
-from harness import main
+from harness import PATIENCE, main
 from python_service import PythonService, raises
 from tap import equal, test, true
 
@@ -31,7 +31,7 @@ def watch():
             equal(watched.wait(0), False, "before a change")
             before = watched.sequence
             write("INSERT INTO note(text) VALUES ('a')")
-            equal(watched.wait(60), True, "after a change")
+            equal(watched.wait(PATIENCE), True, "after a change")
             true(watched.sequence > before, "sequence")
             db.execute("INSERT INTO note(text) VALUES ('b')")
             db.commit()
@@ -40,7 +40,7 @@ def watch():
         raises(sqlipc.OperationalError, db.watch, "nothing")
         with db.watch() as everything:
             write("INSERT INTO thing VALUES (1, 2, 3)")
-            equal(everything.wait(60), True, "a watch of all tables")
+            equal(everything.wait(PATIENCE), True, "a watch of all tables")
     service.empty()
 
 
@@ -60,7 +60,7 @@ def interrupted():
             thread.join(0.05)
         equal(failed[0].sqlite_errorname, "SQLITE_INTERRUPT", "name")
         write("INSERT INTO note(text) VALUES ('a')")
-        equal(watched.wait(60), True, "afterwards")
+        equal(watched.wait(PATIENCE), True, "afterwards")
     service.empty()
 
 
