@@ -169,13 +169,24 @@ def values_or_failure(reply):
     return reply
 
 
+def connect(address):
+    """Connects to a bus. GLib waits 25 s for the answer to Hello, but a machine may stall for longer."""
+    flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
+    end = time.monotonic() + SECONDS
+    while True:
+        try:
+            return Gio.DBusConnection.new_for_address_sync(address, flags, None, None)
+        except GLib.Error as error:
+            if not error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.TIMED_OUT) or time.monotonic() > end:
+                raise
+
+
 class Client:
     interactive = False  # whether calls allow interactive authorization
 
     def __init__(self, address, uid=None, groups=()):
-        flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
         with effective_uid(uid, groups):
-            self.connection = Gio.DBusConnection.new_for_address_sync(address, flags, None, None)
+            self.connection = connect(address)
         self.connection.set_exit_on_close(False)
         self.fds = set()
 

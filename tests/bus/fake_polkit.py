@@ -9,12 +9,12 @@ question by its sender and cancellation id, and refuses a second question with t
 """
 import threading
 
+from client import SECONDS, connect
 from gi.repository import Gio, GLib
 
 BUS_NAME = "org.freedesktop.PolicyKit1"
 PATH = "/org/freedesktop/PolicyKit1/Authority"
 INTERFACE = "org.freedesktop.PolicyKit1.Authority"
-SECONDS = 120
 
 XML = """<node><interface name="org.freedesktop.PolicyKit1.Authority">
   <method name="CheckAuthorization">
@@ -50,13 +50,12 @@ class FakePolkit:
 
     def _run(self):
         self.context.push_thread_default()
-        flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
-        self.connection = Gio.DBusConnection.new_for_address_sync(self.address, flags, None, None)
+        self.connection = connect(self.address)
         self.connection.set_exit_on_close(False)
         self.connection.register_object(PATH, Gio.DBusNodeInfo.new_for_xml(XML).interfaces[0], self._on_call, None, None)
         self.connection.call_sync(
             "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-            GLib.Variant("(su)", (BUS_NAME, 4)), None, Gio.DBusCallFlags.NONE, -1, None,
+            GLib.Variant("(su)", (BUS_NAME, 4)), None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
         )  # fmt: skip
         self.ready.set()
         self.loop.run()
@@ -116,7 +115,7 @@ class FakePolkit:
             self.connection.emit_signal(None, PATH, INTERFACE, "Changed", None)
             self.connection.call_sync(
                 "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId",
-                None, None, Gio.DBusCallFlags.NONE, -1, None,
+                None, None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
             )  # fmt: skip
 
         self._in_thread(call)

@@ -193,6 +193,8 @@ def library_and_its_programs():
                 one.ok("timeout 120000000")
                 equal(one.ask("rows 0"), ([[1]], "end 1"), "rows")
             fake.changed()  # nothing is kept: the next line asks again
+            # The library may have opened a channel. Until the service closes it, requests need no further answer of polkit.
+            wait_for(lambda: service.counters()["NChannels"] == 0, "no channel is left")
         fake.rules["challenge"] = ("challenge", "challenge")
         true("agent" in one.failure("query challenge SELECT 1")[2], "message without an agent")
 
