@@ -207,7 +207,7 @@ def starved_workers():
             with stopped(workers, SECONDS):
                 cancel()
             expect("Cancelled", read)
-            # A worker with a channel is not idle: a job would wait in its group's socket, and nobody would take it.
+            # A worker with a channel is not idle: a job would wait in its group's socket until the worker goes on.
             wait_for(lambda: has_no_work(service), "neither run nor channel is left")
         with stopped(workers, SECONDS):
             call = client.begin(object_path(DB), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 6 * 7", [], {}, {})
