@@ -62,7 +62,10 @@
         /* The operation may or may not have been done. */                                                            \
         X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)                                                          \
         /* The transaction that is named was rolled back, or has ended. */                                            \
-        X(40, TRANSACTION_ENDED, TransactionEnded, ENOTCONN)
+        X(40, TRANSACTION_ENDED, TransactionEnded, ENOTCONN)                                                          \
+        /* The database is on a server, which cannot be reached, or refuses the service. */                           \
+        X(41, SERVER_UNREACHABLE, ServerUnreachable, EHOSTUNREACH)                                                    \
+        X(42, LOGIN_FAILED, LoginFailed, EACCES)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

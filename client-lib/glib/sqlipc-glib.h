@@ -141,6 +141,8 @@ typedef enum {
  * @SQLIPC_GLIB_ERROR_NO_DESCRIPTORS: the bus passes no descriptors
  * @SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN: the operation may or may not have been done
  * @SQLIPC_GLIB_ERROR_TRANSACTION_ENDED: the transaction has ended
+ * @SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE: the server of the database cannot be reached
+ * @SQLIPC_GLIB_ERROR_LOGIN_FAILED: the server of the database refuses the service
  *
  * Errors of the service, with the numbers of the error table. Later versions may add more.
  */
@@ -185,6 +187,8 @@ typedef enum {
         SQLIPC_GLIB_ERROR_NO_DESCRIPTORS = 38,
         SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN = 39,
         SQLIPC_GLIB_ERROR_TRANSACTION_ENDED = 40,
+        SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE = 41,
+        SQLIPC_GLIB_ERROR_LOGIN_FAILED = 42,
 } SqlipcError;
 
 GQuark sqlipc_error_quark(void);

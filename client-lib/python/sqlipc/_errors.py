@@ -134,6 +134,8 @@ _SERVICE = {
     36: ("CANTOPEN", None),  # ACCESS_DENIED
     38: (None, NotSupportedError),  # NO_DESCRIPTORS
     40: ("ABORT_ROLLBACK", None),  # TRANSACTION_ENDED
+    41: ("CANTOPEN", None),  # SERVER_UNREACHABLE
+    42: ("CANTOPEN", None),  # LOGIN_FAILED
 }
 
 # Failures of the library itself.
