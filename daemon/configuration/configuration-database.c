@@ -6,6 +6,7 @@
 
 #include "daemon/configuration/configuration-limits.h"
 #include "daemon/configuration/configuration-list.h"
+#include "daemon/configuration/configuration-server.h"
 #include "daemon/configuration/configuration-text.h"
 #include "daemon/configuration/configuration-writing.h"
 
@@ -36,6 +37,7 @@ static void set_path(Place *p, const char *key, char *value, DatabaseConfig *d) 
 static KeyKind database_set(Place *p, void *database, const char *key, char *value) {
         DatabaseConfig *d = database;
 
+        server_note_key(p, d, key);
         if (strcmp(key, "AllowUsers") == 0)
                 list_add_words(p, LIST_USERS, key, value, &d->allow_users, &d->allow_users_at);
         else if (strcmp(key, "AllowGroups") == 0)
@@ -53,7 +55,7 @@ static KeyKind database_set(Place *p, void *database, const char *key, char *val
                         place_set_boolean(p, key, value, &d->polkit);
                 else if (strcmp(key, "SecurityBarrier") == 0)
                         place_set_boolean(p, key, value, &d->security_barrier);
-                else
+                else if (!server_set(p, d, key, value))
                         return writing_set(p, d, key, value);
                 return KEY_SINGLE;
         }
@@ -75,6 +77,7 @@ static DatabaseConfig *database_config_new(const char *name) {
                 .expose = g_new0(char *, 1),
                 .limits = database_limits_default(),
         };
+        server_set_defaults(d);
         writing_set_defaults(d);
         return d;
 }
@@ -84,7 +87,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DatabaseConfig, database_config_free)
 G_STATIC_ASSERT(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t));
 
 bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b) {
-        return strcmp(a->path, b->path) == 0 && a->immutable == b->immutable &&
+        return server_shows_same(a, b) && strcmp(a->path, b->path) == 0 && a->immutable == b->immutable &&
                a->security_barrier == b->security_barrier &&
                list_equal(a->expose, b->expose) && writing_allows_same(a, b);
 }
@@ -94,7 +97,7 @@ bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b) {
                strcmp(a->description, b->description) == 0 && a->polkit == b->polkit &&
                a->allow_everybody == b->allow_everybody && list_equal(a->allow_users, b->allow_users) &&
                list_equal(a->allow_groups, b->allow_groups) && list_ids_equal(a->uids, a->n_uids, b->uids, b->n_uids) &&
-               list_ids_equal(a->gids, a->n_gids, b->gids, b->n_gids) && writing_equal(a, b) &&
+               list_ids_equal(a->gids, a->n_gids, b->gids, b->n_gids) && server_equal(a, b) && writing_equal(a, b) &&
                database_limits_equal(&a->limits, &b->limits);
 }
 
@@ -130,9 +133,7 @@ void config_add_database(Config *c, const char *name, const ConfigText *texts, s
                 return;
         if (line == 0)
                 config_add_broken(c, name, "%s:1: there is no section [Database]", file);
-        else if (!d->path)
-                config_add_broken(c, name, "%s:%u: [Database] has no Path=", file, line);
-        else if (writing_check(c, d, file, line)) {
+        else if (server_check(c, d, file, line) && writing_check(c, d, file, line)) {
                 g_hash_table_replace(c->databases, d->name, d);
                 d = NULL;
         }

@@ -17,6 +17,12 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
         g_free(d->name);
         g_free(d->path);
         g_free(d->description);
+        g_free(d->connection);
+        g_free(d->replica_connection);
+        g_free(d->password_file);
+        g_free(d->server);
+        g_free(d->file_key_at);
+        g_free(d->server_key_at);
         g_free(d->mode);
         g_strfreev(d->allow_users);
         g_strfreev(d->allow_groups);
@@ -39,6 +45,14 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
 
 bool database_config_is_writable(const DatabaseConfig *d) {
         return strcmp(d->mode, "read-write") == 0;
+}
+
+bool database_config_is_server(const DatabaseConfig *d) {
+        return d->engine != ENGINE_KIND_SQLITE;
+}
+
+const char *database_config_data(const DatabaseConfig *d) {
+        return database_config_is_server(d) ? d->server : d->path;
 }
 
 Config *config_free(Config *c) {

@@ -7,6 +7,7 @@
  *      configuration-main.h      sqlipcd.conf    ──┐
  *      configuration-database.h  [Database]      ──┴──> configuration-limits.h ──> configuration-source.h ──> this file
  *          configuration-writing.h, its Mode=read-write     [Limits], [Service]        one text, messages
+ *          configuration-server.h, its Engine=
  *                                                                                  (configuration-text.h: lines, values)
  *
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
@@ -23,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "daemon/protocol/engine-kind.h"
 
 #define DATABASE_NAME_SIZE_MAX ((size_t) 64)
 
@@ -79,7 +82,8 @@ typedef struct DatabaseLimits {
 /* [Database] of one file. */
 typedef struct DatabaseConfig {
         char *name;
-        char *path;
+        EngineKind engine;             /* Engine= */
+        char *path;                    /* of a file (SQLite); a server has none: "" */
         char *description;
         char *mode;                    /* Mode=: "read-only" or "read-write" */
         bool immutable;
@@ -91,6 +95,15 @@ typedef struct DatabaseConfig {
         char **expose;                 /* Expose=: tables and views; empty: all */
         bool security_barrier;         /* SecurityBarrier=: constraints of clients are not passed to an exposed view */
         DatabaseLimits limits;
+
+        /* Of a server (configuration-server.h); otherwise unused. */
+        char *connection;              /* Connection=, or the same made from Service=; never has a password */
+        char *replica_connection;      /* ReplicaConnection=; NULL: none */
+        char *password_file;           /* PasswordFile=: a path, or the name of a credential of the service; NULL: none */
+        uint64_t connections_max;      /* ConnectionsMax=: of one uid */
+        Consistency consistency;       /* Consistency= */
+        char *server;                  /* engine and connection: databases with the same have the same data */
+        char *file_key_at, *server_key_at; /* "FILE:LINE: key KEY=" of the first key that files, or servers, have alone */
 
         /* With Mode=read-write; otherwise unused. Sizes in bytes. */
         char **write_users;            /* WriteUsers=, as allow_users */
@@ -134,6 +147,13 @@ DatabaseConfig *database_config_free(DatabaseConfig *d);
 
 /* True if Mode=read-write. */
 bool database_config_is_writable(const DatabaseConfig *d);
+
+/* True if the data is a server's, not a file's. */
+bool database_config_is_server(const DatabaseConfig *d);
+
+/* Identifies the data: the path of the file, or the engine and its connection. Two databases with the same change
+ * together. */
+const char *database_config_data(const DatabaseConfig *d);
 
 /* One file of a configuration. Arrays of these are in the order in which they apply. */
 typedef struct ConfigText {

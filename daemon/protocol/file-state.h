@@ -9,6 +9,9 @@
  *      epoch      version-valid-for                                aSalt[0]: grows by one each time the log starts again
  *      size       pages of the database                            mxFrame: frames of the log
  *      content    0                                                aFrameCksum: depends on all frames
+ *
+ * A server has one, too: `content` is a hash of the transactions that a new reader would see (pg-snapshot.h). That of
+ * rqlite is like that of a rollback journal: counter and content are the index of the cluster's log.
  */
 #ifndef SQLIPC_DAEMON_PROTOCOL_FILE_STATE_H
 #define SQLIPC_DAEMON_PROTOCOL_FILE_STATE_H
@@ -20,6 +23,8 @@ typedef enum FileStateKind {
         FILE_STATE_UNKNOWN, /* it could not be read */
         FILE_STATE_ROLLBACK,
         FILE_STATE_WAL,
+        FILE_STATE_SERVER,
+        FILE_STATE_KIND_MAX_ = FILE_STATE_SERVER,
 } FileStateKind;
 
 typedef struct FileState {

@@ -28,6 +28,12 @@ static const Field number[] = { FIELD(number), {} };
 
 static const Field setup[] = {
         FIELD(setup.path, .required = true),
+        FIELD(setup.engine),
+        FIELD(setup.connection),
+        FIELD(setup.replica_connection),
+        FIELD(setup.password),
+        FIELD(setup.connections_max),
+        FIELD(setup.consistency),
         FIELD(setup.immutable),
         FIELD(setup.change_slot),
         FIELD(setup.observes),
@@ -134,7 +140,7 @@ static const Field ended[] = {
 };
 
 #define STATE_FIELDS(state)                                                                                          \
-        FIELD(state.kind, .max = FILE_STATE_WAL), FIELD(state.counter), FIELD(state.epoch), FIELD(state.size),       \
+        FIELD(state.kind, .max = FILE_STATE_KIND_MAX_), FIELD(state.counter), FIELD(state.epoch), FIELD(state.size),       \
                 FIELD(state.content)
 
 static const Field committed[] = {
@@ -212,7 +218,8 @@ static bool are_names(const Bytes *names, size_t n) {
 }
 
 static bool setup_is_valid(const Message *m) {
-        return are_names(m->setup.exposed, m->setup.n_exposed) && are_names(m->setup.write_tables, m->setup.n_write_tables);
+        return m->setup.engine < ENGINE_KIND_MAX_ && m->setup.consistency < CONSISTENCY_MAX_ &&
+               are_names(m->setup.exposed, m->setup.n_exposed) && are_names(m->setup.write_tables, m->setup.n_write_tables);
 }
 
 static bool prepare_is_valid(const Message *m) {

@@ -99,6 +99,8 @@ static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
                 close(memfd);
         } else
                 r = send_bytes(fd, bytes, size, fds, n_fds);
+        if (m->kind == MESSAGE_SETUP)
+                explicit_bzero(bytes, size); /* it may have a password */
         free(bytes);
         return r;
 }

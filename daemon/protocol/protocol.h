@@ -79,6 +79,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/protocol/engine-kind.h"
 #include "daemon/protocol/file-state.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
@@ -156,7 +157,13 @@ typedef struct Bytes {
 /* The purpose of a worker: its own database, and the rights and limits for that and for the databases of its guests
  * (ChannelSetup). Times in usec, sizes in bytes. */
 typedef struct Setup {
-        const char *path;            /* of the database file */
+        const char *path;            /* of the database file; a server has none: "" */
+        uint32_t engine;             /* EngineKind. Of SQLite the next five are unused */
+        const char *connection;      /* Connection= or Service=: the address of the server; NULL: unused */
+        const char *replica_connection; /* ReplicaConnection=; NULL: none */
+        const char *password;        /* the first line of PasswordFile=; NULL: none */
+        uint32_t connections_max;    /* to the server, of this worker; at least 1 */
+        uint32_t consistency;        /* Consistency, of rqlite */
         bool immutable;              /* Immutable=: the file never changes, so no locks, -wal or -shm are used */
         uint32_t change_slot;        /* of its change sequence; 0: it has none */
         bool observes;               /* the worker has no user: it only looks for commits of other programs (observing.h) */

@@ -77,6 +77,125 @@ static void test_database_broken(void) {
                      "/etc/x.conf: the file is no UTF-8, or holds noncharacters");
 }
 
+#define SERVER "[Database]\nEngine=postgresql\n"
+#define RQLITE "[Database]\nEngine=rqlite\n"
+
+static void test_server(void) {
+        g_autoptr(Config) c = config_new();
+        DatabaseConfig *d = add(c, SERVER "Connection=host=/run/postgresql dbname=a b user=c\nPasswordFile=/etc/a b\n"
+                                          "ReplicaConnection=host=r\nConnectionsMax=3\nMode=read-write\nWriteUsers=*\n");
+
+        CHECK(d);
+        CHECK_INT(d->engine, ENGINE_KIND_POSTGRESQL);
+        CHECK(database_config_is_server(d));
+        CHECK_STRING(d->path, "");
+        CHECK_STRING(d->connection, "host=/run/postgresql dbname=a b user=c");
+        CHECK_STRING(d->replica_connection, "host=r");
+        CHECK_STRING(d->password_file, "/etc/a b");
+        CHECK_INT(d->connections_max, 3);
+        CHECK_STRING(database_config_data(d), "postgresql host=/run/postgresql dbname=a b user=c");
+
+        d = add(c, SERVER "Service=main_1.a-b\nPasswordFile=credential\n");
+        CHECK(d);
+        CHECK_STRING(d->connection, "service=main_1.a-b");
+        CHECK_STRING(d->password_file, "credential");
+        CHECK_INT(d->connections_max, 10);
+
+        d = add(c, RQLITE "Connection=http://a:4001  https://b:4001\nConsistency=strong\n");
+        CHECK(d);
+        CHECK_INT(d->engine, ENGINE_KIND_RQLITE);
+        CHECK_INT(d->consistency, CONSISTENCY_STRONG);
+        CHECK_INT(add(c, "[Database]\nEngine=sqlite\nPath=/x\n")->engine, ENGINE_KIND_SQLITE);
+        CHECK_STRING(database_config_data(add(c, "[Database]\nPath=/x\n")), "/x");
+        CHECK_INT(g_hash_table_size(c->broken), 0);
+}
+
+static void test_server_broken(void) {
+        static const char *const of_files[] = { "Path=/x", "Immutable=no", "Expose=a", "SecurityBarrier=no",
+                                                "Synchronous=full", "ForeignKeys=yes", "DatabaseSizeMax=1G",
+                                                "WalSizeMax=1M" };
+        static const char *const of_servers[] = { "Service=a", "Connection=host=a", "ReplicaConnection=host=a",
+                                                  "PasswordFile=a", "ConnectionsMax=1", "Consistency=weak" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(of_files); i++) {
+                g_autofree char *text = g_strdup_printf(SERVER "Connection=host=a\n%s\n", of_files[i]);
+                g_autofree char *key = g_strndup(of_files[i], strcspn(of_files[i], "="));
+                g_autofree char *expected = g_strdup_printf("/etc/x.conf:4: key %s= is for a database file, and "
+                                                            "Engine=postgresql has none", key);
+                check_broken(text, expected);
+        }
+        for (size_t i = 0; i < G_N_ELEMENTS(of_servers); i++) {
+                g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", of_servers[i]);
+                g_autofree char *key = g_strndup(of_servers[i], strcspn(of_servers[i], "="));
+                g_autofree char *expected = g_strdup_printf("/etc/x.conf:3: key %s= is for a server: give Engine=", key);
+                check_broken(text, expected);
+        }
+        check_broken("[Database]\nEngine=oracle\n", "/etc/x.conf:2: Engine=oracle is not known: give sqlite, postgresql or");
+        check_broken(SERVER, "/etc/x.conf:1: [Database] has Engine=postgresql, but no Service= or Connection=");
+        check_broken(RQLITE, "/etc/x.conf:1: [Database] has Engine=rqlite, but no Connection=");
+        check_broken(RQLITE "Connection=localhost:4001\n",
+                     "/etc/x.conf:1: Engine=rqlite needs a Connection= of one or more URL");
+        check_broken(RQLITE "Service=a\n", "/etc/x.conf:1: Engine=rqlite needs a Connection= of one or more URL");
+        check_broken(RQLITE "Connection=http://a\nReplicaConnection=http://b\n",
+                     "/etc/x.conf:1: ReplicaConnection= is for ");
+        check_broken(SERVER "Connection=host=a\nConsistency=none\n", "/etc/x.conf:1: Consistency= is for Engine=rqlite");
+        check_broken(SERVER "Connection=host=a\nService=b\n",
+                     "/etc/x.conf:4: Service=: give either Service= or Connection=");
+        check_broken(SERVER "Service=b\nConnection=host=a\n", "/etc/x.conf:4: Connection=: give either Service= or ");
+        check_broken(SERVER "Service=a b\n", "/etc/x.conf:3: Service=a b is no name of a service");
+        check_broken(SERVER "Connection=\n", "/etc/x.conf:3: Connection= is empty");
+        check_broken(SERVER "ConnectionsMax=0\n", "/etc/x.conf:3: ConnectionsMax=0 is no number from 1 to 1000");
+        check_broken(SERVER "PasswordFile=a/b\n", "/etc/x.conf:3: PasswordFile=a/b is neither an absolute path nor ");
+        check_broken(SERVER "PasswordFile=..\n", "/etc/x.conf:3: PasswordFile=.. is neither an absolute path nor ");
+        check_broken(SERVER "Connection=host=a\nMode=read-write\nWriteTables=a\n",
+                     "/etc/x.conf:1: WriteTables= and Engine=postgresql: ");
+}
+
+/* The message must not have the password either. */
+static void test_server_password(void) {
+        static const char *const wrong[] = {
+                "host=a password=geheim", "host=a PassWord = 'geheim'", "sslpassword=geheim", "postgresql://u:geheim@h/d",
+                "postgres://h/d?password=geheim", "http://a http://u:geheim@b",
+        };
+        static const char *const right[] = { "host=a user=b passfile=/c", "postgresql://u@h:5432/d",
+                                             "host=a dbname=password" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+                g_autofree char *text = g_strdup_printf(SERVER "Connection=%s\n", wrong[i]);
+                g_autoptr(Config) c = config_new();
+
+                CHECK(!add(c, text));
+                CHECK(strstr(broken(c, "x"), "PasswordFile="));
+                CHECK(!strstr(broken(c, "x"), "geheim"));
+        }
+        for (size_t i = 0; i < G_N_ELEMENTS(right); i++) {
+                g_autofree char *text = g_strdup_printf(SERVER "Connection=%s\n", right[i]);
+                g_autoptr(Config) c = config_new();
+
+                CHECK(add(c, text));
+        }
+}
+
+static void test_server_equal(void) {
+        static const char *const texts[] = {
+                SERVER "Connection=host=a\n", SERVER "Connection=host=b\n", SERVER "Service=a\n",
+                RQLITE "Connection=http://a\n",
+                SERVER "Connection=host=a\nConnectionsMax=2\n", SERVER "Connection=host=a\nPasswordFile=b\n",
+                SERVER "Connection=host=a\nReplicaConnection=host=b\n", "[Database]\nPath=/x\n",
+                RQLITE "Connection=http://a\nConsistency=none\n",
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+                for (size_t j = 0; j < G_N_ELEMENTS(texts); j++) {
+                        g_autoptr(Config) c = config_new(), other = config_new();
+                        const DatabaseConfig *a = add(c, texts[i]), *b = add(other, texts[j]);
+
+                        CHECK_INT(database_config_equal(a, b), i == j);
+                        CHECK_INT(database_config_shows_same(a, b), strcmp(database_config_data(a),
+                                                                           database_config_data(b)) == 0);
+                }
+}
+
 static void test_names_that_no_message_carries(void) {
         g_autoptr(Config) c = config_new();
 
@@ -641,6 +760,7 @@ static void test_equal_ids(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
+                TEST(test_server), TEST(test_server_broken), TEST(test_server_password), TEST(test_server_equal),
                 TEST(test_lists), TEST(test_exposed), TEST(test_long_lists), TEST(test_much_wrong), TEST(test_exposed_twice),
                 TEST(test_syntax),
                 TEST(test_twice), TEST(test_drop_ins), TEST(test_limits_of_a_database), TEST(test_service),

@@ -34,7 +34,9 @@ static const uint8_t two[] = {
 };
 
 static const Message messages[] = {
-        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 44, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
+        { .kind = MESSAGE_SETUP,
+          .setup = { "/a/b", ENGINE_KIND_SQLITE, NULL, NULL, NULL, 0, 0, true, 44, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+                     11 } },
         { .kind = MESSAGE_PREPARE, .job = { .number = 1, .sql = "SELECT\0 1", .sql_size = 9 } },
         { .kind = MESSAGE_RUN,
           .job = { .number = UINT64_MAX,
@@ -78,6 +80,9 @@ static const Message messages[] = {
           .setup = { .path = "/a", .n_exposed = 2, .exposed = exposed, .writes = true, .write_schema = true,
                      .sync_full = true, .foreign_keys = true, .database_size_max = 29, .wal_size_max = 30,
                      .n_write_tables = 3, .write_tables = tables } },
+        { .kind = MESSAGE_SETUP,
+          .setup = { .path = "", .engine = ENGINE_KIND_POSTGRESQL, .connection = "host=a", .replica_connection = "host=b",
+                     .password = "c", .connections_max = 3, .consistency = CONSISTENCY_STRONG } },
         { .kind = MESSAGE_EXECUTE,
           .job = { .number = 31, .sql = "DELETE", .sql_size = 6, .transaction = 39, .deadline_usec = 32,
                    .n_positional = 1, .n_named = 1,
