@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <netdb.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -24,6 +26,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/sandbox/late-libraries.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/unit/test.h"
@@ -147,6 +150,10 @@ static long try_to_make_inotify_block_by_ioctl(void) {
         return ioctl(shared_inotify, FIONBIO, &off);
 }
 
+static long try_netlink(void) {
+        return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+}
+
 /* ---- What must work ---- */
 
 static long use_file(void) {
@@ -179,6 +186,41 @@ static long use_inotify(void) {
 
 static long use_signal_to_itself(void) {
         return syscall(SYS_tgkill, getpid(), getpid(), 0);
+}
+
+static long use_network(void) {
+        const int on = 1;
+        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0) /* a kernel without IPv6 */
+                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) < 0 ? -1 : fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+}
+
+static void *run_thread(void *result) {
+        *(bool *) result = true;
+        return result;
+}
+
+static long use_thread(void) {
+        bool ran = false;
+        pthread_t thread;
+        int r = pthread_create(&thread, NULL, run_thread, &ran);
+
+        if (r != 0) {
+                errno = r;
+                return -1;
+        }
+        return pthread_join(thread, NULL) == 0 && ran ? 0 : -1;
+}
+
+static long use_names(void) {
+        struct addrinfo *found;
+
+        if (getaddrinfo("localhost", "1", NULL, &found) != 0)
+                return -1;
+        freeaddrinfo(found);
+        return 0;
 }
 
 /* Writes to a database in one of the journal modes, as a worker does. */
@@ -253,8 +295,35 @@ static const Attempt uses[] = {
         ATTEMPT(use_database_with_journal), ATTEMPT(use_database_with_log),
 };
 static const Attempt observers_use = ATTEMPT(use_inotify);
+static const Attempt engines_attempts[] = {
+        ATTEMPT(try_netlink), ATTEMPT(try_execve), ATTEMPT(try_fork), ATTEMPT(try_executable_memory),
+        ATTEMPT(try_making_executable), ATTEMPT(try_executable_file), ATTEMPT(try_ptrace), ATTEMPT(try_memory_of_others),
+        ATTEMPT(try_kill), ATTEMPT(try_signal_to_others), ATTEMPT(try_signals_by_the_kernel), ATTEMPT(try_ioctl),
+        ATTEMPT(try_prlimit), ATTEMPT(try_prctl), ATTEMPT(try_shared_memory), ATTEMPT(try_session), ATTEMPT(try_inotify),
+        ATTEMPT(try_directory), ATTEMPT(try_name), ATTEMPT(try_to_make_inotify_block),
+        ATTEMPT(try_to_make_inotify_block_by_ioctl),
+};
+static const Attempt engines_uses[] = { ATTEMPT(use_network), ATTEMPT(use_thread), ATTEMPT(use_names), ATTEMPT(use_file) };
 
-typedef enum Filter { FILTER_NONE, FILTER_WORKER, FILTER_OBSERVER } Filter;
+/* The attempts that succeed in a keeper: none. */
+static const Attempt keepers_attempts[] = {
+        ATTEMPT(try_socket), ATTEMPT(try_execve), ATTEMPT(try_fork), ATTEMPT(try_executable_memory), ATTEMPT(try_ptrace),
+        ATTEMPT(try_kill), ATTEMPT(try_signal_to_others), ATTEMPT(try_prctl), ATTEMPT(try_directory), ATTEMPT(try_name),
+        ATTEMPT(use_file), ATTEMPT(use_memory),
+};
+
+typedef enum Filter { FILTER_NONE, FILTER_WORKER, FILTER_OBSERVER, FILTER_ENGINE, FILTER_KEEPER } Filter;
+
+static int load_filter(Filter filter) {
+        switch (filter) {
+        case FILTER_NONE: return 0;
+        case FILTER_WORKER: return sandbox_filter(0);
+        case FILTER_OBSERVER: return sandbox_filter(SANDBOX_INOTIFY);
+        case FILTER_ENGINE: late_libraries_load(); return sandbox_filter(SANDBOX_NETWORK);
+        case FILTER_KEEPER: return sandbox_filter_keeper();
+        }
+        return -EINVAL;
+}
 
 /* 0, or the errno that the attempt met in a child with this filter. */
 static int outcome(const Attempt *a, Filter filter) {
@@ -264,7 +333,7 @@ static int outcome(const Attempt *a, Filter filter) {
         if (pid == 0) {
                 /* what the filter needs of a process without rights */
                 if (filter != FILTER_NONE &&
-                    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter(filter == FILTER_OBSERVER) < 0))
+                    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || load_filter(filter) < 0))
                         _exit(UINT8_MAX);
                 errno = 0;
                 _exit(a->attempt() == -1 ? errno : 0);
@@ -307,8 +376,28 @@ static void test_observers(void) {
         expect(&observers_use, FILTER_OBSERVER, 0);
 }
 
+static void test_engines(void) {
+        for (size_t i = 0; i < N_ELEMENTS(engines_attempts); i++) {
+                expect(&engines_attempts[i], FILTER_NONE, 0);
+                expect(&engines_attempts[i], FILTER_ENGINE, EPERM);
+        }
+        for (size_t i = 0; i < N_ELEMENTS(engines_uses); i++) {
+                expect(&engines_uses[i], FILTER_NONE, 0);
+                expect(&engines_uses[i], FILTER_ENGINE, 0);
+        }
+}
+
+static void test_keepers(void) {
+        for (size_t i = 0; i < N_ELEMENTS(keepers_attempts); i++) {
+                expect(&keepers_attempts[i], FILTER_NONE, 0);
+                expect(&keepers_attempts[i], FILTER_KEEPER, EPERM);
+        }
+}
+
 int main(void) {
-        static const Test tests[] = { TEST(test_refused), TEST(test_needed), TEST(test_observers) };
+        static const Test tests[] = {
+                TEST(test_refused), TEST(test_needed), TEST(test_observers), TEST(test_engines), TEST(test_keepers),
+        };
 
         parent = getpid();
         shared_inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);

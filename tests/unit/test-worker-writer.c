@@ -270,6 +270,18 @@ static void test_commit_failure(void) {
         writing_end();
 }
 
+/* A server was lost during the commit: nothing runs again, because it may have happened. */
+static void test_commit_unknown(void) {
+        begin_with_lease();
+        writing.n_commit_results = 0;
+        writing.commits[0] = ERROR_OUTCOME_UNKNOWN;
+        (void) writing_execute("b");
+        (void) writing_execute("a");
+        writing_expect("committing 3 2; ended 3 error 39; ended 2 error 39; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
 /* ---- gathering ---- */
 
 /* A worker that has committed two statements together, which took 400 us. Returns the time. */
@@ -1029,6 +1041,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/rollback-in-batch", test_rollback_in_batch);
         g_test_add_func("/writer/many-rollbacks", test_many_rollbacks);
         g_test_add_func("/writer/commit-failure", test_commit_failure);
+        g_test_add_func("/writer/commit-unknown", test_commit_unknown);
         g_test_add_func("/writer/gather", test_gather);
         g_test_add_func("/writer/gather-in-vain", test_gather_in_vain);
         g_test_add_func("/writer/gather-limit", test_gather_limit);

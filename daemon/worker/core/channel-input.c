@@ -214,6 +214,29 @@ int channel_input_restore(ChannelInput *in, const uint8_t *bytes, size_t size, u
 
 /* ---- requests that are taken ---- */
 
+static ChannelRequest request_at(const ChannelInput *in, size_t at, const Header *h) {
+        return (ChannelRequest) {
+                .kind = h->kind,
+                .number = h->number,
+                .payload = in->bytes + at + FRAME_HEADER_SIZE,
+                .size = h->size,
+                .cancelled = h->flags & MARK_CANCELLED,
+                .too_large = h->flags & MARK_TOO_LARGE,
+        };
+}
+
+bool channel_input_look(const ChannelInput *in, size_t *at, ChannelRequest *ret) {
+        while (*at < in->scanned) {
+                Header h = load_header(in->bytes + *at);
+
+                *ret = request_at(in, *at, &h);
+                *at += frame_size(&h);
+                if (h.kind != REQUEST_CANCEL)
+                        return true;
+        }
+        return false;
+}
+
 int channel_input_take(ChannelInput *in, ChannelRequest *ret) {
         while (in->start < in->scanned) {
                 Header h = load_header(in->bytes + in->start);
@@ -229,14 +252,7 @@ int channel_input_take(ChannelInput *in, ChannelRequest *ret) {
                         if (r < 0)
                                 return r;
                 }
-                *ret = (ChannelRequest) {
-                        .kind = h.kind,
-                        .number = h.number,
-                        .payload = in->bytes + in->start + FRAME_HEADER_SIZE,
-                        .size = h.size,
-                        .cancelled = h.flags & MARK_CANCELLED,
-                        .too_large = h.flags & MARK_TOO_LARGE,
-                };
+                *ret = request_at(in, in->start, &h);
                 in->start += frame_size(&h);
                 in->lent = true;
                 in->cancelled = false;

@@ -58,6 +58,9 @@ void channel_input_commit(ChannelInput *in, size_t size);
  * be no more requests; -ENOMEM. */
 int channel_input_take(ChannelInput *in, ChannelRequest *ret);
 
+/* Looks at the request at `*at`, which begins as in->start, and goes on to the next one. False: no more are whole. */
+bool channel_input_look(const ChannelInput *in, size_t *at, ChannelRequest *ret);
+
 /* Releases the request that was taken. */
 void channel_input_done(ChannelInput *in);
 

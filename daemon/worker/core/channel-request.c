@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel-request.h. From top to bottom: the owner of the job, the kinds of requests, the next request.
+ * Side: worker. See channel-request.h. From top to bottom: the owner of the job, the kinds of requests, the next request,
+ * those after it, the end.
  */
 #include "daemon/worker/core/channel-request.h"
 
@@ -258,6 +259,40 @@ bool channel_request_begin_next(ServedChannel *c) {
                 c->client_left = true;
         return r == -EBADMSG;
 }
+
+/* ---- the requests after that ---- */
+
+/* A slow statement would keep back the results of those after it. */
+static bool foresee(ServedChannel *c, const ChannelRequest *q) {
+        const uint8_t *p = q->payload;
+        const ChannelStatement *s;
+        JobSpec spec = {};
+
+        if (q->kind != REQUEST_FETCH || q->size < CHANNEL_FETCH_HEAD_SIZE || q->cancelled || q->too_large)
+                return false;
+        s = channel_statements_find(&c->statements, load_le64(p));
+        if (!s || !s->quick || s->hint.writes)
+                return false;
+        set_parameters(&spec, load_le32(p + 16), load_le32(p + 20), p + CHANNEL_FETCH_HEAD_SIZE,
+                       q->size - CHANNEL_FETCH_HEAD_SIZE);
+        return job_parameters_are_valid(&spec) && job_engine(&c->job)->foresee(c->job.pool, &spec, &s->hint);
+}
+
+bool channel_request_foresee(ServedChannel *c) {
+        ChannelRequest q;
+        size_t at;
+
+        if (served_channel_is_busy(c) || (!channel_input_waits(&c->input) && !served_channel_read(c)))
+                return false;
+        c->batch = c->input.scanned_number;
+        at = c->input.start;
+        while (channel_input_look(&c->input, &at, &q))
+                if (!foresee(c, &q))
+                        return false;
+        return true;
+}
+
+/* ---- the end ---- */
 
 /* Remembers if the statement was quick. */
 static void note_time(ServedChannel *c) {

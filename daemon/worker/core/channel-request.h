@@ -11,6 +11,10 @@
 /* The owner of the jobs of channels. */
 extern const JobOwner channel_request_owner;
 
+/* Tells the engine the requests that wait, if it wants to know. Called before the read transaction of the round begins.
+ * False: it does not know all of them, so those of other channels do not matter to it. */
+bool channel_request_foresee(ServedChannel *c);
+
 /* Takes the next request, and begins its job or refuses it. False: there is no request now. */
 bool channel_request_begin_next(ServedChannel *c);
 

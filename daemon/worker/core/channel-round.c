@@ -4,6 +4,7 @@
  */
 #include "daemon/worker/core/channel-round.h"
 
+#include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
 #include "daemon/worker/core/monotonic.h"
 
@@ -107,10 +108,20 @@ static int run(ChannelRound *round, TaskQueue *tasks, ServedChannel *c) {
         return 0;
 }
 
+/* In the order in which they will run. */
+static void foresee(const ChannelRound *round) {
+        ServedChannel *c = round->waiting.first;
+
+        if (c && job_engine(&c->job)->foresee)
+                while (c && channel_request_foresee(c))
+                        c = c->next_in_round;
+}
+
 static int run_all(ChannelRound *round, TaskQueue *tasks) {
         ServedChannel *c;
         int r = 0;
 
+        foresee(round);
         while (r == 0 && (c = take(&round->waiting))) {
                 r = run(round, tasks, c);
                 if (round->waiting.first && round->until_usec <= now_usec())

@@ -25,9 +25,15 @@ static uint64_t next_number(const JobContext *context) {
         return now + 1 < known + CHANGE_STEP ? now + 1 : now;
 }
 
+/* The state of a server costs a round trip, and only those who watch need it. */
+static void read_state(JobContext *context, EngineConnection *connection, FileState *ret) {
+        *ret = (FileState) {};
+        if (context->notes.watched || !context->engine->state_is_remote)
+                context->engine->state(connection, ret);
+}
+
 void commit_notes_begin(JobContext *context, EngineConnection *connection) {
-        context->notes.begun = (FileState) {};
-        context->engine->state(connection, &context->notes.begun);
+        read_state(context, connection, &context->notes.begun);
 }
 
 /* A list that is too long for a message means any table. */
@@ -79,6 +85,8 @@ void commit_notes_set_watched(JobContext *context, bool watched) {
 
 /* True if nothing was changed. */
 static bool is_empty(const CommitNotes *n, const FileState *after) {
+        if (after->kind == FILE_STATE_SERVER)
+                return file_state_same(&n->begun, after);
         return after->kind != FILE_STATE_UNKNOWN && after->kind == n->begun.kind && after->counter == n->begun.counter;
 }
 
@@ -86,11 +94,22 @@ static void note(CommitNotes *n, const FileState *after, bool schema) {
         if (!n->any)
                 n->before = n->begun;
         n->after = *after;
-        /* another program has committed since: what is in the file now is not known to be ours */
-        if (after->kind != n->begun.kind || after->counter != n->begun.counter + 1)
+        /* another program has committed since: what is in the file now is not known to be ours. Of a server, the engine
+         * knows that */
+        if (after->kind != n->begun.kind || (after->kind != FILE_STATE_SERVER && after->counter != n->begun.counter + 1))
                 n->after = (FileState) {};
         n->any = true;
         n->schema = n->schema || schema;
+}
+
+/* Nothing is known about the commit but that it may have happened. */
+static void note_unknown(JobContext *context) {
+        CommitNotes *n = &context->notes;
+
+        n->last = next_number(context);
+        note(n, &(FileState) {}, true);
+        if (n->watched)
+                report_committed(context, NULL, false);
 }
 
 bool commit_notes_commit(JobContext *context, EngineConnection *connection, const EngineWritten *written,
@@ -98,9 +117,12 @@ bool commit_notes_commit(JobContext *context, EngineConnection *connection, cons
         CommitNotes *n = &context->notes;
         FileState after = {};
 
-        if (!context->engine->commit(connection, error))
+        if (!context->engine->commit(connection, error)) {
+                if (error->error == ERROR_OUTCOME_UNKNOWN)
+                        note_unknown(context);
                 return false;
-        context->engine->state(connection, &after);
+        }
+        read_state(context, connection, &after);
         if (!is_empty(n, &after)) {
                 n->last = next_number(context);
                 note(n, &after, written->schema);

@@ -26,6 +26,8 @@
  *    returned, between save() and keep() or undo(). commit() makes the changes of all of them durable:
  *
  *      begin --> save, bind, step, fill, ..., changes, reset, keep --> save, ... --> commit, disconnect
+ *
+ *    An engine whose server carries out a transaction as one request only notes the statements until then (outcome()).
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
 #define SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
@@ -111,6 +113,12 @@ typedef struct Engine {
         /* Closes connections that have been idle for long. Returns when to call it again (CLOCK_MONOTONIC), UINT64_MAX: only
          * after the next disconnect(). */
         uint64_t (*expire)(EnginePool *pool, uint64_t now_usec);
+
+        /* Tells a statement that is run soon: the next one to be bound, or the next after those that were told before it.
+         * An engine that asks a server can send all of them at once. It must compare each with the one that is bound then,
+         * because another statement may come instead. `spec` is borrowed until the return. False: it is no use to tell those
+         * after it. NULL: the engine need not know. */
+        bool (*foresee)(EnginePool *pool, const JobSpec *spec, const EngineHint *hint);
 
         /* ---- a connection ---- */
 
@@ -200,14 +208,16 @@ typedef struct Engine {
          * case. Other errors are those of connect(). */
         bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
 
-        /* Makes everything that was kept durable. ERROR_BUSY: readers of another program are in the way; the transaction
-         * goes on, and commit() may be called again. Any other error: it was rolled back. */
+        /* Makes everything that was kept durable. ERROR_BUSY while is_in_transaction() holds: readers of another program are
+         * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: a server was lost before it
+         * answered. Any other error: it was rolled back. */
         bool (*commit)(EngineConnection *connection, SqlError *error);
 
         /* Takes back everything since begin(). */
         void (*rollback)(EngineConnection *connection);
 
-        /* From now to disconnect() all statements are those of one client, so it may use savepoints of its own. */
+        /* From now to disconnect() all statements are those of one client, so it may use savepoints of its own. NULL: the
+         * engine has no transactions of clients that write. */
         void (*allow_savepoints)(EngineConnection *connection);
 
         /* True if the statement makes, releases or goes back to a savepoint of the client. It must not be stepped between
@@ -226,11 +236,19 @@ typedef struct Engine {
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
 
+        /* NULL, except for an engine that carries out statements when they are committed. There a step() only notes the
+         * statement, which has no row and no changes yet. After commit() this function returns the statements that were
+         * kept, one after the other, in their order: the caller fills each that has columns, asks for its
+         * changes(), and releases it. An error that commit() has for one of several statements of a job names it. */
+        EngineStatement *(*outcome)(EngineConnection *connection);
+
         /* Adds the tables that the statement, which was stepped, may have changed, by triggers and foreign keys, too. */
         void (*written)(EngineStatement *statement, EngineWritten *written);
 
-        /* Reads the state of the file, between begin() and disconnect(). It stays UNKNOWN if it cannot be read. */
+        /* Reads the state of the file, between begin() and disconnect(). It stays UNKNOWN if it cannot be read, and after
+         * commit() if another program has committed since the first call. */
         void (*state)(EngineConnection *connection, FileState *ret);
+        bool state_is_remote; /* a server is asked for it, so it is read only while clients watch */
 
         /* Checks that the statement can be run for the rows of a load: it is an INSERT, UPDATE or DELETE without RETURNING,
          * and has parameters. NotAllowed, ParameterCount. */
@@ -250,8 +268,14 @@ typedef struct Engine {
         /* ---- observers ---- */
 
         /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes.
-         * Nothing else is done with the pool of an observer. `ret->name` is borrowed until the next call. */
+         * Nothing else is done with the pool of an observer. `ret->name` is borrowed until the next call. A server's engine
+         * does not use `notifier_fd`. */
         void (*observe)(EnginePool *pool, int notifier_fd, Observed *ret);
+
+        /* NULL: inotify tells of changes. Otherwise the descriptor that is readable when a server may have told of one, -1:
+         * there is none now; borrowed until the next call. heard() reads it: true if there was a change. */
+        int (*listening_fd)(EnginePool *pool);
+        bool (*heard)(EnginePool *pool);
 
         /* ---- errors ---- */
 

@@ -14,7 +14,7 @@ typedef struct Observing {
         const Engine *engine;
         EnginePool *pool;    /* owned */
         int control_fd;      /* borrowed */
-        int notifier_fd;     /* owned; inotify; -1: none */
+        int notifier_fd;     /* owned; inotify, or of a server the write end of a pipe; -1: none */
 } Observing;
 
 static int look(Observing *o) {
@@ -41,14 +41,29 @@ static int handle(Observing *o, ReceivedMessage *m) {
         }
 }
 
+static int listening_fd(const Observing *o) {
+        return o->engine->listening_fd ? o->engine->listening_fd(o->pool) : -1;
+}
+
+/* A server has told something. If the pipe is full, the supervisor will ask anyway. */
+static void hear(const Observing *o) {
+        if (o->engine->heard(o->pool) && o->notifier_fd >= 0)
+                (void) !write(o->notifier_fd, "", 1);
+}
+
 static int serve(Observing *o) {
         for (;;) {
-                struct pollfd p = { .fd = o->control_fd, .events = POLLIN };
+                struct pollfd p[] = {
+                        { .fd = o->control_fd, .events = POLLIN },
+                        { .fd = listening_fd(o), .events = POLLIN },
+                };
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
                 int r;
 
-                if (poll(&p, 1, -1) < 0 && errno != EINTR)
+                if (poll(p, 2, -1) < 0 && errno != EINTR)
                         return -errno;
+                if (p[1].fd >= 0 && p[1].revents)
+                        hear(o);
                 r = message_receive(o->control_fd, &m);
                 if (r == -EAGAIN)
                         continue;

@@ -164,9 +164,14 @@ static void break_off(Transaction *t, const char *why) {
 
 static bool try_to_begin(Transaction *t) {
         if (t->begin.writes) {
+                if (!t->is_of_load && !engine_of(t)->allow_savepoints)
+                        return sql_error_set(&t->error, ERROR_NOT_ALLOWED,
+                                             "transactions are not possible on this database: send statements that belong "
+                                             "together as one batch");
                 if (!write_batch_begin(&t->batch, &t->error))
                         return false;
-                engine_of(t)->allow_savepoints(t->batch.connection);
+                if (engine_of(t)->allow_savepoints)
+                        engine_of(t)->allow_savepoints(t->batch.connection);
                 return true;
         }
         t->sequence = commit_notes_now(context_of(t));
@@ -361,14 +366,30 @@ static bool commit_later(Transaction *t) {
         return true;
 }
 
+/* An engine may know only now how many rows a load has changed. */
+static void count_outcome(Transaction *t) {
+        EngineStatement *statement = engine_of(t)->outcome ? engine_of(t)->outcome(t->batch.connection) : NULL;
+        int64_t last_rowid;
+
+        if (!statement)
+                return;
+        engine_of(t)->changes(statement, &t->load->counters.n_changes, &last_rowid);
+        engine_of(t)->release(statement);
+}
+
 static void commit(Transaction *t) {
         if (t->begin.writes && announce(t)) {
+                bool busy;
+
                 t->wrote = commit_notes_commit(context_of(t), t->batch.connection, &t->batch.written, &t->batch.sequence,
                                                &t->error);
-                if (t->error.error == ERROR_BUSY && commit_later(t))
+                busy = t->error.error == ERROR_BUSY && engine_of(t)->is_in_transaction(t->batch.connection);
+                if (busy && commit_later(t))
                         return;
-                if (t->error.error == ERROR_BUSY)
+                if (busy)
                         engine_of(t)->give_up(&t->error);
+                if (t->wrote && t->is_of_load)
+                        count_outcome(t);
         }
         end(t);
 }

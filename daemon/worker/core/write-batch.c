@@ -270,6 +270,37 @@ static bool announce(WriteBatch *b, SqlError *error) {
         return b->announced = true;
 }
 
+/* The statements of the job were carried out with the commit: now they have rows and changes. If the rows cannot be kept for
+ * their reader, they are lost, and the error must not say that nothing was written. */
+static bool collect_outcome(WriteBatch *b, Job *job) {
+        const Engine *engine = b->context->engine;
+        uint32_t n = job->write.changes ? job->spec->n_statements : 1;
+        int64_t total = 0;
+        bool ok = true;
+
+        for (uint32_t i = 0; i < n; i++) {
+                job->statement = engine->outcome(b->connection);
+                job->rows_ended = job->sink.n_columns == 0;
+                ok = ok && collect_rows(job);
+                engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
+                engine->release(job->statement);
+                job->statement = NULL;
+                if (job->write.changes)
+                        store_le64(job->write.changes + i * sizeof(int64_t), (uint64_t) job->counters.n_changes);
+                total += job->counters.n_changes;
+        }
+        job->counters.n_changes = total;
+        return ok;
+}
+
+static void settle(WriteBatch *b, Job *job) {
+        if (!b->context->engine->outcome || job->write.reads || collect_outcome(b, job))
+                return;
+        job_rewind(job);
+        sql_error_prefix(&job->error, "this was written, but its rows are lost: ");
+        job->error.error = ERROR_OUTCOME_UNKNOWN;
+}
+
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
         bool delays_readers;
         Job *job;
@@ -283,6 +314,7 @@ bool write_batch_commit(WriteBatch *b, SqlError *error) {
         while ((job = job_list_take(&b->jobs))) {
                 job->counters.wrote = true;
                 job->sequence = b->sequence;
+                settle(b, job);
                 write_batch_release(job);
         }
         return true;

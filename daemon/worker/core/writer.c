@@ -129,7 +129,7 @@ static void end_batch(GroupWriter *w) {
         w->retry_usec = w->retry_pause_usec = w->commit_until_usec = 0;
 }
 
-/* The commit met a lock. True: it is tried again. */
+/* The commit met a lock, and the transaction goes on. True: it is tried again. */
 static bool commit_later(GroupWriter *w) {
         uint64_t now = now_usec();
 
@@ -145,15 +145,17 @@ static bool commit_later(GroupWriter *w) {
 }
 
 static void commit(GroupWriter *w) {
+        const Engine *engine = w->batch.context->engine;
         SqlError error = SQL_ERROR_INIT;
         uint64_t began = now_usec();
 
         if (!write_batch_commit(&w->batch, &error)) {
-                bool busy = error.error == ERROR_BUSY, later = busy && commit_later(w);
+                bool busy = error.error == ERROR_BUSY && engine->is_in_transaction(w->batch.connection);
+                bool later = busy && commit_later(w), unknown = error.error == ERROR_OUTCOME_UNKNOWN;
 
                 if (busy && !later)
-                        w->batch.context->engine->give_up(&error);
-                if (!busy && w->batch.jobs.n > 1)
+                        engine->give_up(&error);
+                if (!busy && !unknown && w->batch.jobs.n > 1)
                         run_again(w, true);
                 else if (!later)
                         fail_all(&w->batch.jobs, &error);

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -73,6 +75,27 @@ static const int allowed[] = {
 /* Calls of an observer only, which has no user. */
 static const int observing[] = { SCMP_SYS(inotify_add_watch), SCMP_SYS(fchdir) };
 
+/* Calls of engines that connect to servers: sockets, of which network_families[] says more, and threads. Of the calls that
+ * start threads clone3() hides its flags in memory, so libc is told that there is none. */
+static const int network[] = {
+        SCMP_SYS(connect), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getpeername), SCMP_SYS(getsockname),
+        SCMP_SYS(sendto), SCMP_SYS(recvfrom), SCMP_SYS(sendmmsg), SCMP_SYS(shutdown), SCMP_SYS(select), SCMP_SYS(_newselect),
+        SCMP_SYS(pselect6), SCMP_SYS(pselect6_time64), SCMP_SYS(send), SCMP_SYS(recv), SCMP_SYS(pipe2), SCMP_SYS(eventfd2),
+        SCMP_SYS(readv), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigtimedwait_time64),
+        SCMP_SYS(sigaltstack), SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(getppid), SCMP_SYS(getdents64),
+        SCMP_SYS(clock_getres), SCMP_SYS(clock_getres_time64), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+        SCMP_SYS(sched_getaffinity), SCMP_SYS(membarrier), SCMP_SYS(getresuid), SCMP_SYS(getresgid),
+};
+static const uint64_t network_families[] = { AF_UNIX, AF_INET, AF_INET6 };
+
+/* Calls of the keeper. */
+static const int keeping[] = {
+        SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(recvfrom), SCMP_SYS(recv), SCMP_SYS(sendmsg),
+        SCMP_SYS(waitid), SCMP_SYS(pidfd_send_signal), SCMP_SYS(close), SCMP_SYS(write), SCMP_SYS(exit_group),
+        SCMP_SYS(rt_sigreturn), SCMP_SYS(sigreturn), SCMP_SYS(restart_syscall), SCMP_SYS(futex), SCMP_SYS(brk),
+        SCMP_SYS(munmap),
+};
+
 /* Calls that a reader needs only with some arguments, which are checked (mmap2, fcntl64: 32-bit). */
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
@@ -92,24 +115,53 @@ static int allow(scmp_filter_ctx filter, int call, unsigned n_arguments, struct 
         return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, n_arguments, &argument);
 }
 
-static int add_rules(scmp_filter_ctx filter, bool observes) {
+/* A thread may be made, no process. A descriptor may become non-blocking, and never blocking: the supervisor has some of
+ * them, too, and must not block. */
+static int add_network(scmp_filter_ctx filter) {
+        const struct scmp_arg_cmp any = {};
+        const struct scmp_arg_cmp thread = SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD);
+        const struct scmp_arg_cmp non_blocking[] = {
+                SCMP_A1(SCMP_CMP_EQ, F_SETFL), SCMP_A2(SCMP_CMP_MASKED_EQ, O_NONBLOCK, O_NONBLOCK),
+        };
+        const struct scmp_arg_cmp own_limits[] = { SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0) };
+        int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(network); i++)
+                r = allow(filter, network[i], 0, any);
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(network_families); i++) {
+                r = allow(filter, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, network_families[i]));
+                if (r == 0 && network_families[i] == AF_UNIX)
+                        r = allow(filter, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+        }
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(file_control); i++)
+                if (file_control[i] >= 0)
+                        r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, file_control[i], N_ELEMENTS(non_blocking),
+                                                   non_blocking);
+        if (r == 0) /* a process may read its own limits */
+                r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), N_ELEMENTS(own_limits), own_limits);
+        return r < 0 ? r : allow(filter, SCMP_SYS(clone), 1, thread);
+}
+
+static int add_rules(scmp_filter_ctx filter, SandboxNeeds needs) {
         const struct scmp_arg_cmp any = {}, no_execution = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < N_ELEMENTS(allowed); i++)
                 r = allow(filter, allowed[i], 0, any);
-        for (size_t i = 0; r == 0 && observes && i < N_ELEMENTS(observing); i++)
+        for (size_t i = 0; r == 0 && (needs & SANDBOX_INOTIFY) && i < N_ELEMENTS(observing); i++)
                 r = allow(filter, observing[i], 0, any);
         for (size_t i = 0; r == 0 && i < N_ELEMENTS(mapping); i++)
                 r = allow(filter, mapping[i], 1, no_execution);
         for (size_t i = 0; i < N_ELEMENTS(file_control); i++)
                 for (size_t j = 0; r == 0 && j < N_ELEMENTS(file_commands); j++)
                         r = allow(filter, file_control[i], 1, SCMP_A1(SCMP_CMP_EQ, file_commands[j]));
+        if (r == 0 && (needs & SANDBOX_NETWORK))
+                r = add_network(filter);
         /* abort() may end this process, and no other */
         return r < 0 ? r : allow(filter, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
 }
 
-int sandbox_filter(bool observes) {
+int sandbox_filter(SandboxNeeds needs) {
         scmp_filter_ctx filter;
         int r;
 
@@ -118,7 +170,26 @@ int sandbox_filter(bool observes) {
         filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         if (!filter)
                 return -ENOMEM;
-        r = add_rules(filter, observes);
+        r = add_rules(filter, needs);
+        if (r == 0)
+                r = seccomp_load(filter);
+        seccomp_release(filter);
+        return r;
+}
+
+int sandbox_filter_keeper(void) {
+        scmp_filter_ctx filter;
+        int r = 0;
+
+        if (SANITIZED || SQLIPC_COVERAGE)
+                return 0;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return -errno;
+        filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        if (!filter)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(keeping); i++)
+                r = allow(filter, keeping[i], 0, (struct scmp_arg_cmp) {});
         if (r == 0)
                 r = seccomp_load(filter);
         seccomp_release(filter);

@@ -12,9 +12,18 @@
  * and 512 MiB. -errno. */
 int sandbox_limit(const Setup *setup);
 
+/* Needs of a process beside the calls of a worker. */
+typedef enum SandboxNeeds {
+        SANDBOX_INOTIFY = 1 << 0, /* an observer */
+        SANDBOX_NETWORK = 1 << 1, /* connections to servers, and the threads in which a library looks up their names */
+} SandboxNeeds;
+
 /* From here on allows only the system calls of a worker, which reads and may write: no socket, no exec, no fork, no
- * executable memory, no signal to other processes. All other calls fail with EPERM. `observes`: also the calls of an
- * observer, which uses inotify. -errno. */
-int sandbox_filter(bool observes);
+ * executable memory, no signal to other processes; and those that it `needs`, a mask. All other calls fail with EPERM.
+ * -errno. */
+int sandbox_filter(SandboxNeeds needs);
+
+/* From here on allows only the calls of the keeper, which waits for a process, and for the supervisor. -errno. */
+int sandbox_filter_keeper(void);
 
 #endif

@@ -115,9 +115,26 @@ static bool check_all_bound(sqlite3_stmt *stmt, const bool *bound, int count, Sq
         return true;
 }
 
-static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const PageValue *value, bool *bound,
-                       SqlError *error) {
-        int index = index_of(stmt, name), rc;
+/* The destination of the values. */
+typedef struct BindTarget {
+        sqlite3 *db;
+        sqlite3_stmt *stmt;
+        PageValue *values; /* they are stored here; NULL: they are bound */
+} BindTarget;
+
+static bool set_value(const BindTarget *t, int index, const PageValue *v, SqlError *error) {
+        int rc;
+
+        if (t->values) {
+                t->values[index - 1] = *v;
+                return true;
+        }
+        rc = bind_value(t->stmt, index, v);
+        return rc == SQLITE_OK || sqlite_error_take(error, t->db, rc, 0);
+}
+
+static bool set_named(const BindTarget *t, const char *name, const PageValue *value, bool *bound, SqlError *error) {
+        int index = index_of(t->stmt, name);
 
         if (index == INDEX_NO_MEMORY)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
@@ -129,33 +146,31 @@ static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const 
         if (bound[index])
                 return sql_error_set(error, ERROR_PARAMETER_COUNT, "parameter %d (%s) has two values", index, name);
         bound[index] = true;
-        rc = bind_value(stmt, index, value);
-        return rc == SQLITE_OK || sqlite_error_take(error, db, rc, 0);
+        return set_value(t, index, value, error);
 }
 
-static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, bool *bound, int count, SqlError *error) {
+static bool set_all(const BindTarget *t, const JobSpec *job, bool *bound, int count, SqlError *error) {
         unsigned n = job->n_positional + 2 * job->n_named;
         PageDecoder row = n > 0 ? as_row(job, n) : (PageDecoder) {};
 
         for (unsigned i = 0; i < job->n_positional; i++) {
                 PageValue v = page_decoder_value(&row, i);
-                int rc = bind_value(stmt, (int) i + 1, &v);
 
-                if (rc != SQLITE_OK)
-                        return sqlite_error_take(error, db, rc, 0);
+                if (!set_value(t, (int) i + 1, &v, error))
+                        return false;
                 bound[i + 1] = true;
         }
         for (unsigned i = job->n_positional; i < n; i += 2) {
                 PageValue name = page_decoder_value(&row, i), v = page_decoder_value(&row, i + 1);
 
-                if (!bind_named(db, stmt, (const char *) name.bytes, &v, bound, error))
+                if (!set_named(t, (const char *) name.bytes, &v, bound, error))
                         return false;
         }
-        return check_all_bound(stmt, bound, count, error);
+        return check_all_bound(t->stmt, bound, count, error);
 }
 
-bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, SqlError *error) {
-        int count = sqlite3_bind_parameter_count(stmt);
+static bool set_parameters(const BindTarget *t, const JobSpec *job, SqlError *error) {
+        int count = sqlite3_bind_parameter_count(t->stmt);
         bool few[N_FEW] = {}, *bound = few, ok;
 
         if (job->n_positional > (unsigned) count)
@@ -167,8 +182,18 @@ bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, SqlErr
                 bound = calloc((size_t) count + 1, sizeof *bound);
         if (!bound)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
-        ok = bind_all(db, stmt, job, bound, count, error);
+        ok = set_all(t, job, bound, count, error);
         if (bound != few)
                 free(bound);
         return ok;
+}
+
+bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, SqlError *error) {
+        return set_parameters(&(BindTarget) { .db = db, .stmt = stmt }, job, error);
+}
+
+bool bind_find(sqlite3_stmt *stmt, const JobSpec *job, PageValue *ret_values, SqlError *error) {
+        for (int i = 0; i < sqlite3_bind_parameter_count(stmt); i++)
+                ret_values[i] = (PageValue) { .type = VALUE_NULL };
+        return set_parameters(&(BindTarget) { .stmt = stmt, .values = ret_values }, job, error);
 }
