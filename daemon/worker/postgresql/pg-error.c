@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See pg-error.h. SQLSTATE has five characters, of which the first two are the class. The codes are SQLite's,
+ * from its documentation, because clients know those.
+ */
+#include "daemon/worker/postgresql/pg-error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SQLITE_ERROR 1
+#define SQLITE_BUSY 5
+#define SQLITE_NOMEM 7
+#define SQLITE_READONLY 8
+#define SQLITE_IOERR 10
+#define SQLITE_CORRUPT 11
+#define SQLITE_FULL 13
+#define SQLITE_CONSTRAINT 19
+#define SQLITE_AUTH 23
+#define SQLITE_CONSTRAINT_CHECK (SQLITE_CONSTRAINT | 1 << 8)
+#define SQLITE_CONSTRAINT_FOREIGNKEY (SQLITE_CONSTRAINT | 3 << 8)
+#define SQLITE_CONSTRAINT_NOTNULL (SQLITE_CONSTRAINT | 5 << 8)
+#define SQLITE_CONSTRAINT_UNIQUE (SQLITE_CONSTRAINT | 8 << 8)
+
+/* The first entry that SQLSTATE begins with decides. */
+static const struct {
+        const char *state;
+        ErrorNumber error;
+        int32_t code;
+} states[] = {
+        { "08", ERROR_SERVER_UNREACHABLE, 0 },
+        { "23502", ERROR_SQL, SQLITE_CONSTRAINT_NOTNULL },
+        { "23503", ERROR_SQL, SQLITE_CONSTRAINT_FOREIGNKEY },
+        { "23001", ERROR_SQL, SQLITE_CONSTRAINT_FOREIGNKEY },
+        { "23505", ERROR_SQL, SQLITE_CONSTRAINT_UNIQUE },
+        { "23514", ERROR_SQL, SQLITE_CONSTRAINT_CHECK },
+        { "23", ERROR_SQL, SQLITE_CONSTRAINT },
+        { "25006", ERROR_READ_ONLY, SQLITE_READONLY },
+        { "25P02", ERROR_TRANSACTION_ENDED, 0 },
+        { "25P03", ERROR_TRANSACTION_ENDED, 0 },
+        { "28", ERROR_LOGIN_FAILED, 0 },
+        { "3D000", ERROR_LOGIN_FAILED, 0 }, /* there is no such database */
+        { "40001", ERROR_BUSY, SQLITE_BUSY },
+        { "40P01", ERROR_BUSY, SQLITE_BUSY },
+        { "40", ERROR_TRANSACTION_ENDED, 0 },
+        { "42501", ERROR_NOT_ALLOWED, SQLITE_AUTH },
+        { "42883", ERROR_MISSING_FUNCTION, SQLITE_ERROR },
+        { "53100", ERROR_NO_SPACE, SQLITE_FULL },
+        { "53200", ERROR_OUT_OF_MEMORY, SQLITE_NOMEM },
+        { "53300", ERROR_BUSY, SQLITE_BUSY },
+        { "53", ERROR_LIMITS_EXCEEDED, 0 },
+        { "54", ERROR_LIMITS_EXCEEDED, 0 },
+        { "55P03", ERROR_BUSY, SQLITE_BUSY },
+        { "57014", ERROR_TIMED_OUT, 0 }, /* statement_timeout; our own cancel has set its reason before */
+        { "57P", ERROR_SERVER_UNREACHABLE, 0 },
+        { "58", ERROR_INPUT_OUTPUT, SQLITE_IOERR },
+        { "XX001", ERROR_CORRUPT, SQLITE_CORRUPT },
+        { "XX002", ERROR_CORRUPT, SQLITE_CORRUPT },
+        { "XX", ERROR_INTERNAL, 0 },
+        { "F0", ERROR_INTERNAL, 0 },
+        { "", ERROR_SQL, SQLITE_ERROR },
+};
+
+static void set(SqlError *error, const char *state, const char *message, size_t size) {
+        size_t i = 0;
+
+        while (strncmp(states[i].state, state, strlen(states[i].state)) != 0)
+                i++;
+        (void) sql_error_set(error, states[i].error, "%.*s", (int) size, message);
+        error->extended_code = states[i].code;
+}
+
+bool pg_error_take(SqlError *error, const PGresult *result, const PgText *text) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+        const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+        const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
+
+        if (error->error != ERROR_NONE)
+                return false;
+        if (!state || !message) /* libpq's own */
+                return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol: %.*s",
+                                     (int) strcspn(PQresultErrorMessage(result), "\n"), PQresultErrorMessage(result));
+        set(error, state, message, strlen(message));
+        if (text && position)
+                error->sql_offset = pg_text_offset(text, strtol(position, NULL, 10));
+        if (error->error == ERROR_READ_ONLY)
+                sql_error_prefix(error, "a function that writes can only be called in a transaction that writes: ");
+        return false;
+}
+
+bool pg_error_lost(SqlError *error, const PGconn *pq) {
+        const char *message = PQerrorMessage(pq);
+
+        if (error->error != ERROR_NONE)
+                return false;
+        return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the connection to the server was lost: %.*s",
+                             (int) strcspn(message, "\n"), message);
+}
+
+/* "SEVERITY:  SQLSTATE: message" begins after "failed: " if the server said it; before that libpq names the host. */
+static const char *find_state(const char *message, const char **ret_rest) {
+        static const char *const severities[] = { "FATAL:  ", "ERROR:  ", "PANIC:  " };
+
+        for (size_t i = 0; i < sizeof severities / sizeof *severities; i++) {
+                const char *at = strstr(message, severities[i]);
+
+                if (!at || strlen(at += strlen(severities[i])) < 7 || strncmp(at + 5, ": ", 2) != 0)
+                        continue;
+                *ret_rest = at + 7;
+                return at;
+        }
+        return NULL;
+}
+
+bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust) {
+        const char *message = PQerrorMessage(pq), *rest, *state = find_state(message, &rest);
+
+        if (error->error != ERROR_NONE)
+                return false;
+        if (PQconnectionNeedsPassword(pq))
+                return sql_error_set(error, ERROR_LOGIN_FAILED,
+                                     "the server asks for a password, and there is none: set PasswordFile=");
+        if (state) {
+                set(error, state, rest, strcspn(rest, "\n"));
+                sql_error_prefix(error, "the server refuses the connection: ");
+                if (error->error == ERROR_SQL)
+                        error->error = ERROR_LOGIN_FAILED;
+                return false;
+        }
+        return sql_error_set(error, to_trust ? ERROR_LOGIN_FAILED : ERROR_SERVER_UNREACHABLE,
+                             "no connection to the server: %.*s", (int) strcspn(message, "\n"), message);
+}
+
+bool pg_error_is_loss(const PGresult *result) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+        return state && (strncmp(state, "57P", 3) == 0 || strncmp(state, "08", 2) == 0);
+}
+
+bool pg_error_is_serialization(const PGresult *result) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+        return state && strcmp(state, "40001") == 0;
+}
+
+bool pg_error_is_outdated(const PGresult *result) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+        const char *routine = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+        return state && (strcmp(state, "26000") == 0 ||
+                         (strcmp(state, "0A000") == 0 && routine && strcmp(routine, "RevalidateCachedQuery") == 0));
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See pg-pool.h. From top to bottom: the server, attempts, connections.
+ */
+#include "daemon/worker/postgresql/pg-pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/worker/core/monotonic.h"
+
+#define IDLE_USEC (60 * USEC_PER_SEC)
+#define CONNECT_USEC (10 * USEC_PER_SEC)          /* if there is no connect_timeout */
+#define PAUSE_MIN_USEC (100 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC USEC_PER_SEC
+#define CODE_PAUSE (-1)                           /* of an error that says Busy while there is no attempt; see give_up() */
+#define UNLOCK_USEC USEC_PER_SEC
+#define LARGE_SIZE ((size_t) 1 << 20)             /* of a value: libpq keeps a buffer of this size */
+
+/* The session has no settings but these, whatever the server and the role have. */
+#define SETTINGS \
+        "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c intervalstyle=postgres -c bytea_output=hex " \
+        "-c extra_float_digits=1 -c standard_conforming_strings=on -c xmloption=content"
+
+/* ---- the server ---- */
+
+/* Keywords that get a value unless the connection has one: a cut network is noticed within 30 s. */
+static const struct {
+        const char *keyword, *value;
+} usual[] = {
+        { "application_name", "sqlipc" },
+        { "keepalives_idle", "10" },
+        { "keepalives_interval", "5" },
+        { "keepalives_count", "3" },
+        { "tcp_user_timeout", "20000" },
+};
+
+static void server_done(PgServer *s) {
+        for (size_t i = 0; s->keywords && s->keywords[i]; i++) {
+                if (strcmp(s->keywords[i], "password") == 0)
+                        explicit_bzero(s->values[i], strlen(s->values[i]));
+                free(s->keywords[i]);
+                free(s->values[i]);
+        }
+        free(s->keywords);
+        free(s->values);
+        sql_error_done(&s->error);
+        *s = (PgServer) { .error = SQL_ERROR_INIT };
+}
+
+static size_t count(char *const *list) {
+        size_t n = 0;
+
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+static bool add(PgServer *s, const char *keyword, const char *value) {
+        size_t n = count(s->keywords);
+        char **keywords = reallocarray(s->keywords, n + 2, sizeof *keywords), **values;
+
+        if (keywords) {
+                s->keywords = keywords;
+                keywords[n] = NULL;
+        }
+        values = keywords ? reallocarray(s->values, n + 2, sizeof *values) : NULL;
+        if (!values)
+                return false;
+        s->values = values;
+        values[n] = strdup(value);
+        values[n + 1] = NULL;
+        keywords[n] = values[n] ? strdup(keyword) : NULL;
+        keywords[n + 1] = NULL;
+        if (!keywords[n])
+                free(values[n]);
+        return keywords[n] != NULL;
+}
+
+static const char *value_of(const PQconninfoOption *options, const char *keyword) {
+        for (const PQconninfoOption *o = options; o->keyword; o++)
+                if (strcmp(o->keyword, keyword) == 0)
+                        return o->val;
+        return NULL;
+}
+
+static bool has_secret(const PQconninfoOption *options) {
+        return value_of(options, "password") || value_of(options, "sslpassword");
+}
+
+static bool has_several_hosts(const PQconninfoOption *options) {
+        const char *host = value_of(options, "host"), *address = value_of(options, "hostaddr");
+
+        return (host && strchr(host, ',')) || (address && strchr(address, ','));
+}
+
+static bool add_settings(PgServer *s, const PQconninfoOption *options) {
+        const char *own = value_of(options, "options");
+        char *all = NULL;
+        bool ok = asprintf(&all, "%s%s%s", own ? own : "", own ? " " : "", SETTINGS) >= 0 && add(s, "options", all);
+
+        free(all);
+        return ok;
+}
+
+static bool add_all(PgServer *s, const PQconninfoOption *options, const char *password, bool is_primary) {
+        bool ok = true;
+
+        for (const PQconninfoOption *o = options; ok && o->keyword; o++)
+                if (o->val && strcmp(o->keyword, "options") != 0)
+                        ok = add(s, o->keyword, o->val);
+        for (size_t i = 0; ok && i < sizeof usual / sizeof *usual; i++)
+                if (!value_of(options, usual[i].keyword))
+                        ok = add(s, usual[i].keyword, usual[i].value);
+        if (ok && is_primary && has_several_hosts(options) && !value_of(options, "target_session_attrs"))
+                ok = add(s, "target_session_attrs", "primary");
+        return ok && (!password || add(s, "password", password)) && add_settings(s, options);
+}
+
+/* libpq's own message may repeat a part of the text, which may be a password. */
+static bool fail_to_read(PgServer *s, bool secret) {
+        return sql_error_set(&s->error, ERROR_LOGIN_FAILED,
+                             secret ? "the connection in the configuration has a password: put it into a file, and name "
+                                      "that by PasswordFile="
+                                    : "the connection in the configuration is not valid: see the keywords of libpq");
+}
+
+static bool server_init(PgServer *s, const char *connection, const char *password, bool is_primary) {
+        PQconninfoOption *options = PQconninfoParse(connection, NULL);
+        const char *timeout;
+        bool ok;
+
+        *s = (PgServer) { .timeout_usec = CONNECT_USEC, .error = SQL_ERROR_INIT };
+        if (!options)
+                return !fail_to_read(s, false);
+        timeout = value_of(options, "connect_timeout");
+        if (timeout && atoi(timeout) > 0)
+                s->timeout_usec = (uint64_t) atoi(timeout) * USEC_PER_SEC;
+        ok = has_secret(options) ? !fail_to_read(s, true) : add_all(s, options, password, is_primary);
+        PQconninfoFree(options);
+        return ok;
+}
+
+/* ---- attempts ---- */
+
+static void on_failure(PgServer *s, const SqlError *error) {
+        s->pause_usec = s->pause_usec == 0 ? PAUSE_MIN_USEC : earlier(2 * s->pause_usec, PAUSE_MAX_USEC);
+        s->retry_usec = now_usec() + s->pause_usec;
+        sql_error_copy(&s->error, error);
+}
+
+void pg_pool_give_up(SqlError *error) {
+        if (error->extended_code > CODE_PAUSE)
+                return;
+        error->error = (ErrorNumber) (CODE_PAUSE - error->extended_code);
+        error->extended_code = 0;
+}
+
+/* True if the failure is the server's, and not that of the job, which may be out of time. */
+static bool is_servers(const SqlError *error) {
+        return error->error == ERROR_SERVER_UNREACHABLE || error->error == ERROR_LOGIN_FAILED ||
+               error->error == ERROR_BUSY || error->error == ERROR_LIMITS_EXCEEDED;
+}
+
+static bool attempt(PgServer *s, PgConnection *c, SqlError *error) {
+        if (!s->keywords || now_usec() < s->retry_usec) {
+                sql_error_copy(error, &s->error);
+                if (s->keywords) {
+                        error->extended_code = CODE_PAUSE - (int32_t) error->error;
+                        error->error = ERROR_BUSY;
+                }
+                return false;
+        }
+        if (!pg_connection_open(c, (const char *const *) s->keywords, (const char *const *) s->values, s->timeout_usec,
+                                error)) {
+                if (is_servers(error))
+                        on_failure(s, error);
+                return false;
+        }
+        s->pause_usec = s->retry_usec = 0;
+        sql_error_done(&s->error);
+        return true;
+}
+
+static bool open_any(PgPool *pool, PgConnection *c, SqlError *error) {
+        SqlError of_replica = SQL_ERROR_INIT;
+        bool ok;
+
+        c->to_replica = pool->has_replica;
+        if (pool->has_replica && attempt(&pool->replica, c, &of_replica))
+                return true;
+        ok = of_replica.error == ERROR_NONE || is_servers(&of_replica);
+        if (!ok)
+                sql_error_copy(error, &of_replica);
+        sql_error_done(&of_replica);
+        c->to_replica = false;
+        return ok && attempt(&pool->primary, c, error);
+}
+
+/* While there is an error, the progress function of a job interrupts everything. */
+bool pg_pool_reopen(PgPooled *p, SqlError *error) {
+        PgConnection *c = &p->connection, before = *c;
+        SqlError why = *error;
+
+        *error = SQL_ERROR_INIT;
+        pg_connection_close(c);
+        if (!open_any(p->pool, c, error)) {
+                if (error->error == ERROR_BUSY || error->error == ERROR_NONE)
+                        sql_error_copy(error, &why);
+                sql_error_done(&why);
+                return false;
+        }
+        sql_error_done(&why);
+        c->held = before.held;
+        c->snapshot = before.snapshot;
+        c->writes = before.writes;
+        c->savepoints = before.savepoints;
+        c->open = before.writes;
+        for (unsigned i = 0; before.writes && i < before.n_first; i++)
+                pg_connection_order(c, before.first[i]);
+        return true;
+}
+
+/* ---- connections ---- */
+
+int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgPool **ret) {
+        PgPool *pool = calloc(1, sizeof *pool);
+
+        if (!pool)
+                return -ENOMEM;
+        *pool = (PgPool) {
+                .setup = setup,
+                .progress = progress,
+                .userdata = userdata,
+                .has_replica = setup->replica_connection && !setup->writes,
+        };
+        pool->primary.error = pool->replica.error = SQL_ERROR_INIT;
+        if (!server_init(&pool->primary, setup->connection ? setup->connection : "", setup->password, true) ||
+            (pool->has_replica && !server_init(&pool->replica, setup->replica_connection, setup->password, false))) {
+                (void) pg_pool_free(pool);
+                return -ENOMEM;
+        }
+        *ret = pool;
+        return 0;
+}
+
+static void pooled_free(PgPooled *p) {
+        p->pool->n--;
+        pg_statements_done(&p->statements);
+        pg_connection_close(&p->connection);
+        free(p);
+}
+
+static PgPooled *unlink_idle(PgPooled **link) {
+        PgPooled *p = *link;
+
+        *link = p->next;
+        p->next = NULL;
+        return p;
+}
+
+PgPool *pg_pool_free(PgPool *pool) {
+        if (!pool)
+                return NULL;
+        if (pool->observer)
+                pooled_free(pool->observer);
+        while (pool->idle)
+                pooled_free(unlink_idle(&pool->idle));
+        server_done(&pool->primary);
+        server_done(&pool->replica);
+        pg_types_done(&pool->types);
+        free(pool);
+        return NULL;
+}
+
+static PgPooled *take_idle(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint) {
+        PgPooled **best = &pool->idle;
+
+        for (PgPooled **link = &pool->idle; *link; link = &(*link)->next)
+                if (pg_statements_have(&(*link)->statements, sql, sql_size, hint)) {
+                        best = link;
+                        break;
+                }
+        return *best ? unlink_idle(best) : NULL;
+}
+
+static bool open_new(PgPool *pool, PgPooled **ret, SqlError *error) {
+        PgPooled *p;
+
+        if (pool->n >= pool->setup->connections_max)
+                return sql_error_set(error, ERROR_BUSY, "all %u connections of ConnectionsMax= to the server are in use",
+                                     pool->setup->connections_max);
+        p = calloc(1, sizeof *p);
+        if (!p)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        p->pool = pool;
+        p->connection = (PgConnection) { .setup = pool->setup, .progress = pool->progress, .userdata = pool->userdata };
+        pg_statements_init(&p->statements, &p->connection, &pool->types);
+        pool->n++;
+        if (!open_any(pool, &p->connection, error)) {
+                pooled_free(p);
+                return false;
+        }
+        *ret = p;
+        return true;
+}
+
+bool pg_pool_take(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PgPooled **ret,
+                  SqlError *error) {
+        for (;;) {
+                PgPooled *p = take_idle(pool, sql, sql_size, hint);
+
+                if (!p)
+                        return open_new(pool, ret, error);
+                if (pg_connection_is_alive(&p->connection)) {
+                        *ret = p;
+                        return true;
+                }
+                pooled_free(p);
+        }
+}
+
+void pg_pool_give(PgPool *pool, PgPooled *p) {
+        PgConnection *c = &p->connection;
+
+        pg_connection_roll_back(c);
+        pg_ahead_forget(p);
+        c->held = c->snapshot = c->writes = c->savepoints = false;
+        if (!c->pq || c->lost || c->broken || c->worn || c->large >= LARGE_SIZE) {
+                pooled_free(p);
+                return;
+        }
+        p->idle_usec = now_coarse_usec();
+        p->next = pool->idle;
+        pool->idle = p;
+}
+
+uint64_t pg_pool_expire(PgPool *pool, uint64_t now) {
+        uint64_t next = UINT64_MAX;
+
+        for (PgPooled **link = &pool->idle; *link;) {
+                if ((*link)->idle_usec + IDLE_USEC <= now) {
+                        pooled_free(unlink_idle(link));
+                        continue;
+                }
+                next = earlier(next, (*link)->idle_usec + IDLE_USEC);
+                link = &(*link)->next;
+        }
+        return next;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The connections of a worker to one server, at most ConnectionsMax= of them, each with its prepared
+ * statements. A job takes one and gives it back. A connection is checked when it is taken. While no connection can be made,
+ * there is one attempt after each pause, which doubles up to a second; jobs that come in between wait for its end.
+ *
+ * Users who may not write read from ReplicaConnection=, if there is one and it answers. All others use the primary, so
+ * none ever sees data that is older than an own commit.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_POOL_H
+#define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_POOL_H
+
+#include "daemon/worker/postgresql/pg-ahead.h"
+#include "daemon/worker/postgresql/pg-statement.h"
+
+typedef struct PgPool PgPool;
+
+struct PgPooled {
+        PgConnection connection;
+        PgStatements statements;
+        PgPool *pool;           /* borrowed */
+        PgPooled *next;         /* in the list of idle ones, the last used first */
+        uint64_t idle_usec;     /* since when it has been idle */
+};
+
+/* A server, or several from which libpq chooses. */
+typedef struct PgServer {
+        char **keywords, **values; /* owned, with a NULL at the end, for PQconnectStartParams(); NULL: see `error` */
+        uint64_t timeout_usec;  /* connect_timeout */
+        uint64_t retry_usec;    /* no attempt before */
+        uint64_t pause_usec;    /* after the last failure; 0: the last attempt succeeded */
+        SqlError error;         /* of the last attempt, or why there can be none */
+} PgServer;
+
+struct PgPool {
+        const Setup *setup;     /* borrowed */
+        EngineProgress progress;
+        void *userdata;
+        PgServer primary, replica;
+        bool has_replica;
+        PgPooled *idle;
+        unsigned n;             /* connections, also those in use */
+        PgTypes types;
+        PgAhead ahead;
+        PgPooled *observer;     /* the connection of an observer; NULL: none */
+};
+
+/* Creates a pool without connections. `setup` is borrowed. -ENOMEM. */
+int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgPool **ret);
+
+/* Closes all connections, none of which may be in use. NULL is allowed. Returns NULL. */
+PgPool *pg_pool_free(PgPool *pool);
+
+/* Takes a connection, preferably one that has `sql` prepared. Busy: all are in use;
+ * ServerUnreachable, LoginFailed. */
+bool pg_pool_take(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PgPooled **ret, SqlError *error);
+
+/* give_up() of engine.h. */
+void pg_pool_give_up(SqlError *error);
+
+/* Ends the transaction, and keeps the connection or closes it. */
+void pg_pool_give(PgPool *pool, PgPooled *p);
+
+/* Opens a connection that was lost, as `error` says, again. The statements must be prepared again. True: there is no error
+ * any more. */
+bool pg_pool_reopen(PgPooled *p, SqlError *error);
+
+/* Closes connections that have been idle for long. Returns when to check again, UINT64_MAX: never. */
+uint64_t pg_pool_expire(PgPool *pool, uint64_t now_usec);
+
+static inline PgPooled *pg_pooled_of(PgStatement *s) {
+        return (PgPooled *) (void *) ((char *) s->cache - offsetof(PgPooled, statements));
+}
+
+#endif

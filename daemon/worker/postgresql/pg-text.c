@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See pg-text.h. From top to bottom: the result, placeholders, tokens, commands.
+ */
+#include "daemon/worker/postgresql/pg-text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Scan {
+        const char *at, *start, *end;
+        const char *copied;   /* everything before it is in the result */
+        PgText *text;
+        unsigned parameters_max;
+        SqlError *error;
+
+        unsigned n_tokens;    /* of the statement, so far */
+        bool ended;           /* a semicolon came after it */
+        char previous;        /* the first character of the last token; 0: there was none */
+        unsigned depth;       /* of parentheses */
+        bool creates;         /* the statement is CREATE */
+        bool after_begin;     /* the last word was BEGIN */
+        unsigned body_depth;  /* of BEGIN ATOMIC ... END in CREATE FUNCTION */
+} Scan;
+
+static bool is_name_start(char c) {
+        return isalpha((unsigned char) c) || c == '_' || (unsigned char) c >= 0x80;
+}
+
+static bool is_name_part(char c) {
+        return is_name_start(c) || isdigit((unsigned char) c) || c == '$';
+}
+
+/* The NUL after the SQL can be read, too. */
+static char next(const Scan *s, size_t n) {
+        return (size_t) (s->end - s->at) > n ? s->at[n] : 0;
+}
+
+/* ---- the result ---- */
+
+static bool out_of_memory(Scan *s) {
+        return sql_error_set(s->error, ERROR_OUT_OF_MEMORY, "out of memory");
+}
+
+static bool append(Scan *s, const char *bytes, size_t size) {
+        PgText *t = s->text;
+
+        if (size >= t->sql_capacity - t->sql_size) {
+                size_t capacity = 2 * t->sql_capacity + size + 1;
+                char *bigger = realloc(t->sql, capacity);
+
+                if (!bigger)
+                        return out_of_memory(s);
+                t->sql = bigger;
+                t->sql_capacity = capacity;
+        }
+        memcpy(t->sql + t->sql_size, bytes, size);
+        t->sql_size += size;
+        t->sql[t->sql_size] = 0;
+        return true;
+}
+
+/* Puts `to` into the place of the next `from_size` bytes, and goes on after them. */
+static bool replace(Scan *s, size_t from_size, const char *to) {
+        PgText *t = s->text;
+        PgPiece *pieces;
+
+        if (!append(s, s->copied, (size_t) (s->at - s->copied)))
+                return false;
+        if ((t->n_pieces & (t->n_pieces - 1)) == 0) { /* grows at the powers of two */
+                pieces = reallocarray(t->pieces, t->n_pieces > 0 ? 2 * t->n_pieces : 1, sizeof *pieces);
+                if (!pieces)
+                        return out_of_memory(s);
+                t->pieces = pieces;
+        }
+        t->pieces[t->n_pieces++] = (PgPiece) {
+                .from = (size_t) (s->at - s->start),
+                .from_size = from_size,
+                .to = t->sql_size,
+                .to_size = strlen(to),
+        };
+        if (!append(s, to, strlen(to)))
+                return false;
+        s->at += from_size;
+        s->copied = s->at;
+        return true;
+}
+
+/* ---- placeholders ---- */
+
+static bool too_many(Scan *s) {
+        return sql_error_set(s->error, ERROR_LIMITS_EXCEEDED,
+                             "the number of a parameter must be between 1 and the %u of VariablesMax=", s->parameters_max);
+}
+
+/* Has the list of names reach up to `index`, from 0. */
+static bool reach(Scan *s, unsigned index) {
+        PgText *t = s->text;
+        PgName *names;
+
+        if (index < t->n_names)
+                return true;
+        if (index >= s->parameters_max)
+                return too_many(s);
+        names = reallocarray(t->names, (size_t) index + 1, sizeof *names);
+        if (!names)
+                return out_of_memory(s);
+        memset(names + t->n_names, 0, (index + 1 - t->n_names) * sizeof *names);
+        t->names = names;
+        t->n_names = index + 1;
+        return true;
+}
+
+/* Uses the parameter of this index for the next `size` bytes. The first occurrence gives it its name. */
+static bool use(Scan *s, unsigned index, size_t size, bool named) {
+        char number[16];
+        PgName *n;
+
+        if (!reach(s, index))
+                return false;
+        n = &s->text->names[index];
+        if (n->number == 0)
+                n->number = ++s->text->n_numbers;
+        if (named && !n->name) {
+                n->name = strndup(s->at, size);
+                if (!n->name)
+                        return out_of_memory(s);
+        }
+        (void) snprintf(number, sizeof number, "$%u", n->number);
+        return replace(s, size, number);
+}
+
+/* ?NNN or $N, of `size` bytes. */
+static bool use_number(Scan *s, size_t size) {
+        unsigned long number = strtoul(s->at + 1, NULL, 10);
+
+        if (number < 1 || number > s->parameters_max)
+                return too_many(s);
+        return use(s, (unsigned) number - 1, size, true);
+}
+
+static bool use_name(Scan *s, size_t size) {
+        for (unsigned i = 0; i < s->text->n_names; i++) {
+                const char *name = s->text->names[i].name;
+
+                if (name && strlen(name) == size && memcmp(name, s->at, size) == 0)
+                        return use(s, i, size, true);
+        }
+        return use(s, s->text->n_names, size, true);
+}
+
+/* Counts the bytes from `from` on that are a name. A "$" is no part of a placeholder's name. */
+static size_t name_size(const Scan *s, size_t from) {
+        size_t n = from;
+
+        while (is_name_part(next(s, n)) && next(s, n) != '$')
+                n++;
+        return n;
+}
+
+static size_t digits_size(const Scan *s, size_t from) {
+        size_t n = from;
+
+        while (isdigit((unsigned char) next(s, n)))
+                n++;
+        return n;
+}
+
+/* ---- tokens ---- */
+
+/* Goes after the closing `quote`, which is written twice inside of the string, or to the end of the SQL. */
+static void skip_quoted(Scan *s, char quote, bool has_escapes) {
+        for (s->at++; s->at < s->end; s->at++) {
+                if (has_escapes && *s->at == '\\' && s->at + 1 < s->end)
+                        s->at++;
+                else if (*s->at == quote && next(s, 1) == quote)
+                        s->at++;
+                else if (*s->at == quote) {
+                        s->at++;
+                        return;
+                }
+        }
+}
+
+static void skip_line(Scan *s) {
+        while (s->at < s->end && *s->at != '\n' && *s->at != '\r')
+                s->at++;
+}
+
+static void skip_comment(Scan *s) {
+        unsigned depth = 0;
+
+        while (s->at < s->end) {
+                if (s->at[0] == '/' && next(s, 1) == '*') {
+                        depth++;
+                        s->at += 2;
+                } else if (s->at[0] == '*' && next(s, 1) == '/') {
+                        depth--;
+                        s->at += 2;
+                        if (depth == 0)
+                                return;
+                } else
+                        s->at++;
+        }
+}
+
+/* A string with escapes goes on after a new line, with escapes. */
+static void skip_escaped(Scan *s) {
+        const char *after;
+
+        do {
+                bool new_line = false;
+
+                skip_quoted(s, '\'', true);
+                after = s->at;
+                for (;;) {
+                        if (next(s, 0) == '-' && next(s, 1) == '-')
+                                skip_line(s);
+                        else if (next(s, 0) != 0 && strchr(" \t\n\r\f\v", next(s, 0))) {
+                                new_line = new_line || *s->at == '\n' || *s->at == '\r';
+                                s->at++;
+                        } else
+                                break;
+                }
+                if (!new_line || next(s, 0) != '\'') {
+                        s->at = after;
+                        return;
+                }
+        } while (true);
+}
+
+/* "$tag$ ... $tag$". False: the "$" does not begin one. */
+static bool skip_dollar_quoted(Scan *s) {
+        size_t size = is_name_start(next(s, 1)) ? name_size(s, 1) : 1;
+        const char *close;
+
+        if (next(s, size) != '$')
+                return false;
+        size++;
+        close = memmem(s->at + size, (size_t) (s->end - s->at) - size, s->at, size);
+        s->at = close ? close + size : s->end;
+        return true;
+}
+
+static bool on_dollar(Scan *s) {
+        if (isdigit((unsigned char) next(s, 1)))
+                return use_number(s, digits_size(s, 1));
+        if (skip_dollar_quoted(s))
+                return true;
+        if (is_name_start(next(s, 1)))
+                return use_name(s, name_size(s, 1));
+        s->at++;
+        return true;
+}
+
+static bool on_question_mark(Scan *s) {
+        size_t size;
+
+        if (next(s, 1) == '?')
+                return replace(s, 2, "?");
+        size = digits_size(s, 1);
+        return size > 1 ? use_number(s, size) : use(s, s->text->n_names, 1, false);
+}
+
+static bool on_colon(Scan *s) {
+        if (next(s, 1) == ':')
+                s->at += 2;
+        else if (is_name_start(next(s, 1)))
+                return use_name(s, name_size(s, 1));
+        else
+                s->at++;
+        return true;
+}
+
+static bool on_at(Scan *s) {
+        bool in_operator = s->at > s->start && (s->at[-1] == '<' || s->at[-1] == '@');
+
+        if (!in_operator && is_name_start(next(s, 1)))
+                return use_name(s, name_size(s, 1));
+        s->at++;
+        return true;
+}
+
+/* ---- commands ---- */
+
+static const struct {
+        const char *word;
+        PgCommand command;
+} commands[] = {
+        { "INSERT", PG_COMMAND_ROWS },
+        { "UPDATE", PG_COMMAND_ROWS },
+        { "DELETE", PG_COMMAND_ROWS },
+        { "MERGE", PG_COMMAND_ROWS },
+        { "CALL", PG_COMMAND_CALL },
+        { "DO", PG_COMMAND_CALL },
+        { "TRUNCATE", PG_COMMAND_CALL },
+        { "REFRESH", PG_COMMAND_CALL },
+        { "ANALYZE", PG_COMMAND_CALL },
+        { "ANALYSE", PG_COMMAND_CALL },
+        { "LOCK", PG_COMMAND_CALL },
+        { "CREATE", PG_COMMAND_SCHEMA },
+        { "ALTER", PG_COMMAND_SCHEMA },
+        { "DROP", PG_COMMAND_SCHEMA },
+        { "COMMENT", PG_COMMAND_SCHEMA },
+        { "GRANT", PG_COMMAND_SCHEMA },
+        { "REVOKE", PG_COMMAND_SCHEMA },
+        { "REINDEX", PG_COMMAND_SCHEMA },
+        { "SECURITY", PG_COMMAND_SCHEMA },
+        { "IMPORT", PG_COMMAND_SCHEMA },
+        { "REASSIGN", PG_COMMAND_SCHEMA },
+        { "SAVEPOINT", PG_COMMAND_SAVEPOINT },
+        { "RELEASE", PG_COMMAND_SAVEPOINT },
+        { "BEGIN", PG_COMMAND_REFUSED },
+        { "START", PG_COMMAND_REFUSED },
+        { "COMMIT", PG_COMMAND_REFUSED },
+        { "END", PG_COMMAND_REFUSED },
+        { "ABORT", PG_COMMAND_REFUSED },
+        { "ROLLBACK", PG_COMMAND_REFUSED }, /* unless TO follows */
+        { "PREPARE", PG_COMMAND_REFUSED },
+        { "EXECUTE", PG_COMMAND_REFUSED },
+        { "DEALLOCATE", PG_COMMAND_REFUSED },
+        { "DECLARE", PG_COMMAND_REFUSED },
+        { "FETCH", PG_COMMAND_REFUSED },
+        { "MOVE", PG_COMMAND_REFUSED },
+        { "CLOSE", PG_COMMAND_REFUSED },
+        { "COPY", PG_COMMAND_REFUSED },
+        { "LISTEN", PG_COMMAND_REFUSED },
+        { "UNLISTEN", PG_COMMAND_REFUSED },
+        { "NOTIFY", PG_COMMAND_REFUSED },
+        { "SET", PG_COMMAND_REFUSED },
+        { "RESET", PG_COMMAND_REFUSED },
+        { "DISCARD", PG_COMMAND_REFUSED },
+        { "LOAD", PG_COMMAND_REFUSED },
+        { "VACUUM", PG_COMMAND_REFUSED },
+        { "CLUSTER", PG_COMMAND_REFUSED },
+        { "CHECKPOINT", PG_COMMAND_REFUSED },
+};
+
+static PgCommand command_of(const char *word) {
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+                if (strcmp(commands[i].word, word) == 0)
+                        return commands[i].command;
+        return PG_COMMAND_READ;
+}
+
+/* A body between BEGIN ATOMIC and END has semicolons of its own, and CASE ... END in its expressions. */
+static void follow_body(Scan *s, const char *word) {
+        if (s->after_begin && strcmp(word, "ATOMIC") == 0)
+                s->body_depth = 1;
+        else if (s->body_depth > 0 && strcmp(word, "CASE") == 0)
+                s->body_depth++;
+        else if (s->body_depth > 0 && strcmp(word, "END") == 0)
+                s->body_depth--;
+        s->after_begin = s->body_depth == 0 && strcmp(word, "BEGIN") == 0;
+}
+
+/* `word` is in capitals, and no quoted name. */
+static void on_keyword(Scan *s, const char *word) {
+        PgText *t = s->text;
+
+        if (!t->word[0]) {
+                (void) snprintf(t->word, sizeof t->word, "%s", word);
+                t->command = command_of(word);
+                s->creates = strcmp(word, "CREATE") == 0;
+        } else if (strcmp(t->word, "WITH") == 0 && (s->previous == '(' || s->previous == ')') &&
+                   command_of(word) == PG_COMMAND_ROWS)
+                t->command = PG_COMMAND_ROWS;
+        else if (strcmp(t->word, "ROLLBACK") == 0 && strcmp(word, "TO") == 0)
+                t->command = PG_COMMAND_SAVEPOINT;
+        else if (s->creates)
+                follow_body(s, word);
+}
+
+static void on_word(Scan *s) {
+        char word[sizeof s->text->word] = "";
+        const char *start = s->at;
+        size_t size;
+
+        while (is_name_part(next(s, 0)))
+                s->at++;
+        size = (size_t) (s->at - start);
+        if (size == 1 && (*start == 'e' || *start == 'E') && next(s, 0) == '\'') {
+                skip_escaped(s);
+                return;
+        }
+        for (size_t i = 0; i < size && size < sizeof word; i++)
+                word[i] = (char) toupper((unsigned char) start[i]);
+        on_keyword(s, size < sizeof word ? word : "?");
+}
+
+static void on_number(Scan *s) {
+        while (isalnum((unsigned char) next(s, 0)) || next(s, 0) == '.' || next(s, 0) == '_')
+                s->at++;
+}
+
+static bool on_semicolon(Scan *s) {
+        s->at++;
+        if (s->depth == 0 && s->body_depth == 0)
+                s->ended = s->n_tokens > 0;
+        return true;
+}
+
+static bool is_space(const Scan *s) {
+        return strchr(" \t\n\r\f\v", *s->at) || (s->at[0] == '-' && next(s, 1) == '-') ||
+               (s->at[0] == '/' && next(s, 1) == '*');
+}
+
+static void skip_space(Scan *s) {
+        if (s->at[0] == '-')
+                skip_line(s);
+        else if (s->at[0] == '/')
+                skip_comment(s);
+        else
+                s->at++;
+}
+
+static bool on_token(Scan *s) {
+        char c = *s->at;
+
+        switch (c) {
+        case '\'':
+        case '"':
+                skip_quoted(s, c, false);
+                return true;
+        case '$':
+                return on_dollar(s);
+        case '?':
+                return on_question_mark(s);
+        case ':':
+                return on_colon(s);
+        case '@':
+                return on_at(s);
+        case '(':
+                s->depth++;
+                break;
+        case ')':
+                s->depth -= s->depth > 0;
+                break;
+        default:
+                break;
+        }
+        if (is_name_start(c))
+                on_word(s);
+        else if (isdigit((unsigned char) c))
+                on_number(s);
+        else
+                s->at++;
+        return true;
+}
+
+static bool scan(Scan *s) {
+        while (s->at < s->end) {
+                char c = *s->at;
+
+                if (is_space(s)) {
+                        skip_space(s);
+                        continue;
+                }
+                if (c == ';') {
+                        (void) on_semicolon(s);
+                        continue;
+                }
+                if (s->ended)
+                        return sql_error_set(s->error, ERROR_SEVERAL_STATEMENTS,
+                                             "there is more than one statement in this SQL: send them one by one");
+                s->n_tokens++;
+                if (!on_token(s))
+                        return false;
+                s->previous = c;
+        }
+        if (s->n_tokens == 0)
+                return sql_error_set(s->error, ERROR_EMPTY_STATEMENT,
+                                     "there is no statement in this SQL, only space or comments");
+        return append(s, s->copied, (size_t) (s->end - s->copied));
+}
+
+bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgText *ret, SqlError *error) {
+        PgText text = {};
+        Scan s = {
+                .at = sql,
+                .start = sql,
+                .end = sql + sql_size,
+                .copied = sql,
+                .text = &text,
+                .parameters_max = parameters_max,
+                .error = error,
+        };
+
+        if (memchr(sql, 0, sql_size))
+                return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
+        if (!scan(&s)) {
+                pg_text_done(&text);
+                return false;
+        }
+        text.locks = strcasestr(text.sql, "advisory");
+        *ret = text;
+        return true;
+}
+
+void pg_text_done(PgText *text) {
+        for (unsigned i = 0; i < text->n_names; i++)
+                free(text->names[i].name);
+        free(text->names);
+        free(text->pieces);
+        free(text->sql);
+        *text = (PgText) {};
+}
+
+/* ---- names and places ---- */
+
+int pg_text_find(const PgText *text, const char *name) {
+        bool whole = name[0] && strchr(":@$?", name[0]);
+        int found = -ENOENT;
+
+        for (unsigned i = 0; i < text->n_names; i++) {
+                const char *has = text->names[i].name;
+
+                if (!has || strcmp(whole ? has : has + 1, name) != 0)
+                        continue;
+                if (found >= 0)
+                        return -ENOTUNIQ;
+                found = (int) i;
+        }
+        return found;
+}
+
+int32_t pg_text_offset(const PgText *text, long position) {
+        const char *at = text->sql;
+        size_t offset, base = 0;
+
+        if (position < 1)
+                return -1;
+        for (long n = 1; *at && (n < position || ((unsigned char) *at & 0xc0) == 0x80); at++)
+                n += ((unsigned char) at[1] & 0xc0) != 0x80;
+        offset = (size_t) (at - text->sql);
+        for (size_t i = 0; i < text->n_pieces; i++) {
+                const PgPiece *p = &text->pieces[i];
+
+                if (offset < p->to)
+                        break;
+                if (offset < p->to + p->to_size)
+                        return (int32_t) p->from;
+                base = p->from + p->from_size - (p->to + p->to_size);
+        }
+        return (int32_t) (offset + base);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The SQL of a client before the server sees it. Pure. Clients write parameters as SQLite does, and PostgreSQL
+ * knows only $1, $2, ..., so they are replaced. And the first word of a statement says if a client may run it.
+ *
+ * The scanner follows PostgreSQL's lexical rules: strings with and without escapes, quoted identifiers, dollar quotes,
+ * comments in comments, casts. A placeholder is, outside of all these:
+ *
+ *      ?  ?NNN  :name  @name  $name  $N
+ *
+ * 1. "?" is always a placeholder. "??" is the character of an operator: data ?? 'key', ??|, ??&, @??.
+ * 2. "@name" is a placeholder, unless "<" or "@" comes directly before it. The operators "@" (absolute value), "<@" and "@@"
+ *    are followed by a space if a name follows.
+ * 3. ":name" is a placeholder, and "::name" a cast. In a slice of an array, write a space: a[low : high].
+ * 4. "$name$" begins a dollar quote.
+ *
+ * A placeholder has the index that SQLite would give it. The server's numbers have no gaps, because it refuses to guess the
+ * type of a parameter that is not there.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_TEXT_H
+#define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_TEXT_H
+
+#include "daemon/worker/core/sql-error.h"
+
+typedef enum PgCommand {
+        PG_COMMAND_READ,      /* SELECT and the like, and anything that is unknown here: the server judges it */
+        PG_COMMAND_ROWS,      /* INSERT, UPDATE, DELETE, MERGE, also below WITH */
+        PG_COMMAND_CALL,      /* CALL, DO, TRUNCATE, REFRESH, ...: it writes, and does not say what or how much */
+        PG_COMMAND_SCHEMA,    /* CREATE, ALTER, DROP, GRANT, ... */
+        PG_COMMAND_SAVEPOINT, /* SAVEPOINT, RELEASE, ROLLBACK TO */
+        PG_COMMAND_REFUSED,   /* it would change the session or end the transaction */
+} PgCommand;
+
+/* A part of the SQL that was replaced. */
+typedef struct PgPiece {
+        size_t from, from_size; /* in the SQL of the client */
+        size_t to, to_size;     /* in that of the server */
+} PgPiece;
+
+typedef struct PgName {
+        char *name;           /* owned; with its prefix; NULL: it is "?", or the placeholder does not occur */
+        unsigned number;      /* the server's, from 1; 0: the placeholder does not occur */
+} PgName;
+
+typedef struct PgText {
+        char *sql;            /* owned: for the server */
+        size_t sql_size, sql_capacity;
+        PgPiece *pieces;      /* owned, in order */
+        size_t n_pieces;
+        PgName *names;        /* owned: of the parameters, in the order of SQLite's indexes */
+        unsigned n_names;     /* the largest index */
+        unsigned n_numbers;   /* of the server's parameters */
+        PgCommand command;
+        char word[24];        /* the first word, in capitals */
+        bool locks;           /* it may take an advisory lock, which the end of a transaction does not release */
+} PgText;
+
+/* Reads `sql`. `parameters_max` limits the indexes. EmptyStatement, SeveralStatements, Sql, LimitsExceeded, OutOfMemory. */
+bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgText *ret, SqlError *error);
+
+void pg_text_done(PgText *text);
+
+/* Finds the index, from 0, of the parameter `name`, which has its prefix or none. -ENOENT; -ENOTUNIQ: without a prefix the
+ * name fits several. */
+int pg_text_find(const PgText *text, const char *name);
+
+/* Turns the server's position, which counts characters from 1, into an offset in bytes into the client's SQL. -1: there is
+ * none. */
+int32_t pg_text_offset(const PgText *text, long position);
+
+#endif

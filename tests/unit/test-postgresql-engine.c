@@ -1,0 +1,1163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* PostgreSQL as an engine, on a server of the test's own: reading, writing, rights, and connections that are lost. */
+#include <glib.h>
+#include <string.h>
+
+#include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/core/row-source.h"
+#include "daemon/worker/postgresql/postgresql-engine.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "tests/rigs/postgres-rig.h"
+
+#define PAGE_SIZE 65536
+
+static PostgresRig rig;
+static bool interrupts; /* at each call of the progress function */
+
+typedef struct Fixture {
+        char *connection_text;
+        Setup setup;
+        EnginePool *pool;
+        EngineConnection *connection; /* NULL: each statement takes its own */
+        EngineConnection *writer;     /* NULL: no transaction that writes */
+        SqlError error;
+        int64_t n_changes;
+} Fixture;
+
+static int on_progress(void *userdata) {
+        Fixture *f = userdata;
+
+        if (interrupts && f->error.error == ERROR_NONE)
+                (void) sql_error_set(&f->error, ERROR_CANCELLED, "cancelled by the test");
+        return f->error.error != ERROR_NONE;
+}
+
+/* ---- life of a test ---- */
+
+static void start(Fixture *f) {
+        g_assert_cmpint(postgresql_engine.init(&f->setup), ==, 0);
+        g_assert_cmpint(postgresql_engine.start(&f->setup, on_progress, f, &f->pool), ==, 0);
+}
+
+static void set_up(Fixture *f, bool writes) {
+        *f = (Fixture) { .connection_text = postgres_rig_connection(&rig, "tester"), .error = SQL_ERROR_INIT };
+        f->setup = (Setup) {
+                .engine = ENGINE_KIND_POSTGRESQL,
+                .connection = f->connection_text,
+                .connections_max = 3,
+                .sql_size_max = 10000,
+                .variables_max = 1000,
+                .busy_usec = 1000000,
+                .writes = writes,
+                .write_schema = writes,
+        };
+        interrupts = false;
+        postgres_rig_exec(&rig, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO tester;"
+                                "SET ROLE tester;"
+                                "CREATE TABLE album(id bigint PRIMARY KEY, title text UNIQUE);"
+                                "CREATE TABLE track(id bigserial PRIMARY KEY,"
+                                " album bigint REFERENCES album ON DELETE CASCADE, name text,"
+                                " price numeric(6, 2), small smallint);"
+                                "INSERT INTO album VALUES(1, 'first'), (2, 'second');"
+                                "RESET ROLE");
+        start(f);
+}
+
+static void tear_down(Fixture *f) {
+        if (f->connection)
+                postgresql_engine.disconnect(f->pool, f->connection);
+        if (f->writer)
+                postgresql_engine.disconnect(f->pool, f->writer);
+        postgresql_engine.stop(f->pool);
+        sql_error_done(&f->error);
+        g_free(f->connection_text);
+}
+
+/* ---- values ---- */
+
+static void put_value(GString *to, const PageValue *v) {
+        switch (v->type) {
+        case VALUE_INTEGER:
+                g_string_append_printf(to, "i:%" G_GINT64_FORMAT, (int64_t) load_le64(v->bytes));
+                return;
+        case VALUE_REAL:
+                g_string_append_printf(to, "r:%.17g", load_le_double(v->bytes));
+                return;
+        case VALUE_TEXT:
+                g_assert_cmpint(v->bytes[v->size], ==, 0);
+                g_string_append(to, "t:");
+                g_string_append_len(to, (const char *) v->bytes, (gssize) v->size);
+                return;
+        case VALUE_BLOB:
+                g_string_append(to, "b:");
+                for (size_t i = 0; i < v->size; i++)
+                        g_string_append_printf(to, "%02x", v->bytes[i]);
+                return;
+        case VALUE_NULL:
+                g_string_append(to, "null");
+        }
+}
+
+/* Adds the rows of the page. */
+static void read_page(GString *to, const uint8_t *page, size_t size, unsigned n_columns) {
+        PageDecoder d;
+        uint8_t *room;
+        size_t room_size, done = 0;
+        int event;
+
+        page_decoder_init(&d, PAGE_SIZE, PAGE_SIZE);
+        d.in_run = true;
+        d.n_columns = n_columns;
+        d.page_size = PAGE_SIZE;
+        d.run = 1;
+        while (done < size) {
+                g_assert_cmpint(page_decoder_reserve(&d, &room, &room_size), ==, 0);
+                room_size = MIN(room_size, size - done);
+                memcpy(room, page + done, room_size);
+                page_decoder_commit(&d, room_size);
+                done += room_size;
+                while ((event = page_decoder_next(&d)) == PAGE_ROW) {
+                        if (to->len > 0)
+                                g_string_append_c(to, '\n');
+                        for (unsigned i = 0; i < n_columns; i++) {
+                                PageValue v = page_decoder_value(&d, i);
+
+                                if (i > 0)
+                                        g_string_append_c(to, '|');
+                                put_value(to, &v);
+                        }
+                }
+                g_assert_cmpint(event, ==, PAGE_MORE);
+        }
+        page_decoder_done(&d);
+}
+
+/* Values for parameters: "i:5", "r:0.5", "t:text", "b:" with bytes in hex, "null". */
+static GByteArray *row_of(const char *const *values, unsigned n) {
+        GByteArray *row = g_byte_array_new(), *data = g_byte_array_new();
+
+        g_byte_array_set_size(row, (guint) ROW_HEAD_SIZE(n));
+        memset(row->data, 0, row->len);
+        for (unsigned i = 0; i < n; i++) {
+                const char *v = values[i];
+                uint8_t number[8];
+
+                if (strncmp(v, "i:", 2) == 0) {
+                        row->data[i] = VALUE_INTEGER;
+                        store_le64(number, (uint64_t) g_ascii_strtoll(v + 2, NULL, 10));
+                        g_byte_array_append(data, number, 8);
+                } else if (strncmp(v, "r:", 2) == 0) {
+                        row->data[i] = VALUE_REAL;
+                        store_le_double(number, g_ascii_strtod(v + 2, NULL));
+                        g_byte_array_append(data, number, 8);
+                } else if (strncmp(v, "t:", 2) == 0) {
+                        row->data[i] = VALUE_TEXT;
+                        g_byte_array_append(data, (const uint8_t *) v + 2, (guint) strlen(v + 2) + 1);
+                } else if (strncmp(v, "b:", 2) == 0) {
+                        row->data[i] = VALUE_BLOB;
+                        for (const char *at = v + 2; *at; at += 2) {
+                                uint8_t byte = (uint8_t) (g_ascii_xdigit_value(at[0]) << 4 | g_ascii_xdigit_value(at[1]));
+
+                                g_byte_array_append(data, &byte, 1);
+                        }
+                } else
+                        row->data[i] = VALUE_NULL;
+                store_le32(row->data + n + 4 * (size_t) i, data->len);
+        }
+        g_byte_array_append(row, data->data, data->len);
+        g_byte_array_unref(data);
+        return row;
+}
+
+/* ---- statements ---- */
+
+static const Engine *const engine = &postgresql_engine;
+
+/* Steps to the end. */
+static char *step_all(Fixture *f, EngineStatement *statement) {
+        static uint8_t memory[PAGE_SIZE];
+        static const PageWriter writer = { .fd = -1 };
+        g_autoptr(GString) rows = g_string_new(NULL);
+        PageEncoder encoder;
+        RowSink sink = { .encoder = &encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX };
+        EngineResult result;
+
+        page_encoder_init(&encoder, memory, sizeof memory, 1);
+        result = engine->step(statement, &sink, &f->error);
+        while (result == ENGINE_ROW || result == ENGINE_PAGE_FULL || result == ENGINE_NO_ROOM) {
+                result = engine->fill(statement, &sink, &f->error);
+                if (sink.n_columns > 0)
+                        read_page(rows, memory, page_encoder_finish(&encoder), sink.n_columns);
+                page_encoder_clear(&encoder);
+        }
+        if (result != ENGINE_DONE) {
+                g_assert_cmpint(f->error.error, !=, ERROR_NONE);
+                return NULL;
+        }
+        return g_string_free(g_steal_pointer(&rows), FALSE);
+}
+
+/* Runs one statement, with parameters or none, as the core does. NULL: f->error. */
+static char *run(Fixture *f, const char *sql, const char *const *values, unsigned n) {
+        EngineConnection *c = f->writer ? f->writer : f->connection;
+        bool own = !c, saved = false;
+        g_autoptr(GByteArray) row = row_of(values, n);
+        JobSpec spec = { .sql = sql, .sql_size = strlen(sql), .n_positional = n, .parameters = row->data,
+                         .parameters_size = row->len, .deadline_usec = UINT64_MAX };
+        EngineStatement *statement = NULL;
+        char *rows = NULL;
+
+        sql_error_done(&f->error);
+        if (own && !engine->connect(f->pool, sql, spec.sql_size, NULL, &c, &f->error))
+                return NULL;
+        if (f->writer)
+                saved = engine->save(c, &f->error);
+        if (engine->compile(c, sql, spec.sql_size, false, NULL, &statement, &f->error)) {
+                if (saved && engine->is_savepoint(statement)) {
+                        g_assert_true(engine->keep(c, &f->error));
+                        saved = false;
+                }
+                if (engine->bind(statement, &spec, &f->error))
+                        rows = step_all(f, statement);
+                if (rows)
+                        engine->changes(statement, &f->n_changes, &(int64_t) { 0 });
+                engine->release(statement);
+        }
+        if (saved && f->error.error == ERROR_NONE)
+                g_assert_true(engine->keep(c, &f->error));
+        else if (saved && engine->is_in_transaction(c))
+                engine->undo(c);
+        if (own)
+                engine->disconnect(f->pool, c);
+        return rows;
+}
+
+static void expect_with(Fixture *f, const char *sql, const char *rows, const char *const *values, unsigned n) {
+        g_autofree char *got = run(f, sql, values, n);
+
+        if (!got)
+                g_error("%s: %s", sql, f->error.message);
+        g_assert_cmpstr(got, ==, rows);
+}
+
+#define EXPECT(f, sql, rows, ...)                                                                                     \
+        do {                                                                                                          \
+                const char *const values_[] = { __VA_ARGS__ };                                                        \
+                expect_with(f, sql, rows, values_, G_N_ELEMENTS(values_));                                            \
+        } while (0)
+
+static void refused_with(Fixture *f, const char *sql, ErrorNumber error, const char *sentence, const char *const *values,
+                         unsigned n) {
+        g_autofree char *got = run(f, sql, values, n);
+
+        if (got)
+                g_error("this was run: %s", sql);
+        if (f->error.error != error || !strstr(f->error.message, sentence))
+                g_error("%s: %d, %s", sql, f->error.error, f->error.message);
+}
+
+#define REFUSED(f, sql, error, sentence, ...)                                                                         \
+        do {                                                                                                          \
+                const char *const values_[] = { __VA_ARGS__ };                                                        \
+                refused_with(f, sql, error, sentence, values_, G_N_ELEMENTS(values_));                                \
+        } while (0)
+
+static void begin(Fixture *f) {
+        sql_error_done(&f->error);
+        if (!engine->begin(f->pool, &f->writer, &f->error))
+                g_error("begin: %s", f->error.message);
+}
+
+static void end(Fixture *f) {
+        engine->disconnect(f->pool, f->writer);
+        f->writer = NULL;
+}
+
+static void commit(Fixture *f) {
+        sql_error_done(&f->error);
+        if (!engine->commit(f->writer, &f->error))
+                g_error("commit: %s", f->error.message);
+        end(f);
+}
+
+static void expect_value(const char *sql, const char *value) {
+        g_autofree char *got = postgres_rig_value(&rig, sql);
+
+        g_assert_cmpstr(got, ==, value);
+}
+
+/* ---- reading ---- */
+
+static void test_values(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        EXPECT(&f, "SELECT 1::smallint, -2::integer, 9223372036854775807::bigint, true, NULL::text",
+               "i:1|i:-2|i:9223372036854775807|i:1|null");
+        EXPECT(&f, "SELECT 0.1::real, 0.1::double precision, 'NaN'::float8, '-Infinity'::float8",
+               "r:0.10000000149011612|r:0.10000000000000001|t:NaN|r:-inf");
+        EXPECT(&f, "SELECT 5::numeric, 5.00::numeric, -0.00001::numeric, 9223372036854775808::numeric, 'NaN'::numeric",
+               "i:5|t:5.00|t:-0.00001|t:9223372036854775808|t:NaN");
+        EXPECT(&f, "SELECT '\\x0001ff'::bytea, ''::bytea, 'ä'::text, ''::text", "b:0001ff|b:|t:ä|t:");
+        EXPECT(&f, "SELECT '2024-02-29 12:34:56.789'::timestamptz, '2024-02-29'::date, '12:00:00.5'::time, "
+                   "'0044-03-15 BC'::date",
+               "t:2024-02-29 12:34:56.789+00:00|t:2024-02-29|t:12:00:00.5|t:0044-03-15 BC");
+        EXPECT(&f, "SELECT '{\"a\": [1]}'::jsonb, '6ba7b810-9dad-11d1-80b4-00c04fd430c8'::uuid",
+               "t:{\"a\": [1]}|t:6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+        /* one column that is not decoded has the server write all as text */
+        EXPECT(&f, "SELECT ARRAY[1, 2], 3::bigint, '\\x00ff'::bytea, 0.1::real, '2024-02-29 12:00:00'::timestamptz, 1.50",
+               "t:{1,2}|i:3|b:00ff|r:0.10000000149011612|t:2024-02-29 12:00:00+00:00|t:1.50");
+        EXPECT(&f, "SELECT '1 day 02:03:04'::interval, '10.0.0.0/8'::inet, int4range(1, 5), B'101'",
+               "t:1 day 02:03:04|t:10.0.0.0/8|t:[1,5)|t:101");
+        tear_down(&f);
+}
+
+static void test_parameters(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        EXPECT(&f, "SELECT title FROM album WHERE id = ?", "t:second", "i:2");
+        EXPECT(&f, "SELECT ?::bigint + ?2::int", "i:7", "i:3", "i:4");
+        EXPECT(&f, "SELECT $2::text || $1::text", "t:ba", "t:a", "t:b");
+        EXPECT(&f, "SELECT :x::numeric, @y::float8, $z::bytea", "t:1.5|r:2|b:00ff", "r:1.5", "i:2", "b:00ff");
+        EXPECT(&f, "SELECT '?', \"title\" FROM album WHERE id = ? -- ?\n", "t:?|t:first", "i:1");
+        EXPECT(&f, "SELECT '{\"a\":1}'::jsonb ?? 'a', ?::text", "i:1|t:x", "t:x");
+        EXPECT(&f, "SELECT ?::timestamptz, ?::uuid", "t:2024-01-02 03:04:05+00:00|t:6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+               "t:2024-01-02 03:04:05", "t:6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+        EXPECT(&f, "SELECT ?2::int", "i:5", "i:1", "i:5");
+        EXPECT(&f, "SELECT ?::text, ?::text", "t:5|t:2.0", "i:5", "r:2");
+        EXPECT(&f, "SELECT ?::int, ?::boolean, ?::text", "null|i:0|null", "null", "i:0", "null");
+        REFUSED(&f, "SELECT ?::smallint", ERROR_PARAMETER_TYPE, "parameter 1 is 40000, and the server expects a smallint",
+                "i:40000");
+        REFUSED(&f, "SELECT :n::int", ERROR_PARAMETER_TYPE, "parameter 1 (:n) is 2.5", "r:2.5");
+        REFUSED(&f, "SELECT ?::float8", ERROR_PARAMETER_TYPE, "which would round it", "i:9007199254740993");
+        REFUSED(&f, "SELECT ?::text", ERROR_PARAMETER_TYPE, "is a BLOB", "b:00");
+        REFUSED(&f, "SELECT ?::date", ERROR_PARAMETER_TYPE, "a date or time", "i:20240101");
+        REFUSED(&f, "SELECT ?::date", ERROR_SQL, "invalid input syntax for type date", "t:never");
+        REFUSED(&f, "SELECT ?::int, ?::int", ERROR_PARAMETER_COUNT, "parameter 2 has no value", "i:1");
+        REFUSED(&f, "SELECT 1", ERROR_PARAMETER_COUNT, "1 values for a statement with 0 parameters", "i:1");
+        tear_down(&f);
+}
+
+static void test_errors(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        REFUSED(&f, " ; -- nothing\n", ERROR_EMPTY_STATEMENT, "no statement");
+        REFUSED(&f, "SELECT 1; SELECT 2", ERROR_SEVERAL_STATEMENTS, "more than one");
+        EXPECT(&f, "SELECT 1; ; -- nothing", "i:1");
+        REFUSED(&f, "SELECT 'ä', nothing FROM album WHERE id = 1", ERROR_SQL, "column \"nothing\" does not exist");
+        g_assert_cmpint(f.error.sql_offset, ==, (int) strlen("SELECT 'ä', "));
+        REFUSED(&f, "SELECT ?::text, :long_name::text, nothing FROM album", ERROR_SQL, "does not exist", "t:x", "t:y");
+        g_assert_cmpint(f.error.sql_offset, ==, (int) strlen("SELECT ?::text, :long_name::text, "));
+        REFUSED(&f, "SELECT nothing()", ERROR_MISSING_FUNCTION, "does not exist");
+        REFUSED(&f, "SELECT 1/0", ERROR_SQL, "division by zero");
+        REFUSED(&f, "SELECT 1/(5 - i) FROM generate_series(1, 9) i", ERROR_SQL, "division by zero");
+        EXPECT(&f, "SELECT 1", "i:1"); /* the connection is good */
+        tear_down(&f);
+}
+
+/* Nothing that a reader may run changes anything, or outlives its transaction. */
+static void test_read_only(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, "CREATE FUNCTION evil() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                                "INSERT INTO album VALUES(99, 'evil'); RETURN 1; END $$;"
+                                "CREATE FUNCTION worse() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                                "SET TRANSACTION READ WRITE; INSERT INTO album VALUES(99, 'evil'); RETURN 1; END $$;"
+                                "CREATE FUNCTION worst() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                                "COMMIT; RETURN 1; END $$;");
+        REFUSED(&f, "INSERT INTO album VALUES(3, 'x')", ERROR_READ_ONLY, "you may only read");
+        REFUSED(&f, "CREATE TABLE x(y int)", ERROR_READ_ONLY, "you may only read");
+        REFUSED(&f, "DO 'BEGIN END'", ERROR_READ_ONLY, "you may only read");
+        REFUSED(&f, "WITH a AS (DELETE FROM album RETURNING 1) SELECT * FROM a", ERROR_READ_ONLY, "you may only read");
+        REFUSED(&f, "SELECT * INTO y FROM album", ERROR_NOT_ALLOWED, "returns no rows");
+        REFUSED(&f, "EXPLAIN ANALYZE DELETE FROM album", ERROR_READ_ONLY, "read-only transaction");
+        REFUSED(&f, "SELECT evil()", ERROR_READ_ONLY, "read-only transaction");
+        REFUSED(&f, "SELECT worse()", ERROR_SQL, "transaction read-write mode");
+        REFUSED(&f, "SELECT worst()", ERROR_SQL, "invalid transaction termination");
+        REFUSED(&f, "SELECT nextval('track_id_seq')", ERROR_READ_ONLY, "read-only transaction");
+        REFUSED(&f, "SELECT set_config('transaction_read_only', 'off', true)", ERROR_SQL, "transaction read-write mode");
+        REFUSED(&f, "SELECT set_config('transaction_read_only', 'off', false), evil()", ERROR_SQL, "read-write mode");
+        REFUSED(&f, "WITH a AS MATERIALIZED (SELECT set_config('transaction_read_only', 'off', true)) "
+                    "SELECT evil() FROM a", ERROR_SQL, "read-write mode");
+        REFUSED(&f, "UPDATE pg_settings SET setting = 'off' WHERE name = 'transaction_read_only'", ERROR_READ_ONLY,
+                "only read");
+        /* a default for the next transactions is taken back with this one, and they do not use it */
+        EXPECT(&f, "SELECT set_config('default_transaction_read_only', 'off', false)", "t:off");
+        REFUSED(&f, "SELECT evil()", ERROR_READ_ONLY, "read-only transaction");
+        EXPECT(&f, "SELECT set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)",
+               "t:pg_catalog|t:64kB");
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        EXPECT(&f, "SELECT current_setting('work_mem')", "t:4MB");
+        EXPECT(&f, "SELECT set_config('role', 'tester', false)", "t:tester");
+        REFUSED(&f, "SELECT set_config('role', 'postgres', false)", ERROR_NOT_ALLOWED, "permission denied");
+        REFUSED(&f, "SELECT set_config('session_authorization', 'postgres', false)", ERROR_NOT_ALLOWED, "permission denied");
+        for (size_t i = 0; i < 22; i++) {
+                static const char *const commands[] = {
+                        "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK", "ABORT", "PREPARE x AS SELECT 1",
+                        "EXECUTE s1", "DEALLOCATE ALL", "DECLARE c CURSOR FOR SELECT 1", "FETCH c", "CLOSE c",
+                        "COPY album TO STDOUT", "LISTEN x", "UNLISTEN *", "NOTIFY x", "SET role = postgres", "RESET ALL",
+                        "DISCARD ALL", "LOAD 'x'", "VACUUM", "ROLLBACK /* TO */ WORK",
+                };
+
+                REFUSED(&f, commands[i], ERROR_NOT_ALLOWED, "is not allowed");
+        }
+        expect_value("SELECT count(*) FROM album", "2");
+        tear_down(&f);
+}
+
+/* A result of many pages, and one that is not read to its end. */
+static void test_many_rows(void) {
+        g_autofree char *rows = NULL;
+        Fixture f;
+
+        set_up(&f, false);
+        rows = run(&f, "SELECT i, 'row ' || i FROM generate_series(1, 100000) i", NULL, 0);
+        g_assert_nonnull(rows);
+        g_assert_true(g_str_has_suffix(rows, "\ni:100000|t:row 100000"));
+        for (unsigned i = 0; i < 3; i++) {
+                static uint8_t memory[PAGE_SIZE];
+                static const PageWriter writer = { .fd = -1 };
+                PageEncoder encoder;
+                RowSink sink = {
+                        .encoder = &encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX,
+                };
+                const char *sql = i == 0 ? "SELECT i FROM generate_series(1, 20000) i"
+                                         : "SELECT generate_series(1, 100000000), repeat('x', 100)";
+                JobSpec none = { .deadline_usec = UINT64_MAX };
+                EngineConnection *c;
+                EngineStatement *s;
+
+                page_encoder_init(&encoder, memory, sizeof memory, 1);
+                g_assert_true(engine->connect(f.pool, "", 0, NULL, &c, &f.error));
+                g_assert_true(engine->compile(c, sql, strlen(sql), false, NULL, &s, &f.error));
+                g_assert_true(engine->bind(s, &none, &f.error));
+                g_assert_cmpint(engine->step(s, &sink, &f.error), ==, ENGINE_ROW);
+                g_assert_cmpint(engine->fill(s, &sink, &f.error), ==, ENGINE_PAGE_FULL);
+                engine->release(s);
+                engine->disconnect(f.pool, c);
+                EXPECT(&f, "SELECT 1", "i:1");
+        }
+        tear_down(&f);
+}
+
+/* ---- writing ---- */
+
+static void test_write(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        EXPECT(&f, "INSERT INTO album VALUES(?, ?), (4, 'fourth')", "", "i:3", "t:third");
+        g_assert_cmpint(f.n_changes, ==, 2);
+        EXPECT(&f, "UPDATE album SET title = title || '!' WHERE id > 2 RETURNING id, title", "i:3|t:third!\ni:4|t:fourth!");
+        g_assert_cmpint(f.n_changes, ==, 2);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:4");
+        expect_value("SELECT count(*) FROM album", "2");
+        REFUSED(&f, "INSERT INTO album VALUES(1, 'again')", ERROR_SQL, "duplicate key");
+        g_assert_cmpint(f.error.extended_code, ==, 2067);
+        REFUSED(&f, "INSERT INTO track(album) VALUES(77)", ERROR_SQL, "foreign key");
+        g_assert_cmpint(f.error.extended_code, ==, 787);
+        REFUSED(&f, "INSERT INTO nowhere VALUES(1)", ERROR_SQL, "does not exist");
+        REFUSED(&f, "SAVEPOINT x", ERROR_NOT_ALLOWED, "only allowed in a transaction");
+        EXPECT(&f, "CREATE TABLE more(x int)", "");
+        commit(&f);
+        expect_value("SELECT string_agg(title, ',' ORDER BY id) FROM album", "first,second,third!,fourth!");
+        begin(&f);
+        EXPECT(&f, "DELETE FROM album", "");
+        EXPECT(&f, "DROP TABLE more", "");
+        engine->rollback(f.writer);
+        end(&f);
+        expect_value("SELECT count(*) FROM album", "4");
+        begin(&f);
+        commit(&f); /* nothing was done */
+        EXPECT(&f, "SELECT count(*) FROM more", "i:0");
+        tear_down(&f);
+}
+
+/* A setting that a client has committed does not reach the next transaction. */
+static void test_session(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        EXPECT(&f, "SELECT set_config('search_path', 'pg_catalog', false)", "t:pg_catalog");
+        EXPECT(&f, "INSERT INTO public.album VALUES(3, 'x')", "");
+        commit(&f);
+        begin(&f);
+        EXPECT(&f, "SELECT current_setting('search_path')", "t:\"$user\", public");
+        commit(&f);
+        tear_down(&f);
+}
+
+static void test_savepoints(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        engine->allow_savepoints(f.writer);
+        EXPECT(&f, "SELECT current_setting('transaction_isolation')", "t:serializable");
+        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+        EXPECT(&f, "SAVEPOINT a", "");
+        EXPECT(&f, "DELETE FROM album", "");
+        EXPECT(&f, "ROLLBACK TO a", "");
+        EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        REFUSED(&f, "RELEASE b", ERROR_SQL, "savepoint \"b\" does not exist");
+        EXPECT(&f, "RELEASE a", "");
+        REFUSED(&f, "ROLLBACK TO a", ERROR_SQL, "does not exist");
+        EXPECT(&f, "INSERT INTO album VALUES(4, 'fourth')", "");
+        commit(&f);
+        expect_value("SELECT count(*) FROM album", "4");
+        tear_down(&f);
+}
+
+/* A snapshot stays the same, and a failure does not end it. */
+static void test_snapshot(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        g_assert_true(engine->connect(f.pool, "", 0, NULL, &f.connection, &f.error));
+        g_assert_true(engine->snapshot(f.connection, &f.error));
+        postgres_rig_exec(&rig, "INSERT INTO album VALUES(3, 'third')");
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        REFUSED(&f, "SELECT 1/0", ERROR_SQL, "division");
+        REFUSED(&f, "SELECT nothing FROM album", ERROR_SQL, "does not exist");
+        g_assert_true(engine->is_in_transaction(f.connection));
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        engine->disconnect(f.pool, f.connection);
+        f.connection = NULL;
+        EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        tear_down(&f);
+}
+
+/* ---- loads ---- */
+
+typedef void (*RowFor)(unsigned i, const char *values[static 3]);
+
+/* Encodes rows of three values, as the client of a load does, and hands them to a decoder. */
+static void feed(RowSource *source, unsigned n_rows, RowFor row_for) {
+        g_autofree uint8_t *memory = g_malloc(1 << 20);
+        PageEncoder e;
+        uint8_t *room;
+        size_t size, room_size;
+
+        page_encoder_init(&e, memory, 1 << 20, 1);
+        for (unsigned i = 0; i < n_rows; i++) {
+                const char *values[3];
+
+                row_for(i, values);
+                g_assert_cmpint(page_encoder_begin_row(&e, 3), ==, 1);
+                for (unsigned k = 0; k < 3; k++)
+                        if (g_str_has_prefix(values[k], "i:"))
+                                page_encoder_add_int64(&e, g_ascii_strtoll(values[k] + 2, NULL, 10));
+                        else if (g_str_has_prefix(values[k], "t:"))
+                                page_encoder_add_text(&e, values[k] + 2, strlen(values[k] + 2));
+                        else
+                                page_encoder_add_null(&e);
+                g_assert_cmpint(page_encoder_end_row(&e), ==, 1);
+        }
+        size = page_encoder_finish(&e);
+        *source = (RowSource) { .until_usec = UINT64_MAX };
+        page_decoder_init(&source->decoder, 1 << 20, 1 << 20);
+        source->decoder.in_run = true;
+        source->decoder.n_columns = 3;
+        source->decoder.page_size = 1 << 20;
+        source->decoder.run = 1;
+        for (size_t done = 0; done < size; done += room_size) {
+                g_assert_cmpint(page_decoder_reserve(&source->decoder, &room, &room_size), ==, 0);
+                room_size = MIN(room_size, size - done);
+                memcpy(room, memory + done, room_size);
+                page_decoder_commit(&source->decoder, room_size);
+                if (done + room_size < size) /* a large frame comes in pieces */
+                        g_assert_cmpint(page_decoder_next(&source->decoder), ==, PAGE_MORE);
+        }
+        source->event = page_decoder_next(&source->decoder);
+}
+
+static bool load(Fixture *f, const char *sql, unsigned n_rows, RowFor row_for, RowSource *source) {
+        EngineStatement *statement;
+        bool ok;
+
+        sql_error_done(&f->error);
+        if (!engine->compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
+                g_error("%s: %s", sql, f->error.message);
+        g_assert_true(engine->takes_rows(statement, &f->error));
+        feed(source, n_rows, row_for);
+        g_assert_cmpint(source->event, ==, PAGE_ROW);
+        ok = engine->load(statement, source, &f->error);
+        engine->release(statement);
+        page_decoder_done(&source->decoder);
+        return ok;
+}
+
+static void good_row(unsigned i, const char *values[static 3]) {
+        static char id[32];
+
+        (void) g_snprintf(id, sizeof id, "i:%u", i + 100);
+        values[0] = id;
+        values[1] = i % 2 == 0 ? "t:tab\tnew\nback\\slash \\." : "null";
+        values[2] = i % 3 == 0 ? "t:1.50" : "i:7";
+}
+
+/* Row 1500 has the number of another one. */
+static void double_row(unsigned i, const char *values[static 3]) {
+        good_row(i == 1499 ? 3 : i, values);
+}
+
+/* Row 1500 has a number that is too large for numeric(6, 2). */
+static void large_row(unsigned i, const char *values[static 3]) {
+        good_row(i, values);
+        if (i == 1499)
+                values[2] = "i:123456";
+}
+
+static void test_load(void) {
+        static const struct {
+                const char *sql, *n, *sum;
+        } ways[] = {
+                { "INSERT INTO track(id, name, price) VALUES(?, ?, ?)", "3000", "15500.00" }, /* by COPY */
+                { "INSERT INTO track(id, name, price) SELECT ?::bigint, ?, ?", "3000", "15500.00" },
+                { "INSERT INTO titles(id, name, price) VALUES(?, ?, ?)", "3000", "15500.00" }, /* a view */
+        };
+        RowSource source;
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "SET ROLE tester; CREATE VIEW titles AS SELECT id, name, price FROM track; RESET ROLE");
+        for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+                begin(&f);
+                if (!load(&f, ways[i].sql, 3000, good_row, &source))
+                        g_error("%s: %s", ways[i].sql, f.error.message);
+                g_assert_cmpint(source.n_rows, ==, 3000);
+                g_assert_cmpint(source.n_changes, ==, 3000);
+                commit(&f);
+                expect_value("SELECT count(*) FROM track", ways[i].n);
+                expect_value("SELECT sum(price) FROM track", ways[i].sum);
+                expect_value("SELECT count(*) FROM track WHERE name = E'tab\\tnew\\nback\\\\slash \\\\.'", "1500");
+                expect_value("SELECT count(*) FROM track WHERE name IS NULL", "1500");
+                postgres_rig_exec(&rig, "DELETE FROM track");
+                for (unsigned k = 0; k < 2; k++) {
+                        begin(&f);
+                        g_assert_true(engine->save(f.writer, &f.error));
+                        g_assert_false(load(&f, ways[i].sql, 3000, k == 0 ? double_row : large_row, &source));
+                        g_assert_cmpint(f.error.error, ==, ERROR_SQL);
+                        g_assert_cmpint(f.error.extended_code, ==, k == 0 ? 2067 : 1);
+                        g_assert_cmpint(source.n_rows, ==, 1499);
+                        g_assert_true(engine->is_in_transaction(f.writer));
+                        engine->undo(f.writer);
+                        EXPECT(&f, "SELECT count(*) FROM track", "i:0");
+                        EXPECT(&f, "INSERT INTO track(id) VALUES(1)", "");
+                        commit(&f);
+                        postgres_rig_exec(&rig, "DELETE FROM track");
+                }
+        }
+        begin(&f);
+        REFUSED(&f, "INSERT INTO track(small) VALUES(?)", ERROR_PARAMETER_TYPE, "a smallint", "i:70000");
+        commit(&f);
+        tear_down(&f);
+}
+
+/* ---- tables ---- */
+
+static int compare(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static char *join(EngineTables *tables) {
+        g_autoptr(GString) all = g_string_new(NULL);
+
+        if (tables->n > 0)
+                qsort(tables->names, tables->n, sizeof *tables->names, compare);
+        for (size_t i = 0; i < tables->n; i++)
+                g_string_append_printf(all, "%s%s", i > 0 ? " " : "", tables->names[i]);
+        engine_tables_done(tables);
+        return g_string_free(g_steal_pointer(&all), FALSE);
+}
+
+static void expect_watched(Fixture *f, const char *sql, size_t size, bool names, const char *tables, const char *shown) {
+        g_autofree char *got = NULL, *got_shown = NULL;
+        EngineConnection *c;
+        EngineWatched w;
+
+        sql_error_done(&f->error);
+        g_assert_true(engine->connect(f->pool, "", 0, NULL, &c, &f->error));
+        if (!engine->watched(c, sql, size, names, &w, &f->error))
+                g_error("%s: %s", sql, f->error.message);
+        engine->disconnect(f->pool, c);
+        got = join(&w.tables);
+        got_shown = join(&w.names);
+        g_assert_cmpstr(got, ==, tables);
+        g_assert_cmpstr(got_shown, ==, shown);
+}
+
+static void test_watched(void) {
+        EngineConnection *c;
+        EngineWatched w;
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, "CREATE VIEW titles AS SELECT title, name FROM album JOIN track ON album.id = track.album;"
+                                "CREATE SCHEMA other CREATE TABLE far(x int) PARTITION BY RANGE (x);"
+                                "CREATE TABLE other.near PARTITION OF other.far FOR VALUES FROM (1) TO (9);"
+                                "GRANT USAGE ON SCHEMA other TO tester");
+        expect_watched(&f, "SELECT 1", 8, false, "", "");
+        expect_watched(&f, "SELECT * FROM album WHERE id = ?", 32, false, "public.album", "album");
+        expect_watched(&f, "WITH a AS (SELECT 1 FROM titles) SELECT 1 FROM a WHERE false", 60, false,
+                       "public.album public.titles public.track", "album titles track");
+        expect_watched(&f, "SELECT * FROM other.far", 23, false, "other.far other.near", "other.far other.near");
+        expect_watched(&f, "Album\0other.near", 17, true, "other.near public.album", "album other.near");
+        g_assert_true(engine->connect(f.pool, "", 0, NULL, &c, &f.error));
+        g_assert_false(engine->watched(c, "nothing", 8, true, &w, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_SQL);
+        sql_error_done(&f.error);
+        g_assert_false(engine->watched(c, "SELECT x FROM album", 19, false, &w, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_SQL);
+        sql_error_done(&f.error);
+        g_assert_false(engine->watched(c, "DELETE FROM album", 17, false, &w, &f.error));
+        sql_error_done(&f.error);
+        engine->disconnect(f.pool, c);
+        EXPECT(&f, "SELECT 1", "i:1");
+        postgres_rig_exec(&rig, "DROP SCHEMA other CASCADE");
+        tear_down(&f);
+}
+
+/* The tables that a statement writes, as the core asks for them after its run. */
+static void expect_written(Fixture *f, const char *sql, const char *tables) {
+        EngineStatement *statement;
+        g_autofree char *got = NULL, *rows = NULL;
+        EngineWritten written = {};
+        JobSpec none = { .deadline_usec = UINT64_MAX };
+
+        begin(f);
+        g_assert_true(engine->save(f->writer, &f->error));
+        if (!engine->compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
+                g_error("%s: %s", sql, f->error.message);
+        g_assert_true(engine->bind(statement, &none, &f->error));
+        rows = step_all(f, statement);
+        g_assert_nonnull(rows);
+        engine->written(statement, &written);
+        engine->release(statement);
+        g_assert_true(engine->keep(f->writer, &f->error));
+        got = written.any ? g_strdup(written.schema ? "any schema" : "any") : join(&written.tables);
+        g_assert_cmpstr(got, ==, tables);
+        engine_written_done(&written);
+        commit(f);
+}
+
+static void test_written(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        for (unsigned i = 0; i < 2; i++) { /* the second time from the cache */
+                expect_written(&f, "UPDATE track SET name = 'x'", "public.track");
+                expect_written(&f, "INSERT INTO track(name) SELECT title FROM album", "public.track");
+                expect_written(&f, "DELETE FROM album WHERE id = 77", "public.album public.track");
+        }
+        expect_written(&f, "CREATE TABLE more(x int)", "any schema");
+        expect_written(&f, "TRUNCATE more", "any");
+        postgres_rig_exec(&rig, "CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;"
+                                "CREATE TRIGGER t AFTER INSERT ON more FOR EACH ROW EXECUTE FUNCTION t()");
+        expect_written(&f, "INSERT INTO more VALUES(1)", "any");
+        tear_down(&f);
+}
+
+/* The state before a transaction and after it tell if another program has committed in between. */
+static void test_state(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        for (unsigned foreign = 0; foreign < 2; foreign++) {
+                FileState before, after;
+
+                begin(&f);
+                engine->state(f.writer, &before);
+                g_assert_cmpint(before.kind, ==, FILE_STATE_SERVER);
+                EXPECT(&f, "UPDATE album SET title = title || 'x'", "");
+                EXPECT(&f, "UPDATE album SET title = title || 'y'", "");
+                if (foreign)
+                        postgres_rig_exec(&rig, "INSERT INTO track(name) VALUES('foreign')");
+                g_assert_true(engine->commit(f.writer, &f.error));
+                engine->state(f.writer, &after);
+                g_assert_cmpint(after.kind, ==, foreign ? FILE_STATE_UNKNOWN : FILE_STATE_SERVER);
+                g_assert_false(file_state_same(&before, &after));
+                end(&f);
+        }
+        begin(&f);
+        EXPECT(&f, "DELETE FROM album WHERE id = 77", "");
+        commit(&f);
+        tear_down(&f);
+}
+
+static void test_observe(void) {
+        Observed first, second, third;
+        Fixture f;
+
+        set_up(&f, false);
+        engine->observe(f.pool, -1, &first);
+        engine->observe(f.pool, -1, &second);
+        g_assert_cmpint(first.state.kind, ==, FILE_STATE_SERVER);
+        g_assert_true(first.polls && file_state_same(&first.state, &second.state));
+        g_assert_false(engine->heard(f.pool));
+        postgres_rig_exec(&rig, "BEGIN; DELETE FROM track; SELECT pg_notify('sqlipc_changes', 'public.track');"
+                                "INSERT INTO track(name) VALUES('x'); COMMIT");
+        while (!engine->heard(f.pool))
+                g_usleep(1000);
+        engine->observe(f.pool, -1, &third);
+        g_assert_false(file_state_same(&first.state, &third.state));
+        tear_down(&f);
+}
+
+/* ---- connections ---- */
+
+/* A statement that computes for ever ends when the worker wants to, and the connection is replaced. */
+static void test_interrupt(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        interrupts = true;
+        REFUSED(&f, "SELECT count(*) FROM generate_series(1, 1000000000000)", ERROR_CANCELLED, "by the test");
+        interrupts = false;
+        EXPECT(&f, "SELECT 1", "i:1");
+        begin(&f);
+        EXPECT(&f, "DELETE FROM album", "");
+        interrupts = true;
+        REFUSED(&f, "SELECT pg_sleep(100)", ERROR_CANCELLED, "by the test");
+        interrupts = false;
+        sql_error_done(&f.error);
+        g_assert_false(engine->is_in_transaction(f.writer));
+        end(&f);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        tear_down(&f);
+}
+
+/* Two transactions read what the other one changes. One of them must be repeated. */
+static void test_serializable(void) {
+        EngineConnection *other;
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        engine->allow_savepoints(f.writer);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        other = f.writer;
+        begin(&f);
+        engine->allow_savepoints(f.writer);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:2");
+        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+        commit(&f);
+        f.writer = other;
+        {
+                g_autofree char *rows = run(&f, "INSERT INTO album VALUES(4, 'fourth')", NULL, 0);
+
+                if (rows)
+                        g_assert_false(engine->commit(f.writer, &f.error));
+        }
+        g_assert_cmpint(f.error.error, ==, ERROR_BUSY);
+        g_assert_false(engine->is_in_transaction(f.writer));
+        sql_error_done(&f.error);
+        end(&f);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        tear_down(&f);
+}
+
+/* The server goes while a commit may be under way. */
+static void test_outcome_unknown(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+        postgres_rig_kill(&rig);
+        g_assert_false(engine->commit(f.writer, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_OUTCOME_UNKNOWN);
+        g_assert_false(engine->is_in_transaction(f.writer));
+        end(&f);
+        REFUSED(&f, "SELECT 1", ERROR_SERVER_UNREACHABLE, "no connection to the server");
+        postgres_rig_start(&rig);
+        sql_error_done(&f.error);
+        while (true) {
+                g_autofree char *rows = run(&f, "SELECT 1", NULL, 0);
+
+                if (rows)
+                        break;
+                g_assert_cmpint(f.error.error, ==, ERROR_BUSY); /* the pause after the last attempt */
+                g_usleep(10000);
+        }
+        tear_down(&f);
+}
+
+/* Errors of the login name no secret. */
+static void test_login(void) {
+        static const struct {
+                const char *more, *password, *sentence;
+                ErrorNumber error;
+        } logins[] = {
+                { "password=hush", NULL, "PasswordFile=", ERROR_LOGIN_FAILED },
+                { "nonsense=hush", NULL, "not valid", ERROR_LOGIN_FAILED },
+                { "user=locked", NULL, "asks for a password", ERROR_LOGIN_FAILED },
+                { "user=locked", "hush", "password authentication failed", ERROR_LOGIN_FAILED },
+                { "user=nobody_here", NULL, "does not exist", ERROR_LOGIN_FAILED },
+                { "dbname=nothing_here", NULL, "does not exist", ERROR_LOGIN_FAILED },
+                { "host=/nowhere", NULL, "no connection to the server", ERROR_SERVER_UNREACHABLE },
+                { "service=nothing_here", NULL, "no connection to the server", ERROR_SERVER_UNREACHABLE },
+                { "user=locked", "secret", NULL, ERROR_NONE },
+        };
+
+        postgres_rig_lock(&rig, "locked", "secret");
+        for (size_t i = 0; i < G_N_ELEMENTS(logins); i++) {
+                g_autofree char *text = NULL;
+                Fixture f;
+
+                set_up(&f, false);
+                engine->stop(f.pool);
+                text = g_strdup_printf("%s %s", f.connection_text, logins[i].more);
+                f.setup.connection = text;
+                f.setup.password = logins[i].password;
+                start(&f);
+                if (logins[i].sentence) {
+                        REFUSED(&f, "SELECT 1", logins[i].error, logins[i].sentence);
+                        g_assert_null(strstr(f.error.message, "hush"));
+                } else
+                        EXPECT(&f, "SELECT current_user", "t:locked");
+                tear_down(&f);
+        }
+}
+
+/* The time limit of a role is not extended. */
+static void test_timeout_of_role(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, "ALTER ROLE tester SET statement_timeout = '50ms'");
+        EXPECT(&f, "SELECT current_setting('statement_timeout')", "t:50ms");
+        REFUSED(&f, "SELECT pg_sleep(100)", ERROR_TIMED_OUT, "statement timeout");
+        EXPECT(&f, "SELECT 1", "i:1");
+        postgres_rig_exec(&rig, "ALTER ROLE tester RESET statement_timeout");
+        tear_down(&f);
+}
+
+/* All connections die, which no client notices. */
+static void test_replaced(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        EXPECT(&f, "SELECT title FROM album WHERE id = ?", "t:first", "i:1");
+        postgres_rig_exec(&rig, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tester'");
+        EXPECT(&f, "SELECT title FROM album WHERE id = ?", "t:second", "i:2");
+        postgres_rig_kill(&rig);
+        postgres_rig_start(&rig);
+        begin(&f);
+        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+        commit(&f);
+        EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        tear_down(&f);
+}
+
+static void test_limit(void) {
+        EngineConnection *connections[3], *more;
+        Fixture f;
+
+        set_up(&f, false);
+        for (size_t i = 0; i < 3; i++)
+                g_assert_true(engine->connect(f.pool, "", 0, NULL, &connections[i], &f.error));
+        g_assert_false(engine->connect(f.pool, "", 0, NULL, &more, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_BUSY);
+        for (size_t i = 0; i < 3; i++)
+                engine->disconnect(f.pool, connections[i]);
+        EXPECT(&f, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'tester'", "i:3");
+        tear_down(&f);
+}
+
+/* The tables change under statements that are prepared. */
+static void test_schema_changes(void) {
+        Fixture f;
+
+        set_up(&f, true);
+        EXPECT(&f, "SELECT * FROM album WHERE id = 1", "i:1|t:first");
+        postgres_rig_exec(&rig, "ALTER TABLE album ADD COLUMN year int DEFAULT 1999");
+        EXPECT(&f, "SELECT * FROM album WHERE id = 1", "i:1|t:first|i:1999");
+        postgres_rig_exec(&rig, "ALTER TABLE album ALTER COLUMN year TYPE text");
+        EXPECT(&f, "SELECT * FROM album WHERE id = 1", "i:1|t:first|t:1999");
+        tear_down(&f);
+}
+
+/* ---- requests that are sent ahead ---- */
+
+/* Of a round: each row tells which transaction it was read in. */
+#define AHEAD "SELECT 10 / $1::int8, now()::text"
+
+static EngineHint prepare_ahead(Fixture *f) {
+        EngineStatement *statement;
+        EngineHint hint = {};
+
+        g_assert_true(engine->connect(f->pool, "", 0, NULL, &f->connection, &f->error));
+        g_assert_true(engine->compile(f->connection, AHEAD, strlen(AHEAD), false, &hint, &statement, &f->error));
+        engine->release(statement);
+        engine->hold(f->connection);
+        return hint;
+}
+
+static void foresee(Fixture *f, const EngineHint *hint, const char *value) {
+        g_autoptr(GByteArray) row = row_of(&value, 1);
+        const JobSpec spec = { .n_positional = 1, .parameters = row->data, .parameters_size = row->len };
+
+        g_assert_true(engine->foresee(f->pool, &spec, hint));
+}
+
+static void foresee_three(Fixture *f, const EngineHint *hint) {
+        foresee(f, hint, "i:1");
+        foresee(f, hint, "i:2");
+        foresee(f, hint, "i:5");
+}
+
+/* Returns when its transaction began. */
+static char *run_ahead(Fixture *f, const char *value, const char *result) {
+        g_autofree char *row = run(f, AHEAD, &value, 1);
+        char *time;
+
+        if (!row)
+                g_error("%s: %s", value, f->error.message);
+        time = strchr(row, '|');
+        g_assert_nonnull(time);
+        *time++ = '\0';
+        g_assert_cmpstr(row, ==, result);
+        return g_strdup(time);
+}
+
+/* They are in one transaction, the next is in another one. */
+static void test_ahead(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        for (int i = 0; i < 2; i++) {
+                EngineHint hint = prepare_ahead(&f);
+                g_autofree char *first = NULL, *second = NULL, *third = NULL, *fourth = NULL;
+
+                foresee_three(&f, &hint);
+                first = run_ahead(&f, "i:1", "i:10");
+                second = run_ahead(&f, "i:2", "i:5");
+                third = run_ahead(&f, "i:5", "i:2");
+                fourth = run_ahead(&f, "i:10", "i:1");
+                g_assert_cmpstr(first, ==, second);
+                g_assert_cmpstr(first, ==, third);
+                g_assert_cmpstr(first, !=, fourth);
+                engine->disconnect(f.pool, f.connection);
+                f.connection = NULL;
+        }
+        tear_down(&f);
+}
+
+/* The core does something else than it told. */
+static void test_ahead_in_vain(void) {
+        EngineStatement *statement;
+        EngineHint hint;
+        Fixture f;
+
+        set_up(&f, false);
+        hint = prepare_ahead(&f);
+        foresee_three(&f, &hint);
+        EXPECT(&f, AHEAD " || 'x' WHERE false", "", "i:1");
+        g_free(run_ahead(&f, "i:2", "i:5"));
+
+        foresee_three(&f, &hint);
+        g_free(run_ahead(&f, "i:1", "i:10"));
+        EXPECT(&f, "SELECT title FROM album WHERE id = ?", "t:first", "i:1");
+        g_free(run_ahead(&f, "i:5", "i:2"));
+
+        /* a statement is compiled and bound, and not stepped */
+        foresee_three(&f, &hint);
+        for (int i = 0; i < 2; i++) {
+                const char *value = "i:1";
+                g_autoptr(GByteArray) row = row_of(&value, 1);
+                const JobSpec spec = { .n_positional = 1, .parameters = row->data, .parameters_size = row->len };
+
+                g_assert_true(engine->compile(f.connection, AHEAD, strlen(AHEAD), false, &hint, &statement, &f.error));
+                g_assert_true(engine->bind(statement, &spec, &f.error));
+                engine->release(statement);
+                g_free(run_ahead(&f, "i:2", "i:5"));
+        }
+
+        /* the transaction ends */
+        foresee_three(&f, &hint);
+        g_free(run_ahead(&f, "i:1", "i:10"));
+        engine->let_go(f.connection);
+        g_free(run_ahead(&f, "i:2", "i:5"));
+        foresee_three(&f, &hint);
+        g_free(run_ahead(&f, "i:1", "i:10"));
+        engine->disconnect(f.pool, f.connection);
+        hint = prepare_ahead(&f);
+        g_free(run_ahead(&f, "i:2", "i:5"));
+        tear_down(&f);
+}
+
+/* A failure is that of one statement. */
+static void test_ahead_fails(void) {
+        EngineHint hint;
+        Fixture f;
+
+        set_up(&f, false);
+        hint = prepare_ahead(&f);
+        foresee(&f, &hint, "i:1");
+        foresee(&f, &hint, "i:0");
+        foresee(&f, &hint, "i:2");
+        g_free(run_ahead(&f, "i:1", "i:10"));
+        REFUSED(&f, AHEAD, ERROR_SQL, "division by zero", "i:0");
+        engine->disconnect(f.pool, f.connection); /* as the core does after an error */
+        hint = prepare_ahead(&f);
+        g_free(run_ahead(&f, "i:2", "i:5"));
+
+        foresee(&f, &hint, "t:no number");
+        foresee(&f, &hint, "i:2");
+        REFUSED(&f, AHEAD, ERROR_SQL, "no number", "t:no number");
+        engine->disconnect(f.pool, f.connection);
+        hint = prepare_ahead(&f);
+
+        /* the connection dies unnoticed */
+        postgres_rig_exec(&rig, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tester'");
+        foresee_three(&f, &hint);
+        g_free(run_ahead(&f, "i:1", "i:10"));
+        g_free(run_ahead(&f, "i:2", "i:5"));
+        g_free(run_ahead(&f, "i:5", "i:2"));
+        tear_down(&f);
+}
+
+int main(int argc, char **argv) {
+        int r;
+
+        g_test_init(&argc, &argv, NULL);
+        if (!postgres_rig_init(&rig)) {
+                g_print("1..0 # SKIP PostgreSQL is not installed, or has no user\n");
+                return 0;
+        }
+        postgres_rig_exec(&rig, "CREATE ROLE tester LOGIN");
+        g_test_add_func("/postgresql-engine/values", test_values);
+        g_test_add_func("/postgresql-engine/parameters", test_parameters);
+        g_test_add_func("/postgresql-engine/errors", test_errors);
+        g_test_add_func("/postgresql-engine/read-only", test_read_only);
+        g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
+        g_test_add_func("/postgresql-engine/write", test_write);
+        g_test_add_func("/postgresql-engine/session", test_session);
+        g_test_add_func("/postgresql-engine/savepoints", test_savepoints);
+        g_test_add_func("/postgresql-engine/snapshot", test_snapshot);
+        g_test_add_func("/postgresql-engine/replaced", test_replaced);
+        g_test_add_func("/postgresql-engine/limit", test_limit);
+        g_test_add_func("/postgresql-engine/schema-changes", test_schema_changes);
+        g_test_add_func("/postgresql-engine/load", test_load);
+        g_test_add_func("/postgresql-engine/watched", test_watched);
+        g_test_add_func("/postgresql-engine/written", test_written);
+        g_test_add_func("/postgresql-engine/state", test_state);
+        g_test_add_func("/postgresql-engine/observe", test_observe);
+        g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
+        g_test_add_func("/postgresql-engine/serializable", test_serializable);
+        g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
+        g_test_add_func("/postgresql-engine/login", test_login);
+        g_test_add_func("/postgresql-engine/timeout-of-role", test_timeout_of_role);
+        g_test_add_func("/postgresql-engine/ahead", test_ahead);
+        g_test_add_func("/postgresql-engine/ahead-in-vain", test_ahead_in_vain);
+        g_test_add_func("/postgresql-engine/ahead-fails", test_ahead_fails);
+        r = g_test_run();
+        postgres_rig_done(&rig);
+        return r;
+}
