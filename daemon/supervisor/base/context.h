@@ -73,6 +73,7 @@ struct Context {
 
         /* ---- The state of single modules; the Manager owns it ---- */
         struct WorkerProgram *worker_program;
+        const char *engine_socket; /* of the unit for engine processes (worker-process.h) */
         struct PriorityTimer *priorities;
         struct PipeStock *pipes;
         struct Expiry *statement_expiry;

@@ -176,6 +176,8 @@ WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_d
 
         if (u->n_workers >= l.workers_max)
                 return WORKER_BOUND_USER;
+        if (database_config_is_server(d->config) && n_on_database >= d->config->connections_max)
+                return WORKER_BOUND_CONNECTIONS;
         if (!is_exempt(u) && !has_place(n_on_database, d->n_workers, of_database, of_database > 1))
                 return WORKER_BOUND_DATABASE;
         return has_place(u->n_workers, n_all, total, n_reserved(n_on_database, total)) ? WORKER_BOUND_NONE
@@ -187,6 +189,9 @@ const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_
         case WORKER_BOUND_NONE: break;
         case WORKER_BOUND_USER:
                 return "All your workers are occupied (WorkersMax=): wait until a run of yours ends, or cancel one.";
+        case WORKER_BOUND_CONNECTIONS:
+                return "All your connections to the server of this database are in use (ConnectionsMax=): wait until a run "
+                       "of yours ends, or cancel one.";
         case WORKER_BOUND_DATABASE:
                 return "All workers that you may have on this database now are occupied (its WorkersMax=, which its users "
                        "share): try again later, or cancel a run of yours.";

@@ -47,6 +47,7 @@ uint32_t quota_channels_left(const User *u, const Database *d);
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
+        WORKER_BOUND_CONNECTIONS, /* the user has as many on this database as connections to its server */
         WORKER_BOUND_DATABASE,
         WORKER_BOUND_TOTAL,
 } WorkerBound;

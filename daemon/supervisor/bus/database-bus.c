@@ -788,6 +788,13 @@ static int property_mode(sd_bus *bus, const char *path, const char *interface, c
         return sd_bus_message_append(reply, "s", d->config->mode);
 }
 
+static int property_engine(sd_bus *bus, const char *path, const char *interface, const char *property,
+                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Database *d = userdata;
+
+        return sd_bus_message_append(reply, "s", engine_kind_name(d->config->engine));
+}
+
 static int property_limits(sd_bus *bus, const char *path, const char *interface, const char *property,
                            sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Database *d = userdata;
@@ -849,6 +856,7 @@ static const sd_bus_vtable database_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
         SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),
+        SD_BUS_PROPERTY("Engine", "s", property_engine, 0, 0),
         SD_BUS_PROPERTY("Limits", "a{st}", property_limits, 0, 0),
         SD_BUS_VTABLE_END,
 };

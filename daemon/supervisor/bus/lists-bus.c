@@ -139,7 +139,7 @@ static int append_run(Reply *reply, const void *entry, bool with_pid) {
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply->message, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
-                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) run->worker->process.pid);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -154,7 +154,7 @@ static int append_run_of_channel(Reply *reply, const void *entry, bool with_pid)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t",
                                           c->run.n_bytes, "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)
-                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->process.pid);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -207,7 +207,7 @@ static int append_transaction(Reply *reply, const void *entry, bool with_pid) {
         if (r >= 0 && strcmp(state, "idle") == 0)
                 r = sd_bus_message_append(reply->message, "{sv}", "idle-usec", "t", now - t->used_usec);
         if (r >= 0 && with_pid && t->worker)
-                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) t->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) t->worker->process.pid);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -249,7 +249,7 @@ static int append_channel(Reply *reply, const void *entry, bool with_pid) {
         if (r >= 0 && c->run.excerpt)
                 r = sd_bus_message_append(reply->message, "{sv}", "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)
-                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->process.pid);
         return r < 0 ? r : end_entry(reply);
 }
 

@@ -53,7 +53,7 @@ static int add_database(Listing *l, const Database *d, PolicyVerdict view) {
         sd_bus_message *m = l->reply.message;
         const char *name = database_name(d), *description = d->config->description;
         size_t size = strlen(name) + strlen(d->object_path) + strlen(description);
-        int r = reply_count(&l->reply, 3 * REPLY_ENTRY_OVERHEAD + size);
+        int r = reply_count(&l->reply, 4 * REPLY_ENTRY_OVERHEAD + size);
 
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'r', "soa{sv}");
@@ -62,8 +62,8 @@ static int add_database(Listing *l, const Database *d, PolicyVerdict view) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "description", "s", description, "mode", "s",
-                                          d->config->mode);
+                r = sd_bus_message_append(m, "{sv}{sv}{sv}", "description", "s", description, "mode", "s",
+                                          d->config->mode, "engine", "s", engine_kind_name(d->config->engine));
         if (r >= 0 && view == POLICY_ASK)
                 r = sd_bus_message_append(m, "{sv}", "authorization", "s", "challenge");
         if (r >= 0)

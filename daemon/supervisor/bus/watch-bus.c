@@ -137,7 +137,7 @@ static int begin(sd_bus_message *m, Database *d, char **tables, WatchSpec spec, 
                 r = quota_check_watch(session->user, d, !spec.waits, refusal);
         if (r < 0)
                 return r;
-        spec.n_schemas = changes_of(d->context, d->config->path, d->config->immutable)->n_schemas;
+        spec.n_schemas = changes_of_database(d->context, d->config)->n_schemas;
         if (text)
                 return find_tables(m, session, d, text, names, &spec, options, refusal);
         r = waiting_call_new(m, &call);

@@ -183,7 +183,7 @@ static void tell_to_close(Channel *c) {
 
         c->told = r >= 0;
         c->close_ping = worker_ping(c->worker);
-        grace_begin(&c->grace, c->worker->pid, GRACE_USEC);
+        grace_begin(&c->grace, c->worker->process.pid, GRACE_USEC);
 }
 
 /* True if its worker is not killed before it has read CHANNEL_CLOSE. */
@@ -199,7 +199,7 @@ static void on_close_timeout(Channel *c) {
         if (!c->told)
                 tell_to_close(c);
         else if ((worker_has_answered(w, c->close_ping) || !(is_patient(c) || worker_is_held_up_by_others(w, c))) &&
-                 !grace_goes_on(&c->grace, w->pid))
+                 !grace_goes_on(&c->grace, w->process.pid))
                 (void) worker_end(w, WORKER_END_KEEPS_CHANNEL);
         (void) shutdown(c->fd, SHUT_RDWR);
         arm(c, clock_usec() + GRACE_USEC);
@@ -221,7 +221,7 @@ static void check_cancelled(Channel *c) {
                 return;
         if (worker_has_answered(c->worker, c->cancel_ping))
                 c->cancelled_usec = 0;
-        else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker->pid))
+        else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker->process.pid))
                 (void) worker_end(c->worker, WORKER_END_KEEPS_REQUEST);
 }
 
@@ -400,7 +400,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
                         .memory = c->memory,
                         .path = guest ? d->path : NULL,
                         .immutable = guest && d->immutable,
-                        .change_slot = changes_of(c->context, d->path, d->immutable)->slot,
+                        .change_slot = changes_of_database(c->context, d)->slot,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };
@@ -483,7 +483,7 @@ void channel_cancel(Channel *c, ErrorNumber error, const char *sentence) {
         (void) worker_cancel(c->worker, c->number, error, sentence);
         c->cancelled_usec = clock_usec();
         c->cancel_ping = worker_ping(c->worker);
-        grace_begin(&c->grace, c->worker->pid, GRACE_USEC);
+        grace_begin(&c->grace, c->worker->process.pid, GRACE_USEC);
         arm_at_worker(c);
 }
 
@@ -514,7 +514,7 @@ static bool note(Channel *c, const ChannelProgress *p) {
                 .client = c->session ? c->session->name : NULL,
                 .uid = &c->user->uid,
                 .run = c->number,
-                .worker_pid = c->worker ? c->worker->pid : 0,
+                .worker_pid = c->worker ? c->worker->process.pid : 0,
         };
 
         if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {

@@ -8,6 +8,7 @@
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/runs/channel.h"
 #include "daemon/supervisor/runs/placement.h"
+#include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/runs/worker-runs.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -15,15 +16,53 @@
 #define WRITES_USEC UINT64_C(1000000) /* a worker that wrote within this time is expected to write again */
 #define APART_USEC UINT64_C(5000000) /* after the death of a worker, its user's channels become no guests for so long */
 #define HEAP_PER_CHANNEL (UINT64_C(1) << 20) /* of HeapMax=: a worker has fewer guests than would fill it */
+#define CHANNELS_TOGETHER 8u /* of a server: a worker sends the requests of so many channels together */
+#define LASTING_USEC UINT64_C(100000) /* the first run of a server's worker includes its login */
+
+static bool is_server(const Worker *w) {
+        return database_config_is_server(w->group->database->config);
+}
+
+/* True if a run keeps other channels waiting. */
+static bool is_occupied(const Worker *w) {
+        uint64_t now = clock_usec();
+
+        if (worker_n_runnable(w) == 0 || !is_server(w))
+                return worker_n_runnable(w) > 0;
+        for (GList *i = w->runs.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                if (run_is_runnable(run) && now - run->asked_usec >= LASTING_USEC)
+                        return true;
+        }
+        for (GList *i = w->channels.head; i; i = i->next) {
+                const Channel *c = i->data;
+
+                if (channel_is_runnable(c) && c->run.usec + now - c->run.noted_usec >= LASTING_USEC)
+                        return true;
+        }
+        return false;
+}
+
+/* A worker for a server mostly waits, so channels are spread only when there are many of them. */
+static bool is_full(const Worker *w) {
+        return !is_server(w) || w->channels.length >= CHANNELS_TOGETHER;
+}
+
+static bool has_better_number(const Worker *a, const Worker *b) {
+        if (is_full(a) && is_full(b))
+                return a->channels.length < b->channels.length;
+        return is_full(a) != is_full(b) ? is_full(b) : a->channels.length > b->channels.length;
+}
 
 static bool is_better(const Worker *a, const Worker *b) {
-        bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
+        bool a_runs = is_occupied(a), b_runs = is_occupied(b);
 
         bool a_current = a->settings == WORKER_CURRENT, b_current = b->settings == WORKER_CURRENT;
 
         if (a_current != b_current)
                 return a_current;
-        return a_runs != b_runs ? b_runs : a->channels.length < b->channels.length;
+        return a_runs != b_runs ? b_runs : has_better_number(a, b);
 }
 
 /* `besides`: not this one; NULL: any. */
@@ -62,7 +101,9 @@ static bool is_whole(const DatabaseConfig *d) {
 }
 
 bool placement_allows_guests(const Group *g) {
-        return !g->writes && is_whole(g->database->config);
+        const DatabaseConfig *d = g->database->config;
+
+        return !g->writes && is_whole(d) && !database_config_is_server(d);
 }
 
 static bool is_apart(const User *u) {
@@ -105,8 +146,8 @@ static Worker *find_host(const Group *g, const Session *s) {
 }
 
 static bool wants_sibling(const Group *g, const Worker *best) {
-        return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
-               (best->channels.length > 0 && group_n_workers(g) < g->context->n_cpus);
+        return !best || best->settings != WORKER_CURRENT || is_occupied(best) ||
+               (best->channels.length > 0 && is_full(best) && group_n_workers(g) < g->context->n_cpus);
 }
 
 /* True if another worker would take a place from other work, or would have no CPU of its own. */

@@ -81,7 +81,7 @@ static void revoke_run(Run *run) {
         run_end(run, RUN_END_REVOKED, refusal.error, refusal.message);
 }
 
-void run_access_on_rights_changed(Context *context) {
+static void revoke_runs(Context *context, bool transactions) {
         g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;
         void *value;
@@ -90,11 +90,19 @@ void run_access_on_rights_changed(Context *context) {
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
-                if (run->end.error == ERROR_NONE && waits(run) && !is_still_allowed(run))
+                if ((run->kind == RUN_TRANSACTION) == transactions && run->end.error == ERROR_NONE && waits(run) &&
+                    !is_still_allowed(run))
                         g_ptr_array_add(found, value);
         }
         for (guint k = 0; k < found->len; k++)
                 revoke_run(found->pdata[k]);
+}
+
+/* Transactions are the last to end: one that writes keeps back other writers, which must learn first that they may not write
+ * any longer. */
+void run_access_on_rights_changed(Context *context) {
+        revoke_runs(context, false);
+        revoke_runs(context, true);
 }
 
 void run_access_on_pipe_grown(Context *context, Pipe *p) {

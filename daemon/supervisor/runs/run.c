@@ -104,7 +104,7 @@ static void arm_idle(Run *run) {
 
 /* The worker was told to end the run, and has a second. */
 static void arm_end(Run *run) {
-        grace_begin(&run->grace, run->worker->pid, GRACE_USEC);
+        grace_begin(&run->grace, run->worker->process.pid, GRACE_USEC);
         arm(run, clock_usec() + GRACE_USEC);
 }
 
@@ -126,7 +126,7 @@ static void tell_cancel(Run *run) {
 
 /* The second of arm_end() has passed. */
 static void kill_worker(Run *run, WorkerEndReason why) {
-        if (grace_goes_on(&run->grace, run->worker->pid))
+        if (grace_goes_on(&run->grace, run->worker->process.pid))
                 arm(run, clock_usec() + GRACE_USEC);
         else
                 (void) worker_end(run->worker, why);
@@ -154,7 +154,7 @@ static uint64_t compile_until(const Run *run) {
 
 /* The worker's CPU time tells slow SQL from a worker that got no CPU. */
 static const char *why_not_compiled(const Run *run) {
-        return grace_is_starved(&run->grace, run->worker->pid)
+        return grace_is_starved(&run->grace, run->worker->process.pid)
                        ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
                          "stopped, or waits for a lock, a disk or a CPU. Try again."
                        : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
@@ -189,7 +189,7 @@ static void on_compile_timeout(Run *run) {
                 tell_cancel(run);
         else if (run->end.error != ERROR_NONE)
                 kill_worker(run, WORKER_END_KEEPS_JOB);
-        else if (grace_goes_on(&run->grace, run->worker->pid))
+        else if (grace_goes_on(&run->grace, run->worker->process.pid))
                 arm(run, clock_usec() + GRACE_USEC);
         else
                 cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
@@ -390,7 +390,7 @@ int run_on_taken(Run *run, Worker *w) {
         else {
                 uint64_t until = compile_until(run);
 
-                grace_begin(&run->grace, w->pid, until - clock_usec());
+                grace_begin(&run->grace, w->process.pid, until - clock_usec());
                 arm(run, until);
         }
         group_staff(run->group);
@@ -554,7 +554,7 @@ static void log_end(const Run *run, const Ended *ended) {
                         .client = run->session ? run->session->name : NULL,
                         .uid = &run->user->uid,
                         .run = run->number,
-                        .worker_pid = run->worker ? run->worker->pid : 0,
+                        .worker_pid = run->worker ? run->worker->process.pid : 0,
                 },
                 .is_prepare = run->kind == RUN_PREPARE,
                 .waited_usec = run->parked_usec + parks_usec,

@@ -143,7 +143,7 @@ int watch_new(Session *s, Database *d, const WatchSpec *spec, char **tables, cha
                                         "The service has no descriptor left for your watch; try again later.")
                                : r;
         }
-        r = changes_add(changes_of(s->context, d->config->path, d->config->immutable), &w->listener, tables,
+        r = changes_add(changes_of_database(s->context, d->config), &w->listener, tables,
                         spec->n_schemas);
         if (r < 0) {
                 (void) watch_free(w);

@@ -28,7 +28,7 @@ uint64_t worker_ping(Worker *w) {
         }
         if (w->ping == PING_NONE) {
                 w->ping_usec = clock_usec();
-                grace_begin(&w->grace, w->pid, GIVE_UP_USEC);
+                grace_begin(&w->grace, w->process.pid, GIVE_UP_USEC);
         }
         int r = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1);
         w->ping = r >= 0 ? PING_SENT : PING_UNSENT; /* if the socket is full, the worker owes an answer all the same */
@@ -185,7 +185,7 @@ static void check_idle(Worker *w) {
 
 /* True if the worker does not read its sockets although it had the time and the CPU for it. */
 static bool hears_nothing(Worker *w) {
-        return worker_is_deaf(w, GIVE_UP_USEC) && !grace_goes_on(&w->grace, w->pid);
+        return worker_is_deaf(w, GIVE_UP_USEC) && !grace_goes_on(&w->grace, w->process.pid);
 }
 
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {

@@ -159,12 +159,12 @@ static void check_worker(Check *c, const Worker *w) {
                 HOLD(run->worker == w && g_hash_table_lookup(c->context->runs, &run->number) == run, run->number);
         }
         for (GList *i = w->channels.head; i; i = i->next)
-                HOLD(((const Channel *) i->data)->worker == w, w->pid);
-        HOLD((w->control_fd >= 0) == !worker_is_closed(w), w->pid);
-        HOLD(!worker_is_closed(w) || worker_is_idle(w), w->pid);
-        HOLD((w->end == WORKER_END_NONE) >= worker_stays(w), w->pid);
-        HOLD(!w->holds_no_place || w->state == WORKER_UNDEAD, w->pid);
-        HOLD(!w->group->writes || g_strcmp0(w->group->database->config->mode, "read-write") == 0, w->pid);
+                HOLD(((const Channel *) i->data)->worker == w, w->process.pid);
+        HOLD((w->control_fd >= 0) == !worker_is_closed(w), w->process.pid);
+        HOLD(!worker_is_closed(w) || worker_is_idle(w), w->process.pid);
+        HOLD((w->end == WORKER_END_NONE) >= worker_stays(w), w->process.pid);
+        HOLD(!w->holds_no_place || w->state == WORKER_UNDEAD, w->process.pid);
+        HOLD(!w->group->writes || g_strcmp0(w->group->database->config->mode, "read-write") == 0, w->process.pid);
         sums_of(c->of_users, w->group->user)->n_workers++;
         sums_of(c->of_databases, w->group->database)->n_workers += !w->holds_no_place;
 }

@@ -73,6 +73,15 @@ static void put_in_force(Context *context, Config *config) {
         idle_on_reload(&m->idle);
 }
 
+/* Of the unit sqlipc-engine.socket. */
+static char *find_engine_socket(BusType type) {
+        const char *path = getenv("SQLIPC_ENGINE_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+
+        if (path)
+                return g_strdup(path);
+        return g_strconcat(type == BUS_USER && runtime ? runtime : "/run", "/sqlipc-engine/socket", NULL);
+}
+
 static void init_modules(Manager *m, char **directories, uint64_t n_descriptors) {
         Context *context = &m->context;
 
@@ -82,6 +91,7 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         context->channels_max = n_descriptors / 8; /* each has up to two; five eighths are for pipes (pipe-budget.h) */
         context->work = &work_events;
         context->worker_program = &m->worker_program;
+        context->engine_socket = m->engine_socket;
         context->priorities = &m->priorities;
         context->pipes = &m->pipes;
         context->statement_expiry = &m->statement_expiry;
@@ -102,6 +112,7 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         g_autoptr(Manager) m = g_new0(Manager, 1);
         int r = context_init(&m->context, &context_events);
 
+        m->engine_socket = find_engine_socket(type);
         init_modules(m, config_directories ? g_strdupv(config_directories) : config_default_directories(type == BUS_USER),
                      raise_descriptor_limit());
         if (r < 0)
@@ -441,6 +452,7 @@ Manager *manager_free(Manager *m) {
         m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
         g_free(m->polkit.authority);
         worker_program_close(&m->worker_program);
+        g_free(m->engine_socket);
         g_strfreev(m->reload.directories);
         context_done(&m->context);
         g_free(m);

@@ -37,6 +37,7 @@ typedef struct Manager {
 
         /* The state of single modules. */
         WorkerProgram worker_program;
+        char *engine_socket;
         PriorityTimer priorities;
         PipeStock pipes;
         Expiry statement_expiry;

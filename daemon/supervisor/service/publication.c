@@ -116,9 +116,9 @@ GHashTable *publication_replace(Context *context, Config *config) {
         context->databases = take_databases(context, config);
         context->config = config;
         listing_on_reload(context);
+        channels_on_reload(context); /* before runs, of which transactions keep back channels that write */
         run_access_on_rights_changed(context);
         end_statements(context);
-        channels_on_reload(context);
         watches_on_rights_changed(context);
         end_outdated_workers(context);
         config_free(config_before);

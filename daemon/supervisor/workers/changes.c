@@ -27,6 +27,14 @@ static int on_turn(sd_event_source *s, void *userdata);
 
 /* ---- the stock ---- */
 
+static void free_access(ServerAccess *a) {
+        if (!a)
+                return;
+        g_free(a->connection);
+        g_free(a->password_file);
+        g_free(a);
+}
+
 static void changes_free(void *p) {
         Changes *c = p;
 
@@ -34,6 +42,7 @@ static void changes_free(void *p) {
         c->linger = sd_event_source_disable_unref(c->linger);
         c->observer = observer_free(c->observer);
         g_hash_table_unref(c->tables);
+        free_access(c->server);
         g_free(c->path);
         g_free(c);
 }
@@ -79,6 +88,24 @@ Changes *changes_of(Context *context, const char *path, bool immutable) {
                 set_sequence(c, s->first);
         }
         c->immutable = c->immutable && immutable; /* by two names a file may be both */
+        return c;
+}
+
+Changes *changes_of_database(Context *context, const DatabaseConfig *d) {
+        Changes *c = changes_of(context, database_config_data(d), d->immutable);
+
+        if (!database_config_is_server(d) ||
+            (c->server && g_strcmp0(c->server->password_file, d->password_file) == 0 &&
+             c->server->consistency == d->consistency))
+                return c;
+        free_access(c->server);
+        c->server = g_new(ServerAccess, 1);
+        *c->server = (ServerAccess) {
+                .engine = d->engine,
+                .consistency = d->consistency,
+                .connection = g_strdup(d->connection),
+                .password_file = g_strdup(d->password_file),
+        };
         return c;
 }
 
@@ -329,7 +356,7 @@ static uint64_t number_of(const Changes *c, uint64_t given) {
 
 void changes_on_committed(Worker *w, const Committed *committed) {
         const DatabaseConfig *d = w->group->database->config;
-        Changes *c = changes_of(w->context, d->path, d->immutable);
+        Changes *c = changes_of_database(w->context, d);
 
         if (committed->any) {
                 c->n_committed++;
@@ -397,7 +424,11 @@ void changes_on_writer_known(Changes *c) {
 /* ---- beginning and end ---- */
 
 const char *changes_foreign(const Changes *c) {
-        return c->immutable ? "never" : c->observer && observer_is_notified(c->observer) ? "inotify" : "polling";
+        if (c->immutable)
+                return "never";
+        if (!c->observer || !observer_is_notified(c->observer))
+                return "polling";
+        return changes_are_of_server(c) ? "server" : "inotify";
 }
 
 void changes_on_known(Changes *c, ChangeAwaits what) {

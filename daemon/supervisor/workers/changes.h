@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The changes of one database file: its change sequence, the tables that changed, and the listeners that wait for changes
- * of some tables (docs/design/watching.md). Supervisor.
+ * The changes of one database file, or of the data of one server: its change sequence, the tables that changed, and the
+ * listeners that wait for changes of some tables (docs/design/watching.md). Supervisor.
  *
  *      a listener:   NEW --the present state is known--> on_ready(), IDLE
  *                    IDLE --changes_arm()--> ARMED --one of its tables changed--> DUE --a turn of the loop--> on_change()
@@ -49,9 +49,17 @@ typedef enum ChangeAwaits {
         CHANGE_AWAITS_OBSERVER = 1 << 1, /* the observer tells the state of the file */
 } ChangeAwaits;
 
+/* How the process that observes a server gets there. */
+typedef struct ServerAccess {
+        EngineKind engine;
+        Consistency consistency;
+        char *connection, *password_file; /* owned; NULL: no password */
+} ServerAccess;
+
 typedef struct Changes {
         ChangeStock *stock;      /* not owned */
-        char *path;
+        char *path;              /* of the file; of a server: its database_config_data() */
+        ServerAccess *server;    /* owned; NULL: it is a file */
         bool immutable;          /* it never changes, and is not observed */
         uint32_t slot;           /* in the page; 0: none was left */
         uint64_t sequence;       /* the number of the last change */
@@ -97,6 +105,9 @@ void changes_stop(ChangeStock *s);
 /* Returns the changes of the file, which stay the stock's. */
 Changes *changes_of(Context *context, const char *path, bool immutable);
 
+/* The same for the file or server of a database. */
+Changes *changes_of_database(Context *context, const DatabaseConfig *d);
+
 /* Adds a NEW listener, whose functions are set. `tables` is taken in any case; NULL: any table. They were found when
  * `n_schemas` of the file had this value. on_ready() is called in a later turn of the loop. -ENOMEM: other programs'
  * commits could not be noticed, and the listener was not added. */
@@ -132,6 +143,10 @@ void changes_on_writer_lost(Changes *c);
 
 /* How changes by other programs are noticed, as clients are told. */
 const char *changes_foreign(const Changes *c);
+
+static inline bool changes_are_of_server(const Changes *c) {
+        return c->server != NULL;
+}
 
 /* True if the holder of the lease must tell each commit. */
 static inline bool changes_are_watched(const Changes *c) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The workers of one uid for one database. Supervisor. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/protocol/engine-connection.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/high-descriptor.h"
@@ -136,6 +138,23 @@ uint64_t group_n_on_database(const Group *g) {
         return n;
 }
 
+uint64_t group_share_connections(const Group *g) {
+        const DatabaseConfig *d = g->database->config;
+        uint64_t left = d->connections_max, n_more = MIN(quota_limits(g->user, g->database).workers_max, left);
+
+        if (!database_config_is_server(d))
+                return 0;
+        for (GList *i = g->user->groups.head; i; i = i->next) {
+                const Group *other = i->data;
+
+                for (GList *j = other->database == g->database ? other->workers.head : NULL; j; j = j->next) {
+                        left -= MIN(left, ((const Worker *) j->data)->n_connections);
+                        n_more -= MIN(n_more, 1);
+                }
+        }
+        return n_more == 0 ? 1 : MAX(1, (left + n_more - 1) / n_more);
+}
+
 unsigned group_n_workers(const Group *g) {
         unsigned n = 0;
 
@@ -164,6 +183,7 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
         switch (bound) {
         case WORKER_BOUND_NONE: return false;
         case WORKER_BOUND_USER: return worker_end_idle(context, g->user, NULL);
+        case WORKER_BOUND_CONNECTIONS: return worker_end_idle(context, g->user, g->database);
         case WORKER_BOUND_DATABASE: return worker_end_idle(context, NULL, g->database);
         case WORKER_BOUND_TOTAL: return worker_end_idle(context, NULL, NULL);
         }
@@ -194,6 +214,19 @@ static LogFields fields_of(const Group *g) {
 
 /* A shortage that may pass is reported as LimitsExceeded: it is no failure of the service. */
 static void fail_without_worker(Group *g, int r) {
+        bool is_server = database_config_is_server(g->database->config);
+
+        if (is_server && (r == -ENOENT || r == -ECONNREFUSED)) {
+                g->context->work->fail(g, ERROR_CANNOT_OPEN,
+                                       "Databases of servers need sqlipc-engine.socket, which does not run: install the "
+                                       "package sqlipc-engine, and start that unit.");
+                return;
+        }
+        if (is_server && r == -ENOKEY) {
+                g->context->work->fail(g, ERROR_CANNOT_OPEN, "The service cannot read the password for the server of this "
+                                       "database (PasswordFile=); its log says why.");
+                return;
+        }
         bool short_of = r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM;
 
         g->context->work->fail(g, short_of ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL,
@@ -260,6 +293,22 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
+        LogFields fields = fields_of(g);
+
+        if (end->code == 0)
+                g->engine_failure = "The engine processes end before they begin: perhaps MaxConnections= of "
+                                    "sqlipc-engine.socket is reached. Try again later; the log of the service says more.";
+        else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
+                g->engine_failure = "The service and sqlipc-engine are of different versions: install the same, and restart "
+                                    "sqlipcd.service.";
+                log_event_limited(LOG_EVENT_WORKERS_FAIL, "version", &fields, "%s", g->engine_failure);
+        } else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_NO_ENGINE) {
+                g->engine_failure = "The program sqlipc-engine was built without the engine of this database.";
+                log_event_limited(LOG_EVENT_WORKERS_FAIL, "engine", &fields, "%s", g->engine_failure);
+        }
+}
+
 void group_on_worker_gone(Group *g) {
         g->context->work->recall_jobs(g);
         if (g->n_early_deaths < EARLY_DEATHS_MAX)
@@ -268,7 +317,7 @@ void group_on_worker_gone(Group *g) {
         LogFields fields = fields_of(g);
         log_event_limited(LOG_EVENT_WORKERS_FAIL, "life", &fields,
                           "Workers die as soon as they start; the jobs that wait fail.");
-        g->context->work->fail(g, ERROR_WORKER_LOST,
+        g->context->work->fail(g, ERROR_WORKER_LOST, g->engine_failure ?:
                                "The worker processes die as soon as they start; the log of the service says more.");
 }
 

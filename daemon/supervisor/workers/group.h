@@ -22,6 +22,7 @@
 
 #include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/user.h"
+#include "daemon/supervisor/workers/worker-process.h"
 
 typedef struct Worker Worker;
 
@@ -39,6 +40,7 @@ typedef struct Group {
         uint64_t starved_usec;    /* since when */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
+        const char *engine_failure; /* what is told to clients if engine processes end so early; NULL: nothing special */
         sd_event_source *writable, *timer, *resend;
         GList user_link;          /* in the user's `groups` */
 } Group;
@@ -61,6 +63,10 @@ uint64_t group_n_on_database(const Group *g);
 /* The number of workers that take jobs: those that were not told to end or to retire. */
 unsigned group_n_workers(const Group *g);
 
+/* The connections to its server (ConnectionsMax=) that a new worker of the group may have: its part of those that the
+ * workers of the user on this database have left. 0: the database is a file. */
+uint64_t group_share_connections(const Group *g);
+
 /* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
 void group_spawn(Group *g);
 
@@ -70,6 +76,9 @@ void group_staff(Group *g);
 /* A worker, of any group, has less to do than before, and this group is starved. The worker may be asked for its place in
  * the next turn of the loop, unless the group has just asked another one. */
 void group_on_offer(Group *g);
+
+/* The engine process of a worker of the group has ended; group_on_worker_gone() may have been called before, or follows. */
+void group_on_engine_end(Group *g, const WorkerProcessEnd *end);
 
 /* A worker of the group is dead or as good as dead, and its runs have been dealt with. Takes back the jobs, in case it died
  * while it took one. Fails them if workers die again and again before they begin anything. */

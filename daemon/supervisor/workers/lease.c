@@ -43,13 +43,13 @@ static void lease_free(Lease *l) {
         g_free(l);
 }
 
-static int lease_new(Context *context, const char *path, Lease **ret) {
+static int lease_new(Context *context, const DatabaseConfig *d, Lease **ret) {
         Lease *l = g_new(Lease, 1);
 
         *l = (Lease) {
                 .context = context,
-                .path = g_strdup(path),
-                .changes = changes_of(context, path, false),
+                .path = g_strdup(database_config_data(d)),
+                .changes = changes_of_database(context, d),
                 .waiting = G_QUEUE_INIT,
                 .turns = g_hash_table_new(NULL, NULL),
         };
@@ -66,11 +66,11 @@ static int lease_new(Context *context, const char *path, Lease **ret) {
 }
 
 static int find_or_make(Worker *w, Lease **ret) {
-        const char *path = w->group->database->config->path;
-        Lease *l = g_hash_table_lookup(w->context->leases, path);
+        const DatabaseConfig *d = w->group->database->config;
+        Lease *l = g_hash_table_lookup(w->context->leases, database_config_data(d));
 
         if (!l)
-                return lease_new(w->context, path, ret);
+                return lease_new(w->context, d, ret);
         *ret = l;
         return 0;
 }
@@ -119,7 +119,7 @@ static void ask(Lease *l) {
         l->asked = tell(l, MESSAGE_LEASE_ASKED);
         if (!l->asked)
                 return;
-        grace_begin(&l->grace, l->holder->pid, usec);
+        grace_begin(&l->grace, l->holder->process.pid, usec);
         arm(l, clock_usec() + usec);
 }
 
@@ -152,7 +152,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         else if (clock_timer_was_late(usec, &l->spared)) {
                 arm(l, clock_usec() + GRACE_USEC);
                 l->spared = true;
-        } else if (grace_goes_on(&l->grace, l->holder->pid))
+        } else if (grace_goes_on(&l->grace, l->holder->process.pid))
                 arm(l, clock_usec() + GRACE_USEC);
         else
                 (void) worker_end(l->holder, WORKER_END_KEEPS_LEASE);

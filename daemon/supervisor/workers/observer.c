@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Notices commits of other programs. Supervisor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/base/child-source.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/high-descriptor.h"
@@ -16,7 +14,8 @@
 #include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/lease.h"
 #include "daemon/supervisor/workers/observer.h"
-#include "daemon/supervisor/workers/worker-program.h"
+#include "daemon/supervisor/workers/password.h"
+#include "daemon/supervisor/workers/worker-process.h"
 
 #define N_PROCESSES_MAX 16u                /* of all observers; others wait for a place */
 #define POLL_USEC UINT64_C(1000000)        /* between two looks without inotify */
@@ -36,17 +35,18 @@
 struct Observer {
         ChangeStock *stock;       /* not owned */
         Changes *changes;         /* not owned; NULL: it was stopped, and waits for its process */
-        pid_t pid;                /* 0: there is no process */
-        int control_fd;           /* -1: the same */
-        int notifier_fd;          /* inotify; -1: none yet */
-        sd_event_source *io, *child, *notifier, *timer;
+        WorkerProcess process;
+        int control_fd;           /* -1: there is no process, or it is ending */
+        int notifier_fd;          /* inotify, or our end of the pipe to the engine process; -1: none yet */
+        sd_event_source *io, *notifier, *timer;
         GList link;               /* among those with a process, or those that wait for a place */
         bool waits;               /* for a place */
+        bool has_place;           /* its process counts among those of all observers */
         bool asked;               /* OBSERVE was sent, and is not answered */
         bool again;               /* something has happened since */
-        bool given;               /* the process has the descriptor of inotify */
+        bool given;               /* the process has its descriptor of that */
         bool killed;              /* it counts as failed, with any exit code */
-        bool notified;            /* inotify tells of changes */
+        bool notified;            /* inotify or the server tells of changes */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
         bool fresh;               /* the process has answered no look yet */
@@ -73,7 +73,7 @@ static int on_events(sd_event_source *source, int fd, uint32_t revents, void *us
 /* ---- Time ---- */
 
 static void arm(Observer *o) {
-        uint64_t usec = MIN(o->look_usec, o->pid > 0 ? MIN(o->quiet_usec, o->answer_usec) : UINT64_MAX);
+        uint64_t usec = MIN(o->look_usec, o->process.exists ? MIN(o->quiet_usec, o->answer_usec) : UINT64_MAX);
         int r = sd_event_source_set_time(o->timer, usec);
 
         if (r >= 0)
@@ -89,6 +89,13 @@ static void look_after(Observer *o, uint64_t usec) {
 
 /* ---- The process ---- */
 
+static void drop_notifier(Observer *o) {
+        o->notifier = sd_event_source_disable_unref(o->notifier);
+        if (o->notifier_fd >= 0)
+                close(o->notifier_fd);
+        o->notifier_fd = -1;
+}
+
 /* Observers wait only while there is no place. One that fails at once leaves its place to the next. */
 static void serve_waiting(ChangeStock *s) {
         GList *link;
@@ -101,15 +108,18 @@ static void serve_waiting(ChangeStock *s) {
 
 static void forget_process(Observer *o) {
         o->io = sd_event_source_disable_unref(o->io);
-        o->child = sd_event_source_disable_unref(o->child);
         if (o->control_fd >= 0)
                 close(o->control_fd);
         o->control_fd = -1;
-        if (o->pid > 0)
+        if (o->has_place)
                 g_queue_unlink(&o->stock->observers, &o->link);
-        o->pid = 0;
+        o->has_place = false;
         o->asked = o->given = o->killed = false;
         o->answer_usec = UINT64_MAX;
+        if (o->changes && changes_are_of_server(o->changes)) {
+                drop_notifier(o); /* the server tells only a process that listens */
+                o->notified = false;
+        }
 }
 
 static void destroy(Observer *o) {
@@ -117,9 +127,7 @@ static void destroy(Observer *o) {
         if (o->waits)
                 g_queue_unlink(&o->stock->waiting, &o->link);
         o->timer = sd_event_source_disable_unref(o->timer);
-        o->notifier = sd_event_source_disable_unref(o->notifier);
-        if (o->notifier_fd >= 0)
-                close(o->notifier_fd);
+        drop_notifier(o);
         g_free(o->name);
         g_free(o);
 }
@@ -136,13 +144,13 @@ static void on_failure(Observer *o) {
         tell_unknown(o);
 }
 
-static int on_process_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
+static void on_process_end(WorkerProcess *p, const WorkerProcessEnd *end, void *userdata) {
         Observer *o = userdata;
         ChangeStock *s = o->stock;
-        bool failed = o->killed || si->si_code != CLD_EXITED || si->si_status != 0, asked = o->asked;
+        bool failed = o->killed || end->code != CLD_EXITED || end->status != 0, asked = o->asked;
 
         if (failed)
-                log_warning_limited("The process that observes a database has failed (status %i).", si->si_status);
+                log_warning_limited("The process that observes a database has failed (status %i).", end->status);
         forget_process(o);
         serve_waiting(s); /* first: an observer that looks again would take the place itself */
         if (!o->changes)
@@ -151,14 +159,26 @@ static int on_process_exit(sd_event_source *source, const siginfo_t *si, void *u
                 on_failure(o);
         else if (asked)
                 look(o);
-        return 0;
+        else if (changes_are_of_server(o->changes))
+                look_after(o, POLL_USEC);
 }
 
 static int send_setup(Observer *o) {
+        const ServerAccess *server = o->changes->server;
+        g_autoptr(Password) password = NULL;
+        int r = server ? password_read(server->password_file, &password) : 0;
+
+        if (r < 0)
+                return r;
         return message_send(o->control_fd, &(Message) {
                 .kind = MESSAGE_SETUP,
                 .setup = {
-                        .path = o->changes->path,
+                        .path = server ? "" : o->changes->path,
+                        .engine = server ? server->engine : ENGINE_KIND_SQLITE,
+                        .connection = server ? server->connection : NULL,
+                        .password = password_text(password),
+                        .connections_max = 1,
+                        .consistency = server ? server->consistency : CONSISTENCY_NONE,
                         .observes = true,
                         .heap_size_max = HEAP_MAX,
                         .sql_size_max = 1000,
@@ -173,33 +193,20 @@ static int send_setup(Observer *o) {
 static int on_control(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 static int start_process(Observer *o) {
-        sd_event *e = o->stock->context->event;
-        int fds[2];
+        Context *context = o->stock->context;
+        EngineKind engine = o->changes->server ? o->changes->server->engine : ENGINE_KIND_SQLITE;
+        int r = worker_process_start(&o->process, context, engine, -1, -1, on_process_end, o, &o->control_fd);
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-                return -errno;
-        o->control_fd = fds[0];
-        int theirs = high_descriptor(fds[1]);
-        if (theirs < 0)
-                return theirs;
-        /* it has no jobs, but each worker has both sockets */
-        int r = worker_program_spawn(o->stock->context->worker_program, theirs, theirs, -1, &o->pid);
-        close(theirs);
-        if (r < 0) {
-                o->pid = 0;
+        if (r < 0)
                 return r;
-        }
         g_queue_push_tail_link(&o->stock->observers, &o->link);
+        o->has_place = true;
         o->fresh = true;
-        r = child_source_add(e, &o->child, o->pid, on_process_exit, o);
-        if (r >= 0)
-                r = sd_event_add_io(e, &o->io, o->control_fd, EPOLLIN, on_control, o);
+        r = sd_event_add_io(context->event, &o->io, o->control_fd, EPOLLIN, on_control, o);
         return r < 0 ? r : send_setup(o);
 }
 
-static void make_notifier(Observer *o) {
-        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-
+static void take_notifier(Observer *o, int fd) {
         if (fd >= 0)
                 fd = high_descriptor(fd);
         if (fd < 0)
@@ -210,14 +217,30 @@ static void make_notifier(Observer *o) {
                 o->notifier_fd = fd;
 }
 
+/* A byte in it tells of a change. The ends of a pipe have flags of their own, so the process cannot make our read block. */
+static int give_pipe(Observer *o) {
+        int fds[2], r;
+
+        drop_notifier(o);
+        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+                return 0;
+        take_notifier(o, fds[0]);
+        r = o->notifier_fd < 0 ? 0 : message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, fds[1]);
+        close(fds[1]);
+        o->given = r >= 0 && o->notifier_fd >= 0;
+        return r;
+}
+
 /* The supervisor reads the descriptor, so it makes it: one that a process sends might block, or be no inotify. The filter of
  * system calls keeps the process from changing O_NONBLOCK, which both share. Without a free descriptor the file is looked at
  * each second, until there is one. */
 static int give_notifier(Observer *o) {
         int r;
 
+        if (changes_are_of_server(o->changes))
+                return o->given ? 0 : give_pipe(o);
         if (o->notifier_fd < 0)
-                make_notifier(o);
+                take_notifier(o, inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
         if (o->given || o->notifier_fd < 0)
                 return 0;
         r = message_send(o->control_fd, &(Message) { .kind = MESSAGE_NOTIFIER }, o->notifier_fd);
@@ -235,7 +258,7 @@ static void stop_process(Observer *o) {
 
 /* on_process_exit() follows. */
 static void kill_process(Observer *o) {
-        (void) kill(o->pid, SIGKILL);
+        worker_process_kill(&o->process);
         o->killed = true;
         o->answer_usec = UINT64_MAX;
         stop_process(o);
@@ -246,7 +269,7 @@ static void kill_process(Observer *o) {
 static void ask(Observer *o) {
         int r = 0;
 
-        if (o->pid == 0) {
+        if (!o->process.exists) {
                 if (o->stock->observers.length >= N_PROCESSES_MAX) {
                         if (!o->waits)
                                 g_queue_push_tail_link(&o->stock->waiting, &o->link);
@@ -270,16 +293,9 @@ static void ask(Observer *o) {
                 return;
         }
         log_warning_limited("A database cannot be observed: %s", strerror(-r));
-        if (o->pid > 0 && o->child)
-                (void) kill(o->pid, SIGKILL);
-        else {
-                if (o->pid > 0) {
-                        (void) kill(o->pid, SIGKILL);
-                        (void) waitpid(o->pid, NULL, 0);
-                }
-                forget_process(o);
-                on_failure(o);
-        }
+        worker_process_done(&o->process, true);
+        forget_process(o);
+        on_failure(o);
 }
 
 static void look(Observer *o) {
@@ -382,12 +398,30 @@ static bool matters(const Observer *o, const struct inotify_event *e) {
         return strncmp(e->name, o->name, n) == 0 && (e->name[n] == 0 || strcmp(e->name + n, "-wal") == 0);
 }
 
+/* Reads what the engine process has written; what it is does not matter. */
+static bool read_pipe(Observer *o) {
+        char buffer[4096];
+        bool any = false;
+        ssize_t n;
+
+        for (unsigned i = 0; i < N_READS_MAX && (n = read(o->notifier_fd, buffer, sizeof buffer)) >= 0; i++) {
+                if (n == 0) { /* its process ends, or has no use for it: the end-of-file must not wake us again and again */
+                        o->notifier = sd_event_source_disable_unref(o->notifier);
+                        break;
+                }
+                any = true;
+        }
+        return any;
+}
+
 /* Reads events; the loop comes back for those that are left. True: one of them matters. */
 static bool read_events(Observer *o) {
         _Alignas(struct inotify_event) char buffer[4096];
         bool any = false;
         ssize_t n;
 
+        if (changes_are_of_server(o->changes))
+                return read_pipe(o);
         for (unsigned i = 0; i < N_READS_MAX && (n = read(o->notifier_fd, buffer, sizeof buffer)) > 0; i++)
                 for (ssize_t at = 0; at < n;) {
                         const struct inotify_event *e = (const struct inotify_event *) (const void *) (buffer + at);
@@ -444,12 +478,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                         look_at_events(o);
                 else
                         look(o);
-        } else if (o->pid > 0 && o->answer_usec <= now) {
+        } else if (o->process.exists && o->answer_usec <= now) {
                 log_warning_limited("The process that observes a database does not answer.");
                 kill_process(o);
                 tell_unknown(o); /* it may take long to end */
                 arm(o);
-        } else if (o->pid > 0 && o->quiet_usec <= now && !o->asked && o->notified) {
+        } else if (o->process.exists && o->quiet_usec <= now && !o->asked && o->notified &&
+                   !changes_are_of_server(o->changes)) {
                 stop_process(o);
                 o->quiet_usec = UINT64_MAX;
                 arm(o); /* a look may be due in a moment */
@@ -469,6 +504,7 @@ int observer_new(Changes *c, Observer **ret) {
         *o = (Observer) {
                 .stock = c->stock,
                 .changes = c,
+                .process = WORKER_PROCESS_INIT,
                 .control_fd = -1,
                 .notifier_fd = -1,
                 .link.data = o,
@@ -493,7 +529,7 @@ Observer *observer_free(Observer *o) {
         stop_process(o);
         o->timer = sd_event_source_disable_unref(o->timer);
         o->notifier = sd_event_source_disable_unref(o->notifier);
-        if (o->pid == 0)
+        if (!o->process.exists)
                 destroy(o);
         return NULL;
 }
@@ -506,8 +542,7 @@ void observers_end(ChangeStock *s) {
         while (s->observers.head) {
                 Observer *o = s->observers.head->data;
 
-                (void) kill(o->pid, SIGKILL);
-                (void) waitpid(o->pid, NULL, 0);
+                worker_process_done(&o->process, true);
                 destroy(o);
         }
 }

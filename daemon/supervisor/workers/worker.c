@@ -5,20 +5,16 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/base/child-source.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
-#include "daemon/supervisor/base/high-descriptor.h"
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/workers/changes.h"
 #include "daemon/supervisor/workers/lease.h"
+#include "daemon/supervisor/workers/password.h"
 #include "daemon/supervisor/workers/work-events.h"
-#include "daemon/supervisor/workers/worker-program.h"
 #include "daemon/supervisor/workers/worker.h"
 
 /* How much is read from one worker in a turn of the loop, and from a worker that died: a large message costs milliseconds
@@ -26,7 +22,6 @@
 #define MESSAGES_AT_ONCE 64
 #define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
-#define SOCKET_BUFFER_SIZE (256 * 1024)
 #define DRAIN_USEC UINT64_C(20000) /* until the worker hands over the last bytes for a slow reader */
 #define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker is checked again while a job waits */
 #define KILLED_USEC UINT64_C(2000000) /* the time in which a killed worker should die */
@@ -58,7 +53,7 @@ static void set_writing(const DatabaseConfig *d, const Bytes *tables, uint32_t n
         setup->write_tables = (Bytes *) tables;
 }
 
-static int send_setup(Worker *w) {
+static int send_setup(Worker *w, const Password *password) {
         const DatabaseConfig *d = w->group->database->config;
         const Limits l = w->limits;
         uint32_t n_exposed, n_tables;
@@ -68,8 +63,14 @@ static int send_setup(Worker *w) {
                 .kind = MESSAGE_SETUP,
                 .setup = {
                         .path = d->path,
+                        .engine = d->engine,
+                        .connection = d->connection,
+                        .replica_connection = w->group->writes ? NULL : d->replica_connection,
+                        .password = password_text(password),
+                        .connections_max = (uint32_t) w->n_connections,
+                        .consistency = d->consistency,
                         .immutable = d->immutable,
-                        .change_slot = changes_of(w->context, d->path, d->immutable)->slot,
+                        .change_slot = changes_of_database(w->context, d)->slot,
                         .heap_size_max = l.heap_max,
                         .temp_size_max = l.temp_size_max / l.workers_max,
                         .park_usec = l.park_timeout_usec,
@@ -93,37 +94,17 @@ static int send_setup(Worker *w) {
 }
 
 static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata);
-static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata);
+static void on_process_end(WorkerProcess *p, const WorkerProcessEnd *end, void *userdata);
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata);
 static int receive(Worker *w, size_t *budget);
 
 static int add_sources(Worker *w) {
         sd_event *e = w->context->event;
-        int r = child_source_add(e, &w->child, w->pid, on_process_exit, w);
+        int r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
 
-        if (r >= 0)
-                r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
         if (r >= 0)
                 r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC,
                                       w->idle_usec + w->context->config->limits.worker_idle_usec, 0, on_idle, w);
-        return r;
-}
-
-/* Makes the socket pair. Our end is non-blocking; the worker's end is passed to it, and closed here. */
-static int start_process(Worker *w) {
-        int fds[2], size = SOCKET_BUFFER_SIZE;
-
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-                return -errno;
-        w->control_fd = fds[0];
-        int theirs = high_descriptor(fds[1]);
-        if (theirs < 0)
-                return theirs;
-        (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
-        (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        int r = worker_program_spawn(w->context->worker_program, w->group->workers_fd, theirs,
-                                     w->context->changes->page.fd, &w->pid);
-        close(theirs);
         return r;
 }
 
@@ -134,6 +115,8 @@ int worker_new(Group *g) {
                 .context = g->context,
                 .group = group_ref(g),
                 .limits = quota_limits(g->user, g->database),
+                .process = WORKER_PROCESS_INIT,
+                .n_connections = group_share_connections(g),
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
@@ -147,17 +130,22 @@ int worker_new(Group *g) {
         g_queue_push_tail_link(&g->context->workers, &w->context_link);
         quota_count_worker(g->user, g->database, 1);
 
-        int r = start_process(w);
+        g_autoptr(Password) password = NULL;
+        int r = password_read(g->database->config->password_file, &password);
         if (r >= 0)
-                r = send_setup(w);
-        if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_exit() handles */
+                r = worker_process_start(&w->process, w->context, g->database->config->engine, g->workers_fd,
+                                         w->context->changes->page.fd, on_process_end, w, &w->control_fd);
+        if (r >= 0)
+                r = send_setup(w, password);
+        if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_end() handles */
                 r = add_sources(w);
         if (r < 0) {
                 worker_free(w);
                 return r;
         }
-        worker_priority_add(w->context->priorities, &w->priority, w->pid, g->user);
-        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid,
+        if (!w->process.is_engine) /* those have the weights of their unit */
+                worker_priority_add(w->context->priorities, &w->priority, w->process.pid, g->user);
+        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->process.pid,
                  (unsigned) g->user->uid);
         return 0;
 }
@@ -253,6 +241,7 @@ static void set_state(Worker *w, WorkerState to) {
 
 void worker_on_sign_of_life(Worker *w) {
         w->group->n_early_deaths = 0;
+        w->group->engine_failure = NULL;
         if (w->state == WORKER_STARTING)
                 set_state(w, WORKER_RUNNING);
 }
@@ -291,7 +280,7 @@ static LogFields fields_of(const Worker *w) {
         return (LogFields) {
                 .database = database_name(w->group->database),
                 .uid = &w->group->user->uid,
-                .worker_pid = w->pid,
+                .worker_pid = w->process.pid,
         };
 }
 
@@ -299,12 +288,12 @@ static void kill_process(Worker *w, WorkerEndReason reason) {
         const char *why = worker_life_sentence(reason);
         LogFields fields = fields_of(w);
 
-        if (w->state >= WORKER_KILLED || w->pid <= 0)
+        if (w->state >= WORKER_KILLED || !w->process.exists)
                 return;
-        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
+        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->process.pid, why);
         set_state(w, WORKER_KILLED);
         w->end = reason;
-        (void) kill(w->pid, SIGKILL);
+        worker_process_kill(&w->process);
         watch_idle(w, clock_usec() + KILLED_USEC);
 }
 
@@ -460,7 +449,7 @@ static void stop_waiting(Worker *w) {
 
         log_event(LOG_EVENT_WORKER_KILLED, &fields,
                   "Worker %i was killed and does not die: it waits in the kernel, as a rule for a disk or a file server. "
-                  "Its runs are lost.", (int) w->pid);
+                  "Its runs are lost.", (int) w->process.pid);
         if (context->n_undead < (l.workers_total_max + 1) / 2) {
                 w->holds_no_place = true;
                 context->n_undead++;
@@ -478,12 +467,7 @@ static void stop_waiting(Worker *w) {
 void worker_free(Worker *w) {
         Group *g = w->group;
 
-        if (w->pid > 0) {
-                (void) kill(w->pid, SIGKILL);
-                if (!w->holds_no_place)
-                        (void) waitpid(w->pid, NULL, 0);
-        }
-        w->child = sd_event_source_disable_unref(w->child);
+        worker_process_done(&w->process, !w->holds_no_place);
         w->io = sd_event_source_disable_unref(w->io);
         w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
         w->watch = sd_event_source_disable_unref(w->watch);
@@ -503,27 +487,38 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
-static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
+static void log_end(const Worker *w, const WorkerProcessEnd *end, bool expected) {
+        const char *how = end->code == CLD_EXITED ? "exited with status" : "died of signal";
+        LogFields fields = fields_of(w);
+
+        if (end->code == 0 && !expected)
+                log_event_limited(LOG_EVENT_WORKER_LOST, "silent", &fields,
+                                  "An engine process has ended without a word: its unit was stopped, or MaxConnections= of "
+                                  "sqlipc-engine.socket is reached.");
+        else if (end->code == 0)
+                log_full(LOG_DEBUG, fields.database, NULL, "Worker %i has ended.", (int) w->process.pid);
+        else if (expected)
+                log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->process.pid, how, end->status);
+        else if (end->code == CLD_KILLED && end->status == SIGALRM)
+                log_event_limited(LOG_EVENT_WORKER_KILLED, "PrepareTimeoutSec=", &fields,
+                                  "Worker %i ended itself: it was busy with SQL of a channel past PrepareTimeoutSec=, or "
+                                  "past the time limit that came with it.",
+                                  (int) w->process.pid);
+        else
+                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->process.pid, how,
+                                  end->status);
+}
+
+static void on_process_end(WorkerProcess *p, const WorkerProcessEnd *end, void *userdata) {
         Worker *w = userdata;
         Context *context = w->context;
         g_autoptr(Group) g = group_ref(w->group);
 
         read_last_words(w);
-        bool exited_well = si->si_code == CLD_EXITED && si->si_status == 0;
-        bool expected = w->end != WORKER_END_NONE || exited_well;
-        const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
-        LogFields fields = fields_of(w);
-        if (expected)
-                log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
-        else if (si->si_code == CLD_KILLED && si->si_status == SIGALRM)
-                log_event_limited(LOG_EVENT_WORKER_KILLED, "PrepareTimeoutSec=", &fields,
-                                  "Worker %i ended itself: it was busy with SQL of a channel past PrepareTimeoutSec=, or "
-                                  "past the time limit that came with it.",
-                                  (int) w->pid);
-        else
-                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
-                                  si->si_status);
-        w->pid = 0; /* the process is reaped when this function returns */
+        bool exited_well = end->code == CLD_EXITED && end->status == 0;
+        log_end(w, end, w->end != WORKER_END_NONE || exited_well);
+        if (p->is_engine)
+                group_on_engine_end(g, end);
         w->ended_well = exited_well && !w->distrusted;
         /* status 0 of a worker that was not told to end, or broke the protocol, does not mean that it wrote everything */
         context->work->break_pipes(w, exited_well && worker_life_is_told(w->end) && !w->distrusted);
@@ -531,7 +526,6 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         worker_free(w);
         context->events->worker_gone(context); /* first: its own group may want the place that it gave up */
         group_staff(g);
-        return 0;
 }
 
 /* ---- Messages from the worker ---- */
@@ -598,9 +592,8 @@ static int receive(Worker *w, size_t *budget) {
         if (r == -EAGAIN)
                 return 0;
         if (r == 0) {
-                /* Without its control socket the worker is useless. on_process_exit() reaps it. */
-                if (w->pid > 0)
-                        (void) kill(w->pid, SIGKILL);
+                /* Without its control socket the worker is useless. on_process_end() follows. */
+                worker_process_kill(&w->process);
                 close_worker(w);
                 return 0;
         }
@@ -611,15 +604,15 @@ static int receive(Worker *w, size_t *budget) {
                 if (r < 0) {
                         LogFields fields = fields_of(w);
                         log_full_limited(LOG_WARNING, &fields,
-                                         "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
-                                         (int) m.message.kind, worker_message_number(&m.message));
+                                         "Worker %i sent message %i about %" PRIu64 ", which is out of turn.",
+                                         (int) w->process.pid, (int) m.message.kind, worker_message_number(&m.message));
                 }
         }
         received_message_done(&m);
         if (r >= 0)
                 return 1;
         if (r != -EBADMSG)
-                log_warning_limited("A message of worker %i cannot be received: %s", (int) w->pid, strerror(-r));
+                log_warning_limited("A message of worker %i cannot be received: %s", (int) w->process.pid, strerror(-r));
         (void) worker_end(w, r == -EBADMSG ? WORKER_END_INVALID_MESSAGE : WORKER_END_UNREADABLE);
         return 0;
 }

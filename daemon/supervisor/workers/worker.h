@@ -19,6 +19,7 @@
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker-life.h"
 #include "daemon/supervisor/workers/worker-priority.h"
+#include "daemon/supervisor/workers/worker-process.h"
 
 /* A PING and its answer, PONG (worker-channels.h). */
 typedef enum WorkerPing {
@@ -32,7 +33,8 @@ struct Worker {
         Context *context;         /* not owned */
         Group *group;             /* reference */
         Limits limits;            /* that it was started with */
-        pid_t pid;
+        WorkerProcess process;
+        uint64_t n_connections;   /* to the server, that it may have; 0: the database is a file */
         WorkerState state;
         WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
         WorkerSettings settings;
@@ -57,7 +59,7 @@ struct Worker {
         struct Lease *lease;      /* that it has or waits for (lease.h); not owned; NULL: neither */
         GList lease_link;
         uint64_t wrote_usec;      /* when it last began to commit */
-        sd_event_source *io, *child, *idle_timer, *watch;
+        sd_event_source *io, *idle_timer, *watch;
         GList group_link, context_link;
 };
 
