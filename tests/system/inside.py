@@ -16,6 +16,7 @@ import inside_failures  # noqa: F401
 import inside_idle  # noqa: F401
 import inside_ctl  # noqa: F401
 import inside_writes  # noqa: F401
+import inside_engine  # noqa: F401
 import inside_log  # noqa: F401
 import inside_user  # noqa: F401
 import inside_sanitizers  # noqa: F401
