@@ -21,7 +21,7 @@ _sqlipcctl_verbs() {
 _sqlipcctl_value() {
     case $1 in
     --config-dir) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
-    --schema) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    --schema | --to | --queries) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
     --allow-user | --write-user | --service-user) mapfile -t COMPREPLY < <(compgen -u -- "$2") ;;
     --json) mapfile -t COMPREPLY < <(compgen -W 'pretty short off' -- "$2") ;;
     --mode) mapfile -t COMPREPLY < <(compgen -W 'read-only read-write' -- "$2") ;;
@@ -38,7 +38,7 @@ _sqlipcctl_word() {
     local verb=$1 number=$2 begin=$3
     shift 3
     case $verb,$number in
-    status,1 | security,1 | cat,1 | edit,1 | remove,1 | backup,1 | vacuum,1 | integrity,1)
+    status,1 | security,1 | cat,1 | edit,1 | remove,1 | backup,1 | vacuum,1 | integrity,1 | migrate,1)
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_ask "$@" list --no-legend | cut -d' ' -f1)" -- "$begin")
         ;;
     cancel,*)
@@ -72,7 +72,7 @@ _sqlipcctl() {
             bus+=("$option=${words[i + 1]}")
             ((i++))
             ;;
-        --allow-user | --allow-group | --expose | --description | --service-user | --delay | -d | --count | -n | --sort | -s)
+        --allow-user | --allow-group | --expose | --description | --service-user | --to | --queries | --type | --delay | -d | --count | -n | --sort | -s)
             option=${words[i]}
             ((i++))
             ;;

@@ -8,6 +8,7 @@ static const Column columns[] = {
         { "mode", "MODE", SHOWN_TEXT },
         { "authorization", "AUTHORIZATION", SHOWN_TEXT, .optional = true },
         { "description", "DESCRIPTION", SHOWN_TEXT, .gives_way = true },
+        { "engine", "ENGINE", SHOWN_TEXT }, /* if it differs at all */
 };
 
 static GVariant *rows_of(GVariant *databases) {
@@ -28,6 +29,21 @@ static GVariant *rows_of(GVariant *databases) {
         return g_variant_ref_sink(g_variant_builder_end(&rows));
 }
 
+static bool has_server(GVariant *rows) {
+        GVariantIter i;
+        GVariant *row;
+        bool found = false;
+
+        g_variant_iter_init(&i, rows);
+        while ((row = g_variant_iter_next_value(&i))) {
+                const char *engine;
+
+                found = found || (g_variant_lookup(row, "engine", "&s", &engine) && !g_str_equal(engine, "sqlite"));
+                g_variant_unref(row);
+        }
+        return found;
+}
+
 static int run(Context *c, char **words) {
         g_autoptr(GVariant) reply = NULL, databases = NULL, info = NULL, broken = NULL, rows = NULL;
 
@@ -35,7 +51,7 @@ static int run(Context *c, char **words) {
                 return CTL_FAILED;
         g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, &info);
         rows = rows_of(databases);
-        listing_print(c, rows, columns, G_N_ELEMENTS(columns), "database");
+        listing_print(c, rows, columns, G_N_ELEMENTS(columns) - !has_server(rows), "database");
 
         broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
         if (broken && g_variant_n_children(broken) > 0)

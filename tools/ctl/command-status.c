@@ -84,6 +84,13 @@ static void print_count(GVariant *document, const char *key, const char *title) 
                 field_print(title, "%" G_GSIZE_FORMAT, g_variant_n_children(list));
 }
 
+static void print_text(GVariant *document, const char *key, const char *title) {
+        const char *text = lookup_text(document, key, NULL);
+
+        if (text)
+                field_print(title, "%s", text);
+}
+
 static void print_database(GVariant *document) {
         const char *authorization = lookup_text(document, "authorization", NULL);
         const char *path = lookup_text(document, "path", NULL);
@@ -96,11 +103,17 @@ static void print_database(GVariant *document) {
         if (*lookup_text(document, "description", ""))
                 field_print("Description", "%s", lookup_text(document, "description", ""));
         field_print("Mode", "%s%s", lookup_text(document, "mode", ""), immutable ? ", immutable" : "");
+        if (!g_str_equal(lookup_text(document, "engine", "sqlite"), "sqlite"))
+                print_text(document, "engine", "Engine");
         field_print("Object", "%s", lookup_text(document, "object", ""));
         if (authorization)
                 field_print("You", "%s", authorization);
         if (path)
                 field_print("Path", "%s", path);
+        print_text(document, "connection", "Connection");
+        print_text(document, "replica-connection", "Replicas");
+        print_text(document, "password-file", "Password");
+        print_text(document, "consistency", "Consistency");
         print_list(document, "allow-users", "Users");
         print_list(document, "allow-groups", "Groups");
         if (polkit)

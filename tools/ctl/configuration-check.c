@@ -7,6 +7,7 @@
 #include "daemon/configuration/configuration-names.h"
 #include "tools/ctl/file-check.h"
 #include "tools/ctl/listing.h"
+#include "tools/ctl/server-check.h"
 
 #define POLKIT_SERVICE "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service"
 
@@ -99,17 +100,24 @@ static void check_database(const Context *c, const DatabaseConfig *d, const Serv
                            GPtrArray *findings) {
         guint before = findings->len;
 
-        file_check(d->path,
-                   database_config_is_writable(d) ? FILE_WRITE
-                   : d->immutable                 ? FILE_READ_IMMUTABLE
-                                                  : FILE_READ,
-                   user, findings, d->name);
-        if (unit)
-                check_sandbox(d, unit, findings);
+        if (database_config_is_server(d))
+                server_check_access(d, context_is_system(c), user, findings);
+        else {
+                file_check(d->path,
+                           database_config_is_writable(d) ? FILE_WRITE
+                           : d->immutable                 ? FILE_READ_IMMUTABLE
+                                                          : FILE_READ,
+                           user, findings, d->name);
+                if (unit)
+                        check_sandbox(d, unit, findings);
+        }
         check_access(c, d, findings);
         check_writers(d, user, findings);
         check_write_tables(d, findings);
-        if (findings->len == before)
+        if (findings->len == before && database_config_is_server(d))
+                findings_add(findings, FINDING_OK, d->name, "the service %s it by Engine=%s, which was not asked",
+                             database_config_is_writable(d) ? "reads and writes" : "reads", engine_kind_name(d->engine));
+        else if (findings->len == before)
                 findings_add(findings, FINDING_OK, d->name, "%s, as the user %s %s it", d->path, user->name,
                              database_config_is_writable(d) ? "reads and writes" : "reads");
 }

@@ -19,7 +19,7 @@ static const Verb *const verbs[] = {
         &verb_list,     &verb_status, &verb_clients,  &verb_statements, &verb_runs,   &verb_transactions,
         &verb_channels, &verb_watches, &verb_cancel,  &verb_top,        &verb_check,  &verb_add,
         &verb_create,   &verb_cat,    &verb_edit,     &verb_remove,     &verb_reload, &verb_security,
-        &verb_backup,   &verb_vacuum, &verb_integrity,
+        &verb_backup,   &verb_vacuum, &verb_integrity, &verb_migrate,
 };
 
 bool context_is_system(const Context *c) {

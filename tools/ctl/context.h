@@ -38,8 +38,8 @@ typedef struct Verb {
 } Verb;
 
 extern const Verb verb_add, verb_backup, verb_cancel, verb_cat, verb_channels, verb_check, verb_clients, verb_create,
-        verb_edit, verb_integrity, verb_list, verb_reload, verb_remove, verb_runs, verb_security, verb_statements,
-        verb_status, verb_top, verb_transactions, verb_vacuum, verb_watches;
+        verb_edit, verb_integrity, verb_list, verb_migrate, verb_reload, verb_remove, verb_runs, verb_security,
+        verb_statements, verb_status, verb_top, verb_transactions, verb_vacuum, verb_watches;
 
 /** Runs the verb that the command line names. Returns the exit code. */
 int context_run(int argc, char **argv);

@@ -131,6 +131,12 @@ static int open_path(const DatabaseConfig *d, const char *path, bool own, bool t
 }
 
 sqlite3 *open_database(const DatabaseConfig *d, bool to_write, double lock_seconds) {
+        if (database_config_is_server(d)) {
+                complain("%s is a database of Engine=%s: use the programs of its server.", d->name,
+                         engine_kind_name(d->engine));
+                return NULL;
+        }
+
         char *path = realpath(d->path, NULL); /* SQLite then refuses links */
         sqlite3 *db = NULL;
         struct stat st;

@@ -110,11 +110,25 @@ static void add_writing(const DatabaseConfig *d, GVariantBuilder *document) {
         entry(document, "write-groups", strings(d->write_groups));
         entry(document, "write-tables", strings(d->write_tables));
         entry(document, "write-schema", g_variant_new_boolean(d->write_schema));
+        if (database_config_is_server(d))
+                return;
         entry(document, "synchronous", g_variant_new_string(d->sync_full ? "full" : "normal"));
         entry(document, "foreign-keys", g_variant_new_boolean(d->foreign_keys));
         if (d->database_size_max != UINT64_MAX)
                 entry(document, "database-size-max", g_variant_new_uint64(d->database_size_max));
         entry(document, "wal-size-max", g_variant_new_uint64(d->wal_size_max));
+}
+
+/* The configuration refuses a connection with a password in it. */
+static void add_server(const DatabaseConfig *d, GVariantBuilder *document) {
+        entry(document, "connection", g_variant_new_string(d->connection));
+        if (d->replica_connection)
+                entry(document, "replica-connection", g_variant_new_string(d->replica_connection));
+        if (d->password_file)
+                entry(document, "password-file", g_variant_new_string(d->password_file));
+        entry(document, "connections-max", g_variant_new_uint64(d->connections_max));
+        if (d->engine == ENGINE_KIND_RQLITE)
+                entry(document, "consistency", g_variant_new_string(consistency_name(d->consistency)));
 }
 
 static void add_configuration(Context *c, const char *name, GVariantBuilder *document) {
@@ -124,8 +138,12 @@ static void add_configuration(Context *c, const char *name, GVariantBuilder *doc
 
         if (!d)
                 return;
-        entry(document, "path", g_variant_new_string(d->path));
-        entry(document, "immutable", g_variant_new_boolean(d->immutable));
+        if (database_config_is_server(d))
+                add_server(d, document);
+        else {
+                entry(document, "path", g_variant_new_string(d->path));
+                entry(document, "immutable", g_variant_new_boolean(d->immutable));
+        }
         entry(document, "allow-users", strings(d->allow_users));
         entry(document, "allow-groups", strings(d->allow_groups));
         entry(document, "polkit", g_variant_new_boolean(d->polkit));

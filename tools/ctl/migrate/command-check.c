@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl check: prints the errors of the configuration, before the service reads it. */
+/* sqlipcctl check: prints the errors of the configuration before the service reads it; or checks SQL, see query-check.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,17 +7,20 @@
 #include "tools/ctl/configuration-check.h"
 #include "tools/ctl/configuration-file.h"
 #include "tools/ctl/listing.h"
+#include "tools/ctl/migrate/query-check.h"
 #include "tools/ctl/stdout-pager.h"
 #include "tools/ctl/variant.h"
 #include "tools/terminal/format.h"
 
 static gboolean arg_strict, arg_verbose;
-static char *arg_service_user;
+static char *arg_service_user, *arg_queries, *arg_to;
 
 static const GOptionEntry options[] = {
         { "strict", 0, 0, G_OPTION_ARG_NONE, &arg_strict, "Fail for warnings, too", NULL },
         { "verbose", 'v', 0, G_OPTION_ARG_NONE, &arg_verbose, "Also tell what is right", NULL },
         { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "queries", 0, 0, G_OPTION_ARG_FILENAME, &arg_queries, "Check the statements in LOG on the database NAME", "LOG" },
+        { "to", 0, 0, G_OPTION_ARG_FILENAME, &arg_to, "Check them on the database of this configuration", "FILE" },
         {},
 };
 
@@ -70,6 +73,14 @@ static int run(Context *c, char **words) {
         g_autoptr(Config) config = NULL;
         guint n_databases;
 
+        if (arg_queries && !words[0])
+                return complain_usage("Usage: sqlipcctl check NAME --queries=LOG");
+        if (arg_to && !arg_queries)
+                return complain_usage("--to goes with --queries only.");
+        if (arg_queries && (arg_strict || arg_verbose || arg_service_user))
+                return complain_usage("--strict, --verbose and --service-user do not go with --queries.");
+        if (arg_queries)
+                return query_check(c, words[0], arg_queries, arg_to);
         if (service_user_find(arg_service_user, context_is_system(c), unit, &user) < 0)
                 return CTL_FAILED;
         config = load(c, words[0]);
@@ -89,6 +100,7 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_check = {
-        "check", "[FILE]", "Say what is wrong with the configuration, or with one file of it", 0, 1, true, options,
+        "check", "[FILE|NAME]", "Say what is wrong with the configuration, with one file of it, or with SQL", 0, 1, true,
+        options,
         "Exit status: 0 nothing is wrong, 1 something is; warnings count with --strict.\n", run,
 };

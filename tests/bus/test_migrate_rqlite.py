@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sqlipcctl migrate and check --queries from SQLite to rqlite: three nodes of its imitation."""
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import subprocess
+import sys
+import tempfile
+
+from engine_unit import ENGINE, EngineUnit
+from harness import CHINOOK, CTL, PATIENT, Service, main
+from tap import equal, test, true
+
+IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
+OK, FAILED = 0, 1
+USER = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@contextlib.contextmanager
+def nodes(n=3):
+    """Runs a cluster; yields its Connection=."""
+    with tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-") as folder:
+        processes = [
+            subprocess.Popen([sys.executable, str(IMITATION), folder, str(i + 1), str(n), "app:sesame"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for i in range(n)
+        ]  # fmt: skip
+        try:
+            yield " ".join(f"http://app@127.0.0.1:{int(process.stdout.readline())}" for process in processes)
+        finally:
+            for process in processes:
+                process.stdin.close()
+                process.wait()
+                process.stdout.close()
+
+
+@contextlib.contextmanager
+def migrating(path):
+    """A service that publishes a file as `old`, and the configuration of an empty cluster."""
+    with nodes() as connection, EngineUnit(program=ENGINE) as unit:
+        with Service({"old": path}, environment=unit.environment, limits=PATIENT) as service:
+            password = service.folder / "password"
+            password.write_text("sesame\n")
+            password.chmod(0o600)
+            service.conf = service.folder / "new.conf"
+            service.conf.write_text(
+                f"[Database]\nEngine=rqlite\nConnection={connection}\nPasswordFile={password}\n"
+                "AllowUsers=*\nMode=read-write\nWriteUsers=*\n"
+            )
+            yield service
+
+
+def run(service, verb, *arguments, code=OK):
+    user = [f"--service-user={USER}"] if verb == "migrate" else []
+    done = service.run(CTL, f"--address={service.address}", f"--config-dir={service.config_dir}", verb, "old",
+                       f"--to={service.conf}", "--json", *user, *arguments)  # fmt: skip
+    equal(done.returncode, code, f"exit code of {verb} {arguments}, which said {done.stderr.decode()!r}")
+    return json.loads(done.stdout)
+
+
+@test
+def whole_chinook():
+    """chinook arrives exactly, the next call copies nothing, statements are checked, and the switch is one reload"""
+    with migrating(CHINOOK) as service:
+        told = run(service, "migrate", "--yes")
+        equal((told["copied"], len(told["tables"]), told["omitted"], told["refused"]), (15607, 11, [], []), "outcome")
+        log = service.folder / "log.sql"
+        log.write_text("SELECT Name FROM Track WHERE TrackId = ?1;\nSELECT Nome FROM Track;\nBEGIN IMMEDIATE;\n")
+        rejected = [r["sql"] for r in run(service, "check", f"--queries={log}", code=FAILED)["rejected"]]
+        equal(rejected, ["SELECT Nome FROM Track", "BEGIN IMMEDIATE"], "statements that are not accepted")
+        again = run(service, "migrate", "--yes", "--switch")
+        equal((again["copied"], again["tables"], again["switched"]), (0, told["tables"], True), "the second call")
+        rows = service.client().query("old", "SELECT count(*), sum(TrackId) FROM Track").read().rows
+        equal(rows, [[3503, 3503 * 3504 // 2]], "rows of the new database")
+        tables = service.client().query("old", "SELECT name FROM sqlite_schema WHERE name LIKE 'sqlipc%'").read().rows
+        true(tables == [], f"left: {tables}")
+
+
+main()

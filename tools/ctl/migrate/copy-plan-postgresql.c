@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The statements of a migration in PostgreSQL's dialect. Pure. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tools/ctl/migrate/copy-plan.h"
+
+/* The text that SQLite's CURRENT_TIMESTAMP and datetime('now') give. */
+#define NOW_AS_TEXT(form) "to_char(now() AT TIME ZONE 'UTC', '" form "')"
+
+/* ---- Names -------------------------------------------------------------------------------------------------------- */
+
+/* Programs that write Track without quotes mean track in PostgreSQL, so that must be the name, unless programs quote it. */
+static void append_name(GString *sql, const Plan *plan, const char *name) {
+        g_autofree char *lower = plan->options->keep_case ? g_strdup(name) : g_ascii_strdown(name, -1);
+
+        plan_append_name(sql, lower);
+}
+
+static char *column_list(const Plan *plan, const GPtrArray *names) {
+        g_autoptr(GString) sql = g_string_new(NULL);
+
+        for (guint i = 0; i < names->len; i++) {
+                g_string_append(sql, i > 0 ? ", " : "");
+                append_name(sql, plan, names->pdata[i]);
+        }
+        return g_string_free(g_steal_pointer(&sql), FALSE);
+}
+
+static char *quoted(const Plan *plan, const char *name) {
+        g_autoptr(GString) sql = g_string_new(NULL);
+
+        append_name(sql, plan, name);
+        return g_string_free(g_steal_pointer(&sql), FALSE);
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------- */
+
+static bool is_number(const char *text) {
+        char *end;
+
+        (void) g_ascii_strtod(text, &end);
+        return *text && *end == 0 && !strpbrk(text, "xX");
+}
+
+/* The DEFAULT in PostgreSQL; NULL: it cannot be translated. The caller frees it. */
+static char *translate_default(const PlanColumn *column) {
+        static const struct {
+                const char *sqlite, *text;
+        } times[] = {
+                { "CURRENT_TIMESTAMP", NOW_AS_TEXT("YYYY-MM-DD HH24:MI:SS") },
+                { "datetime('now')", NOW_AS_TEXT("YYYY-MM-DD HH24:MI:SS") },
+                { "CURRENT_DATE", NOW_AS_TEXT("YYYY-MM-DD") },
+                { "date('now')", NOW_AS_TEXT("YYYY-MM-DD") },
+                { "CURRENT_TIME", NOW_AS_TEXT("HH24:MI:SS") },
+        };
+        const char *sql = column->source->default_sql;
+        size_t size = strlen(sql);
+        bool is_text = column->kind == KIND_TEXT || column->kind == KIND_DATE || column->kind == KIND_TIMESTAMP;
+
+        if (g_ascii_strcasecmp(sql, "NULL") == 0)
+                return g_strdup("NULL");
+        for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
+                if (g_ascii_strcasecmp(sql, times[i].sqlite) == 0)
+                        return is_text ? g_strconcat(times[i].text, "::", column_kind_to_string(column->kind), NULL) : NULL;
+        if (is_number(sql) && column->kind != KIND_BYTEA)
+                return is_text ? g_strdup_printf("'%s'", sql) : g_strdup(sql);
+        if (column->kind == KIND_BIGINT && g_ascii_strcasecmp(sql, "TRUE") == 0)
+                return g_strdup("1");
+        if (column->kind == KIND_BIGINT && g_ascii_strcasecmp(sql, "FALSE") == 0)
+                return g_strdup("0");
+        if (is_text && size >= 2 && sql[0] == '\'' && sql[size - 1] == '\'')
+                return g_strdup(sql);
+        return NULL;
+}
+
+static void append_default(Plan *plan, GString *sql, const PlanTable *table, const PlanColumn *column) {
+        g_autofree char *text = column->source->default_sql ? translate_default(column) : NULL;
+
+        if (text)
+                g_string_append_printf(sql, " DEFAULT %s", text);
+        else if (column->source->default_sql)
+                plan_omit(plan, "DEFAULT %s of %s.%s", column->source->default_sql, table->source->name,
+                          column->source->name);
+}
+
+/* The columns of the PRIMARY KEY in its order; the caller frees the array. */
+static GPtrArray *key_columns(const PlanTable *table) {
+        GPtrArray *names = g_ptr_array_new();
+
+        for (int position = 1; position <= (int) table->columns->len; position++)
+                for (guint i = 0; i < table->columns->len; i++) {
+                        const PlanColumn *column = &g_array_index(table->columns, PlanColumn, i);
+
+                        if (column->source->key == position)
+                                g_ptr_array_add(names, column->source->name);
+                }
+        return names;
+}
+
+/* SQLite allows NULL in a PRIMARY KEY, unless it is the rowid; PostgreSQL allows it only in UNIQUE. */
+static bool has_null_in_key(const PlanTable *table) {
+        for (guint i = 0; i < table->columns->len; i++) {
+                const PlanColumn *column = &g_array_index(table->columns, PlanColumn, i);
+
+                if (column->source->key > 0 && column->found.n[SQLIPC_NULL] > 0)
+                        return true;
+        }
+        return false;
+}
+
+static void write_create(Plan *plan, PlanTable *table) {
+        g_autofree char *name = quoted(plan, table->source->name);
+        g_autoptr(GPtrArray) key = key_columns(table);
+        g_autoptr(GString) sql = g_string_new("CREATE TABLE ");
+
+        g_string_append_printf(sql, "%s (", name);
+        for (guint i = 0; i < table->columns->len; i++) {
+                const PlanColumn *column = &g_array_index(table->columns, PlanColumn, i);
+
+                g_string_append(sql, i > 0 ? ", " : "");
+                append_name(sql, plan, column->source->name);
+                g_string_append_printf(sql, " %s", column_kind_to_string(column->kind));
+                if ((int) i == table->key)
+                        g_string_append(sql, " GENERATED BY DEFAULT AS IDENTITY");
+                else if (column->source->not_null)
+                        g_string_append(sql, " NOT NULL");
+                if ((int) i != table->key)
+                        append_default(plan, sql, table, column);
+        }
+        if (key->len > 0) {
+                g_autofree char *columns = column_list(plan, key);
+
+                g_string_append_printf(sql, ", %s (%s)", has_null_in_key(table) ? "UNIQUE" : "PRIMARY KEY", columns);
+        }
+        g_string_append_c(sql, ')');
+        table->create = g_string_free(g_steal_pointer(&sql), FALSE);
+        table->drop = g_strdup_printf("DROP TABLE IF EXISTS %s CASCADE", name);
+}
+
+static void write_rows(Plan *plan, PlanTable *table) {
+        g_autoptr(GPtrArray) names = g_ptr_array_new();
+        g_autofree char *name = quoted(plan, table->source->name), *columns = NULL;
+        g_autoptr(GString) insert = g_string_new("INSERT INTO ");
+
+        for (guint i = 0; i < table->columns->len; i++)
+                g_ptr_array_add(names, g_array_index(table->columns, PlanColumn, i).source->name);
+        columns = column_list(plan, names);
+        g_string_append_printf(insert, "%s (%s) VALUES (", name, columns);
+        for (guint i = 1; i <= names->len; i++)
+                g_string_append_printf(insert, "%s$%u", i > 1 ? ", " : "", i);
+        g_string_append_c(insert, ')');
+        table->insert = g_string_free(g_steal_pointer(&insert), FALSE);
+        table->read_copy = g_strdup_printf("SELECT %s FROM %s", columns, name);
+        if (table->key >= 0) {
+                g_autofree char *key = quoted(plan, names->pdata[table->key]);
+
+                table->last_key = g_strdup_printf("SELECT max(%s) FROM %s", key, name);
+        }
+}
+
+/* ---- After the rows ----------------------------------------------------------------------------------------------- */
+
+/* An identity column continues after the largest rowid, which AUTOINCREMENT remembers also if its row is gone. */
+static void write_sequence(Plan *plan, const PlanTable *table) {
+        const PlanColumn *key = table->key >= 0 ? &g_array_index(table->columns, PlanColumn, table->key) : NULL;
+        int64_t largest = key ? MAX(table->source->sequence, key->found.largest) : 0;
+        g_autofree char *name = quoted(plan, table->source->name), *column = key ? quoted(plan, key->source->name) : NULL;
+
+        if (largest > 0 && largest < INT64_MAX)
+                plan_add(plan, &(PlanObject) {
+                        .kind = "sequence",
+                        .name = g_strdup(table->source->name),
+                        .sql = g_strdup_printf("ALTER TABLE %s ALTER COLUMN %s RESTART WITH %" PRId64, name, column,
+                                               largest + 1),
+                        .table = table->source->name,
+                        .is_required = true,
+                });
+}
+
+static void write_index(Plan *plan, const SourceTable *table, const SourceIndex *index) {
+        g_autofree char *name = quoted(plan, table->name), *index_name = quoted(plan, index->name);
+        g_autoptr(GString) columns = g_string_new(NULL);
+
+        for (guint i = 0; i < index->columns->len; i++) {
+                const SourceIndexColumn *column = &g_array_index(index->columns, SourceIndexColumn, i);
+
+                if (!column->name || index->is_partial) {
+                        plan_omit(plan, "index %s: %s", index->name,
+                                  column->name ? "it has a condition" : "it is of an expression");
+                        return;
+                }
+                g_string_append(columns, i > 0 ? ", " : "");
+                append_name(columns, plan, column->name);
+                g_string_append(columns, column->descending && index->sql ? " DESC" : "");
+        }
+        plan_add(plan, &(PlanObject) {
+                .kind = index->is_unique ? "unique" : "index",
+                .name = g_strdup(index->name),
+                .sql = index->sql ? g_strdup_printf("CREATE %sINDEX %s ON %s (%s)", index->is_unique ? "UNIQUE " : "",
+                                                    index_name, name, columns->str)
+                                  : g_strdup_printf("ALTER TABLE %s ADD UNIQUE (%s)", name, columns->str),
+                .table = table->name,
+                .is_required = index->is_unique,
+        });
+}
+
+static void write_reference(Plan *plan, const SourceTable *table, const SourceReference *reference, guint n) {
+        const SourceTable *parent = plan_find_source(plan, reference->parent);
+        g_autofree char *name = quoted(plan, table->name), *from = column_list(plan, reference->from);
+        g_autofree char *to = column_list(plan, reference->to), *parent_name = quoted(plan, reference->parent);
+        g_autofree char *list = *to ? g_strdup_printf(" (%s)", to) : g_strdup("");
+
+        if (!parent) {
+                plan_omit(plan, "foreign key of %s: there is no table %s", table->name, reference->parent);
+                return;
+        }
+        plan_add(plan, &(PlanObject) {
+                .kind = "foreign-key",
+                .name = g_strdup_printf("%s %u", table->name, n),
+                .sql = g_strdup_printf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s ON UPDATE %s ON DELETE %s", name,
+                                       from, parent_name, list, reference->on_update, reference->on_delete),
+                .table = table->name,
+                .parent = parent->name,
+                .is_required = true,
+        });
+}
+
+static void write_view(Plan *plan, const SourceObject *object) {
+        g_autofree char *name = quoted(plan, object->name);
+
+        plan_add(plan, &(PlanObject) {
+                .kind = "view",
+                .name = g_strdup(object->name),
+                .before = g_strdup_printf("DROP VIEW IF EXISTS %s CASCADE", name),
+                .sql = g_strdup(object->sql),
+        });
+}
+
+static void write_all(Plan *plan) {
+        for (guint i = 0; i < plan->tables->len; i++) {
+                PlanTable *table = plan->tables->pdata[i];
+
+                write_create(plan, table);
+                write_rows(plan, table);
+                write_sequence(plan, table);
+                if (table->source->has_checks)
+                        plan_omit(plan, "CHECK constraints of %s", table->source->name);
+        }
+        for (guint i = 0; i < plan->tables->len; i++) {
+                const SourceTable *table = ((const PlanTable *) plan->tables->pdata[i])->source;
+
+                for (guint n = 0; n < table->indexes->len; n++)
+                        if (!((const SourceIndex *) table->indexes->pdata[n])->is_key)
+                                write_index(plan, table, table->indexes->pdata[n]);
+        }
+        for (guint i = 0; i < plan->tables->len; i++) { /* they need the unique indexes of all tables */
+                const SourceTable *table = ((const PlanTable *) plan->tables->pdata[i])->source;
+
+                for (guint n = 0; n < table->references->len; n++)
+                        write_reference(plan, table, table->references->pdata[n], n);
+        }
+        for (guint i = 0; i < plan->schema->objects->len; i++) {
+                const SourceObject *object = plan->schema->objects->pdata[i];
+
+                if (g_str_equal(object->type, "view"))
+                        write_view(plan, object);
+                else
+                        plan_omit(plan, "trigger %s", object->name);
+        }
+}
+
+const Dialect dialect_postgresql = {
+        /* information_schema hides tables of other roles */
+        .names_sql = "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = current_schema()::regnamespace "
+                     "AND relkind IN ('r', 'p', 'v', 'm', 'f')",
+        .has_types = true,
+        .write = write_all,
+};
