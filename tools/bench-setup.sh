@@ -9,7 +9,8 @@
 #   publish_datasets             publishes those in $folder/data; study also as `exposed`, with Expose=, and as
 #                                `exposed-barrier`, with SecurityBarrier= too; those of `write` for writing
 #   start_daemon                 on a private bus, as another user if you are root
-#   start_postgres               sets `postgres`, the address for sqlipc-bench; Debian's package must be installed
+#   start_postgres               sets `postgres`, the address for sqlipc-bench, and publishes the server as `postgres`, before
+#                                the daemon is started; Debian's package must be installed
 #   start_mariadb                sets `mariadb`, the same; does nothing if MariaDB is not installed
 . tools/private-bus.sh
 
@@ -104,6 +105,8 @@ start_postgres() {
     wait_for_server postgres "$programs/pg_isready" -h "$own"
     # shellcheck disable=SC2034 # for those who source this
     postgres="host=$own user=bench dbname=postgres"
+    printf '%s\n' >"$folder/config/databases.d/postgres.conf" "[Database]" "Engine=postgresql" "Connection=$postgres" \
+        "Mode=read-write" "WriteSchema=yes"
 }
 
 start_mariadb() {

@@ -17,6 +17,6 @@ make_bench_folder
 mkdir -p "$folder/data"
 "$bench" dataset --kind=write_wal "$folder/data/write_wal.sqlite"
 publish_datasets
-start_daemon
 start_postgres
+start_daemon
 "$bench" watch --user --folder="$folder/data" --postgres="$postgres" --rounds="$rounds"

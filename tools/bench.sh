@@ -34,11 +34,11 @@ build_release
 make_bench_folder
 "$bench" dataset --all="$folder/data" --size="$size"
 publish_datasets
-start_daemon
 start_postgres
 start_mariadb
+start_daemon
 
 "$bench" report "$report" --user --folder="$folder/data" --size="$size" --cold \
-    ${postgres:+--postgres="$postgres"} ${mariadb:+--mariadb="$mariadb"} && code=0 || code=$?
+    ${postgres:+--postgres="$postgres" --engine=postgres} ${mariadb:+--mariadb="$mariadb"} && code=0 || code=$?
 echo "$report/index.html"
 exit "$code"

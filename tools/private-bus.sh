@@ -7,6 +7,7 @@
 #   make_private_folder PREFIX               sets `folder`
 #   publish_database FOLDER NAME FILE DESCRIPTION
 #   start_private_bus FOLDER BUILD [USER]    USER (root only): the daemon's user; sets DBUS_SESSION_BUS_ADDRESS
+#                                            with the engines of servers, if the build tree has them
 #   stop_private_bus                         the daemon ends with its bus, and its workers with the daemon
 
 private_bus_pid='' folder=''
@@ -35,10 +36,19 @@ start_private_bus() {
     mkdir -p "$folder/services"
     # Activation needs only this file; an installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
     printf '%s\n' >"$folder/services/org.sqlipc1.service" "[D-BUS Service]" "Name=org.sqlipc1" "Exec=$folder/start-sqlipcd"
+    # The engines' socket ends with the daemon, its parent. It is in a folder of the daemon's user.
+    install -d -m 700 ${3:+-o "$3"} "$folder/engines"
     cat >"$folder/start-sqlipcd" <<END
 #!/bin/sh
 SQLIPC_WORKER_PATH='$build/daemon/worker/sqlipc-worker'
-export SQLIPC_WORKER_PATH
+SQLIPC_ENGINE_SOCKET='$folder/engines/socket'
+export SQLIPC_WORKER_PATH SQLIPC_ENGINE_SOCKET
+if [ -x '$build/daemon/worker/sqlipc-engine' ] && command -v systemd-socket-activate >/dev/null; then
+    rm -f "\$SQLIPC_ENGINE_SOCKET"
+    ${as:-setpriv }--pdeathsig=TERM systemd-socket-activate --accept --seqpacket --listen="\$SQLIPC_ENGINE_SOCKET" \
+        '$build/daemon/worker/sqlipc-engine' 2>'$folder/engines/log' &
+    while [ ! -S "\$SQLIPC_ENGINE_SOCKET" ] && kill -0 \$! 2>/dev/null; do sleep 0.05; done
+fi
 exec $as'$build/daemon/supervisor/sqlipcd' --user --config-dir='$folder/config'
 END
     chmod +x "$folder/start-sqlipcd"

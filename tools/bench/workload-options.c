@@ -52,6 +52,8 @@ static void add_folder(GOptionContext *context, BenchOptions *options) {
 static void add_servers(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
                 { "postgres", 0, 0, G_OPTION_ARG_STRING, &options->postgres, "A PostgreSQL server beside", "CONNINFO" },
+                { "engine", 0, 0, G_OPTION_ARG_STRING, &options->engine,
+                  "The PostgreSQL server as the service publishes it", "NAME" },
                 { "mariadb", 0, 0, G_OPTION_ARG_STRING, &options->mariadb, "A MariaDB server beside",
                   "USER@SOCKET/DATABASE" },
                 {},
@@ -168,6 +170,8 @@ static int parse(GOptionContext *context, BenchOptions *options, int *argc, char
                 fprintf(stderr, "sqlipc-bench: --system, --user and --address exclude each other.\n");
         else if (options->json && options->csv)
                 fprintf(stderr, "sqlipc-bench: --json and --csv exclude each other.\n");
+        else if (options->engine && !options->postgres)
+                fprintf(stderr, "sqlipc-bench: --engine needs --postgres, the server that it asks.\n");
         else if (options->n_rounds < 1 && options->n_rounds != INT_MIN)
                 fprintf(stderr, "sqlipc-bench: --rounds is at least 1.\n");
         else if (options->n_clients != INT_MIN && (options->n_clients < 1 || options->n_clients > 100000))
@@ -256,6 +260,7 @@ void workload_options_for(const BenchOptions *common, const Workload *workload, 
         ret->folder = g_strdup(common->folder);
         ret->exposed = g_strdup(common->exposed);
         ret->postgres = g_strdup(common->postgres);
+        ret->engine = g_strdup(common->engine);
         ret->mariadb = g_strdup(common->mariadb);
         ret->plot_folder = g_strdup(common->plot_folder);
         ret->database = ret->file = ret->sql = ret->uids = NULL;

@@ -24,6 +24,7 @@ void bench_options_done(BenchOptions *options) {
         g_clear_pointer(&options->exposed, g_free);
         g_clear_pointer(&options->tasks, g_free);
         g_clear_pointer(&options->postgres, g_free);
+        g_clear_pointer(&options->engine, g_free);
         g_clear_pointer(&options->mariadb, g_free);
         g_clear_pointer(&options->plot_folder, g_free);
         g_clear_pointer(&options->uids, g_free);

@@ -35,6 +35,7 @@ typedef struct BenchOptions {
         char *tasks;        /* workload_languages: separated by commas, NULL: all */
         gboolean cold;      /* workload_first_row: a worker must be started first */
         char *postgres;     /* conninfo of a PostgreSQL server, NULL: none */
+        char *engine;       /* the database by which the service publishes the server of `postgres`, NULL: none */
         char *mariadb;      /* user@socket/database of a MariaDB server, NULL: none */
         int n_clients;      /* workload_soak; 0: depends on `size` */
         char *uids;         /* workload_soak: the clients' uids, separated by commas; NULL: this user's */

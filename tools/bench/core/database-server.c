@@ -23,6 +23,7 @@ int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[s
 #else
                 { "postgres", options->postgres, NULL },
 #endif
+                { "engine", options->engine, &database_server_by_service },
 #if HAVE_LIBMARIADB
                 { "mariadb", options->mariadb, &database_server_mariadb },
 #else
@@ -39,7 +40,9 @@ int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[s
                                 servers[i].option);
                         return -EOPNOTSUPP;
                 }
-                ret[n++] = (DatabaseServerChoice) { .server = servers[i].server, .where = servers[i].where };
+                ret[n++] = (DatabaseServerChoice) {
+                        .server = servers[i].server, .where = servers[i].where, .options = options,
+                };
         }
         if (n > 0) /* their tables must be dropped */
                 measure_catch_signals();
@@ -146,7 +149,9 @@ int database_server_load(const DatabaseServerChoice *choice, const char *file, c
         sqlite3 *db = NULL;
         int r;
 
-        r = choice->server->connect(choice->where, &connection);
+        if (choice->server->by_service)
+                return 0;
+        r = choice->server->connect(choice, &connection);
         if (r >= 0 && sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
                 r = failed(db);
         if (r >= 0)
@@ -162,7 +167,9 @@ void database_server_drop(const DatabaseServerChoice *choice, const char *table)
         g_autofree char *name = database_server_table(table), *drop = g_strdup_printf("DROP TABLE IF EXISTS %s", name);
         ServerConnection *connection = NULL;
 
-        if (choice->server->connect(choice->where, &connection) >= 0)
+        if (choice->server->by_service)
+                return;
+        if (choice->server->connect(choice, &connection) >= 0)
                 (void) choice->server->execute(connection, drop);
         choice->server->close(connection);
 }

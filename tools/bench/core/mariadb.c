@@ -58,7 +58,8 @@ static ServerConnection *server_close(ServerConnection *connection) {
         return NULL;
 }
 
-static int server_connect(const char *where, ServerConnection **ret) {
+static int server_connect(const DatabaseServerChoice *choice, ServerConnection **ret) {
+        const char *where = choice->where;
         g_autofree char *words = g_strdup(where);
         char *socket = strchr(words, '@'), *database = strrchr(words, '/');
         ServerConnection *connection;

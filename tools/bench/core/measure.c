@@ -86,6 +86,8 @@ static void read_both(const Side *side, Reading *ret) {
         *ret = (Reading) {};
         if (side->server > 0)
                 sampler_read_tree(side->server, &ret->server);
+        if (side->behind > 0)
+                sampler_add_tree(side->behind, &ret->server);
         if (side->client > 0)
                 sampler_read_one(side->client, &ret->client);
         else
@@ -114,7 +116,8 @@ static void keep_peak(double *peak_kib, bool is_known, uint64_t kib) {
 
 static int run_once(const Side *side, Findings *findings, bool warm_up, uint64_t *ret_check) {
         bool own_peak = sampler_reset_peaks(side->client > 0 ? side->client : getpid()) >= 0;
-        bool server_peak = side->server > 0 && sampler_reset_peaks(side->server) >= 0;
+        bool server_peak = side->server > 0 && sampler_reset_peaks(side->server) >= 0 &&
+                           (side->behind == 0 || sampler_reset_peaks(side->behind) >= 0);
         Reading before, after;
         double start;
         int r;

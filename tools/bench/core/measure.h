@@ -22,6 +22,7 @@ typedef struct Side {
         void *userdata;
         pid_t server;  /* its processor time and memory, with its children's, count as the server's; 0: none */
         pid_t client;  /* a process that does the work of run(), and counts as the client; 0: this one */
+        pid_t behind;  /* a server that `server` asks, which counts, too; 0: none */
 } Side;
 
 /* The costs of a side's runs: GArrays of double with one element per run. The warm-up run is not included. */

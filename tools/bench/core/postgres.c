@@ -46,12 +46,12 @@ static void ignore_notice(void *userdata, const PGresult *result) {
         (void) result;
 }
 
-static int server_connect(const char *where, ServerConnection **ret) {
+static int server_connect(const DatabaseServerChoice *choice, ServerConnection **ret) {
         ServerConnection *connection = g_new0(ServerConnection, 1);
 
-        connection->connection = PQconnectdb(where);
+        connection->connection = PQconnectdb(choice->where);
         if (PQstatus(connection->connection) != CONNECTION_OK) {
-                int r = failed(connection, where);
+                int r = failed(connection, choice->where);
 
                 server_close(connection);
                 return r;

@@ -85,7 +85,7 @@ int sampler_for_tree(pid_t pid, int (*act)(pid_t pid, void *userdata), void *use
                 words = g_strsplit(children, " ", -1);
         for (char **word = words; r >= 0 && word && *word; word++)
                 if (**word)
-                        r = act((pid_t) g_ascii_strtoll(*word, NULL, 10), userdata);
+                        r = sampler_for_tree((pid_t) g_ascii_strtoll(*word, NULL, 10), act, userdata);
         return r;
 }
 
@@ -104,7 +104,11 @@ void sampler_read_one(pid_t pid, Usage *ret) {
 
 void sampler_read_tree(pid_t pid, Usage *ret) {
         *ret = (Usage) {};
-        (void) sampler_for_tree(pid, add_process, ret);
+        sampler_add_tree(pid, ret);
+}
+
+void sampler_add_tree(pid_t pid, Usage *usage) {
+        (void) sampler_for_tree(pid, add_process, usage);
 }
 
 static int reset_peak(pid_t pid, void *userdata) {

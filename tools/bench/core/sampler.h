@@ -20,12 +20,14 @@ double sampler_now_usec(void);
 void sampler_read_own(Usage *ret);
 /** Reads the same for `pid`, without its children. */
 void sampler_read_one(pid_t pid, Usage *ret);
-/** Reads the sums for `pid` and its children. A process that cannot be read counts as zero. */
+/** Reads the sums for `pid` and its descendants. A process that cannot be read counts as zero. */
 void sampler_read_tree(pid_t pid, Usage *ret);
-/** Resets the peaks of resident memory of `pid` and its children. Returns a negative errno if the kernel forbids this: only
- * root may do it for the processes of a daemon that is not "dumpable". */
+/** Adds them to `usage`. */
+void sampler_add_tree(pid_t pid, Usage *usage);
+/** Resets the peaks of resident memory of `pid` and its descendants. Returns a negative errno if the kernel forbids this:
+ * only root may do it for the processes of a daemon that is not "dumpable". */
 int sampler_reset_peaks(pid_t pid);
-/** Calls `act` for `pid` and each child of its main thread. Stops at the first error and returns it. */
+/** Calls `act` for `pid` and its descendants, those of main threads. Stops at the first error and returns it. */
 int sampler_for_tree(pid_t pid, int (*act)(pid_t pid, void *userdata), void *userdata);
 
 #endif

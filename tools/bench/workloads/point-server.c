@@ -23,7 +23,7 @@ static int server_open(void *userdata, void **ret_client) {
         int r;
 
         client->server = server;
-        r = server->connect(point->server.where, &client->connection);
+        r = server->connect(&point->server, &client->connection);
         if (r >= 0)
                 r = server->prepare(client->connection, sql);
         if (r < 0)

@@ -88,7 +88,7 @@ static void close_fd(Waiter *waiter) {
 static int listen_to_server(Waiter *waiter) {
         const DatabaseServer *server = waiter->target->server.server;
         g_autofree char *table = database_server_table(WRITE_SERVER_TABLE);
-        int r = server->connect(waiter->target->server.where, &waiter->connection);
+        int r = server->connect(&waiter->target->server, &waiter->connection);
 
         if (r >= 0)
                 r = waiter->fd = server->listen(waiter->connection, table);
@@ -302,7 +302,7 @@ static int name_server(Latency *l, Way way, const DatabaseServerChoice *choice) 
         l->waiters[way] = &by_notices;
         r = l->kinds[way].clear(&l->targets[way]);
         if (r >= 0)
-                r = choice->server->connect(choice->where, &connection);
+                r = choice->server->connect(choice, &connection);
         if (r < 0)
                 return r;
         l->kinds[way].server = choice->server->get_pid(connection);

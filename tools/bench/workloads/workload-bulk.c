@@ -26,7 +26,7 @@ enum { SIDE_SQLIPC, SIDE_USUAL, SIDE_FASTEST, SIDE_SERVERS, N_SIDES_MAX = SIDE_S
 typedef struct Rival {
         const DatabaseServer *server;
         ServerConnection *connection; /* kept, because the process of a connection must outlive its measurement */
-        pid_t pid;
+        pid_t pid, behind; /* as in Side */
         Copy *copy; /* of the current run */
 } Rival;
 
@@ -94,11 +94,15 @@ static int open_rival(Bulk *bulk, const DatabaseServerChoice *choice, Report *re
         r = database_server_load(choice, bulk->options->file, TABLE);
         measure_progress(choice->server->name, 1, 1);
         if (r >= 0)
-                r = choice->server->connect(choice->where, &rival->connection);
+                r = choice->server->connect(choice, &rival->connection);
         if (r < 0)
                 return r;
         rival->server = choice->server;
         rival->pid = choice->server->get_pid(rival->connection);
+        if (choice->server->by_service) {
+                rival->behind = rival[-1].pid;
+                rival->pid = bulk->service.pid;
+        }
         rival->copy = &bulk->copy;
         bulk->n_rivals++;
         report_note(report, "%s: %s.", rival->server->name, rival->server->table_way);
@@ -171,6 +175,13 @@ static void report_verdicts(const Bulk *bulk, const Findings *findings, const ch
                 g_autoptr(GArray) ratios = measure_ratios(findings[SIDE_SQLIPC].usec, findings[SIDE_SERVERS + i].usec);
 
                 report_verdict(report, task, bulk->rivals[i].server->name, ratios);
+                if (bulk->rivals[i].server->by_service) { /* beside a connection to the same server */
+                        g_autofree char *name = g_strdup_printf("PostgreSQL by sqlipc, time / PostgreSQL, %s", where);
+                        g_autoptr(GArray) beside = measure_ratios(findings[SIDE_SERVERS + i].usec,
+                                                                  findings[SIDE_SERVERS + i - 1].usec);
+
+                        report_figure(report, name, "", beside);
+                }
         }
 }
 
@@ -189,7 +200,8 @@ static int measure_placed(Bulk *bulk, const char *id, const char *where, Report 
         for (size_t i = 0; i < bulk->n_rivals; i++) {
                 Rival *rival = &bulk->rivals[i];
 
-                sides[SIDE_SERVERS + i] = (Side) { rival->server->name, run_rival, check_rival, rival, rival->pid };
+                sides[SIDE_SERVERS + i] = (Side) { rival->server->name, run_rival, check_rival, rival,
+                                                   rival->pid, 0, rival->behind };
         }
         r = measure_sides(sides, n_sides, bench_rounds(bulk->options), where, findings);
         if (r < 0)

@@ -104,7 +104,7 @@ static int ask_ours(RelaySide *side, unsigned n_queries) {
 static int ask_server(RelaySide *side, unsigned n_queries) {
         const DatabaseServer *server = side->server.server;
         ServerConnection *connection = NULL;
-        int r = server->connect(side->server.where, &connection);
+        int r = server->connect(&side->server, &connection);
 
         for (unsigned i = 0; r >= 0 && i < n_queries; i++) {
                 forget_rows(side);
@@ -282,11 +282,24 @@ static void report_verdicts(const Relay *relay, Report *report) {
                                 verdict_of(relay, steps[i], side, report);
 }
 
+/* Beside a connection to the same server. */
+static void report_by_service(const Relay *relay, Report *report) {
+        for (size_t i = 1; i < relay->n_sides; i++) {
+                g_autoptr(GArray) ratios = NULL;
+
+                if (!relay->sides[i].server.server || !relay->sides[i].server.server->by_service)
+                        continue;
+                ratios = measure_ratios(relay->found[0][i - 1].usec, relay->found[0][i].usec);
+                report_figure(report, "PostgreSQL by sqlipc, queries/s / PostgreSQL, 1 query per connection", "", ratios);
+        }
+}
+
 static void report_all(const Relay *relay, Report *report) {
         service_facts_add(report, &relay->service, relay->options);
         report_fact(report, "method", "warm cache; %u samples of about %u queries each, connect and disconnect in them",
                     relay->found[0][0].usec->len, connections_of(relay, 1));
         report_verdicts(relay, report);
+        report_by_service(relay, report);
         report_rates(relay, report);
         report_ratios(relay, report);
         report_note(report, "Direct SQLite opens the file, compiles, runs and closes. Ours opens a bus connection each time."

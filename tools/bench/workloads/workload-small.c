@@ -181,11 +181,13 @@ static void report_relative_bounds(const Small *small, ReportTable *table) {
         for (unsigned setting = 0; setting < N_SETTINGS; setting++)
                 for (unsigned i = 0; i < DATABASE_SERVERS_MAX; i++) {
                         const char *server = small->kinds[WAY_SERVERS + i].name;
-                        g_autofree char *name = g_strdup_printf("channel%s, queries/s: %s", settings[setting].suffix,
-                                                                server ?: "");
+                        bool by_service = server && small->server_points[i].server.server->by_service;
+                        Way ours = by_service ? (Way) (WAY_SERVERS + i) : WAY_CHANNEL;
+                        Way theirs = (Way) (by_service ? WAY_SERVERS + i - 1 : WAY_SERVERS + i);
+                        g_autofree char *name = g_strdup_printf("%s%s, queries/s: %s", small->kinds[ours].name ?: "",
+                                                                settings[setting].suffix, small->kinds[theirs].name ?: "");
 
-                        bound_row(table, name, rate(small, setting, WAY_SERVERS + i), rate(small, setting, WAY_CHANNEL),
-                                  false);
+                        bound_row(table, name, rate(small, setting, theirs), rate(small, setting, ours), false);
                 }
 }
 
@@ -364,10 +366,14 @@ static int name_server(Small *small, unsigned i, const DatabaseServerChoice *cho
         if (r < 0)
                 return r;
         small->kinds[WAY_SERVERS + i] = point_server(point);
-        r = choice->server->connect(choice->where, &connection);
+        r = choice->server->connect(choice, &connection);
         if (r < 0)
                 return r;
         small->kinds[WAY_SERVERS + i].servers[0] = choice->server->get_pid(connection);
+        if (choice->server->by_service) {
+                small->kinds[WAY_SERVERS + i].servers[0] = small->service.pid;
+                small->kinds[WAY_SERVERS + i].servers[1] = small->kinds[WAY_SERVERS + i - 1].servers[0];
+        }
         choice->server->close(connection);
         return 0;
 }

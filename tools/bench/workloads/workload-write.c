@@ -247,7 +247,7 @@ static void name_library(Write *w, Journal journal, Report *report) {
 static int name_server(Write *w, Journal journal, Way way, const DatabaseServerChoice *choice) {
         WriteTarget *target = &w->targets[journal][way];
         ServerConnection *connection;
-        int r = choice->server->connect(choice->where, &connection);
+        int r = choice->server->connect(choice, &connection);
 
         if (r < 0)
                 return r;

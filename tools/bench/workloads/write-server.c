@@ -14,7 +14,7 @@ typedef struct ServerWriter {
 static int run_all(const WriteTarget *target, const char *const *statements, Copy *copy) {
         const DatabaseServer *server = target->server.server;
         ServerConnection *connection = NULL;
-        int r = server->connect(target->server.where, &connection);
+        int r = server->connect(&target->server, &connection);
 
         for (; r >= 0 && *statements; statements++)
                 r = copy && !statements[1] ? server->copy(connection, *statements, copy)
@@ -66,7 +66,7 @@ static int server_open(const WriteTarget *target, void **ret_writer) {
         int r;
 
         writer->server = server;
-        r = server->connect(target->server.where, &writer->connection);
+        r = server->connect(&target->server, &writer->connection);
         if (r >= 0)
                 r = server->prepare(writer->connection, sql);
         if (r < 0)
