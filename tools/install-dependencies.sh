@@ -12,7 +12,8 @@ set -eu
 
 # dpkg-dev: tells meson the folder of this architecture's libraries.
 build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
-    libgcrypt20-dev libsmartcols-dev libreadline-dev zlib1g-dev python3 python3-dev python3-docutils)
+    libgcrypt20-dev libsmartcols-dev libreadline-dev zlib1g-dev libpq-dev libcurl4-openssl-dev libyajl-dev python3
+    python3-dev python3-docutils)
 # libsqlipc-glib: introspection, Vala and its pages. GObject and GIO are in libglib2.0-dev.
 glib=(gobject-introspection libgirepository1.0-dev valac gi-docgen)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
@@ -23,10 +24,11 @@ package=("${build[@]}" "${glib[@]}" build-essential debhelper dh-python lintian 
 # the system suite, with polkit and a bus for each user in it; the second shell with completions; the program for charts; a
 # terminal's screen for the tests of the prompt; the pager; folders for packages from Python's registry, and pip; Qt's
 # generator of code for D-Bus interfaces (of Qt 5, and without Qt's headers, which are 30 packages: the test that compiles
-# its output is skipped without them); JavaScript, and GTK on an X server without a screen, for libsqlipc-glib.
+# its output is skipped without them); JavaScript, and GTK on an X server without a screen, for libsqlipc-glib; a server for
+# the engine postgresql, and certificates for it.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pip python3-pyte python3-venv less
-    qtbase5-dev-tools gjs gir1.2-gtk-4.0 libgtk-4-dev xvfb valgrind fonts-dejavu-core)
+    qtbase5-dev-tools gjs gir1.2-gtk-4.0 libgtk-4-dev xvfb valgrind fonts-dejavu-core postgresql openssl)
 # The other databases that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package),
 # and my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)

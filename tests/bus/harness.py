@@ -25,6 +25,7 @@ import tempfile
 import time
 
 import broker
+import on_postgresql
 from client import Client, Failure, MANAGER
 from tap import Skip, test
 
@@ -32,7 +33,7 @@ SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__f
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
-PATIENCE = 120
+PATIENCE = int(os.environ.get("SQLIPC_TEST_PATIENCE", 120))
 # The same for dbus-daemon(1), in milliseconds: the start of a service, and a connection that has not said Hello.
 BUS_PATIENCE = {"service_start_timeout": PATIENCE * 1000, "auth_timeout": PATIENCE * 1000}
 # [Limits] that keep an unread run parked for the whole test. The defaults are 5 s and more.
@@ -217,6 +218,12 @@ class Service:
         limits_of_bus = BUS_PATIENCE | (bus_limits or {})
         self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in limits_of_bus.items())
         self.bus = self.daemon = None
+        self.unit = None
+        if on_postgresql.FOLDER:
+            from engine_unit import ENGINE, EngineUnit
+
+            self.unit = EngineUnit(ENGINE, supervisor_uid=uid)
+            environment = (environment or {}) | self.unit.environment
         Service.alive.add(self)
         for folder in (self.config_dir / "databases.d", self.data, self.folder / "services", self.folder / "reports"):
             folder.mkdir(parents=True)
@@ -266,6 +273,7 @@ class Service:
         """Writes a database's configuration and returns its file; all users may use it unless `keys` has AllowUsers=."""
         path = self.config_dir / "databases.d" / f"{name}.conf"
         if text is None:
+            keys = on_postgresql.served(keys)
             keys.setdefault("AllowUsers", "*")
             text = "[Database]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
         path.write_text(text)
@@ -344,7 +352,8 @@ class Service:
         return self.driver.bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0]
 
     def workers(self):
-        return [pid for pid in children(self.pid()) if executable(pid) == str(self.worker)]
+        own = [pid for pid in children(self.pid()) if executable(pid) == str(self.worker)]
+        return own + (self.unit.workers() if self.unit else [])
 
     def stop(self):
         """Ends sqlipcd as systemd does; it must exit, and leave no process behind."""
@@ -441,6 +450,8 @@ class Service:
             if self.bus and self.bus.stdout:
                 self.bus.stdout.close()
             self.log.close()
+            if self.unit:
+                self.unit.close()
         reports = {report.name: report.read_text(errors="replace") for report in (self.folder / "reports").iterdir()}
         problems += [f"{name}:\n{text}" for name, text in reports.items() if not KILLED_AT_ITS_END.fullmatch(text)]
         if problems and check:

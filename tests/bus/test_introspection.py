@@ -107,6 +107,7 @@ def properties_read():
     path, _ = client.manager("GetDatabase", "(sa{sv})", "with-dash")
     equal(client.properties(DATABASE, path)["Name"], "with-dash", "Name of an escaped path")
     equal(client.properties(DATABASE, path)["Mode"], "read-only", "Mode")
+    equal(client.properties(DATABASE, path)["Engine"], "sqlite", "Engine")
 
 
 @test

@@ -1,22 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Batches of libsqlipc: the rows that they leave, their limits, and their errors."""
-import contextlib
 import os
 import signal
-import sqlite3
 
 from harness import BUILD_ROOT, PATIENCE, main
-from library import Library, each_way, service_of_notes
+from library import Library, each_way, rows_of, service_of_notes
 from tap import equal, test, true
 
 INSERT = "INSERT INTO note (text) VALUES"
 
 
 def texts(path):
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.text_factory = bytes
-        return [text for (text,) in db.execute("SELECT text FROM note ORDER BY id")]
+    return [text for (text,) in rows_of(path, "SELECT text FROM note ORDER BY id", bytes)]
 
 
 def fill(library, *statements, database="notes"):

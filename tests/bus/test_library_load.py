@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Loads of libsqlipc: many rows, large ones, an event loop, and every way in which a load ends."""
-import contextlib
 import os
 import signal
-import sqlite3
 import subprocess
 
 from client import SECONDS
 from harness import BUILD_ROOT, PATIENCE, main, wait_for
-from library import Library, service_of_notes
+from library import Library, rows_of, service_of_notes
 from relay import relay_address
 from tap import equal, test, true
 
@@ -18,8 +16,7 @@ LOAD = "load notes INSERT INTO note (text) VALUES (?)"
 
 
 def ask(path, sql):
-    with contextlib.closing(sqlite3.connect(path, timeout=10)) as db:
-        return db.execute(sql).fetchone()
+    return rows_of(path, sql)[0]
 
 
 def summary(path):

@@ -8,15 +8,14 @@ import sqlite3
 
 from client import Text
 from harness import BUILD_ROOT, PATIENCE, main, wait_for
-from library import Library, each_way, service_of_notes
+from library import Library, each_way, rows_of, service_of_notes
 from tap import equal, test, true
 
 INSERT = "exec notes INSERT INTO note (text) VALUES"
 
 
 def texts(path):
-    with contextlib.closing(sqlite3.connect(path, timeout=10)) as db:
-        return [text for (text,) in db.execute("SELECT text FROM note ORDER BY id")]
+    return [text for (text,) in rows_of(path, "SELECT text FROM note ORDER BY id")]
 
 
 def rows(library, sql):

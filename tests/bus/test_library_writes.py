@@ -1,17 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libsqlipc writes: what it reports over each transport, and the file afterwards."""
-import contextlib
-import sqlite3
 
 from harness import BUILD_ROOT, main
-from library import Library, each_way, service_of_notes
+from library import Library, each_way, rows_of, service_of_notes
 from tap import equal, test, true
 
 
 def content(path):
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        return db.execute("SELECT id, text FROM note ORDER BY id").fetchall()
+    return rows_of(path, "SELECT id, text FROM note ORDER BY id")
 
 
 @each_way

@@ -20,6 +20,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import on_postgresql
 from channel import Channel
 from client import Broken, Client, Failure
 from harness import PATIENCE, Service
@@ -65,7 +66,9 @@ def writable(journal="wal", uid=None, limits=None, **keys):
 
 
 def ask(service, sql):
-    """Rows of the file, as another program reads them."""
+    """Rows of the file, as another program reads them; or of the server that has the test's database."""
+    if on_postgresql.FOLDER:
+        return list(map(list, on_postgresql.rows_of(service.written, sql)))
     with contextlib.closing(sqlite3.connect(service.written, timeout=PATIENCE)) as db:
         return [list(row) for row in db.execute(sql)]
 

@@ -33,6 +33,8 @@ LIBRARIES = {
     "mariadb": r"mysql|mariadb",
     "zlib": r"zlib",
     "python": r"Python\.h",
+    "curl": r"curl/",
+    "yajl": r"yajl/",
 }
 
 

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Databases of a PostgreSQL server of our own, through the program that is installed, with its filter of system calls."""
+import os
+import signal
+
+from engine_unit import ENGINE, EngineUnit
+from harness import UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from postgres import for_tests
+from tap import equal, test, true
+from watching import Watch
+
+server = for_tests(
+    "CREATE TABLE track (id integer PRIMARY KEY, name text);"
+    "INSERT INTO track SELECT i, 'track ' || i FROM generate_series(1, 1000) AS i;"
+    "CREATE TABLE secret (id integer);"
+    "CREATE ROLE reader LOGIN PASSWORD 'sesame'; GRANT SELECT ON track TO reader;"
+    "CREATE ROLE writer LOGIN PASSWORD 'open'; GRANT SELECT, INSERT, UPDATE, DELETE ON track, secret TO writer;",
+    access="local all postgres trust\nlocal all all scram-sha-256\n",
+)
+unit = EngineUnit(program=ENGINE)
+service = Service(environment=unit.environment)
+
+
+def publish(name, role, password=None, **keys):
+    file = service.data / f"{name}.password"
+    if password is not None:
+        file.write_text(password + "\n")
+        file.chmod(0o600)
+        keys["PasswordFile"] = file
+    service.database(name, Engine="postgresql", Connection=server.connection(role), **keys)
+    service.driver.manager("Reload")
+
+
+@test
+def test_rows():
+    """rows of a table arrive, and parameters are bound"""
+    publish("reading", "reader", "sesame")
+    client = service.client()
+    equal(client.query("reading", "SELECT count(*) FROM track").read().rows, [[1000]])
+    equal(client.query("reading", "SELECT id FROM track WHERE id > $1 ORDER BY id", (998,)).read().rows, [[999], [1000]])
+
+
+@test
+def test_wrong_password():
+    """a wrong password is a named error, which does not repeat it, and a right one needs no reload"""
+    publish("wrong", "reader", "not this")
+    client = service.client()
+    failure = expect("LoginFailed", lambda: client.query("wrong", "SELECT 1").read())
+    true("not this" not in failure.message + service.log_text() + unit.log_text(), "the password is told nowhere")
+    (service.data / "wrong.password").write_text("sesame\n")
+    for pid in unit.workers():
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not unit.workers(), "the old workers are gone")
+    equal(client.query("wrong", "SELECT 1").read().rows, [[1]])
+
+
+@needs_root
+def test_two_roles():
+    """two users with two roles see what their roles allow"""
+    publish("reading", "reader", "sesame", AllowUsers=UID_A)
+    publish("writing", "writer", "open", AllowUsers=UID_B, Mode="read-write", WriteUsers=UID_B)
+    reader, writer = service.client(UID_A), service.client(UID_B)
+    expect("org.freedesktop.DBus.Error.UnknownObject", lambda: reader.query("writing", "SELECT 1"))
+    expect("NotAllowed", lambda: reader.query("reading", "SELECT * FROM secret").read())
+    equal(writer.query("writing", "SELECT count(*) FROM secret").read().rows, [[0]])
+    writer.execute("writing", "INSERT INTO track VALUES (1001, 'new')")
+    equal(reader.query("reading", "SELECT count(*) FROM track").read().rows, [[1001]])
+    equal(server.sql("SELECT count(*) FROM track"), ["1001"])
+    expect("ReadOnly", lambda: reader.execute("reading", "DELETE FROM track"))
+
+
+@test
+def test_watch():
+    """a commit past the service is noticed"""
+    publish("watched", "reader", "sesame")
+    watch = Watch(service.client(), "track", database="watched")
+    server.sql("INSERT INTO track VALUES (2000, 'foreign')")
+    true(watch.next() is not None, "the foreign commit is told")
+    true(len(unit.workers()) >= 1, "the observer is an engine process")
+
+
+@test
+def test_down():
+    """without the server, the error says so; after its start the next query succeeds"""
+    publish("reading", "reader", "sesame")
+    client = service.client()
+    equal(client.query("reading", "SELECT 1").read().rows, [[1]])
+    server.stop()
+    expect("ServerUnreachable", lambda: client.query("reading", "SELECT 1").read())
+    server.start()
+
+    def answers():
+        try:
+            return client.query("reading", "SELECT 1").read().rows == [[1]]
+        except Exception:  # noqa: BLE001 - it pauses between its attempts
+            return False
+
+    wait_for(answers, "a query succeeds again")
+
+
+@test
+def test_end():
+    """nothing is left"""
+    service.close()
+    unit.close()
+    equal(server.sql("SELECT count(*) FROM pg_stat_activity WHERE usename IN ('reader', 'writer')"), ["0"])
+    server.close()
+
+
+main()
