@@ -41,7 +41,10 @@ MANIFESTS = FOLDER / "manifests"
 MANIFESTS.mkdir(exist_ok=True)
 text = (BUILD_ROOT / "client-lib/adbc/sqlipc.toml").read_text()
 installed = next(line for line in text.splitlines() if line.startswith("shared = "))
-(MANIFESTS / "sqlipc.toml").write_text(text.replace(installed, f'shared = "{DRIVER}"'))
+# Tests that run at the same time share it, and may be reading it.
+new = MANIFESTS / f"sqlipc.toml.{os.getpid()}"
+new.write_text(text.replace(installed, f'shared = "{DRIVER}"'))
+new.replace(MANIFESTS / "sqlipc.toml")
 os.environ["ADBC_DRIVER_PATH"] = str(MANIFESTS)
 
 
