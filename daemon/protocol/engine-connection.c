@@ -26,7 +26,7 @@ typedef struct ReportBytes {
 
 _Static_assert(sizeof SQLIPC_VERSION <= VERSION_SIZE, "the version is told in the first message");
 
-static int send_bytes(int fd, struct msghdr *h) {
+static int send_packet(int fd, struct msghdr *h) {
         ssize_t n;
 
         do
@@ -55,7 +55,7 @@ int engine_start_send(int connection_fd, const EngineDescriptors *descriptors) {
         c->cmsg_len = CMSG_LEN(n * sizeof *sent);
         memcpy(CMSG_DATA(c), sent, n * sizeof *sent);
         h.msg_controllen = CMSG_SPACE(n * sizeof *sent);
-        return send_bytes(connection_fd, &h);
+        return send_packet(connection_fd, &h);
 }
 
 /* Beside the bytes of a message: its descriptors, and the pid of the sender. */
@@ -71,7 +71,7 @@ static void close_all(const Ancillary *a) {
 }
 
 /* Returns the size of the message, or as engine_report_receive(). */
-static ssize_t receive_bytes(int fd, void *bytes, size_t size, Ancillary *ret) {
+static ssize_t receive_packet(int fd, void *bytes, size_t size, Ancillary *ret) {
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof ret->fds) + CMSG_SPACE(sizeof(struct ucred))];
         struct iovec iov = { bytes, size };
         struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
@@ -116,7 +116,7 @@ int engine_start_receive(int connection_fd, EngineDescriptors *ret) {
         int *to[N_DESCRIPTORS] = { &ret->job_fd, &ret->control_fd, &ret->changes_fd };
         StartBytes bytes;
         Ancillary a;
-        ssize_t n = receive_bytes(connection_fd, &bytes, sizeof bytes, &a);
+        ssize_t n = receive_packet(connection_fd, &bytes, sizeof bytes, &a);
         size_t used = 0;
 
         *ret = (EngineDescriptors) { -1, -1, -1 };
@@ -140,7 +140,7 @@ int engine_report_send(int connection_fd, const EngineReport *report) {
         ReportBytes bytes = { .kind = report->kind, .code = report->code, .status = report->status };
         struct iovec iov = { &bytes, sizeof bytes };
 
-        return send_bytes(connection_fd, &(struct msghdr) { .msg_iov = &iov, .msg_iovlen = 1 });
+        return send_packet(connection_fd, &(struct msghdr) { .msg_iov = &iov, .msg_iovlen = 1 });
 }
 
 int engine_report_expect(int connection_fd) {
@@ -152,7 +152,7 @@ int engine_report_expect(int connection_fd) {
 int engine_report_receive(int connection_fd, EngineReport *ret) {
         ReportBytes bytes;
         Ancillary a;
-        ssize_t n = receive_bytes(connection_fd, &bytes, sizeof bytes, &a);
+        ssize_t n = receive_packet(connection_fd, &bytes, sizeof bytes, &a);
 
         if (n <= 0)
                 return (int) n;

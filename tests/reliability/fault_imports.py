@@ -13,6 +13,7 @@ PURE = "reads or changes memory that is there"
 GIVES_BACK = "releases a resource; its errors leave nothing to do"
 ABORTS = "ends the process if there is no memory; test_faults.py has how much a client may make it ask for"
 SQLITE = "fails by SQLite's own means: test_sqlite_faults.py"
+SERVERS = "only for databases of servers: tests/unit/test-worker-process.c and test-worker-sandbox.c"
 IGNORED = "its failure is ignored on purpose, or it cannot fail with these arguments"
 
 NO_SITES = {
@@ -24,13 +25,14 @@ NO_SITES = {
         sd_bus_message_set_auto_start sd_bus_object_vtable_format sd_bus_ref sd_event_exit sd_event_source_get_*
         sd_event_source_set_floating sd_event_source_set_time sd_event_source_set_time_relative
         sd_event_source_set_userdata sd_bus_slot_set_destroy_callback posix_spawnattr_set* clock_gettime stdout stderr
-        gnu_dev_makedev tolower toupper""",
+        explicit_bzero gnu_dev_makedev tolower toupper""",
     GIVES_BACK: """free close closedir munmap posix_spawn_file_actions_destroy posix_spawnattr_destroy seccomp_release
         sd_bus_close_unref sd_bus_flush_close_unref sd_bus_slot_unref sd_bus_unref sd_bus_message_unref
         sd_event_source_disable_unref sd_event_source_unref sd_event_unref shutdown""",
     ABORTS: "g_*",
     SQLITE: "sqlite3_*",
-    IGNORED: """access alarm clock_getcpuclockid kill malloc_trim mallopt printf fprintf puts putc putchar fwrite fflush
+    SERVERS: "connect socket seccomp_rule_add",
+    IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf puts putc putchar fwrite fflush
         raise setpriority setvbuf setitimer signal waitpid""",
 }
 # Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).
