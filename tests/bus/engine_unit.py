@@ -20,7 +20,7 @@ class EngineUnit:
     def __init__(self, program=FILE_ENGINE, uid=None, supervisor_uid=None):
         if not shutil.which("systemd-socket-activate"):
             raise Skip("systemd-socket-activate is not installed")
-        self.program, self.uid = reachable(program), uid
+        self.program, self.uid = reachable(program) if isinstance(program, pathlib.Path) else program, uid
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sqlipc-engine-"))
         self.folder.chmod(0o755)
         self.socket = self.folder / "socket"

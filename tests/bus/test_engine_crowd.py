@@ -1,20 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Five hundred clients of one database of a PostgreSQL server, which has ten connections for them."""
+import resource
+
 from channel import Channel
 from engine_unit import ENGINE, EngineUnit
 from harness import Service, main
-from postgres import Postgres
+from postgres import for_tests
 from tap import equal, test, true
 
 N = 500
 CONNECTIONS = 10
 SQL = "SELECT id, name FROM track WHERE id = ?1"
 
-server = Postgres()
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+server = for_tests()
 unit = EngineUnit(program=ENGINE)
 service = Service(
-    environment=unit.environment, bus_limits={"max_connections_per_user": 4 * N, "max_completed_connections": 4 * N}
+    limits={"QueueTimeoutSec": 600, "PrepareTimeoutSec": 600},
+    environment=unit.environment,
+    bus_limits={"max_connections_per_user": 4 * N, "max_completed_connections": 4 * N},
 )
 service.database("crowd", Engine="postgresql", Connection=server.connection("postgres"), ConnectionsMax=str(CONNECTIONS))
 service.driver.manager("Reload")

@@ -104,7 +104,8 @@ def test_end():
     """nothing is left"""
     service.close()
     unit.close()
-    equal(server.sql("SELECT count(*) FROM pg_stat_activity WHERE usename IN ('reader', 'writer')"), ["0"])
+    rest = "SELECT count(*) FROM pg_stat_activity WHERE usename IN ('reader', 'writer')"
+    wait_for(lambda: server.sql(rest) == ["0"], "the server's processes for sqlipc end")
     server.close()
 
 

@@ -26,7 +26,7 @@ SUITES = (
 )  # fmt: skip
 VERBOSE = "--verbose" in sys.argv
 sys.argv = [argument for argument in sys.argv if argument != "--verbose"]
-PATIENCE = "20"  # seconds that a test of a suite waits at most
+PATIENCE = "60"  # seconds that a test of a suite waits at most
 WAY = re.compile(r" \((auto|channel|dbus|pipe)\)$")
 
 server = for_tests("CREATE ROLE app LOGIN CREATEDB")

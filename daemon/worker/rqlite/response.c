@@ -13,6 +13,7 @@
 #include "daemon/worker/rqlite/text-buffer.h"
 
 #define ERROR_SIZE_MAX ((size_t) 2048)   /* of a message; the rest is cut off */
+#define SKIPPED_MAX 64u                  /* levels of a value that is skipped */
 #define ROW_VALUES_MAX ((size_t) 32767)  /* SQLite has no result with more columns */
 
 /* Where the parser is. */
@@ -226,14 +227,17 @@ static int on_string(void *ctx, const unsigned char *text, size_t size) {
         return 1;
 }
 
+/* Each level costs memory, and no server has a use for many. */
+static int skip_deeper(ResponseParser *p) {
+        return p->skipped++ < SKIPPED_MAX;
+}
+
 static int on_start_map(void *ctx) {
         ResponseParser *p = ctx;
 
         p->n_events++;
-        if (p->skipped > 0 || ((p->place == PLACE_TOP || p->place == PLACE_ITEM) && p->member == MEMBER_OTHER)) {
-                p->skipped++;
-                return 1;
-        }
+        if (p->skipped > 0 || ((p->place == PLACE_TOP || p->place == PLACE_ITEM) && p->member == MEMBER_OTHER))
+                return skip_deeper(p);
         if (p->place == PLACE_START)
                 p->place = PLACE_TOP;
         else if (p->place == PLACE_ITEMS) {
@@ -291,10 +295,8 @@ static int on_start_array(void *ctx) {
         ResponseParser *p = ctx;
 
         p->n_events++;
-        if (p->skipped > 0 || ((p->place == PLACE_TOP || p->place == PLACE_ITEM) && p->member == MEMBER_OTHER)) {
-                p->skipped++;
-                return 1;
-        }
+        if (p->skipped > 0 || ((p->place == PLACE_TOP || p->place == PLACE_ITEM) && p->member == MEMBER_OTHER))
+                return skip_deeper(p);
         if (p->place == PLACE_TOP && p->member == MEMBER_RESULTS)
                 p->place = PLACE_ITEMS;
         else if (p->place == PLACE_ITEM && p->member == MEMBER_COLUMNS) {
