@@ -146,7 +146,7 @@ def failover():
         hosts = {"host": f"{primary.folder},{replica.folder}", "target_session_attrs": "read-write", "connect_timeout": 5}
         keys = {"Connection": primary.connection("app", **hosts), "Mode": "read-write", "WriteUsers": "*",
                 "ConnectionsMax": CONNECTIONS_MAX}  # fmt: skip
-        with Relay({"db": keys}, limits=PATIENT | {"WorkersMax": CONNECTIONS_MAX}) as service:
+        with Relay({"db": keys}, limits=PATIENT | {"WorkersMax": CONNECTIONS_MAX // 2}) as service:
             idle, long, open_one, flying = (service.client() for _ in range(4))
             equal(idle.query("db", COUNT).read().rows, [[0]], "rows")
             load = Load(service)

@@ -296,6 +296,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
         LogFields fields = fields_of(g);
 
+        g->engine_failure = NULL;
         if (end->code == 0)
                 g->engine_failure = "The engine processes end before they begin: perhaps MaxConnections= of "
                                     "sqlipc-engine.socket is reached. Try again later; the log of the service says more.";

@@ -149,7 +149,7 @@ static void on_process_end(WorkerProcess *p, const WorkerProcessEnd *end, void *
         ChangeStock *s = o->stock;
         bool failed = o->killed || end->code != CLD_EXITED || end->status != 0, asked = o->asked;
 
-        if (failed)
+        if (failed && o->changes)
                 log_warning_limited("The process that observes a database has failed (status %i).", end->status);
         forget_process(o);
         serve_waiting(s); /* first: an observer that looks again would take the place itself */
@@ -256,7 +256,7 @@ static void stop_process(Observer *o) {
         o->control_fd = -1;
 }
 
-/* on_process_exit() follows. */
+/* on_process_end() follows. */
 static void kill_process(Observer *o) {
         worker_process_kill(&o->process);
         o->killed = true;
@@ -293,7 +293,10 @@ static void ask(Observer *o) {
                 return;
         }
         log_warning_limited("A database cannot be observed: %s", strerror(-r));
-        worker_process_done(&o->process, true);
+        if (o->process.exists) {
+                kill_process(o);
+                return;
+        }
         forget_process(o);
         on_failure(o);
 }
@@ -525,6 +528,8 @@ int observer_new(Changes *c, Observer **ret) {
 Observer *observer_free(Observer *o) {
         if (!o)
                 return NULL;
+        if (o->asked && o->process.exists && changes_are_of_server(o->changes))
+                worker_process_kill(&o->process); /* it may wait for a server that never answers */
         o->changes = NULL;
         stop_process(o);
         o->timer = sd_event_source_disable_unref(o->timer);

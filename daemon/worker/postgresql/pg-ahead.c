@@ -69,6 +69,7 @@ static bool send_run(PgPooled *p, const PgAheadRun *run) {
         bool ok = s->id == run->hint.id && s->generation == c->generation && pg_bind(s, &spec, &error);
 
         sql_error_done(&error);
+        c->worn |= ok && s->text.locks;
         return ok && pg_statement_send(s);
 }
 
@@ -79,6 +80,7 @@ static bool send_all(PgPooled *p, PgAhead *ahead) {
         unsigned n = 0;
         bool ok;
 
+        pg_connection_limit(c, 0);
         pg_connection_order(c, PG_ORDER_BEGIN_SNAPSHOT);
         c->open = true;
         ok = pg_connection_send_orders(c, &error);

@@ -34,7 +34,6 @@ static const char *const commands[PG_ORDER_N] = {
         [PG_ORDER_ONLY_READ] = "SET default_transaction_read_only = on",
         [PG_ORDER_LISTEN] = "LISTEN sqlipc_changes",
         [PG_ORDER_LOOK] = "SELECT 1",
-        [PG_ORDER_UNLOCK] = "SELECT pg_catalog.pg_advisory_unlock_all()",
 };
 
 /* ---- the wait ---- */
@@ -205,7 +204,6 @@ bool pg_connection_open(PgConnection *c, const char *const *keywords, const char
                 .setup = c->setup,
                 .progress = c->progress,
                 .userdata = c->userdata,
-                .to_replica = c->to_replica,
                 .generation = ++generation,
         };
 
@@ -213,7 +211,10 @@ bool pg_connection_open(PgConnection *c, const char *const *keywords, const char
         if (!begin_to_open(c, keywords, values, error) || !poll_to_open(c, now_usec() + timeout_usec, error))
                 return false;
         prepare_session(c);
-        return pg_connection_carry_out(c, false, error) && read_timeout(c, error);
+        if (pg_connection_carry_out(c, false, error) && read_timeout(c, error))
+                return true;
+        pg_connection_close(c);
+        return false;
 }
 
 void pg_connection_close(PgConnection *c) {
@@ -318,12 +319,13 @@ bool pg_connection_flush(PgConnection *c, SqlError *error) {
 
 void pg_connection_limit(PgConnection *c, uint64_t deadline_usec) {
         SqlError error = SQL_ERROR_INIT;
-        uint64_t now = now_coarse_usec(), msec = 1024;
+        bool alone = !c->open && !c->held && !c->snapshot && deadline_usec > 0 && deadline_usec < UINT64_MAX;
+        uint64_t now = now_coarse_usec(), msec = alone ? 1024 : c->own_timeout_msec;
         char command[64];
 
-        if (c->begun || !c->pq || c->broken || deadline_usec == 0 || deadline_usec == UINT64_MAX)
+        if (c->begun || !c->pq || c->broken)
                 return;
-        while (msec < INT32_MAX / 2 && now + msec * USEC_PER_MSEC < deadline_usec)
+        while (alone && msec < INT32_MAX / 2 && now + msec * USEC_PER_MSEC < deadline_usec)
                 msec *= 2;
         if (c->own_timeout_msec > 0 && msec > c->own_timeout_msec)
                 msec = c->own_timeout_msec;

@@ -39,7 +39,6 @@ typedef enum PgOrder {
         PG_ORDER_RESET_SETTINGS,
         PG_ORDER_CHECK_CLIENT,  /* the server looks if we are still there */
         PG_ORDER_ONLY_READ,
-        PG_ORDER_UNLOCK,
         PG_ORDER_LISTEN,
         PG_ORDER_LOOK,          /* has the server take the snapshot of the transaction */
         PG_ORDER_N,
@@ -54,7 +53,6 @@ typedef struct PgConnection {
         EngineProgress progress; /* NULL: none */
         void *userdata;
         PGconn *pq;             /* owned; NULL: it is closed */
-        bool to_replica;
         uint64_t generation;    /* another one each time it is opened: what was prepared before is gone */
 
         PgOrder orders[PG_ORDERS_MAX];

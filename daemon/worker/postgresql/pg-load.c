@@ -52,6 +52,7 @@ static bool read_answer(PgStatement *s, bool *ret, SqlError *error) {
 static bool ask_for_copy(PgStatement *s, const PgCopy *copy, SqlError *error) {
         static const char sql[] =
                 "SELECT relkind IN ('r', 'p') AND NOT relhasrules AND NOT pg_catalog.row_security_active(oid) "
+                "AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_class.oid AND attidentity = 'a') "
                 "FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass($1)";
         PgConnection *c = s->cache->connection;
         char *table = strndup(copy->table, copy->table_size);

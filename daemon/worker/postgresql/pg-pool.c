@@ -16,7 +16,6 @@
 #define PAUSE_MIN_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC USEC_PER_SEC
 #define CODE_PAUSE (-1)                           /* of an error that says Busy while there is no attempt; see give_up() */
-#define UNLOCK_USEC USEC_PER_SEC
 #define LARGE_SIZE ((size_t) 1 << 20)             /* of a value: libpq keeps a buffer of this size */
 
 /* The session has no settings but these, whatever the server and the role have. */
@@ -188,14 +187,12 @@ static bool open_any(PgPool *pool, PgConnection *c, SqlError *error) {
         SqlError of_replica = SQL_ERROR_INIT;
         bool ok;
 
-        c->to_replica = pool->has_replica;
         if (pool->has_replica && attempt(&pool->replica, c, &of_replica))
                 return true;
         ok = of_replica.error == ERROR_NONE || is_servers(&of_replica);
         if (!ok)
                 sql_error_copy(error, &of_replica);
         sql_error_done(&of_replica);
-        c->to_replica = false;
         return ok && attempt(&pool->primary, c, error);
 }
 

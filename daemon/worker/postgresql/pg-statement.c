@@ -181,6 +181,8 @@ static bool prepare(PgStatement *s, SqlError *error) {
         static uint64_t number;
         PgConnection *c = s->cache->connection;
 
+        if (c->ahead) /* results of other statements are on their way */
+                pg_connection_roll_back(c);
         drop_description(s);
         (void) snprintf(s->name, sizeof s->name, "s%" PRIu64, ++number);
         if (!pg_connection_send_orders(c, error))

@@ -98,8 +98,9 @@ static bool on_item(void *userdata, const ResponseItem *item) {
 
 static HttpSinkResult take(void *userdata, const char *bytes, size_t size) {
         RqliteStatement *s = userdata;
+        bool is_lent = s->rows.end > s->rows.start; /* the page may point into the row that was taken */
 
-        return typed_rows_size(&s->rows) >= ROWS_SIZE_MAX ? HTTP_SINK_FULL : answer_take(&s->answer, bytes, size);
+        return is_lent || typed_rows_size(&s->rows) >= ROWS_SIZE_MAX ? HTTP_SINK_FULL : answer_take(&s->answer, bytes, size);
 }
 
 static void restart(void *userdata) {

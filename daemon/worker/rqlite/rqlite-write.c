@@ -313,8 +313,7 @@ static bool send_request(RqliteConnection *c, SqlError *error) {
 static void find_index(RqliteConnection *c) {
         if (c->applied_index == 0 && !cluster_applied_index(&c->exchange, c->exchange.node, &c->applied_index))
                 c->applied_index = 0;
-        if (c->applied_index > 0)
-                c->pool->last_index = c->applied_index;
+        c->pool->last_index = c->applied_index; /* 0: not known, so any change may have been made */
 }
 
 bool rqlite_write_commit(RqliteConnection *c, SqlError *error) {
