@@ -9,8 +9,8 @@
 #   publish_datasets             publishes those in $folder/data; study also as `exposed`, with Expose=, and as
 #                                `exposed-barrier`, with SecurityBarrier= too; those of `write` for writing
 #   start_daemon                 on a private bus, as another user if you are root
-#   start_postgres               sets `postgres`, the address for sqlipc-bench, and publishes the server as `postgres`, before
-#                                the daemon is started; Debian's package must be installed
+#   start_postgres               sets `postgres`, the address for sqlipc-bench, and publishes the server as `postgres`,
+#                                before the daemon is started; Debian's package must be installed
 #   start_mariadb                sets `mariadb`, the same; does nothing if MariaDB is not installed
 . tools/private-bus.sh
 

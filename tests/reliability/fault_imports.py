@@ -32,7 +32,8 @@ NO_SITES = {
     ABORTS: "g_*",
     SQLITE: "sqlite3_*",
     SERVERS: "connect socket seccomp_rule_add",
-    IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf puts putc putchar fwrite fflush
+    IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf
+        puts putc putchar fwrite fflush
         raise setpriority setvbuf setitimer signal waitpid""",
 }
 # Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).

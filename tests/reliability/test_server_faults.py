@@ -192,7 +192,8 @@ def pending_query(client, sql=ROWS, options=None):
 def cut_network():
     """No byte gets through: the call ends at its deadline, others are served meanwhile, and the next query succeeds"""
     with Proxy(server) as proxy:
-        databases = {"db": {"Connection": proxy.connection("app", connect_timeout=600)}, "direct": {"Connection": server.connection("app")}}
+        databases = {"db": {"Connection": proxy.connection("app", connect_timeout=600)},
+                     "direct": {"Connection": server.connection("app")}}  # fmt: skip
         for connected in (True, False):
             with relay(PATIENT | {"PrepareTimeoutSec": 600}, **databases) as service:
                 client = service.client()
