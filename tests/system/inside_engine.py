@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 
 from inside_sandbox import exposure
@@ -60,7 +61,8 @@ def server():
     finally:
         stop()
         command("systemctl", "stop", SOCKET)
-        process.terminate()
+        # At once: without network.conf the end of a connection does not reach the server, which would wait for it.
+        process.send_signal(signal.SIGINT)
         process.wait()
         shutil.rmtree(FOLDER)
 
