@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,11 +34,14 @@ static const char *refused;    /* inotify_add_watch() of this file fails; NULL: 
 static int refused_error;
 static unsigned n_added;
 static uint32_t file_system;   /* that fstatfs() tells; 0: the true one; 1: it fails */
+static bool locks_unknown;     /* the kernel does not tell who has a lock */
 
 int __real_inotify_add_watch(int fd, const char *file, uint32_t mask);
 int __wrap_inotify_add_watch(int fd, const char *file, uint32_t mask);
 int __real_fstatfs64(int fd, struct statfs *ret);
 int __wrap_fstatfs64(int fd, struct statfs *ret);
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...);
 
 int __wrap_inotify_add_watch(int fd, const char *file, uint32_t mask) {
         n_added++;
@@ -58,6 +62,19 @@ int __wrap_fstatfs64(int fd, struct statfs *ret) {
         if (file_system != 0)
                 ret->f_type = (__typeof__(ret->f_type)) file_system;
         return r;
+}
+
+int __wrap_fcntl64(int fd, int command, ...) {
+        va_list arguments;
+
+        va_start(arguments, command);
+        void *argument = va_arg(arguments, void *);
+        va_end(arguments);
+        if (command == F_GETLK && locks_unknown) {
+                errno = ENOLCK;
+                return -1;
+        }
+        return __real_fcntl64(fd, command, argument);
 }
 
 /* ---- Other programs ---- */
@@ -292,6 +309,20 @@ static void test_busy(void) {
         end();
 }
 
+/* Then the commit of a writer at work may become visible when inotify tells nothing more: the supervisor must poll. */
+static void test_locks_unknown(void) {
+        for (size_t j = 0; j < N_ELEMENTS(journals); j++) {
+                begin(journals[j]);
+                CHECK(!look().polls);
+                locks_unknown = true;
+                Observed found = look();
+                CHECK(found.polls && !found.busy && found.state.kind != FILE_STATE_UNKNOWN);
+                locks_unknown = false;
+                CHECK(!look().polls);
+                end();
+        }
+}
+
 static void test_missing_and_replaced(void) {
         for (size_t j = 0; j < N_ELEMENTS(journals); j++) {
                 begin(journals[j]);
@@ -510,9 +541,9 @@ static void test_messages(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_commits), TEST(test_no_lock), TEST(test_busy), TEST(test_missing_and_replaced),
-                TEST(test_links), TEST(test_journal_mode), TEST(test_network_file_systems), TEST(test_no_watch),
-                TEST(test_needs_owner),
+                TEST(test_commits), TEST(test_no_lock), TEST(test_busy), TEST(test_locks_unknown),
+                TEST(test_missing_and_replaced), TEST(test_links), TEST(test_journal_mode),
+                TEST(test_network_file_systems), TEST(test_no_watch), TEST(test_needs_owner),
                 TEST(test_folder_that_may_not_be_read), TEST(test_messages),
         };
 

@@ -7,6 +7,7 @@
 #include "daemon/worker/sqlite/database-state.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,16 +132,17 @@ bool database_state_is_wal(sqlite3_file *file) {
 }
 
 /* Asks the kernel about a lock, which conflicts only with that of a writer. This changes no lock. */
-static bool is_locked(int fd, off_t start, off_t size) {
+static int is_locked(int fd, off_t start, off_t size) {
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
 
-        return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK;
+        return fcntl(fd, F_GETLK, &lock) < 0 ? -errno : lock.l_type == F_WRLCK;
 }
 
-bool database_state_is_changing(sqlite3_file *file, int log_index_fd) {
+int database_state_is_changing(sqlite3_file *file, int log_index_fd) {
         const DatabaseState *s = state_of(file);
 
         if (s->index)
-                return log_index_fd >= 0 && is_locked(log_index_fd, LOG_WRITER_BYTE, 1);
-        return is_locked(s->fd, PENDING_BYTE, 1) || is_locked(s->fd, SHARED_FIRST, SHARED_SIZE);
+                return is_locked(log_index_fd, LOG_WRITER_BYTE, 1);
+        int r = is_locked(s->fd, PENDING_BYTE, 1);
+        return r != 0 ? r : is_locked(s->fd, SHARED_FIRST, SHARED_SIZE);
 }

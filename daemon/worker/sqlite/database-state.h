@@ -38,7 +38,8 @@ bool database_state_header(sqlite3_file *file, DatabaseHeader *ret);
 /* True if SQLite has mapped the wal-index. */
 bool database_state_is_wal(sqlite3_file *file);
 
-/* True if another process is changing the file, or (`log_index_fd` >= 0, WAL mode) writing to the log. */
-bool database_state_is_changing(sqlite3_file *file, int log_index_fd);
+/* 1: another process is changing the file or, in WAL mode, writing to the log, whose "-shm" SQLite has open as
+ * `log_index_fd`. 0: none is. An error of fcntl(2), also if that descriptor is -1: it is not known. */
+int database_state_is_changing(sqlite3_file *file, int log_index_fd);
 
 #endif

@@ -123,10 +123,13 @@ static uint32_t read_schema(Observation *o) {
         return schema;
 }
 
-static bool is_changing(const Observation *o) {
-        int fd = o->sqlite.place.log_index_fd;
+/* If that is not known, a commit may become visible after this look and after the last event of inotify: the file is looked
+ * at again in a second. */
+static bool is_changing(const Observation *o, Observed *ret) {
+        int fd = o->sqlite.place.log_index_fd, r = database_state_is_changing(file_of(o), fd > 0 ? fd : -1);
 
-        return database_state_is_changing(file_of(o), fd > 0 ? fd : -1);
+        ret->polls = ret->polls || r < 0;
+        return r > 0;
 }
 
 /* False: the state cannot be known. */
@@ -140,10 +143,10 @@ static bool look_at_file(Observation *o, Observed *ret) {
                 o->schema = header.schema;
         }
         /* first: a writer that has ended by now has changed the state before */
-        ret->busy = is_changing(o);
+        ret->busy = is_changing(o, ret);
         database_state_read(file, &ret->state);
         if (ret->state.kind == FILE_STATE_UNKNOWN) { /* a writer that has begun since then may have been changing it */
-                ret->busy = ret->busy || is_changing(o);
+                ret->busy = ret->busy || is_changing(o, ret);
                 database_state_read(file, &ret->state);
         }
         if (database_state_is_wal(file) && !file_state_same(&o->state, &ret->state))
