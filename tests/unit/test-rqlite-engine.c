@@ -576,8 +576,6 @@ static void test_interrupt(void) {
 }
 
 static void test_login(void) {
-        g_autofree char *got = NULL;
-
         rqlite_nodes_start(&nodes, 1, "eve:secret");
         rqlite_rig_begin(&rig, rqlite_nodes_urls(&nodes, "eve"));
         rig.setup.password = "wrong password";

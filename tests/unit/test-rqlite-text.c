@@ -40,7 +40,7 @@ static void test_utf8(void) {
 }
 
 static void test_json_text(void) {
-        static const double numbers[] = { 1, -0.0, 0.1, 1e300, 5e-324, 123456789012345678, -2.5e-7 };
+        static const double numbers[] = { 1, -0.0, 0.1, 1e300, 5e-324, 123456789012345680, -2.5e-7 };
         TextBuffer t = { .size_max = 200 };
 
         text_buffer_add_json_string(&t, "a\"\\\n\0\x1f\x7f\xc3\xa9", 9);
