@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "daemon/protocol/datagram.h"
 
-#define N_DESCRIPTORS 3
+#define N_DESCRIPTORS DATAGRAM_FDS_MAX
 #define VERSION_SIZE 32
 
 /* Both ends are processes of one machine and, as the version says, of one build: so these are the bytes. */
@@ -26,23 +27,10 @@ typedef struct ReportBytes {
 
 _Static_assert(sizeof SQLIPC_VERSION <= VERSION_SIZE, "the version is told in the first message");
 
-static int send_packet(int fd, struct msghdr *h) {
-        ssize_t n;
-
-        do
-                n = sendmsg(fd, h, MSG_DONTWAIT | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
-}
-
 int engine_start_send(int connection_fd, const EngineDescriptors *descriptors) {
         const int fds[N_DESCRIPTORS] = { descriptors->job_fd, descriptors->control_fd, descriptors->changes_fd };
-        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fds)] = "";
-        int sent[N_DESCRIPTORS];
         StartBytes bytes = { .version = SQLIPC_VERSION };
-        struct iovec iov = { &bytes, sizeof bytes };
-        struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
-        struct cmsghdr *c = (struct cmsghdr *) (void *) control;
+        int sent[N_DESCRIPTORS];
         size_t n = 0;
 
         for (size_t i = 0; i < N_DESCRIPTORS; i++)
@@ -50,12 +38,7 @@ int engine_start_send(int connection_fd, const EngineDescriptors *descriptors) {
                         bytes.has[i] = 1;
                         sent[n++] = fds[i];
                 }
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n * sizeof *sent);
-        memcpy(CMSG_DATA(c), sent, n * sizeof *sent);
-        h.msg_controllen = CMSG_SPACE(n * sizeof *sent);
-        return send_packet(connection_fd, &h);
+        return datagram_send(connection_fd, &bytes, sizeof bytes, sent, n);
 }
 
 /* Beside the bytes of a message: its descriptors, and the pid of the sender. */
@@ -70,53 +53,38 @@ static void close_all(const Ancillary *a) {
                 (void) close(a->fds[i]);
 }
 
+static pid_t find_sender(struct msghdr *h) {
+        struct ucred credentials = {};
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c))
+                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+                        memcpy(&credentials, CMSG_DATA(c), sizeof credentials);
+        return credentials.pid;
+}
+
 /* Returns the size of the message, or as engine_report_receive(). */
-static ssize_t receive_packet(int fd, void *bytes, size_t size, Ancillary *ret) {
+static ssize_t receive(int fd, void *bytes, size_t size, Ancillary *ret) {
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof ret->fds) + CMSG_SPACE(sizeof(struct ucred))];
         struct iovec iov = { bytes, size };
         struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
-        ssize_t n;
+        ssize_t n = datagram_receive(fd, &h);
 
         *ret = (Ancillary) {};
-        do
-                n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
         if (n < 0)
-                return errno == ECONNRESET ? 0 : -errno;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
-                if (c->cmsg_level != SOL_SOCKET)
-                        continue;
-                if (c->cmsg_type == SCM_RIGHTS) {
-                        size_t n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-                        for (size_t i = 0; i < n_fds; i++) {
-                                int passed;
-
-                                memcpy(&passed, CMSG_DATA(c) + i * sizeof passed, sizeof passed);
-                                if (ret->n_fds < N_DESCRIPTORS)
-                                        ret->fds[ret->n_fds++] = passed;
-                                else
-                                        (void) close(passed);
-                        }
-                } else if (c->cmsg_type == SCM_CREDENTIALS) {
-                        struct ucred credentials;
-
-                        memcpy(&credentials, CMSG_DATA(c), sizeof credentials);
-                        ret->pid = credentials.pid;
-                }
-        }
-        if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-                close_all(ret);
-                return -EBADMSG;
-        }
-        return n;
+                return n;
+        ret->n_fds = datagram_take_fds(&h, ret->fds, N_DESCRIPTORS);
+        ret->pid = find_sender(&h);
+        if (n > 0 && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+                return n;
+        close_all(ret); /* an empty message may have descriptors all the same */
+        return n == 0 ? 0 : -EBADMSG;
 }
 
 int engine_start_receive(int connection_fd, EngineDescriptors *ret) {
         int *to[N_DESCRIPTORS] = { &ret->job_fd, &ret->control_fd, &ret->changes_fd };
         StartBytes bytes;
         Ancillary a;
-        ssize_t n = receive_packet(connection_fd, &bytes, sizeof bytes, &a);
+        ssize_t n = receive(connection_fd, &bytes, sizeof bytes, &a);
         size_t used = 0;
 
         *ret = (EngineDescriptors) { -1, -1, -1 };
@@ -138,9 +106,8 @@ int engine_start_receive(int connection_fd, EngineDescriptors *ret) {
 
 int engine_report_send(int connection_fd, const EngineReport *report) {
         ReportBytes bytes = { .kind = report->kind, .code = report->code, .status = report->status };
-        struct iovec iov = { &bytes, sizeof bytes };
 
-        return send_packet(connection_fd, &(struct msghdr) { .msg_iov = &iov, .msg_iovlen = 1 });
+        return datagram_send(connection_fd, &bytes, sizeof bytes, NULL, 0);
 }
 
 int engine_report_expect(int connection_fd) {
@@ -152,7 +119,7 @@ int engine_report_expect(int connection_fd) {
 int engine_report_receive(int connection_fd, EngineReport *ret) {
         ReportBytes bytes;
         Ancillary a;
-        ssize_t n = receive_packet(connection_fd, &bytes, sizeof bytes, &a);
+        ssize_t n = receive(connection_fd, &bytes, sizeof bytes, &a);
 
         if (n <= 0)
                 return (int) n;

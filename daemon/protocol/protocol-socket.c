@@ -11,42 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/protocol/datagram.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define STUB_KIND UINT32_MAX /* in place of a message's kind */
 #define STUB_SIZE ((size_t) 20)
 #define STUB_NUMBER_OFFSET ((size_t) 12)
 #define NUMBER_OFFSET ((size_t) 4) /* of a job, after its kind */
-#define N_FDS_MAX 3          /* memfd of the message, pipe or socket, memory of a channel */
-
-static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const int *fds, size_t n_fds) {
-        union {
-                struct cmsghdr header;
-                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
-        } control = {};
-        struct iovec part = { .iov_base = (void *) bytes, .iov_len = size };
-        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
-        ssize_t n;
-
-        if (n_fds > 0) {
-                h.msg_control = &control;
-                h.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-                control.header = (struct cmsghdr) {
-                        .cmsg_level = SOL_SOCKET,
-                        .cmsg_type = SCM_RIGHTS,
-                        .cmsg_len = CMSG_LEN(sizeof(int) * n_fds),
-                };
-                memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);
-        }
-        do
-                n = sendmsg(socket_fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
-}
 
 /* Makes a memfd with `bytes`, and seals it, so that no process can change it any more. */
 static int memfd_sealed(const uint8_t *bytes, size_t size) {
@@ -73,7 +47,7 @@ static int memfd_sealed(const uint8_t *bytes, size_t size) {
 
 static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
         uint8_t stub[STUB_SIZE], *bytes;
-        int fds[N_FDS_MAX], memfd = -1, r;
+        int fds[DATAGRAM_FDS_MAX], memfd = -1, r;
         size_t size, n_fds = 0;
 
         r = message_encode(m, &bytes, &size);
@@ -95,10 +69,10 @@ static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
                 store_le32(stub, STUB_KIND);
                 store_le64(stub + 4, size);
                 memcpy(stub + STUB_NUMBER_OFFSET, bytes + NUMBER_OFFSET, sizeof(uint64_t));
-                r = send_bytes(fd, stub, sizeof stub, fds, n_fds);
+                r = datagram_send(fd, stub, sizeof stub, fds, n_fds);
                 close(memfd);
         } else
-                r = send_bytes(fd, bytes, size, fds, n_fds);
+                r = datagram_send(fd, bytes, size, fds, n_fds);
         if (m->kind == MESSAGE_SETUP)
                 explicit_bzero(bytes, size); /* it may have a password */
         free(bytes);
@@ -142,29 +116,6 @@ static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
         return 0;
 }
 
-/* Takes all descriptors that came with a message: those that do not fit must still be closed. */
-static size_t take_fds(struct msghdr *h, int *fds, size_t n_max) {
-        size_t n_fds = 0;
-
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-                size_t n;
-
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                for (size_t i = 0; i < n; i++) {
-                        int fd;
-
-                        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-                        if (n_fds < n_max)
-                                fds[n_fds++] = fd;
-                        else
-                                close(fd);
-                }
-        }
-        return n_fds;
-}
-
 /* Returns the bytes of the message itself, from the datagram or from its memfd. */
 static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t **ret_bytes, size_t *ret_size) {
         uint8_t *bytes;
@@ -182,37 +133,24 @@ static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t *
         return 0;
 }
 
-/* Receives one datagram. If the other side closed its socket while it had unread data, the kernel reports ECONNRESET first,
- * once, and then what the other side sent before: a worker's last report must not be lost. Returns the size, 0 at the end
- * of file, or a negative errno. */
-static ssize_t receive_datagram(int fd, struct msghdr *h) {
-        bool reset = false;
-        ssize_t n;
-
-        do
-                n = recvmsg(fd, h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
-        return n < 0 ? -errno : n;
-}
-
 int message_receive(int fd, ReceivedMessage *ret) {
         union {
                 struct cmsghdr header;
-                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
+                uint8_t space[CMSG_SPACE(sizeof(int) * DATAGRAM_FDS_MAX)];
         } control;
         uint8_t datagram[MESSAGE_SIZE_MAX];
         struct iovec part = { .iov_base = datagram, .iov_len = sizeof datagram };
         struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
-        int fds[N_FDS_MAX], memfd = -1, pipe_fd = -1, memory_fd = -1, r;
+        int fds[DATAGRAM_FDS_MAX], memfd = -1, pipe_fd = -1, memory_fd = -1, r;
         uint8_t *bytes = NULL;
         size_t size = 0, n_fds, i = 0;
         ssize_t n;
 
-        n = receive_datagram(fd, &h);
+        n = datagram_receive(fd, &h);
         if (n < 0)
-                return n == -ECONNRESET ? 0 : (int) n;
+                return (int) n;
 
-        n_fds = take_fds(&h, fds, N_FDS_MAX);
+        n_fds = datagram_take_fds(&h, fds, DATAGRAM_FDS_MAX);
         if (n == 0) { /* end of file, or an empty message, which may have descriptors all the same */
                 for (size_t k = 0; k < n_fds; k++)
                         close(fds[k]);
@@ -251,10 +189,10 @@ int message_withdraw_job(int fd, uint64_t *ret_number) {
         uint8_t head[STUB_SIZE];
         struct iovec part = { .iov_base = head, .iov_len = sizeof head };
         struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
-        ssize_t n = receive_datagram(fd, &h); /* without room for descriptors the kernel closes them */
+        ssize_t n = datagram_receive(fd, &h); /* without room for descriptors the kernel closes them */
 
         if (n <= 0)
-                return n == -ECONNRESET ? 0 : (int) n;
+                return (int) n;
         if ((size_t) n < NUMBER_OFFSET + sizeof(uint64_t))
                 return -EBADMSG;
         bool is_stub = load_le32(head) == STUB_KIND;

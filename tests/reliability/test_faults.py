@@ -108,8 +108,6 @@ UNREACHED = {
     ("sd_event_add_time", "start_engine"): SERVERS,
     ("sd_event_add_io", "start_engine"): SERVERS,
     ("setsockopt", "engine_report_expect"): SERVERS,
-    ("recvmsg", "receive_packet"): SERVERS,
-    ("sendmsg", "send_packet"): SERVERS,
     ("write", "hear"): SERVERS,
     ("fclose", "late_libraries_load"): SERVERS,
     ("prctl", "sandbox_filter_keeper"): SERVERS,
@@ -329,7 +327,7 @@ def cancel_is_told_again():
         until_still(trial.stage)
         workers = service.workers()
         equal(len(workers), 1, "workers of two runs that are parked")
-        trial.faults.arm(trial.faults.site("send_bytes", "sendmsg"), errno.ENOBUFS)
+        trial.faults.arm(trial.faults.site("datagram_send", "sendmsg"), errno.ENOBUFS)
         run.cancel()
         equal(refused(run.read).name, "org.sqlipc1.Error.Cancelled", "how the run ended")
         true(trial.faults.fired(), "the CANCEL was not sent at first")
@@ -344,7 +342,7 @@ def cancel_is_told_again():
 def report_to_nobody():
     """A worker whose report meets a broken socket ends: calls that wait for the report get an answer"""
     with serving("sqlipc-worker") as trial:
-        send = trial.faults.site("send_bytes", "sendmsg")
+        send = trial.faults.site("datagram_send", "sendmsg")
         for n in range(4):
             true(trial.case(send, errno.EPIPE, "leaves", n), f"report {n + 1} was not sent")
 

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/protocol/datagram.h"
 #include "daemon/protocol/engine-connection.h"
 #include "daemon/supervisor/workers/worker-process.h"
 #include "tests/fuzz/descriptors.h"
@@ -227,27 +228,21 @@ static void test_lies(void) {
         }
 }
 
-/* Descriptors that come with a report are closed. */
+/* Descriptors that come with a report, or with an empty message, are closed. */
 static void test_descriptors(void) {
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(2 * sizeof(int))];
-        } control = {};
-        uint32_t bytes[3] = { ENGINE_REPORT_STARTED };
-        struct iovec iov = { bytes, sizeof bytes };
-        struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        const uint32_t bytes[3] = { ENGINE_REPORT_STARTED };
 
         begin();
         int fd = start_and_accept();
         unsigned before = count_descriptors();
-        control.header = (struct cmsghdr) { CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-        memcpy(CMSG_DATA(&control.header), (int[]) { fd, fd }, 2 * sizeof(int));
-        CHECK(sendmsg(fd, &h, 0) > 0);
+        CHECK_INT(datagram_send(fd, bytes, sizeof bytes, (int[]) { fd, fd }, 2), 0);
         rig_pump();
         CHECK_INT(process.pid, getpid());
         CHECK_INT(count_descriptors(), before);
-        close(fd);
+        CHECK_INT(datagram_send(fd, "", 0, (int[]) { fd, fd }, 2), 0);
         rig_pump();
+        CHECK_INT(count_descriptors(), before - 1); /* the connection has ended */
+        close(fd);
         check_end(0, 0);
         end();
 }
