@@ -9,7 +9,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "config.h"
 #include "daemon/protocol/engine-connection.h"
@@ -21,12 +20,6 @@
 #if SQLIPC_RQLITE
 #include "daemon/worker/rqlite/rqlite-engine.h"
 #endif
-
-static bool is_socket(int fd) {
-        struct stat st;
-
-        return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
 
 static const Engine *find_engine(EngineKind kind) {
         switch (kind) {
@@ -44,7 +37,7 @@ int main(int argc, char **argv) {
         static const WorkerProgramKind program = { .name = "sqlipc-engine", .find_engine = find_engine, .network = true };
         int r;
 
-        if (argc != 1 || !is_socket(ENGINE_CONNECTION_FD)) {
+        if (argc != 1 || !serve_has_socket(ENGINE_CONNECTION_FD)) {
                 (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipc-engine.socket, not by hand: see "
                                "sqlipcd(8)\n", argv[0]);
                 return 2;

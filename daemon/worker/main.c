@@ -8,18 +8,11 @@
  */
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include "config.h"
 #include "daemon/protocol/protocol.h"
 #include "daemon/worker/serve.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
-
-static bool is_socket(int fd) {
-        struct stat st;
-
-        return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
 
 static const Engine *find_engine(EngineKind kind) {
         return kind == ENGINE_KIND_SQLITE ? &sqlite_engine : NULL;
@@ -28,7 +21,7 @@ static const Engine *find_engine(EngineKind kind) {
 int main(int argc, char **argv) {
         static const WorkerProgramKind program = { .name = "sqlipc-worker", .find_engine = find_engine };
 
-        if (argc != 1 || !is_socket(WORKER_JOB_FD) || !is_socket(WORKER_CONTROL_FD)) {
+        if (argc != 1 || !serve_has_socket(WORKER_JOB_FD) || !serve_has_socket(WORKER_CONTROL_FD)) {
                 (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipcd, not by hand: see sqlipcd(8)\n", argv[0]);
                 return 2;
         }

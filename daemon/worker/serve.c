@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "daemon/protocol/engine-connection.h"
 #include "daemon/worker/core/change-numbers.h"
@@ -17,6 +18,12 @@
 #include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/late-libraries.h"
 #include "daemon/worker/sandbox/sandbox.h"
+
+bool serve_has_socket(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
 
 static int complain(const WorkerProgramKind *program, const char *what, int r) {
         (void) fprintf(stderr, "%s: %s: %s\n", program->name, what, strerror(-r));
@@ -41,7 +48,7 @@ static int receive_setup(ReceivedMessage *ret) {
         return r;
 }
 
-/* Limits the process, and sets up the engine, by the message SETUP. Returns as receive_setup(). */
+/* Limits the process, and sets up the engine. */
 static int set_up(const Engine *engine, const Setup *setup) {
         int r = sandbox_limit(setup);
 

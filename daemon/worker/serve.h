@@ -16,6 +16,9 @@ typedef struct WorkerProgramKind {
         bool network;                                   /* its engines connect to servers */
 } WorkerProgramKind;
 
+/* True if `fd` is a socket. Without its sockets a program was started by hand. */
+bool serve_has_socket(int fd);
+
 /* Serves the supervisor on WORKER_JOB_FD and WORKER_CONTROL_FD until it says EXIT, or is gone. Returns the exit code: 0;
  * 1: the worker could not set itself up, or the supervisor sent an invalid message; ENGINE_EXIT_NO_ENGINE. */
 int serve(const WorkerProgramKind *program);

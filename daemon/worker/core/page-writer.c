@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See page-writer.h. SIGPIPE is ignored by the process (main.c).
+ * Side: worker. See page-writer.h. SIGPIPE is ignored by the process (serve.c).
  */
 #include "daemon/worker/core/page-writer.h"
 

@@ -161,37 +161,31 @@ static int add_rules(scmp_filter_ctx filter, SandboxNeeds needs) {
         return r < 0 ? r : allow(filter, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
 }
 
-int sandbox_filter(SandboxNeeds needs) {
-        scmp_filter_ctx filter;
+static int add_keeper(scmp_filter_ctx filter, SandboxNeeds needs) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(keeping); i++)
+                r = allow(filter, keeping[i], 0, (struct scmp_arg_cmp) {});
+        return r;
+}
+
+static int load(int (*add)(scmp_filter_ctx filter, SandboxNeeds needs), SandboxNeeds needs) {
+        scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         int r;
 
-        if (SANITIZED)
-                return 0;
-        filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         if (!filter)
                 return -ENOMEM;
-        r = add_rules(filter, needs);
+        r = add(filter, needs);
         if (r == 0)
                 r = seccomp_load(filter);
         seccomp_release(filter);
         return r;
 }
 
-int sandbox_filter_keeper(void) {
-        scmp_filter_ctx filter;
-        int r = 0;
+int sandbox_filter(SandboxNeeds needs) {
+        return SANITIZED ? 0 : load(add_rules, needs);
+}
 
-        if (SANITIZED || SQLIPC_COVERAGE)
-                return 0;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return -errno;
-        filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-        if (!filter)
-                return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < N_ELEMENTS(keeping); i++)
-                r = allow(filter, keeping[i], 0, (struct scmp_arg_cmp) {});
-        if (r == 0)
-                r = seccomp_load(filter);
-        seccomp_release(filter);
-        return r;
+int sandbox_filter_keeper(void) {
+        return SANITIZED || SQLIPC_COVERAGE ? 0 : load(add_keeper, 0);
 }
