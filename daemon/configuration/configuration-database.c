@@ -19,12 +19,10 @@ bool database_name_is_valid(const char *name) {
 /* ---- Keys ---- */
 
 static void set_text(Place *p, const char *key, char *value, char **ret) {
-        if (config_unescape(value) < 0) {
-                place_broken(p, "%s=: behind a backslash only s, n, t, r and another one are known", key);
-                return;
+        if (place_unescape(p, key, value)) {
+                g_free(*ret);
+                *ret = g_strdup(value);
         }
-        g_free(*ret);
-        *ret = g_strdup(value);
 }
 
 static void set_path(Place *p, const char *key, char *value, DatabaseConfig *d) {

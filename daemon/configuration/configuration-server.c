@@ -105,9 +105,9 @@ static void set_service(Place *p, const char *key, const char *value, char **ret
 }
 
 static void set_password_file(Place *p, const char *key, char *value, char **ret) {
-        if (config_unescape(value) < 0)
-                place_broken(p, "%s=: behind a backslash only s, n, t, r and another one are known", key);
-        else if (*value == 0 || (value[0] != '/' && (strchr(value, '/') || value[0] == '.')))
+        if (!place_unescape(p, key, value))
+                return;
+        if (*value == 0 || (value[0] != '/' && (strchr(value, '/') || value[0] == '.')))
                 place_broken(p, "%s=%s is neither an absolute path nor the name of a credential", key, value);
         else {
                 g_free(*ret);

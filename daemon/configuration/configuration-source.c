@@ -46,6 +46,13 @@ void place_set_boolean(Place *p, const char *key, const char *value, bool *ret) 
                 place_broken(p, "%s=%s: give yes or no", key, value);
 }
 
+bool place_unescape(Place *p, const char *key, char *value) {
+        if (config_unescape(value) == 0)
+                return true;
+        place_broken(p, "%s=: behind a backslash only s, n, t, r and another one are known", key);
+        return false;
+}
+
 static const SectionRow *find_section(const SectionRow *sections, const char *name) {
         for (; sections->section; sections++)
                 if (strcmp(sections->section, name) == 0)

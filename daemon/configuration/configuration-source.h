@@ -25,6 +25,9 @@ void place_warn(Place *p, const char *format, ...) __attribute__((format(printf,
 /* Sets `ret` from "yes" or "no", or adds an error. */
 void place_set_boolean(Place *p, const char *key, const char *value, bool *ret);
 
+/* Undoes the backslashes of `value` in its place. False: it added an error. */
+bool place_unescape(Place *p, const char *key, char *value);
+
 typedef enum KeyKind {
         KEY_UNKNOWN,
         KEY_SINGLE, /* the last one counts */

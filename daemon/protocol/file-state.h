@@ -24,7 +24,6 @@ typedef enum FileStateKind {
         FILE_STATE_ROLLBACK,
         FILE_STATE_WAL,
         FILE_STATE_SERVER,
-        FILE_STATE_KIND_MAX_ = FILE_STATE_SERVER,
 } FileStateKind;
 
 typedef struct FileState {

@@ -140,7 +140,7 @@ static const Field ended[] = {
 };
 
 #define STATE_FIELDS(state)                                                                                          \
-        FIELD(state.kind, .max = FILE_STATE_KIND_MAX_), FIELD(state.counter), FIELD(state.epoch), FIELD(state.size),       \
+        FIELD(state.kind, .max = FILE_STATE_SERVER), FIELD(state.counter), FIELD(state.epoch), FIELD(state.size),    \
                 FIELD(state.content)
 
 static const Field committed[] = {

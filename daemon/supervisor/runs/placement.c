@@ -27,8 +27,10 @@ static bool is_server(const Worker *w) {
 static bool is_occupied(const Worker *w) {
         uint64_t now = clock_usec();
 
-        if (worker_n_runnable(w) == 0 || !is_server(w))
-                return worker_n_runnable(w) > 0;
+        if (worker_n_runnable(w) == 0)
+                return false;
+        if (!is_server(w))
+                return true;
         for (GList *i = w->runs.head; i; i = i->next) {
                 const Run *run = i->data;
 
@@ -57,7 +59,6 @@ static bool has_better_number(const Worker *a, const Worker *b) {
 
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = is_occupied(a), b_runs = is_occupied(b);
-
         bool a_current = a->settings == WORKER_CURRENT, b_current = b->settings == WORKER_CURRENT;
 
         if (a_current != b_current)

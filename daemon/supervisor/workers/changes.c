@@ -424,11 +424,7 @@ void changes_on_writer_known(Changes *c) {
 /* ---- beginning and end ---- */
 
 const char *changes_foreign(const Changes *c) {
-        if (c->immutable)
-                return "never";
-        if (!c->observer || !observer_is_notified(c->observer))
-                return "polling";
-        return changes_are_of_server(c) ? "server" : "inotify";
+        return c->immutable ? "never" : c->observer && observer_is_notified(c->observer) ? "inotify" : "polling";
 }
 
 void changes_on_known(Changes *c, ChangeAwaits what) {

@@ -46,7 +46,7 @@ struct Observer {
         bool again;               /* something has happened since */
         bool given;               /* the process has its descriptor of that */
         bool killed;              /* it counts as failed, with any exit code */
-        bool notified;            /* inotify or the server tells of changes */
+        bool notified;            /* inotify tells of changes; a server is asked each second, too */
         bool by_change;           /* the look was asked for because of a change, not of the time */
         bool first;               /* no look was answered yet */
         bool fresh;               /* the process has answered no look yet */
@@ -116,10 +116,8 @@ static void forget_process(Observer *o) {
         o->has_place = false;
         o->asked = o->given = o->killed = false;
         o->answer_usec = UINT64_MAX;
-        if (o->changes && changes_are_of_server(o->changes)) {
+        if (o->changes && changes_are_of_server(o->changes))
                 drop_notifier(o); /* the server tells only a process that listens */
-                o->notified = false;
-        }
 }
 
 static void destroy(Observer *o) {
@@ -486,8 +484,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 kill_process(o);
                 tell_unknown(o); /* it may take long to end */
                 arm(o);
-        } else if (o->process.exists && o->quiet_usec <= now && !o->asked && o->notified &&
-                   !changes_are_of_server(o->changes)) {
+        } else if (o->process.exists && o->quiet_usec <= now && !o->asked && o->notified) {
                 stop_process(o);
                 o->quiet_usec = UINT64_MAX;
                 arm(o); /* a look may be due in a moment */
