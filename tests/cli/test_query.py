@@ -207,6 +207,18 @@ def timeouts():
 
 
 @test
+def timeout_of_an_unread_result():
+    """.timeout also ends a run whose rows nobody reads; what arrived is written when they are read"""
+    with Service({"chinook": CHINOOK}, limits=PATIENT) as own:
+        process = start("--mode=csv", "chinook", ".timeout 0.3", STREAM, on=own)
+        wait_for(lambda: own.states() == ["draining"] or own.counters()["TotalRuns"] == 1, "it is over")
+        out, err = process.communicate(timeout=PATIENCE)
+        equal(process.returncode, QUERY, "exit code")
+        true("ended after 300.0 ms" in err, f"it says {err!r}")
+        true(out.startswith("x,t\n1,") and out.endswith('"\n'), "whole rows")
+
+
+@test
 def rows_max():
     """.limit rows cuts a result, and says so; a result of exactly as many rows is complete"""
     out, err = ask("--mode=csv", "chinook", ".limit rows 3", STREAM)

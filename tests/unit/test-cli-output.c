@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/output/output: the rest of an answer that was interrupted while its output is not read. */
+/* tools/cli/output/output: output that is not read, when a time limit passes, and when the answer was interrupted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -69,6 +69,41 @@ static void test_nobody_reads(Fixture *fixture, const void *data) {
         g_assert_cmpuint(take(fixture), ==, 0);
 }
 
+typedef struct Rung {
+        Fixture *fixture;
+        unsigned times;
+        size_t size; /* bytes that had been written */
+} Rung;
+
+/* Makes the room for which the write waits. */
+static void ring(void *userdata) {
+        Rung *rung = userdata;
+
+        rung->times++;
+        rung->size = take(rung->fixture);
+}
+
+/* The alarm rings once, as soon as a write waits at its time; the write goes on. */
+static void test_alarm(Fixture *fixture, const void *data) {
+        const OutputOptions options = {};
+        Rung rung = { .fixture = fixture };
+        FILE *file;
+
+        (void) data;
+        g_assert_cmpint(output_begin(fixture->output, &options, &file), ==, 0);
+        output_set_alarm(fixture->output, g_get_monotonic_time() - 1, ring, &rung);
+        for (int i = 0; i < PIPE_SIZE; i++)
+                g_assert_cmpint(putc('a', file), !=, EOF);
+        g_assert_cmpint(fflush(file), ==, 0);
+        g_assert_cmpuint(rung.times, ==, 0); /* there was room */
+        for (int i = 0; i < PIPE_SIZE; i++)
+                g_assert_cmpint(putc('b', file), !=, EOF);
+        g_assert_cmpint(output_end(fixture->output), ==, 0);
+        g_assert_cmpuint(rung.times, ==, 1);
+        g_assert_cmpuint(rung.size, ==, PIPE_SIZE);
+        g_assert_cmpuint(take(fixture), ==, PIPE_SIZE);
+}
+
 static void *read_all(void *userdata) {
         const Fixture *fixture = userdata;
         size_t size = 0;
@@ -92,6 +127,7 @@ static void test_somebody_reads(Fixture *fixture, const void *data) {
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
+        g_test_add("/cli-output/alarm", Fixture, NULL, set_up, test_alarm, tear_down);
         g_test_add("/cli-output/broken-off/nobody-reads", Fixture, NULL, set_up, test_nobody_reads, tear_down);
         g_test_add("/cli-output/broken-off/somebody-reads", Fixture, NULL, set_up, test_somebody_reads, tear_down);
         return g_test_run();

@@ -22,8 +22,8 @@
 #define HELD_MSEC 300
 /* The maximum wait for room after an answer was cancelled. */
 #define HURRIED_MSEC 1000
-/* The size of a write then: small enough that a write to a pipe that poll() calls writable does not block. */
-#define HURRIED_SIZE ((size_t) 4096)
+/* The size of a write that must not block: small enough for a pipe that poll() calls writable. */
+#define UNBLOCKED_SIZE ((size_t) 4096)
 #define STREAM_BUFFER_SIZE ((size_t) 65536)
 
 typedef enum Way {
@@ -32,9 +32,16 @@ typedef enum Way {
         WAY_PAGER,
 } Way;
 
+typedef struct Alarm {
+        void (*function)(void *userdata); /* NULL: none, or it was called */
+        void *userdata;
+        gint64 usec;
+} Alarm;
+
 struct Output {
         Target first, redirected, once;
         char *stream_buffer;
+        Alarm alarm;
 
         /* The current answer. */
         FILE *file;       /* NULL: none */
@@ -113,13 +120,35 @@ Output *output_free(Output *output) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for room. Returns -ECANCELED after a signal, which the code that runs the query then handles. */
-static int wait_for_room(const Target *target) {
-        struct pollfd fds[2] = { { .fd = target->fd, .events = POLLOUT }, { .fd = interrupt_fd(), .events = POLLIN } };
+/* Returns the milliseconds until the alarm; -1: there is none. */
+static int msec_to_alarm(const Output *output) {
+        gint64 usec = output->alarm.usec - g_get_monotonic_time();
 
-        while (!interrupt_pending() && !interrupt_leave())
-                if (poll(fds, 2, -1) > 0 && fds[0].revents)
+        if (!output->alarm.function)
+                return -1;
+        return usec <= 0 ? 0 : (int) MIN(usec / 1000 + 1, (gint64) G_MAXINT);
+}
+
+static void ring(Output *output) {
+        Alarm alarm = output->alarm;
+
+        output_clear_alarm(output);
+        alarm.function(alarm.userdata);
+}
+
+/* Waits for room. Returns -ECANCELED after a signal, which the code that runs the query then handles. */
+static int wait_for_room(Output *output) {
+        struct pollfd fds[2] = { { .fd = output->target->fd, .events = POLLOUT },
+                                 { .fd = interrupt_fd(), .events = POLLIN } };
+
+        while (!interrupt_pending() && !interrupt_leave()) {
+                int n = poll(fds, 2, msec_to_alarm(output));
+
+                if (n > 0 && fds[0].revents)
                         return 0;
+                if (n == 0)
+                        ring(output);
+        }
         return -ECANCELED;
 }
 
@@ -143,12 +172,15 @@ static int write_directly(Output *output, const char *bytes, size_t size) {
 
                 if (output->hurried && !is_read(output->target))
                         return -ECANCELED;
-                n = write(output->target->fd, bytes, output->hurried ? MIN(size, HURRIED_SIZE) : size);
+                if (output->alarm.function && wait_for_room(output) < 0)
+                        return -ECANCELED;
+                n = write(output->target->fd, bytes,
+                          output->hurried || output->alarm.function ? MIN(size, UNBLOCKED_SIZE) : size);
                 if (n >= 0) {
                         bytes += n;
                         size -= (size_t) n;
                 } else if (errno == EAGAIN)
-                        r = wait_for_room(output->target);
+                        r = wait_for_room(output);
                 else if (errno != EINTR)
                         r = -errno;
                 else if (interrupt_pending() || interrupt_leave())
@@ -302,6 +334,12 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec) {
                 return pager_pollfd(output->pager);
         return (struct pollfd) { .fd = output->target->tells_end ? output->target->fd : -1 };
 }
+
+void output_set_alarm(Output *output, gint64 usec, void (*function)(void *userdata), void *userdata) {
+        output->alarm = (Alarm) { .function = function, .userdata = userdata, .usec = usec };
+}
+
+void output_clear_alarm(Output *output) { output->alarm = (Alarm) { .function = NULL }; }
 
 void output_hurry(Output *output) {
         output->hurried = true;

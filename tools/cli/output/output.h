@@ -11,6 +11,7 @@
 #ifndef SQLIPC_TOOLS_CLI_OUTPUT_OUTPUT_H
 #define SQLIPC_TOOLS_CLI_OUTPUT_OUTPUT_H
 
+#include <glib.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,6 +51,10 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec);
 /** Moves the data that is due. Returns 0; -EPIPE: the reader left, or OUTPUT_SPOOL_MAX waits for the pager, so the caller
  * must end the query, without an error message; else the write error. */
 int output_pump(Output *output);
+/** Calls `function` once, at `usec` (of g_get_monotonic_time()), if a write to the output waits for its reader then; the
+ * write goes on waiting. Lasts until output_clear_alarm(). */
+void output_set_alarm(Output *output, gint64 usec, void (*function)(void *userdata), void *userdata);
+void output_clear_alarm(Output *output);
 /** Stops waiting for slow readers, because the answer was cancelled: the rest is written as long as the reader takes it
  * within a second; otherwise calls return -ECANCELED. */
 void output_hurry(Output *output);

@@ -152,7 +152,7 @@ static int take_rows(Query *query) {
                         r = wait_for_row(query);
                 } else if (next < 0) {
                         query->is_over = true;
-                        return next;
+                        return next == -ECANCELED && query->timed_out ? -ETIMEDOUT : next;
                 } else {
                         query->last = 0;
                         r = take(query, next > 0);
@@ -197,6 +197,15 @@ static void end_run(Query *query) {
                 next = sqlipc_cursor_next(query->cursor);
         }
         query->n_interrupts += interrupt_take();
+}
+
+/* The time is over while the output is not read. The service need not wait for that; rows on their way are still written. */
+static void on_late_output(void *userdata) {
+        Query *query = userdata;
+
+        query->timed_out = true;
+        (void) sqlipc_cursor_cancel(query->cursor);
+        (void) sqlipc_process(query->connection); /* sends it */
 }
 
 static void note_totals(Query *query) {
@@ -244,7 +253,10 @@ static int run(Query *query) {
                               &query->cursor);
         if (r < 0)
                 return r;
+        if (shell->settings.timeout_usec > 0)
+                output_set_alarm(shell->output, (gint64) deadline_of(query), on_late_output, query);
         r = take_rows(query);
+        output_clear_alarm(shell->output);
         progress_erase(&query->progress);
         note_totals(query);
         if (r >= 0 && query->is_over)
