@@ -53,6 +53,30 @@ static int free_port(void) {
         return ntohs(address.sin_port);
 }
 
+/* The answer to a GET, without HTTP's niceties. */
+static char *get(int port, const char *path) {
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
+        g_autofree char *request = g_strdup_printf("GET %s HTTP/1.0\r\n\r\n", path);
+        GString *answer = g_string_new(NULL);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        char bytes[4096];
+        ssize_t n;
+
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        if (connect(fd, (struct sockaddr *) &address, sizeof address) == 0 &&
+            write(fd, request, strlen(request)) == (ssize_t) strlen(request))
+                while ((n = read(fd, bytes, sizeof bytes)) > 0)
+                        g_string_append_len(answer, bytes, n);
+        (void) close(fd);
+        return g_string_free(answer, FALSE);
+}
+
+static bool is_ready(int port) {
+        g_autofree char *answer = get(port, "/readyz");
+
+        return strstr(answer, "[+]leader ok") && strstr(answer, "[+]store ok");
+}
+
 static void start_rqlited(RqliteNodes *nodes, const char *program) {
         g_autoptr(GString) join = g_string_new(NULL);
         int raft[RQLITE_NODES_MAX];
@@ -71,8 +95,9 @@ static void start_rqlited(RqliteNodes *nodes, const char *program) {
 
                 start(nodes, i, arguments, NULL);
         }
-        while (rqlite_nodes_leader(nodes) < 0)
-                g_usleep(50000);
+        for (unsigned i = 0; i < nodes->n; i++)
+                while (!is_ready(nodes->ports[i]))
+                        g_usleep(50000);
 }
 
 /* The program that the tests use instead of the imitation. The caller frees it. NULL: none. */
@@ -124,32 +149,15 @@ char *rqlite_nodes_urls(const RqliteNodes *nodes, const char *user) {
         return g_string_free(urls, FALSE);
 }
 
-/* The answer to a GET, without HTTP's niceties. */
-static char *get(int port, const char *path) {
-        struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
-        g_autofree char *request = g_strdup_printf("GET %s HTTP/1.0\r\n\r\n", path);
-        GString *answer = g_string_new(NULL);
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        char bytes[4096];
-        ssize_t n;
-
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        if (connect(fd, (struct sockaddr *) &address, sizeof address) == 0 &&
-            write(fd, request, strlen(request)) == (ssize_t) strlen(request))
-                while ((n = read(fd, bytes, sizeof bytes)) > 0)
-                        g_string_append_len(answer, bytes, n);
-        (void) close(fd);
-        return g_string_free(answer, FALSE);
-}
-
 int rqlite_nodes_leader(const RqliteNodes *nodes) {
         for (unsigned i = 0; i < nodes->n; i++) {
                 g_autofree char *status = nodes->pids[i] ? get(nodes->ports[i], "/status") : NULL;
                 const char *at = status ? strstr(status, "\"leader\":") : NULL;
                 int leader;
 
-                at = at ? strstr(at, "\"node_id\": \"") : NULL;
-                leader = at ? atoi(at + strlen("\"node_id\": \"")) : 0;
+                at = at ? strstr(at, "\"node_id\":") : NULL;
+                at = at ? strpbrk(at, "0123456789") : NULL; /* rqlite puts no space before it, Python does */
+                leader = at ? atoi(at) : 0;
 
                 if (leader > 0 && nodes->pids[leader - 1])
                         return leader - 1;

@@ -385,7 +385,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def pass_on(self, options, body):
         node = self.server.node
         if not node.leader or node.leader == node.number:
-            self.reply(503, "leader not found")
+            self.reply(500 if "redirect" in options else 503, "leader not found")
         elif "redirect" in options:
             self.reply(301, "", Location=f"http://127.0.0.1:{node.ports[node.leader]}{self.path}")
         else:

@@ -89,7 +89,8 @@ static AttemptResult judge_status(ClusterExchange *x, const ClusterRequest *r, l
                         "the cluster refuses the user of Connection=, or the password of PasswordFile= (HTTP %ld)", status);
                 return ATTEMPT_FAILED;
         }
-        if (status == 503 && (!r->writes || server_error_is_no_leader(text)))
+        /* A node that would redirect, and knows no leader, answers with 500. */
+        if ((status >= 500 && server_error_is_no_leader(text)) || (status == 503 && !r->writes))
                 return ATTEMPT_NO_LEADER;
         if (status >= 300 && status < 400)
                 return ATTEMPT_REDIRECTED;

@@ -70,7 +70,8 @@ bool server_error_set(SqlError *error, const char *message, ShadowSchema *shadow
 
 bool server_error_is_no_leader(const char *message) {
         static const char *const sentences_about_leaders[] = { "leader not found", "not leader", "no leader",
-                                                               "node is not the leader" };
+                                                               "node is not the leader",
+                                                               "store not ready" /* just elected */ };
 
         for (size_t i = 0; i < sizeof sentences_about_leaders / sizeof *sentences_about_leaders; i++)
                 if (starts_with(message, sentences_about_leaders[i]))
