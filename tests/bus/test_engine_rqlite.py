@@ -1,42 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Databases on a cluster of rqlite's imitation, through the program that is installed, with its filter of system calls."""
-import pathlib
-import subprocess
-import sys
-import tempfile
-
+"""Databases on a cluster of rqlite or its imitation (rqlite.py), through the program that is installed, with its filter of system calls."""
 from client import GLib, Text
 from engine_unit import ENGINE, EngineUnit
 from harness import Service, expect, main
+from rqlite import Cluster
 from tap import equal, test, true
 from watching import Watch
 
-IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
-
-
-class Cluster:
-    def __init__(self, n, user):
-        self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-")
-        self.nodes = [
-            subprocess.Popen(
-                [sys.executable, str(IMITATION), self.folder.name, str(i + 1), str(n), user], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-            for i in range(n)
-        ]
-        self.ports = [int(node.stdout.readline()) for node in self.nodes]
-        self.connection = " ".join(f"http://{user.split(':')[0]}@127.0.0.1:{port}" for port in self.ports)
-
-    def close(self):
-        for node in self.nodes:
-            node.stdin.close()
-            node.wait()
-            node.stdout.close()
-        self.folder.cleanup()
-
-
-cluster = Cluster(3, "app:sesame")
+cluster = Cluster()
 unit = EngineUnit(program=ENGINE)
 service = Service(environment=unit.environment)
 

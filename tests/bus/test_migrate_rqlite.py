@@ -1,53 +1,31 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipcctl migrate and check --queries from SQLite to rqlite: three nodes of its imitation."""
+"""sqlipcctl migrate and check --queries from SQLite to rqlite: three nodes of it, or of its imitation (rqlite.py)."""
 import contextlib
 import json
 import os
-import pathlib
 import pwd
-import subprocess
-import sys
-import tempfile
 
 from engine_unit import ENGINE, EngineUnit
 from harness import CHINOOK, CTL, PATIENT, Service, main
+from rqlite import Cluster
 from tap import equal, test, true
 
-IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
 OK, FAILED = 0, 1
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @contextlib.contextmanager
-def nodes(n=3):
-    """Runs a cluster; yields its Connection=."""
-    with tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-") as folder:
-        processes = [
-            subprocess.Popen([sys.executable, str(IMITATION), folder, str(i + 1), str(n), "app:sesame"],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            for i in range(n)
-        ]  # fmt: skip
-        try:
-            yield " ".join(f"http://app@127.0.0.1:{int(process.stdout.readline())}" for process in processes)
-        finally:
-            for process in processes:
-                process.stdin.close()
-                process.wait()
-                process.stdout.close()
-
-
-@contextlib.contextmanager
 def migrating(path):
     """A service that publishes a file as `old`, and the configuration of an empty cluster."""
-    with nodes() as connection, EngineUnit(program=ENGINE) as unit:
+    with Cluster() as cluster, EngineUnit(program=ENGINE) as unit:
         with Service({"old": path}, environment=unit.environment, limits=PATIENT) as service:
             password = service.folder / "password"
             password.write_text("sesame\n")
             password.chmod(0o600)
             service.conf = service.folder / "new.conf"
             service.conf.write_text(
-                f"[Database]\nEngine=rqlite\nConnection={connection}\nPasswordFile={password}\n"
+                f"[Database]\nEngine=rqlite\nConnection={cluster.connection}\nPasswordFile={password}\n"
                 "AllowUsers=*\nMode=read-write\nWriteUsers=*\n"
             )
             yield service

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A cluster of rqlite: of the program that SQLIPC_RQLITED names, or of its imitation."""
+import base64
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+from harness import wait_for
+
+IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
+RQLITED = os.environ.get("SQLIPC_RQLITED", "")
+
+
+def free_ports(n):
+    """Returns ports that nothing listens at now."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
+
+
+class Cluster:
+    """`n` nodes, which know the user app with the password sesame. `connection` is for Connection=."""
+
+    def __init__(self, n=3):
+        self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-")
+        self.nodes, self.ports = [], []
+        try:
+            if RQLITED:
+                self.start_rqlited(n)
+            else:
+                self.start_imitation(n)
+        except BaseException:
+            self.close()
+            raise
+        self.connection = " ".join(f"http://app@127.0.0.1:{port}" for port in self.ports)
+
+    def start_imitation(self, n):
+        for i in range(n):
+            command = [sys.executable, IMITATION, self.folder.name, str(i + 1), str(n), "app:sesame"]
+            self.nodes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        self.ports = [int(node.stdout.readline()) for node in self.nodes]
+
+    def start_rqlited(self, n):
+        folder = pathlib.Path(self.folder.name)
+        users = folder / "users.json"
+        users.write_text(json.dumps([{"username": "app", "password": "sesame", "perms": ["all"]}]))
+        ports = free_ports(2 * n)
+        self.ports, raft = ports[:n], ports[n:]
+        join = ",".join(f"127.0.0.1:{port}" for port in raft)
+        for i in range(n):
+            command = [
+                RQLITED, "-node-id", str(i + 1), "-http-addr", f"127.0.0.1:{self.ports[i]}", "-raft-addr",
+                f"127.0.0.1:{raft[i]}", "-bootstrap-expect", str(n), "-join", join, "-join-as", "app", "-auth", users,
+                folder / str(i + 1),
+            ]  # fmt: skip
+            with open(folder / f"log-{i + 1}", "ab") as log:
+                self.nodes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        wait_for(lambda: all(map(self.is_ready, self.ports)), "the cluster has a leader")
+
+    @staticmethod
+    def is_ready(port):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/readyz")
+        request.add_header("Authorization", "Basic " + base64.b64encode(b"app:sesame").decode())
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def close(self):
+        for node in self.nodes:
+            if node.stdin:
+                node.stdin.close()  # the imitation ends with it
+            else:
+                node.terminate()
+        for node in self.nodes:
+            node.wait()
+            if node.stdout:
+                node.stdout.close()
+        self.folder.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The tests of the engine for rqlite that otherwise run with its imitation, with rqlite itself: three nodes."""
+import os
+import subprocess
+import sys
+
+from harness import BUILD_ROOT, SOURCE_ROOT, main
+from tap import diagnose, equal, test
+
+FOLDER = BUILD_ROOT / "tests/rqlite"
+
+made = subprocess.run([SOURCE_ROOT / "tests/rqlite/make-rqlited.sh", FOLDER], capture_output=True, text=True, check=False)
+if made.returncode != 0:
+    reason = "rqlite cannot be built: " + (made.stderr.strip().splitlines() or ["?"])[-1]
+    if os.environ.get("CI") == "true":  # which must have it
+        sys.exit(reason)
+    print(f"1..0 # SKIP {reason}")
+    sys.exit(0)
+
+
+def passes(*command):
+    environment = os.environ | {"SQLIPC_RQLITED": str(FOLDER / "rqlited"), "SQLIPC_SOURCE_ROOT": str(SOURCE_ROOT)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    output = done.stdout.decode(errors="replace")
+    if done.returncode != 0 or "\nnot ok" in output:
+        diagnose(output[-10000:])
+    equal((done.returncode, "\nnot ok" in output), (0, False), f"outcome of {command[-1]}")
+
+
+@test
+def cluster():
+    """any node may be asked, reads are as new as their level says, and a leader that is killed loses no write"""
+    passes(BUILD_ROOT / "tests/unit/test-rqlite-cluster")
+
+
+@test
+def engine():
+    """rows, windows, watches and passwords, through the service"""
+    passes("/usr/bin/python3", SOURCE_ROOT / "tests/bus/test_engine_rqlite.py")
+
+
+@test
+def migration():
+    """chinook moves there"""
+    passes("/usr/bin/python3", SOURCE_ROOT / "tests/bus/test_migrate_rqlite.py")
+
+
+main()
