@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Databases on a cluster of rqlite or its imitation (rqlite.py), through the program that is installed, with its filter of system calls."""
+"""Databases on a cluster of rqlite (rqlite.py), through the program that is installed, with its filter of system calls."""
 from client import GLib, Text
 from engine_unit import ENGINE, EngineUnit
 from harness import Service, expect, main

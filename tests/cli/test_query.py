@@ -208,7 +208,7 @@ def timeouts():
 
 @test
 def timeout_of_an_unread_result():
-    """.timeout also ends a run whose rows nobody reads; what arrived is written when they are read"""
+    """.timeout also ends a run of which no row is read; those that arrived are written later"""
     with Service({"chinook": CHINOOK}, limits=PATIENT) as own:
         process = start("--mode=csv", "chinook", ".timeout 0.3", STREAM, on=own)
         wait_for(lambda: own.states() == ["draining"] or own.counters()["TotalRuns"] == 1, "it is over")

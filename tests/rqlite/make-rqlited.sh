@@ -18,5 +18,6 @@ flock 9
 cmp -s "$here/go.mod" "$folder/complete" && exit 0
 command -v go >/dev/null || { echo "there is no Go" >&2 && exit 1; }
 cd "$here"
-CGO_CFLAGS='-O1' go build -mod=readonly -trimpath -ldflags='-s -w' -o "$folder/rqlited" github.com/rqlite/rqlite/v8/cmd/rqlited
+CGO_CFLAGS='-O1' go build -mod=readonly -trimpath -ldflags='-s -w' -o "$folder/rqlited" \
+    github.com/rqlite/rqlite/v8/cmd/rqlited
 cp "$here/go.mod" "$folder/complete"
