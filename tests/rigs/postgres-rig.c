@@ -134,7 +134,7 @@ static PGresult *execute(PostgresRig *rig, const char *sql) {
         ExecStatusType status = PQresultStatus(result);
 
         if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-                g_error("%s: %s", sql, PQerrorMessage(rig->connection));
+                g_error("%.200s: %s", sql, PQerrorMessage(rig->connection));
         return result;
 }
 

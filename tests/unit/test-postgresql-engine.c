@@ -3,10 +3,10 @@
 #include <glib.h>
 #include <string.h>
 
-#include "daemon/worker/core/row-sink.h"
 #include "daemon/worker/core/row-source.h"
+#include "daemon/worker/core/row-sink.h"
 #include "daemon/worker/postgresql/postgresql-engine.h"
-#include "dbus-interfaces/wire/page-decoder.h"
+#include "tests/rigs/engine-rows.h"
 #include "tests/rigs/postgres-rig.h"
 
 #define PAGE_SIZE 65536
@@ -73,135 +73,15 @@ static void tear_down(Fixture *f) {
         g_free(f->connection_text);
 }
 
-/* ---- values ---- */
-
-static void put_value(GString *to, const PageValue *v) {
-        switch (v->type) {
-        case VALUE_INTEGER:
-                g_string_append_printf(to, "i:%" G_GINT64_FORMAT, (int64_t) load_le64(v->bytes));
-                return;
-        case VALUE_REAL:
-                g_string_append_printf(to, "r:%.17g", load_le_double(v->bytes));
-                return;
-        case VALUE_TEXT:
-                g_assert_cmpint(v->bytes[v->size], ==, 0);
-                g_string_append(to, "t:");
-                g_string_append_len(to, (const char *) v->bytes, (gssize) v->size);
-                return;
-        case VALUE_BLOB:
-                g_string_append(to, "b:");
-                for (size_t i = 0; i < v->size; i++)
-                        g_string_append_printf(to, "%02x", v->bytes[i]);
-                return;
-        case VALUE_NULL:
-                g_string_append(to, "null");
-        }
-}
-
-/* Adds the rows of the page. */
-static void read_page(GString *to, const uint8_t *page, size_t size, unsigned n_columns) {
-        PageDecoder d;
-        uint8_t *room;
-        size_t room_size, done = 0;
-        int event;
-
-        page_decoder_init(&d, PAGE_SIZE, PAGE_SIZE);
-        d.in_run = true;
-        d.n_columns = n_columns;
-        d.page_size = PAGE_SIZE;
-        d.run = 1;
-        while (done < size) {
-                g_assert_cmpint(page_decoder_reserve(&d, &room, &room_size), ==, 0);
-                room_size = MIN(room_size, size - done);
-                memcpy(room, page + done, room_size);
-                page_decoder_commit(&d, room_size);
-                done += room_size;
-                while ((event = page_decoder_next(&d)) == PAGE_ROW) {
-                        if (to->len > 0)
-                                g_string_append_c(to, '\n');
-                        for (unsigned i = 0; i < n_columns; i++) {
-                                PageValue v = page_decoder_value(&d, i);
-
-                                if (i > 0)
-                                        g_string_append_c(to, '|');
-                                put_value(to, &v);
-                        }
-                }
-                g_assert_cmpint(event, ==, PAGE_MORE);
-        }
-        page_decoder_done(&d);
-}
-
-/* Values for parameters: "i:5", "r:0.5", "t:text", "b:" with bytes in hex, "null". */
-static GByteArray *row_of(const char *const *values, unsigned n) {
-        GByteArray *row = g_byte_array_new(), *data = g_byte_array_new();
-
-        g_byte_array_set_size(row, (guint) ROW_HEAD_SIZE(n));
-        memset(row->data, 0, row->len);
-        for (unsigned i = 0; i < n; i++) {
-                const char *v = values[i];
-                uint8_t number[8];
-
-                if (strncmp(v, "i:", 2) == 0) {
-                        row->data[i] = VALUE_INTEGER;
-                        store_le64(number, (uint64_t) g_ascii_strtoll(v + 2, NULL, 10));
-                        g_byte_array_append(data, number, 8);
-                } else if (strncmp(v, "r:", 2) == 0) {
-                        row->data[i] = VALUE_REAL;
-                        store_le_double(number, g_ascii_strtod(v + 2, NULL));
-                        g_byte_array_append(data, number, 8);
-                } else if (strncmp(v, "t:", 2) == 0) {
-                        row->data[i] = VALUE_TEXT;
-                        g_byte_array_append(data, (const uint8_t *) v + 2, (guint) strlen(v + 2) + 1);
-                } else if (strncmp(v, "b:", 2) == 0) {
-                        row->data[i] = VALUE_BLOB;
-                        for (const char *at = v + 2; *at; at += 2) {
-                                uint8_t byte = (uint8_t) (g_ascii_xdigit_value(at[0]) << 4 | g_ascii_xdigit_value(at[1]));
-
-                                g_byte_array_append(data, &byte, 1);
-                        }
-                } else
-                        row->data[i] = VALUE_NULL;
-                store_le32(row->data + n + 4 * (size_t) i, data->len);
-        }
-        g_byte_array_append(row, data->data, data->len);
-        g_byte_array_unref(data);
-        return row;
-}
-
 /* ---- statements ---- */
 
 static const Engine *const engine = &postgresql_engine;
-
-/* Steps to the end. */
-static char *step_all(Fixture *f, EngineStatement *statement) {
-        static uint8_t memory[PAGE_SIZE];
-        static const PageWriter writer = { .fd = -1 };
-        g_autoptr(GString) rows = g_string_new(NULL);
-        PageEncoder encoder;
-        RowSink sink = { .encoder = &encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX };
-        EngineResult result;
-
-        page_encoder_init(&encoder, memory, sizeof memory, 1);
-        result = engine->step(statement, &sink, &f->error);
-        while (result == ENGINE_ROW || result == ENGINE_PAGE_FULL || result == ENGINE_NO_ROOM) {
-                result = engine->fill(statement, &sink, &f->error);
-                if (sink.n_columns > 0)
-                        read_page(rows, memory, page_encoder_finish(&encoder), sink.n_columns);
-                page_encoder_clear(&encoder);
-        }
-        if (result != ENGINE_DONE) {
-                g_assert_cmpint(f->error.error, !=, ERROR_NONE);
-                return NULL;
-        }
-        return g_string_free(g_steal_pointer(&rows), FALSE);
-}
 
 /* Runs one statement, with parameters or none, as the core does. NULL: f->error. */
 static char *run(Fixture *f, const char *sql, const char *const *values, unsigned n) {
         EngineConnection *c = f->writer ? f->writer : f->connection;
         bool own = !c, saved = false;
-        g_autoptr(GByteArray) row = row_of(values, n);
+        g_autoptr(GByteArray) row = engine_rows_parameters(values, n);
         JobSpec spec = { .sql = sql, .sql_size = strlen(sql), .n_positional = n, .parameters = row->data,
                          .parameters_size = row->len, .deadline_usec = UINT64_MAX };
         EngineStatement *statement = NULL;
@@ -218,7 +98,7 @@ static char *run(Fixture *f, const char *sql, const char *const *values, unsigne
                         saved = false;
                 }
                 if (engine->bind(statement, &spec, &f->error))
-                        rows = step_all(f, statement);
+                        rows = engine_rows_read(engine, statement, &f->error);
                 if (rows)
                         engine->changes(statement, &f->n_changes, &(int64_t) { 0 });
                 engine->release(statement);
@@ -735,7 +615,7 @@ static void expect_written(Fixture *f, const char *sql, const char *tables) {
         if (!engine->compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
                 g_error("%s: %s", sql, f->error.message);
         g_assert_true(engine->bind(statement, &none, &f->error));
-        rows = step_all(f, statement);
+        rows = engine_rows_read(engine, statement, &f->error);
         g_assert_nonnull(rows);
         engine->written(statement, &written);
         engine->release(statement);
@@ -1000,7 +880,7 @@ static EngineHint prepare_ahead(Fixture *f) {
 }
 
 static void foresee(Fixture *f, const EngineHint *hint, const char *value) {
-        g_autoptr(GByteArray) row = row_of(&value, 1);
+        g_autoptr(GByteArray) row = engine_rows_parameters(&value, 1);
         const JobSpec spec = { .n_positional = 1, .parameters = row->data, .parameters_size = row->len };
 
         g_assert_true(engine->foresee(f->pool, &spec, hint));
@@ -1070,7 +950,7 @@ static void test_ahead_in_vain(void) {
         foresee_three(&f, &hint);
         for (int i = 0; i < 2; i++) {
                 const char *value = "i:1";
-                g_autoptr(GByteArray) row = row_of(&value, 1);
+                g_autoptr(GByteArray) row = engine_rows_parameters(&value, 1);
                 const JobSpec spec = { .n_positional = 1, .parameters = row->data, .parameters_size = row->len };
 
                 g_assert_true(engine->compile(f.connection, AHEAD, strlen(AHEAD), false, &hint, &statement, &f.error));
