@@ -222,7 +222,7 @@ static bool bind_at(PgStatement *s, unsigned index, const PageValue *v, SqlError
                 .statement = s,
                 .index = index,
                 .number = number - 1,
-                .kind = pg_value_kind(PQparamtype(s->description, (int) number - 1)),
+                .kind = s->parameter_kinds[number - 1],
                 .error = error,
                 .room = (char *) s->bytes + (size_t) (number - 1) * PG_NUMBER_SIZE,
         }, v);

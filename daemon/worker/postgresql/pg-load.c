@@ -106,9 +106,8 @@ static bool copy_rows(PgStatement *s, RowSource *source, PgCopyData *data, SqlEr
                         return false;
                 for (unsigned i = 0; i < n; i++) {
                         PageValue v = page_decoder_value(&source->decoder, i);
-                        PgKind kind = pg_value_kind(PQparamtype(s->description, (int) i));
 
-                        if (!pg_copy_add(data, kind, &v, i + 1 == n))
+                        if (!pg_copy_add(data, s->parameter_kinds[i], &v, i + 1 == n))
                                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
                 }
                 if (data->size >= COPY_SIZE) {

@@ -46,6 +46,7 @@ static void clear(PgStatement *s) {
         pg_scratch_done(&s->scratch);
         engine_tables_done(&s->written);
         free(s->sql);
+        free(s->parameter_kinds);
         free(s->values);
         free(s->lengths);
         free(s->formats);
@@ -112,13 +113,15 @@ static bool read_kinds(PgStatement *s, SqlError *error) {
 
 static bool reserve_parameters(PgStatement *s, SqlError *error) {
         size_t n = (size_t) PQnparams(s->description) + 1;
+        PgKind *kinds = reallocarray(s->parameter_kinds, n, sizeof *kinds);
         const char **values = reallocarray(s->values, n, sizeof *values);
         int *lengths = reallocarray(s->lengths, n, sizeof *lengths), *formats = reallocarray(s->formats, n, sizeof *formats);
 
+        s->parameter_kinds = kinds ? kinds : s->parameter_kinds;
         s->values = values ? values : s->values;
         s->lengths = lengths ? lengths : s->lengths;
         s->formats = formats ? formats : s->formats;
-        if (!values || !lengths || !formats)
+        if (!kinds || !values || !lengths || !formats)
                 return out_of_memory(error);
         if (PQnparams(s->description) != (int) s->text.n_numbers)
                 return sql_error_set(error, ERROR_SQL, "the server finds %d parameters in this statement, and not %u",
@@ -162,7 +165,15 @@ static bool read_description(PgStatement *s, SqlError *error) {
         return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol");
 }
 
-/* Now: while rows are on their way, the server answers no other question. */
+/* What is asked about types is asked now: while rows are on their way, the server answers no other question. */
+static bool read_parameter_kinds(PgStatement *s, SqlError *error) {
+        for (unsigned i = 0; i < s->text.n_numbers; i++)
+                if (!pg_types_kind(s->cache->types, s->cache->connection, PQparamtype(s->description, (int) i),
+                                   &s->parameter_kinds[i], error))
+                        return false;
+        return true;
+}
+
 static bool name_types(PgStatement *s, SqlError *error) {
         PgTypes *types = s->cache->types;
 
@@ -195,7 +206,10 @@ static bool prepare(PgStatement *s, SqlError *error) {
                 return false;
         s->generation = c->generation;
         s->described_usec = now_coarse_usec();
-        return read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error);
+        if (read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error) && read_parameter_kinds(s, error))
+                return true;
+        pg_statement_forget(s);
+        return false;
 }
 
 bool pg_statement_prepare(PgStatement *s, SqlError *error) {

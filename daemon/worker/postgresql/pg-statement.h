@@ -52,7 +52,8 @@ typedef struct PgStatement {
         size_t columns_size;
 
         /* the parameters */
-        const char **values;    /* owned arrays; the server's parameters. The bytes are in `bytes` */
+        PgKind *parameter_kinds; /* owned arrays; the server's parameters. The bytes are in `bytes` */
+        const char **values;
         int *lengths, *formats;
         uint8_t *bytes;         /* owned */
         size_t bytes_capacity;
