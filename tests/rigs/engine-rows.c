@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "daemon/worker/core/row-sink.h"
-#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/page-encoder.h"
 
 #define PAGE_SIZE 65536
+#define LOAD_SIZE (1 << 20)
 
 static void put_value(GString *to, const PageValue *v) {
         switch (v->type) {
@@ -31,6 +32,15 @@ static void put_value(GString *to, const PageValue *v) {
                 return;
         case VALUE_NULL:
                 g_string_append(to, "null");
+        }
+}
+
+/* Adds the bytes of a BLOB that is written in hex. */
+static void add_hex(GByteArray *to, const char *hex) {
+        for (; *hex; hex += 2) {
+                uint8_t byte = (uint8_t) (g_ascii_xdigit_value(hex[0]) << 4 | g_ascii_xdigit_value(hex[1]));
+
+                g_byte_array_append(to, &byte, 1);
         }
 }
 
@@ -90,11 +100,7 @@ GByteArray *engine_rows_parameters(const char *const *values, unsigned n) {
                         g_byte_array_append(data, (const uint8_t *) v + 2, (guint) strlen(v + 2) + 1);
                 } else if (strncmp(v, "b:", 2) == 0) {
                         row->data[i] = VALUE_BLOB;
-                        for (const char *at = v + 2; *at; at += 2) {
-                                uint8_t byte = (uint8_t) (g_ascii_xdigit_value(at[0]) << 4 | g_ascii_xdigit_value(at[1]));
-
-                                g_byte_array_append(data, &byte, 1);
-                        }
+                        add_hex(data, v + 2);
                 } else
                         row->data[i] = VALUE_NULL;
                 store_le32(row->data + n + 4 * (size_t) i, data->len);
@@ -125,4 +131,54 @@ char *engine_rows_read(const Engine *engine, EngineStatement *statement, SqlErro
                 return NULL;
         }
         return g_string_free(g_steal_pointer(&rows), FALSE);
+}
+
+static void encode_value(PageEncoder *e, const char *v) {
+        g_autoptr(GByteArray) blob = NULL;
+
+        if (g_str_has_prefix(v, "i:"))
+                page_encoder_add_int64(e, g_ascii_strtoll(v + 2, NULL, 10));
+        else if (g_str_has_prefix(v, "r:"))
+                page_encoder_add_double(e, g_ascii_strtod(v + 2, NULL));
+        else if (g_str_has_prefix(v, "t:"))
+                page_encoder_add_text(e, v + 2, strlen(v + 2));
+        else if (g_str_has_prefix(v, "b:")) {
+                blob = g_byte_array_new();
+                add_hex(blob, v + 2);
+                page_encoder_add_blob(e, blob->data, blob->len);
+        } else
+                page_encoder_add_null(e);
+}
+
+void engine_rows_feed(RowSource *source, unsigned n_rows, unsigned n_columns, EngineRowFor row_for, void *userdata) {
+        g_autofree uint8_t *memory = g_malloc(LOAD_SIZE);
+        g_autofree const char **values = g_new(const char *, n_columns);
+        PageEncoder e;
+        uint8_t *room;
+        size_t size, room_size;
+
+        page_encoder_init(&e, memory, LOAD_SIZE, 1);
+        for (unsigned i = 0; i < n_rows; i++) {
+                row_for(userdata, i, values);
+                g_assert_cmpint(page_encoder_begin_row(&e, n_columns), ==, 1);
+                for (unsigned k = 0; k < n_columns; k++)
+                        encode_value(&e, values[k]);
+                g_assert_cmpint(page_encoder_end_row(&e), ==, 1);
+        }
+        size = page_encoder_finish(&e);
+        *source = (RowSource) { .until_usec = UINT64_MAX };
+        page_decoder_init(&source->decoder, LOAD_SIZE, LOAD_SIZE);
+        source->decoder.in_run = true;
+        source->decoder.n_columns = n_columns;
+        source->decoder.page_size = LOAD_SIZE;
+        source->decoder.run = 1;
+        for (size_t done = 0; done < size; done += room_size) {
+                g_assert_cmpint(page_decoder_reserve(&source->decoder, &room, &room_size), ==, 0);
+                room_size = MIN(room_size, size - done);
+                memcpy(room, memory + done, room_size);
+                page_decoder_commit(&source->decoder, room_size);
+                if (done + room_size < size) /* a large frame comes in pieces */
+                        g_assert_cmpint(page_decoder_next(&source->decoder), ==, PAGE_MORE);
+        }
+        source->event = page_decoder_next(&source->decoder);
 }

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "daemon/worker/core/engine.h"
+#include "daemon/worker/core/row-source.h"
 
 /* Steps a statement to its end, and returns its rows; NULL: *error says why not. No row may be larger than 64 kB. The caller
  * frees it. */
@@ -16,5 +16,12 @@ char *engine_rows_read(const Engine *engine, EngineStatement *statement, SqlErro
 
 /* Returns JobSpec's positional parameters. */
 GByteArray *engine_rows_parameters(const char *const *values, unsigned n);
+
+/* Sets the values of row `i`. */
+typedef void (*EngineRowFor)(void *userdata, unsigned i, const char **values);
+
+/* Encodes rows as the client of a load does, and hands them to the source's decoder, which the caller ends. Together they may
+ * have 1 MB. */
+void engine_rows_feed(RowSource *source, unsigned n_rows, unsigned n_columns, EngineRowFor row_for, void *userdata);
 
 #endif

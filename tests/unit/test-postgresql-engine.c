@@ -414,49 +414,7 @@ static void test_snapshot(void) {
 
 /* ---- loads ---- */
 
-typedef void (*RowFor)(unsigned i, const char *values[static 3]);
-
-/* Encodes rows of three values, as the client of a load does, and hands them to a decoder. */
-static void feed(RowSource *source, unsigned n_rows, RowFor row_for) {
-        g_autofree uint8_t *memory = g_malloc(1 << 20);
-        PageEncoder e;
-        uint8_t *room;
-        size_t size, room_size;
-
-        page_encoder_init(&e, memory, 1 << 20, 1);
-        for (unsigned i = 0; i < n_rows; i++) {
-                const char *values[3];
-
-                row_for(i, values);
-                g_assert_cmpint(page_encoder_begin_row(&e, 3), ==, 1);
-                for (unsigned k = 0; k < 3; k++)
-                        if (g_str_has_prefix(values[k], "i:"))
-                                page_encoder_add_int64(&e, g_ascii_strtoll(values[k] + 2, NULL, 10));
-                        else if (g_str_has_prefix(values[k], "t:"))
-                                page_encoder_add_text(&e, values[k] + 2, strlen(values[k] + 2));
-                        else
-                                page_encoder_add_null(&e);
-                g_assert_cmpint(page_encoder_end_row(&e), ==, 1);
-        }
-        size = page_encoder_finish(&e);
-        *source = (RowSource) { .until_usec = UINT64_MAX };
-        page_decoder_init(&source->decoder, 1 << 20, 1 << 20);
-        source->decoder.in_run = true;
-        source->decoder.n_columns = 3;
-        source->decoder.page_size = 1 << 20;
-        source->decoder.run = 1;
-        for (size_t done = 0; done < size; done += room_size) {
-                g_assert_cmpint(page_decoder_reserve(&source->decoder, &room, &room_size), ==, 0);
-                room_size = MIN(room_size, size - done);
-                memcpy(room, memory + done, room_size);
-                page_decoder_commit(&source->decoder, room_size);
-                if (done + room_size < size) /* a large frame comes in pieces */
-                        g_assert_cmpint(page_decoder_next(&source->decoder), ==, PAGE_MORE);
-        }
-        source->event = page_decoder_next(&source->decoder);
-}
-
-static bool load(Fixture *f, const char *sql, unsigned n_rows, RowFor row_for, RowSource *source) {
+static bool load(Fixture *f, const char *sql, unsigned n_rows, EngineRowFor row_for, RowSource *source) {
         EngineStatement *statement;
         bool ok;
 
@@ -464,7 +422,7 @@ static bool load(Fixture *f, const char *sql, unsigned n_rows, RowFor row_for, R
         if (!engine->compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
                 g_error("%s: %s", sql, f->error.message);
         g_assert_true(engine->takes_rows(statement, &f->error));
-        feed(source, n_rows, row_for);
+        engine_rows_feed(source, n_rows, 3, row_for, NULL);
         g_assert_cmpint(source->event, ==, PAGE_ROW);
         ok = engine->load(statement, source, &f->error);
         engine->release(statement);
@@ -472,7 +430,7 @@ static bool load(Fixture *f, const char *sql, unsigned n_rows, RowFor row_for, R
         return ok;
 }
 
-static void good_row(unsigned i, const char *values[static 3]) {
+static void good_row(void *userdata, unsigned i, const char **values) {
         static char id[32];
 
         (void) g_snprintf(id, sizeof id, "i:%u", i + 100);
@@ -482,13 +440,13 @@ static void good_row(unsigned i, const char *values[static 3]) {
 }
 
 /* Row 1500 has the number of another one. */
-static void double_row(unsigned i, const char *values[static 3]) {
-        good_row(i == 1499 ? 3 : i, values);
+static void double_row(void *userdata, unsigned i, const char **values) {
+        good_row(userdata, i == 1499 ? 3 : i, values);
 }
 
 /* Row 1500 has a number that is too large for numeric(6, 2). */
-static void large_row(unsigned i, const char *values[static 3]) {
-        good_row(i, values);
+static void large_row(void *userdata, unsigned i, const char **values) {
+        good_row(userdata, i, values);
         if (i == 1499)
                 values[2] = "i:123456";
 }
@@ -852,6 +810,8 @@ static void test_limit(void) {
 
 /* The tables change under statements that are prepared. */
 static void test_schema_changes(void) {
+        static const char sql[] = "INSERT INTO track(id, name, price) VALUES(?, ?, ?)";
+        RowSource source;
         Fixture f;
 
         set_up(&f, true);
@@ -860,6 +820,18 @@ static void test_schema_changes(void) {
         EXPECT(&f, "SELECT * FROM album WHERE id = 1", "i:1|t:first|i:1999");
         postgres_rig_exec(&rig, "ALTER TABLE album ALTER COLUMN year TYPE text");
         EXPECT(&f, "SELECT * FROM album WHERE id = 1", "i:1|t:first|t:1999");
+        REFUSED(&f, "SELECT id FROM track WHERE small = ?", ERROR_PARAMETER_TYPE, "a smallint", "i:70000");
+        postgres_rig_exec(&rig, "ALTER TABLE track ALTER COLUMN small TYPE bigint");
+        EXPECT(&f, "SELECT id FROM track WHERE small = ?", "", "i:70000");
+        postgres_rig_exec(&rig, "ALTER TABLE track ALTER COLUMN price TYPE date USING NULL");
+        begin(&f);
+        g_assert_false(load(&f, sql, 2, good_row, &source));
+        g_assert_cmpint(f.error.error, ==, ERROR_PARAMETER_TYPE);
+        end(&f);
+        postgres_rig_exec(&rig, "ALTER TABLE track ALTER COLUMN price TYPE numeric USING NULL");
+        begin(&f);
+        g_assert_true(load(&f, sql, 2, good_row, &source));
+        commit(&f);
         tear_down(&f);
 }
 

@@ -2,7 +2,7 @@
 /*
  * Random values of PostgreSQL's types. What the engine reads, in the binary and in the text form, is compared with what the
  * server writes to another client, by the rules of sqlipc-postgresql(7); then it is sent back as a parameter, and the server
- * must find the same value. GLib prints the second seed; "--seed" repeats it.
+ * must find the same value: with a statement, and in a load. GLib prints the second seed; "--seed" repeats it.
  */
 #include <glib.h>
 #include <inttypes.h>
@@ -611,6 +611,46 @@ static void compare_sent(const Type *type, const GPtrArray *values) {
         }
 }
 
+static void row_for(void *userdata, unsigned i, const char **values) {
+        values[0] = ((const GPtrArray *) userdata)->pdata[i];
+}
+
+/* By COPY. */
+static void compare_loaded(const Type *type, GPtrArray *values) {
+        static unsigned n_tables;
+        g_autofree char *table = g_strdup_printf("loaded_%u", ++n_tables), *n_different = NULL;
+        g_autofree char *create = g_strdup_printf("CREATE TABLE %s(i serial, v %s)", table, type->name);
+        g_autofree char *sql = g_strdup_printf("INSERT INTO %s(v) VALUES(?)", table);
+        g_autofree char *count = g_strdup_printf("SELECT count(*) FROM probe LEFT JOIN %s AS loaded USING (i)"
+                                                 " WHERE format('%%s', probe.v) <> format('%%s', loaded.v)"
+                                                 " OR (probe.v IS NULL) <> (loaded.v IS NULL)", table);
+        EngineStatement *statement;
+        EngineConnection *writer;
+        RowSource source;
+
+        postgres_rig_exec(&rig, create);
+        engine_rows_feed(&source, values->len, 1, row_for, values);
+        if (!engine->begin(pool, &writer, &error) ||
+            !engine->compile(writer, sql, strlen(sql), false, NULL, &statement, &error))
+                g_error("%s: %s", type->name, error.message);
+        g_assert_true(engine->takes_rows(statement, &error));
+        if (!engine->load(statement, &source, &error)) {
+                g_test_message("%s, row %u of a load: %s", type->name, (unsigned) source.n_rows + 1, error.message);
+                g_test_fail();
+        }
+        engine->release(statement);
+        page_decoder_done(&source.decoder);
+        if (error.error == ERROR_NONE)
+                g_assert_true(engine->commit(writer, &error));
+        engine->disconnect(pool, writer);
+        sql_error_done(&error);
+        n_different = postgres_rig_value(&rig, count);
+        if (strcmp(n_different, "0") != 0) {
+                g_test_message("%s: a load changes %s values", type->name, n_different);
+                g_test_fail();
+        }
+}
+
 static void compare_all(uint32_t seed) {
         dice = g_rand_new_with_seed(seed);
         g_test_message("seed %u", seed);
@@ -623,6 +663,7 @@ static void compare_all(uint32_t seed) {
                 /* a column that has no binary form here has the server write all of them as text */
                 compare_read(&types[i], "SELECT v, '{}'::int[] FROM probe ORDER BY i", values, "|t:{}");
                 compare_sent(&types[i], values);
+                compare_loaded(&types[i], values);
         }
         g_rand_free(dice);
 }
@@ -656,7 +697,8 @@ int main(int argc, char **argv) {
         setup = (Setup) {
                 .engine = ENGINE_KIND_POSTGRESQL,
                 .connection = text,
-                .connections_max = 1,
+                .connections_max = 2,
+                .writes = true,
                 .sql_size_max = 10000,
                 .variables_max = 1000,
         };

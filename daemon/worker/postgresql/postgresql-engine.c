@@ -162,10 +162,18 @@ static bool engine_columns(EngineStatement *statement, uint32_t page_size, const
         return pg_statement_columns(statement_of(statement), page_size, ret_payload, ret_size, error);
 }
 
+/* The column that a parameter is for may have another type since the statement was prepared. The server, which never sees a
+ * value that is refused here, cannot tell that. */
 static bool engine_bind(EngineStatement *statement, const JobSpec *spec, SqlError *error) {
         PgStatement *s = statement_of(statement);
 
-        return pg_ahead_take(pg_pooled_of(s), s, spec) || pg_bind(s, spec, error);
+        if (pg_ahead_take(pg_pooled_of(s), s, spec) || pg_bind(s, spec, error))
+                return true;
+        if (error->error != ERROR_PARAMETER_TYPE)
+                return false;
+        sql_error_done(error);
+        pg_statement_forget(s);
+        return pg_statement_prepare(s, error) && pg_bind(s, spec, error);
 }
 
 static EngineResult engine_step(EngineStatement *statement, RowSink *sink, SqlError *error) {
@@ -267,7 +275,13 @@ static bool engine_takes_rows(EngineStatement *statement, SqlError *error) {
 }
 
 static bool engine_load(EngineStatement *statement, RowSource *source, SqlError *error) {
-        return pg_load(statement_of(statement), source, error);
+        PgStatement *s = statement_of(statement);
+
+        if (pg_load(s, source, error))
+                return true;
+        if (error->error == ERROR_PARAMETER_TYPE) /* as engine_bind(), for the next load: rows of this one are gone */
+                pg_statement_forget(s);
+        return false;
 }
 
 /* ---- observers ---- */
