@@ -5,10 +5,8 @@
 The program itself checks that all sides return the same rows, and fails if one does not.
 """
 import contextlib
-import glob
 import json
 import os
-import pathlib
 import pwd
 import shutil
 import signal
@@ -17,6 +15,7 @@ import subprocess
 import time
 
 from harness import BUILD_ROOT, Service, main
+from postgres import Postgres
 from tap import Skip, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
@@ -96,24 +95,9 @@ def wait_for(answers, what, process):
 @contextlib.contextmanager
 def postgres():
     """A PostgreSQL server of our own: what --postgres= says, and a function that asks it."""
-    programs = sorted(map(pathlib.Path, glob.glob("/usr/lib/postgresql/*/bin")))
-    if not programs or not shutil.which("psql"):
-        raise Skip("PostgreSQL is not installed")
-    folder = service.data / "postgres"
-    user = owned_by("postgres", folder)
-    run(*user, programs[-1] / "initdb", "-D", folder / "data", "-U", "bench", "-A", "trust", "-N")
-    process = subprocess.Popen([*user, programs[-1] / "postgres", "-D", folder / "data", "-k", folder, "-c",
-                                "listen_addresses="],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    ready = ["pg_isready", "-q", "-h", folder]
-    try:
-        wait_for(lambda: subprocess.run(ready, check=False).returncode == 0, "PostgreSQL", process)
-        yield (f"--postgres=host={folder} user=bench dbname=postgres",
-               lambda sql: run("psql", "-h", folder, "-U", "bench", "-Atc", sql, "postgres"))
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-        shutil.rmtree(folder)
+    with Postgres() as server:
+        server.sql("CREATE ROLE bench LOGIN SUPERUSER")
+        yield f"--postgres={server.connection('bench')}", lambda sql: "\n".join(server.sql(sql))
 
 
 @contextlib.contextmanager
