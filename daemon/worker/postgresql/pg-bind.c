@@ -104,6 +104,20 @@ static bool put_double(const PgParameter *p, double v) {
         return set_room(p, &word, sizeof word);
 }
 
+static bool is_never_number(PgKind kind) {
+        switch (kind) {
+        case PG_KIND_BYTEA:
+        case PG_KIND_UUID:
+        case PG_KIND_DATE:
+        case PG_KIND_TIME:
+        case PG_KIND_TIMESTAMP:
+        case PG_KIND_TIMESTAMPTZ:
+                return true;
+        default:
+                return false;
+        }
+}
+
 static bool bind_integer(const PgParameter *p, int64_t v) {
         switch (p->kind) {
         case PG_KIND_BOOL:
@@ -120,15 +134,9 @@ static bool bind_integer(const PgParameter *p, int64_t v) {
                 if (v < -EXACT_FLOAT || v > EXACT_FLOAT)
                         return fail_integer(p, v);
                 break;
-        case PG_KIND_BYTEA:
-        case PG_KIND_UUID:
-        case PG_KIND_DATE:
-        case PG_KIND_TIME:
-        case PG_KIND_TIMESTAMP:
-        case PG_KIND_TIMESTAMPTZ:
-                return fail_integer(p, v);
         default:
-                break;
+                if (is_never_number(p->kind))
+                        return fail_integer(p, v);
         }
         return set(p, p->room, (size_t) snprintf(p->room, PG_NUMBER_SIZE, "%" PRId64, v), false);
 }
@@ -152,14 +160,10 @@ static bool bind_real(const PgParameter *p, double v) {
                         return put_integer(p, (int64_t) v);
                 return fail_real(p, v);
         case PG_KIND_BOOL:
-        case PG_KIND_BYTEA:
-        case PG_KIND_UUID:
-        case PG_KIND_DATE:
-        case PG_KIND_TIME:
-        case PG_KIND_TIMESTAMP:
-        case PG_KIND_TIMESTAMPTZ:
                 return fail_real(p, v);
         default:
+                if (is_never_number(p->kind))
+                        return fail_real(p, v);
                 return set(p, p->room, pg_number_write(v, p->kind == PG_KIND_TEXT, p->room), false);
         }
 }
