@@ -71,25 +71,13 @@ static bool is_name(const Statement *statement, size_t i) {
         return token && (token->type == SQL_NAME || token->type == SQL_QUOTED);
 }
 
-/* Returns a name without its quotes, with doubled quotes made single. `size`: without the closing quote. */
-static char *unquote(const char *text, size_t size, char quote) {
-        GString *name = g_string_sized_new(size);
-
-        for (size_t i = 0; i < size; i++) {
-                g_string_append_c(name, text[i]);
-                if (text[i] == quote && i + 1 < size && text[i + 1] == quote)
-                        i++;
-        }
-        return g_string_free(name, false);
-}
-
 static char *name_of(const Statement *statement, size_t i) {
         const SqlToken *token = token_at(statement, i);
         const char *text = statement->text + token->start;
 
         if (token->type != SQL_QUOTED)
                 return g_strndup(text, token->size);
-        return unquote(text + 1, token->size - (token->open ? 1 : 2), *text == '[' ? ']' : *text);
+        return sql_name_unquote(text + 1, token->size - (token->open ? 1 : 2), *text == '[' ? ']' : *text);
 }
 
 /* ---- The statement ------------------------------------------------------------------------------------------------ */
@@ -539,7 +527,7 @@ void sql_place_find(const char *text, size_t cursor, SqlPlace *ret) {
         ret->start = word.start;
         if (word.type == SQL_QUOTED) {
                 ret->quote = text[word.start];
-                ret->word = unquote(text + word.start + 1, word.size - 1, ret->quote == '[' ? ']' : ret->quote);
+                ret->word = sql_name_unquote(text + word.start + 1, word.size - 1, ret->quote == '[' ? ']' : ret->quote);
         } else
                 ret->word = g_strndup(text + word.start, cursor - word.start);
 

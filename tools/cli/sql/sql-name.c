@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes names as SQL, see sql-name.h. Pure. */
+/* Names in SQL, see sql-name.h. Pure. */
 #include "tools/cli/sql/sql-name.h"
 
 #include "tools/cli/sql/sql-keyword.h"
@@ -27,4 +27,15 @@ void sql_name_write(Sink *sink, const char *name) {
                 sink_string(sink, name);
         else
                 sql_literal_quoted(sink, name, strlen(name), '"');
+}
+
+char *sql_name_unquote(const char *text, size_t size, char quote) {
+        GString *name = g_string_sized_new(size);
+
+        for (size_t i = 0; i < size; i++) {
+                g_string_append_c(name, text[i]);
+                if (text[i] == quote && i + 1 < size && text[i + 1] == quote)
+                        i++;
+        }
+        return g_string_free(name, false);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/cli/sql/sql-name.h"
 #include "tools/cli/sql/sql-scan.h"
 
 #define TABLES_SQL                                                                                     \
@@ -205,17 +206,11 @@ static int take_sequence(sqlipc_cursor *cursor, void *userdata) {
 
 /* The name that a token is, without quotes; the caller frees it. */
 static char *name_of(const char *sql, const SqlToken *token) {
-        g_autoptr(GString) name = g_string_new(NULL);
-        char quote = sql[token->start] == '[' ? ']' : sql[token->start];
+        const char *text = sql + token->start;
 
         if (token->type != SQL_QUOTED && token->type != SQL_STRING)
-                return g_strndup(sql + token->start, token->size);
-        for (size_t i = token->start + 1; i + 1 < token->start + token->size; i++) {
-                g_string_append_c(name, sql[i]);
-                if (sql[i] == quote)
-                        i++;
-        }
-        return g_string_free(g_steal_pointer(&name), FALSE);
+                return g_strndup(text, token->size);
+        return sql_name_unquote(text + 1, token->size - 2, *text == '[' ? ']' : *text);
 }
 
 static SourceColumn *find_column(const SourceTable *table, const char *name) {
