@@ -12,6 +12,7 @@ static void complain_text(const char *message) {
         g_autoptr(GString) shown = g_string_new(NULL);
 
         format_shown_text(shown, message, strlen(message), SIZE_MAX);
+        (void) fflush(stdout); /* not in the middle of a table, if both go to one file */
         fprintf(stderr, "sqlipcctl: %s\n", shown->str);
 }
 
