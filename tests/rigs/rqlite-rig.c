@@ -247,7 +247,7 @@ void rqlite_rig_end(RqliteRig *rig) {
         g_free(rig->connection);
 }
 
-/* As the core: what is busy is tried again for a while. */
+/* Tries again for a while if the node is busy, as the core does. */
 static bool is_final(RqliteRig *rig, gint64 until) {
         if (rig->error.error != ERROR_BUSY || rig->error.extended_code == 0)
                 return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The process of a worker or observer, of which there are two sorts. Supervisor.
+ * The process of a worker or observer, of which there are two kinds. Supervisor.
  *
  *      child:   of the supervisor, runs sqlipc-worker, for SQLite (worker-program.h). A signal kills it, and the kernel
  *               tells how it ended.
@@ -10,8 +10,8 @@
  *
  *      start --(engine: STARTED)--> it runs, `pid` is known --kill, or by itself--> on_ended(), once
  *
- * Messages may be sent as soon as it was started. An engine process that has not told within ten seconds that it runs has
- * ended: its unit is stuck. Nothing that an engine process sends can keep the supervisor from reading on, or from ending it.
+ * Messages may be sent as soon as it was started. An engine process that does not report within ten seconds that it runs
+ * counts as ended, because its unit is stuck. Nothing that it sends can keep the supervisor from reading on, or from ending it.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_PROCESS_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_PROCESS_H

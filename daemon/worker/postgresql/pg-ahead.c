@@ -56,7 +56,7 @@ void pg_ahead_forget(PgPooled *p) {
 
 /* ---- sending it ---- */
 
-/* The connection has no transaction yet that others would have to be in. */
+/* No transaction is open that the others would have to be part of. */
 static bool can_send(const PgConnection *c) {
         return c->pq && !c->broken && !c->open && !c->snapshot && !c->writes && !c->busy;
 }

@@ -48,7 +48,7 @@ static bool read_answer(PgStatement *s, bool *ret, SqlError *error) {
         return pg_connection_finish(c, error) && error->error == ERROR_NONE;
 }
 
-/* Asks once for each statement if COPY would do the same. The rights of the role are the server's affair. */
+/* Asks once for each statement whether COPY would do the same. The server checks the rights of the role. */
 static bool ask_for_copy(PgStatement *s, const PgCopy *copy, SqlError *error) {
         static const char sql[] =
                 "SELECT relkind IN ('r', 'p') AND NOT relhasrules AND NOT pg_catalog.row_security_active(oid) "

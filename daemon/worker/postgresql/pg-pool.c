@@ -18,7 +18,7 @@
 #define CODE_PAUSE (-1)                           /* of an error that says Busy while there is no attempt; see give_up() */
 #define LARGE_SIZE ((size_t) 1 << 20)             /* of a value: libpq keeps a buffer of this size */
 
-/* The session has no settings but these, whatever the server and the role have. */
+/* Each session has these settings, regardless of those of the server and the role. */
 #define SETTINGS \
         "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c intervalstyle=postgres -c bytea_output=hex " \
         "-c extra_float_digits=1 -c standard_conforming_strings=on -c xmloption=content"

@@ -5,7 +5,7 @@
  * there is one attempt after each pause, which doubles up to a second; jobs that come in between wait for its end.
  *
  * Users who may not write read from ReplicaConnection=, if there is one and it answers. All others use the primary, so
- * none ever sees data that is older than an own commit.
+ * none of them ever sees data that is older than their own commits.
  */
 #ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_POOL_H
 #define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_POOL_H

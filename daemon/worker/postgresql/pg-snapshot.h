@@ -12,7 +12,7 @@
 /* As file_state_same() compares it. UNKNOWN: the text is not valid. */
 FileState pg_snapshot_state(const char *snapshot);
 
-/* True if no other transaction has ended between two snapshots than one that took `n_own` numbers, at least: its own, and
+/* True if, between two snapshots, no transaction has ended except one that took `n_own` numbers, at least: its own, and
  * one for each savepoint that wrote. The numbers of savepoints of others that are still under way are not in the list, so
  * the answer may be false without need. */
 bool pg_snapshot_only_own(const char *before, const char *after, uint64_t n_own);

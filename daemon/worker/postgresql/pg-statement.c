@@ -14,7 +14,7 @@
 #include "daemon/worker/postgresql/pg-error.h"
 
 #define SQL_SIZE_MAX ((size_t) 16384)      /* longer SQL is prepared each time */
-#define TRUST_USEC USEC_PER_SEC            /* so long a description holds without asking the server again */
+#define TRUST_USEC USEC_PER_SEC            /* how long a description is trusted without asking again */
 #define COLUMNS_MAX 1664                   /* of a result, in the server (MaxTupleAttributeNumber) */
 
 /* ---- a slot ---- */
@@ -161,7 +161,7 @@ static bool read_description(PgStatement *s, SqlError *error) {
         sql_error_done(&failure);
         if ((ok && s->description) || error->error != ERROR_NONE)
                 return ok && s->description;
-        c->lost = c->broken = true; /* other results than those that were asked for */
+        c->lost = c->broken = true; /* results that were not asked for */
         return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol");
 }
 

@@ -4,7 +4,7 @@
  * statement: they name each table, each view, and the tables below the view, as the server itself found them. Tables that a
  * function reads are not among them.
  *
- * A table stands for its partitions and children, too. Names are "schema.table", because each user may have another search
+ * A table includes its partitions and children. Names are "schema.table", because each user may have another search
  * path; clients see the name without the schema if they would find the table by it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_TABLES_H

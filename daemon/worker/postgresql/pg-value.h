@@ -43,7 +43,7 @@ typedef enum PgKind {
         PG_KIND_TIMESTAMPTZ,
 } PgKind;
 
-/* Memory for a value that must be written anew. All zeros: none yet. */
+/* Memory for a value that is converted to another form. All zeros: none yet. */
 typedef struct PgScratch {
         uint8_t *bytes;       /* owned */
         size_t capacity;

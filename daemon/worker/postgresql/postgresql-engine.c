@@ -193,7 +193,7 @@ static const uint8_t *engine_value(EngineStatement *statement, unsigned i, uint8
         return pg_rows_value(statement_of(statement), i, number, error);
 }
 
-/* The server tells none of these. */
+/* The server reports none of these. */
 static void engine_counters(EngineStatement *statement, EndCounters *counters) {
         (void) statement;
         (void) counters;

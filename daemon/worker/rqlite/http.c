@@ -13,7 +13,7 @@
 
 #define LOOK_MSEC 10            /* at the sockets, between two calls of the progress function */
 #define CONNECT_MSEC 5000L
-#define KEEPALIVE_SEC 30L       /* of silence, before the first question if the server is there */
+#define KEEPALIVE_SEC 30L       /* of silence before the first probe of the connection */
 #define KEEPALIVE_NEXT_SEC 10L
 
 /* ---- what libcurl calls ---- */

@@ -4,10 +4,10 @@
  * interface.
  *
  * 1. Nothing blocks: http_wait() looks at the sockets for a moment, then calls the progress function, again and again.
- * 2. The body of an answer goes to a sink as it arrives. If the sink is full, libcurl stops reading, so a slow reader costs
- *    the server's patience and no memory of ours.
+ * 2. The body of an answer goes to a sink as it arrives. If the sink is full, libcurl stops reading, so a slow reader makes
+ *    the server wait, and costs no memory here.
  * 3. libcurl sends nothing twice: a request whose body was begun on a connection that broke is failed, and sent_any tells.
- * 4. libcurl follows no redirect: the caller decides. There is no proxy, whatever the environment says.
+ * 4. libcurl follows no redirect: the caller decides. No proxy is used, even if the environment names one.
  */
 #ifndef SQLIPC_DAEMON_WORKER_RQLITE_HTTP_H
 #define SQLIPC_DAEMON_WORKER_RQLITE_HTTP_H

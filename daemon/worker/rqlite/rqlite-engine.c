@@ -193,7 +193,7 @@ static const uint8_t *engine_value(EngineStatement *statement, unsigned i, uint8
         return rqlite_read_value(statement_of(statement), i, number);
 }
 
-/* The server tells nothing of its steps. */
+/* The server does not report its progress. */
 static void engine_counters(EngineStatement *statement, EndCounters *counters) {
         (void) statement;
         (void) counters;
@@ -283,7 +283,7 @@ static bool engine_load(EngineStatement *statement, RowSource *source, SqlError 
 /* ---- observers ---- */
 
 static void engine_observe(EnginePool *pool, int notifier_fd, Observed *ret) {
-        (void) notifier_fd; /* the server tells of nothing by itself */
+        (void) notifier_fd; /* the server sends no notifications */
         rqlite_observation_look(pool_of(pool), ret);
 }
 

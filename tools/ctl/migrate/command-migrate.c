@@ -334,7 +334,7 @@ static int check_source(const DatabaseConfig *d, const Publication *target) {
                 return -EINVAL;
         }
         if (!engine_has_sqlite_dialect(d)) {
-                complain("%s is no database in SQLite's dialect: only such a one can be migrated.", d->name);
+                complain("%s does not have SQLite's dialect: only a database that has it can be migrated.", d->name);
                 return -EOPNOTSUPP;
         }
         if (g_str_equal(database_config_data(d), database_config_data(target->d))) {
