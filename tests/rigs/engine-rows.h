@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows of an engine, and parameters for it, as text: "i:5", "r:0.5", "t:text", "b:" with bytes in hex, "null". "|" is between
- * values, a newline between rows. Tests only.
+ * Rows of an engine, and parameters for it, as text. A value is "i:5", "r:0.5", "t:text", "b:" with bytes in hex, or "null";
+ * "|" is between values, a newline between rows. Tests only.
  */
 #ifndef SQLIPC_TESTS_RIGS_ENGINE_ROWS_H
 #define SQLIPC_TESTS_RIGS_ENGINE_ROWS_H

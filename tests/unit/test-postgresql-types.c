@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random values of PostgreSQL's types. What the engine reads, in the binary and in the text form, is compared with what the
- * server writes to another client, by the rules of sqlipc-postgresql(7); then it is sent back as a parameter, and the server
- * must find the same value: with a statement, and in a load. GLib prints the second seed; "--seed" repeats it.
+ * Random values of PostgreSQL's types. The engine reads them in the binary and in the text form. Both must be the text that
+ * another client gets from the server, changed by the rules of sqlipc-postgresql(7). Then the values are sent back as parameters
+ * of a statement and in a load, and the server must find that they are equal. GLib prints the second seed; "--seed" repeats it.
  */
 #include <glib.h>
 #include <inttypes.h>
@@ -503,7 +503,7 @@ static bool is_integer(const char *text) {
         return g_ascii_string_to_signed(text, 10, INT64_MIN, INT64_MAX, &v, NULL);
 }
 
-/* What clients get for a value that the server writes so. */
+/* Returns the value that clients get if the server writes this text. */
 static char *rule(Oid type, const char *text) {
         const char *bc = g_str_has_suffix(text, " BC") ? " BC" : "";
 

@@ -11,7 +11,8 @@
  *      start --(engine: STARTED)--> it runs, `pid` is known --kill, or by itself--> on_ended(), once
  *
  * Messages may be sent as soon as it was started. An engine process that does not report within ten seconds that it runs
- * counts as ended, because its unit is stuck. Nothing that it sends can keep the supervisor from reading on, or from ending it.
+ * counts as ended, because its unit is stuck. Nothing that it sends can keep the supervisor from reading on, or from ending
+ * it.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_PROCESS_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_WORKER_PROCESS_H

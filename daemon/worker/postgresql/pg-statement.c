@@ -165,7 +165,7 @@ static bool read_description(PgStatement *s, SqlError *error) {
         return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol");
 }
 
-/* What is asked about types is asked now: while rows are on their way, the server answers no other question. */
+/* The server is asked about types now: it answers no other question while rows are on their way. */
 static bool read_parameter_kinds(PgStatement *s, SqlError *error) {
         for (unsigned i = 0; i < s->text.n_numbers; i++)
                 if (!pg_types_kind(s->cache->types, s->cache->connection, PQparamtype(s->description, (int) i),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The names of types as format_type() of the server writes them, such as "character varying(20)", and what
- * domains are based on. The usual types are known here; the server is asked once for each of the others.
+ * Side: worker. The names of types as format_type() of the server writes them, such as "character varying(20)", and the
+ * types that domains are based on. The usual types are known here; the server is asked once for each of the others.
  */
 #ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_TYPES_H
 #define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_TYPES_H
