@@ -20,8 +20,8 @@ GByteArray *engine_rows_parameters(const char *const *values, unsigned n);
 /* Sets the values of row `i`. */
 typedef void (*EngineRowFor)(void *userdata, unsigned i, const char **values);
 
-/* Encodes rows as the client of a load does, and hands them to the source's decoder, which the caller ends. Together they may
- * have 1 MB. */
+/* Encodes rows as the client of a load does, and hands them to the source's decoder, which the caller ends. Together they
+ * may have 1 MB. */
 void engine_rows_feed(RowSource *source, unsigned n_rows, unsigned n_columns, EngineRowFor row_for, void *userdata);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Random values of PostgreSQL's types. The engine reads them in the binary and in the text form. Both must be the text that
- * another client gets from the server, changed by the rules of sqlipc-postgresql(7). Then the values are sent back as parameters
- * of a statement and in a load, and the server must find that they are equal. GLib prints the second seed; "--seed" repeats it.
+ * another client gets from the server, changed by the rules of sqlipc-postgresql(7). Then the values are sent back as
+ * parameters of a statement and in a load, and the server must find that they are equal. GLib prints the second seed;
+ * "--seed" repeats it.
  */
 #include <glib.h>
 #include <inttypes.h>
@@ -161,7 +162,8 @@ static void add_date(GString *sql) {
 }
 
 static void add_time(GString *sql) {
-        g_string_append_printf(sql, "('00:00'::time + '%" PRId64 " microseconds'::interval)", between(0, INT64_C(86399999999)));
+        g_string_append_printf(sql, "('00:00'::time + '%" PRId64 " microseconds'::interval)",
+                               between(0, INT64_C(86399999999)));
 }
 
 static void add_timetz(GString *sql) {
@@ -375,7 +377,7 @@ typedef struct Type {
 #define SPECIAL(...) (const char *const[]) { __VA_ARGS__, NULL }
 
 static const Type types[] = {
-        { "boolean", add_bool, .special = NULL },
+        { "boolean", add_bool },
         { "smallint", add_int2, .special = SPECIAL("32767", "-32768") },
         { "integer", add_int4, .special = SPECIAL("2147483647", "-2147483648") },
         { "bigint", add_int8, .special = SPECIAL("9223372036854775807", "-9223372036854775808") },
@@ -391,44 +393,45 @@ static const Type types[] = {
                              "'1e-1000'", "'1e1000'", "'-9.99e-16000'", "'1e20000'", "0.0001", "10000.00010000",
                              "9223372036854775807.0") },
         { "numeric(18, 5)", add_small_numeric, .special = SPECIAL("0") },
-        { "numeric(30, 0)", add_small_numeric, .special = NULL },
-        { "numeric(30, 20)", add_small_numeric, .special = NULL },
+        { "numeric(30, 0)", add_small_numeric },
+        { "numeric(30, 20)", add_small_numeric },
         { "text", add_text, .special = SPECIAL("''", "E'\\r\\n\\t'", "'NULL'") },
         { "varchar(20)", add_text, .special = SPECIAL("' trailing  '") },
         { "char(15)", add_text, .special = SPECIAL("' trailing  '", "''") },
-        { "name", add_text, .special = NULL },
-        { "\"char\"", add_letter, .special = NULL },
+        { "name", add_text },
+        { "\"char\"", add_letter },
         { "bytea", add_bytea, .special = SPECIAL("''", "'\\x00'", "'\\x5c78'") },
         { "date", add_date,
-          .special = SPECIAL("'infinity'", "'-infinity'", "'4713-11-24 BC'", "'5874897-12-31'", "'0001-12-31 BC'", "'0001-01-01'",
+          .special = SPECIAL("'infinity'", "'-infinity'", "'4713-11-24 BC'", "'5874897-12-31'", "'0001-12-31 BC'",
+                             "'0001-01-01'",
                              "'0005-02-29 BC'", "'9999-12-31'", "'10000-01-01'", "'2000-02-29'", "'1900-03-01'") },
         { "time", add_time, .special = SPECIAL("'24:00:00'", "'00:00:00.000001'", "'23:59:59.999999'") },
-        { "time(3)", add_time, .special = NULL },
+        { "time(3)", add_time },
         { "timetz", add_timetz, .special = SPECIAL("'24:00:00+00'", "'12:00:00-15:59:59'") },
         { "timestamp", add_timestamp,
           .special = SPECIAL("'infinity'", "'-infinity'", "'4713-11-24 00:00:00 BC'", "'294276-12-31 23:59:59.999999'",
                              "'1999-12-31 23:59:59.999999'", "'0001-12-31 23:59:59.9 BC'") },
-        { "timestamp(0)", add_timestamp, .special = NULL },
+        { "timestamp(0)", add_timestamp },
         { "timestamptz", add_timestamptz,
           .special = SPECIAL("'infinity'", "'-infinity'", "'4713-11-24 00:00:00 BC'", "'294276-12-31 23:59:59.999999'",
                              "'1999-12-31 23:59:59.999999'", "'0001-12-31 23:59:59.9 BC'", "'2024-02-29 12:00:00-07:30'") },
         { "interval", add_interval, .special = SPECIAL("'0'", "'-1 year 2 months -3 days 00:00:00.000001'") },
-        { "uuid", add_uuid, .special = NULL },
+        { "uuid", add_uuid },
         { "json", add_json, .special = SPECIAL("'{\"a\" :  [1.50, 1e400, \"\\u0041\"], \"a\": null}'", "'null'") },
         { "jsonb", add_jsonb, .special = SPECIAL("'{\"b\": 1.50, \"a\": [true, 1e400]}'", "'null'", "'\"\"'") },
-        { "mood", add_mood, .special = NULL },
-        { "some_int", add_int4, .special = NULL },
-        { "some_text", add_text, .special = NULL },
+        { "mood", add_mood },
+        { "some_int", add_int4 },
+        { "some_text", add_text },
         { "some_numeric", add_numeric, .special = SPECIAL("'NaN'", "5", "5.0") },
-        { "some_bytea", add_bytea, .special = NULL },
-        { "some_timestamptz", add_timestamptz, .special = NULL },
-        { "some_bool", add_bool, .special = NULL },
-        { "pair", add_pair, .special = NULL },
+        { "some_bytea", add_bytea },
+        { "some_timestamptz", add_timestamptz },
+        { "some_bool", add_bool },
+        { "pair", add_pair },
         { "inet", add_inet, .special = SPECIAL("'10.0.0.1'", "'::1'") },
-        { "cidr", add_cidr, .special = NULL },
-        { "macaddr", add_macaddr, .special = NULL },
-        { "macaddr8", add_macaddr8, .special = NULL },
-        { "bit(11)", add_bit, .special = NULL },
+        { "cidr", add_cidr },
+        { "macaddr", add_macaddr },
+        { "macaddr8", add_macaddr8 },
+        { "bit(11)", add_bit },
         { "varbit", add_varbit, .special = SPECIAL("B''") },
         { "money", add_money, .special = SPECIAL("'-92233720368547758.08'") },
         { "xml", add_xml, .special = SPECIAL("'<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a/>'", "'text only'") },
@@ -436,19 +439,19 @@ static const Type types[] = {
         { "tsquery", add_letter, .special = SPECIAL("'a & !''b c'' <2> d:*'") },
         { "jsonpath", add_path, .special = SPECIAL("'$.a[*] ? (@ > 1.50)'") },
         { "point", add_point, .special = SPECIAL("'(1.5,-0)'") },
-        { "box", add_box, .special = NULL },
+        { "box", add_box },
         { "circle", add_circle, .special = SPECIAL("'<(1,2),3.25>'") },
-        { "polygon", add_box, .special = NULL },
-        { "xid", add_unsigned, .special = NULL },
+        { "polygon", add_box },
+        { "xid", add_unsigned },
         { "xid8", add_unsigned, .special = SPECIAL("'18446744073709551615'") },
-        { "pg_lsn", add_lsn, .special = NULL },
+        { "pg_lsn", add_lsn },
         { "regclass", add_unsigned, .special = SPECIAL("'pg_class'", "'information_schema.tables'") },
         { "int4range", add_int4, "int4range", .special = SPECIAL("'empty'", "'(,)'") },
-        { "int8range", add_int8, "int8range", .special = NULL },
+        { "int8range", add_int8, "int8range" },
         { "numrange", add_numeric, "numrange", .special = SPECIAL("'[1.50,2.00]'") },
         { "daterange", add_date, "daterange", .special = SPECIAL("'[infinity,]'") },
-        { "tsrange", add_timestamp, "tsrange", .special = NULL },
-        { "tstzrange", add_timestamptz, "tstzrange", .special = NULL },
+        { "tsrange", add_timestamp, "tsrange" },
+        { "tstzrange", add_timestamptz, "tstzrange" },
         { "int4multirange", add_int4, "int4multirange(int4range", .special = SPECIAL("'{[1,3),[5,7)}'", "'{}'") },
         { "boolean[]", add_bool, .array = true },
         { "bigint[]", add_int8, .array = true, .special = SPECIAL("'[-2:0]={1,NULL,3}'") },
@@ -481,7 +484,8 @@ static void add_random(GString *sql, const Type *type) {
 }
 
 static void fill_table(const Type *type) {
-        g_autofree char *create = g_strdup_printf("DROP TABLE IF EXISTS probe; CREATE TABLE probe(i serial, v %s)", type->name);
+        g_autofree char *create = g_strdup_printf("DROP TABLE IF EXISTS probe; CREATE TABLE probe(i serial, v %s)",
+                                                  type->name);
         g_autoptr(GString) sql = g_string_new(NULL);
 
         postgres_rig_exec(&rig, create);
@@ -595,7 +599,8 @@ static void compare_read(const Type *type, const char *sql, const GPtrArray *val
 
 /* The cast gives the parameter its type. format() calls the output function, which no cast does for each type. */
 static void compare_sent(const Type *type, const GPtrArray *values) {
-        g_autofree char *sql = g_strdup_printf("SELECT format('%%s', v) = format('%%s', $1::%s) FROM probe WHERE i = $2::int",
+        g_autofree char *sql = g_strdup_printf("SELECT format('%%s', v) = format('%%s', $1::%s) FROM probe"
+                                               " WHERE i = $2::int",
                                                type->name);
 
         for (unsigned i = 0; i < values->len; i++) {

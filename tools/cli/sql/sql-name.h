@@ -12,8 +12,8 @@ void sql_name_write(Sink *sink, const char *name);
 bool sql_name_is_plain(const char *name);
 /** Appends `name` in quotes of the kind `quote`; those inside the name are doubled. */
 void sql_name_append_quoted(GString *sql, const char *name, char quote);
-/** Returns the name that `size` bytes between quotes are: doubled quotes are made single. `quote`: the closing one. The caller
- * frees it. */
+/** Returns the name that `size` bytes between quotes are: doubled quotes are made single. `quote`: the closing one. The
+ * caller frees it. */
 char *sql_name_unquote(const char *text, size_t size, char quote);
 
 #endif
