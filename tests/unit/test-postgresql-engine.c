@@ -832,6 +832,13 @@ static void test_schema_changes(void) {
         begin(&f);
         g_assert_true(load(&f, sql, 2, good_row, &source));
         commit(&f);
+        EXPECT(&f, "SELECT id FROM track WHERE album = ?", "", "i:1");
+        g_assert_true(engine->connect(f.pool, "", 0, NULL, &f.connection, &f.error));
+        g_assert_true(engine->snapshot(f.connection, &f.error));
+        postgres_rig_exec(&rig, "DROP TABLE track");
+        REFUSED(&f, "SELECT id FROM track WHERE album = ?", ERROR_SQL, "does not exist", "r:1.5");
+        g_assert_true(engine->is_in_transaction(f.connection));
+        EXPECT(&f, "SELECT id FROM album", "i:1\ni:2");
         tear_down(&f);
 }
 

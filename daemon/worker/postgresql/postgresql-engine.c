@@ -108,19 +108,26 @@ static void engine_trim(EngineConnection *connection) {
 
 /* ---- statements ---- */
 
-/* In a snapshot, a failure must not end the transaction. */
-static bool compile(PgPooled *p, const char *sql, size_t sql_size, bool describe, EngineHint *hint, PgStatement **ret,
-                    SqlError *error) {
-        PgConnection *c = &p->connection;
-        bool ok;
-
+/* In a snapshot, a failure between these two does not end the transaction. */
+static void guard(PgConnection *c, SqlError *error) {
         if (c->snapshot)
                 (void) pg_write_save(c, error);
-        ok = pg_statements_compile(&p->statements, sql, sql_size, describe, hint, ret, error);
+}
+
+static void end_guard(PgConnection *c, bool ok, SqlError *error) {
         if (c->snapshot && (ok || !c->failed))
                 (void) pg_write_keep(c, error);
         else if (c->snapshot)
                 pg_write_undo(c);
+}
+
+static bool compile(PgPooled *p, const char *sql, size_t sql_size, bool describe, EngineHint *hint, PgStatement **ret,
+                    SqlError *error) {
+        bool ok;
+
+        guard(&p->connection, error);
+        ok = pg_statements_compile(&p->statements, sql, sql_size, describe, hint, ret, error);
+        end_guard(&p->connection, ok, error);
         return ok;
 }
 
@@ -166,14 +173,19 @@ static bool engine_columns(EngineStatement *statement, uint32_t page_size, const
  * value that is refused here, cannot tell that. */
 static bool engine_bind(EngineStatement *statement, const JobSpec *spec, SqlError *error) {
         PgStatement *s = statement_of(statement);
+        PgPooled *p = pg_pooled_of(s);
+        bool ok;
 
-        if (pg_ahead_take(pg_pooled_of(s), s, spec) || pg_bind(s, spec, error))
+        if (pg_ahead_take(p, s, spec) || pg_bind(s, spec, error))
                 return true;
         if (error->error != ERROR_PARAMETER_TYPE)
                 return false;
         sql_error_done(error);
+        guard(&p->connection, error);
         pg_statement_forget(s);
-        return pg_statement_prepare(s, error) && pg_bind(s, spec, error);
+        ok = pg_statement_prepare(s, error);
+        end_guard(&p->connection, ok, error);
+        return ok && pg_bind(s, spec, error);
 }
 
 static EngineResult engine_step(EngineStatement *statement, RowSink *sink, SqlError *error) {
