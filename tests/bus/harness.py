@@ -104,6 +104,7 @@ UID_A, UID_B, UID_DAEMON = 1, 2, 65534
 
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -122,6 +123,20 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 {limits}</busconfig>
 """
+
+
+def die_with_test():
+    """For preexec_fn=: a server must not outlive a test that is killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def on_server():
+    """Returns the module that puts a server in the place of files that a test publishes; None: they are files."""
+    if os.environ.get("SQLIPC_TEST_RQLITE"):
+        import on_rqlite
+
+        return on_rqlite
+    return on_postgresql if on_postgresql.FOLDER else None
 
 
 def wait_for(condition, what, seconds=PATIENCE):
@@ -219,7 +234,7 @@ class Service:
         self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in limits_of_bus.items())
         self.bus = self.daemon = None
         self.unit = None
-        if on_postgresql.FOLDER:
+        if on_server():
             from engine_unit import ENGINE, EngineUnit
 
             self.unit = EngineUnit(ENGINE, supervisor_uid=uid)
@@ -273,7 +288,7 @@ class Service:
         """Writes a database's configuration and returns its file; all users may use it unless `keys` has AllowUsers=."""
         path = self.config_dir / "databases.d" / f"{name}.conf"
         if text is None:
-            keys = on_postgresql.served(keys)
+            keys = on_server().served(keys) if on_server() else keys
             keys.setdefault("AllowUsers", "*")
             text = "[Database]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
         path.write_text(text)

@@ -5,9 +5,8 @@ import sqlite3
 import struct
 import subprocess
 
-import on_postgresql
 from client import SECONDS, Failure, Text
-from harness import BUILD_ROOT, CHINOOK, PATIENCE, Service, reachable
+from harness import BUILD_ROOT, CHINOOK, PATIENCE, Service, on_server, reachable
 from tap import equal, test
 
 PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
@@ -40,8 +39,8 @@ def service_of_notes(journal="wal", **keywords):
 
 def rows_of(path, sql, text=str):
     """Rows of a file, as another program reads them, with TEXT as `text`; or of the server's database in its place."""
-    if on_postgresql.FOLDER:
-        rows = on_postgresql.rows_of(path, sql)
+    if on_server():
+        rows = on_server().rows_of(path, sql)
         return [tuple(text(v, "utf-8") if isinstance(v, str) and text is bytes else v for v in row) for row in rows]
     with contextlib.closing(sqlite3.connect(path, timeout=10)) as db:
         db.text_factory = text

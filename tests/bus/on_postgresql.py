@@ -115,7 +115,7 @@ def keys_of(path, keys):
 def served(keys):
     """Returns `keys` for a database of the server, if they are of a file that is there."""
     path = keys.get("Path")
-    if not FOLDER or not path or "Engine" in keys or not pathlib.Path(path).exists():
+    if not path or "Engine" in keys or not pathlib.Path(path).exists():
         return keys
     with open(path, "rb") as file:
         if file.read(16) != b"SQLite format 3\0":

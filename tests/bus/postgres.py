@@ -20,10 +20,9 @@ import sys
 import tempfile
 
 from engine_unit import ENGINE, EngineUnit
-from harness import LIBC, PATIENCE, Service, children, wait_for
+from harness import PATIENCE, Service, children, die_with_test, wait_for
 from tap import Skip, equal
 
-PR_SET_PDEATHSIG = 1
 LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 # One commit after the other, few processes: the test shares the machine with others.
 SETTINGS = {
@@ -61,10 +60,6 @@ def server_user():
     except KeyError:
         raise Skip("there is no user postgres") from None
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": os.getgrouplist("postgres", user.pw_gid)}
-
-
-def die_with_test():
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def free_port():

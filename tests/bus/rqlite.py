@@ -10,7 +10,7 @@ import sys
 import tempfile
 import urllib.request
 
-from harness import wait_for
+from harness import PATIENCE, die_with_test, wait_for
 
 IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
 RQLITED = os.environ.get("SQLIPC_RQLITED", "")
@@ -26,9 +26,10 @@ def free_ports(n):
 
 
 class Cluster:
-    """`n` nodes, which know the user app with the password sesame. `connection` is for Connection=."""
+    """`n` nodes, which know the user app by its password, or let in all without one. `connection` is for Connection=."""
 
-    def __init__(self, n=3):
+    def __init__(self, n=3, password="sesame"):
+        self.password = password
         self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-")
         self.nodes, self.ports = [], []
         try:
@@ -39,38 +40,53 @@ class Cluster:
         except BaseException:
             self.close()
             raise
-        self.connection = " ".join(f"http://app@127.0.0.1:{port}" for port in self.ports)
+        user = "app@" if password else ""
+        self.connection = " ".join(f"http://{user}127.0.0.1:{port}" for port in self.ports)
 
     def start_imitation(self, n):
         for i in range(n):
-            command = [sys.executable, IMITATION, self.folder.name, str(i + 1), str(n), "app:sesame"]
+            command = [sys.executable, IMITATION, self.folder.name, str(i + 1), str(n)]
+            if self.password:
+                command.append(f"app:{self.password}")
             self.nodes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         self.ports = [int(node.stdout.readline()) for node in self.nodes]
 
     def start_rqlited(self, n):
         folder = pathlib.Path(self.folder.name)
-        users = folder / "users.json"
-        users.write_text(json.dumps([{"username": "app", "password": "sesame", "perms": ["all"]}]))
+        login = []
+        if self.password:
+            users = folder / "users.json"
+            users.write_text(json.dumps([{"username": "app", "password": self.password, "perms": ["all"]}]))
+            login = ["-join-as", "app", "-auth", users]
         ports = free_ports(2 * n)
         self.ports, raft = ports[:n], ports[n:]
         join = ",".join(f"127.0.0.1:{port}" for port in raft)
         for i in range(n):
             command = [
                 RQLITED, "-node-id", str(i + 1), "-http-addr", f"127.0.0.1:{self.ports[i]}", "-raft-addr",
-                f"127.0.0.1:{raft[i]}", "-bootstrap-expect", str(n), "-join", join, "-join-as", "app", "-auth", users,
-                folder / str(i + 1),
+                f"127.0.0.1:{raft[i]}", "-bootstrap-expect", str(n), "-join", join, *login, folder / str(i + 1),
             ]  # fmt: skip
             with open(folder / f"log-{i + 1}", "ab") as log:
-                self.nodes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+                self.nodes.append(
+                    subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_test
+                    )
+                )
         wait_for(lambda: all(map(self.is_ready, self.ports)), "the cluster has a leader")
 
-    @staticmethod
-    def is_ready(port):
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/readyz")
-        request.add_header("Authorization", "Basic " + base64.b64encode(b"app:sesame").decode())
+    def ask(self, path, data=None, kind="application/json", port=None):
+        """Asks the first node, or the one of `port`, past the service; returns its answer."""
+        request = urllib.request.Request(f"http://127.0.0.1:{port or self.ports[0]}{path}", data, {"Content-Type": kind})
+        if self.password:
+            login = base64.b64encode(f"app:{self.password}".encode()).decode()
+            request.add_header("Authorization", f"Basic {login}")
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            text = answer.read()
+        return json.loads(text) if text.startswith(b"{") else text
+
+    def is_ready(self, port):
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
-                return answer.status == 200
+            return self.ask("/readyz", port=port) is not None
         except OSError:
             return False
 

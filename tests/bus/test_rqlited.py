@@ -1,14 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The tests of the engine for rqlite that otherwise run with its imitation, with rqlite itself: three nodes."""
+"""The engine with rqlite itself: the tests that otherwise run with its imitation, with three nodes; and tests of SQLite
+databases, with the same file on a node. Of these, rqlite-differences.txt has those that fail.
+
+usage: test_rqlited.py [--verbose] [TEST]...
+"""
 import os
 import subprocess
 import sys
 
 from harness import BUILD_ROOT, SOURCE_ROOT, main
+from suites import Suites
 from tap import diagnose, equal, test
 
 FOLDER = BUILD_ROOT / "tests/rqlite"
+SUITES = ("bus/parameters", "bus/library_writes", "bus/library_batches", "python/dbapi")
 
 made = subprocess.run([SOURCE_ROOT / "tests/rqlite/make-rqlited.sh", FOLDER], capture_output=True, text=True, check=False)
 if made.returncode != 0:
@@ -44,6 +50,19 @@ def engine():
 def migration():
     """chinook moves there"""
     passes("/usr/bin/python3", SOURCE_ROOT / "tests/bus/test_migrate_rqlite.py")
+
+
+suites = Suites(
+    "rqlite", "Difference on rqlite", {"SQLIPC_TEST_RQLITE": "1", "SQLIPC_RQLITED": str(FOLDER / "rqlited")}
+)
+for each in SUITES:
+    suites.add(each)
+
+
+@test
+def documented():
+    """Each difference of the list is described in the documentation, and each that is described there is in the list"""
+    suites.check_documentation()
 
 
 main()

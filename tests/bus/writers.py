@@ -20,10 +20,9 @@ import threading
 import time
 from types import SimpleNamespace
 
-import on_postgresql
 from channel import Channel
 from client import Broken, Client, Failure
-from harness import PATIENCE, Service
+from harness import PATIENCE, Service, on_server
 from library import Library
 from tap import equal, true
 
@@ -67,8 +66,8 @@ def writable(journal="wal", uid=None, limits=None, **keys):
 
 def ask(service, sql):
     """Rows of the file, as another program reads them; or of the server that has the test's database."""
-    if on_postgresql.FOLDER:
-        return list(map(list, on_postgresql.rows_of(service.written, sql)))
+    if on_server():
+        return list(map(list, on_server().rows_of(service.written, sql)))
     with contextlib.closing(sqlite3.connect(service.written, timeout=PATIENCE)) as db:
         return [list(row) for row in db.execute(sql)]
 
