@@ -5,9 +5,9 @@ import os
 import signal
 
 from engine_unit import ENGINE, EngineUnit
-from harness import UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from harness import UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
-from tap import equal, test, true
+from tap import at_most, equal, test, true
 from watching import Watch
 
 server = for_tests(
@@ -39,6 +39,25 @@ def test_rows():
     client = service.client()
     equal(client.query("reading", "SELECT count(*) FROM track").read().rows, [[1000]])
     equal(client.query("reading", "SELECT id FROM track WHERE id > $1 ORDER BY id", (998,)).read().rows, [[999], [1000]])
+
+
+@test_unsanitized
+def test_memory():
+    """the memory of a worker does not grow with the result, of 160 MB in text form and in binary form"""
+    publish("large", "reader", "sesame")
+    client = service.client()
+    client.query("large", "SELECT 1").read()
+    before = sum(map(rss_anon, unit.workers()))
+    for value in ("repeat('x', 1000)", "convert_to(repeat('x', 1000), 'UTF8')"):
+        peak = size = 0
+        run = client.query("large", f"SELECT i, {value} FROM generate_series(1, 160000) AS i")
+        for _, _, frame in run.frames():
+            if (size + len(frame)) >> 24 > size >> 24:
+                peak = max(peak, sum(map(rss_anon, unit.workers())))
+            size += len(frame)
+        run.close()
+        true(size > 160_000_000, f"bytes of the result: {size}")
+        at_most(peak - before, 4 << 20, f"bytes more than before, {value}")
 
 
 @test

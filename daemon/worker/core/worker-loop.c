@@ -17,6 +17,7 @@
 #include "daemon/worker/core/supervisor-job.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
+#define SERVER_LASTS_USEC (100 * USEC_PER_MSEC) /* so long a request to a server keeps others waiting */
 #define HEAR_USEC UINT64_C(200)         /* between two looks for events while channels with memory have requests */
 #define N_EVENTS 32
 
@@ -248,6 +249,15 @@ static void check_leaving(WorkerLoop *w, uint64_t now) {
         leaving_go_now(&w->leaving);
 }
 
+/* True if the channels that wait had better be served by another worker. SQLite's step is long if it looks around at all. A
+ * server's engine always looks around while it waits, and gains from channels that are together: it asks for all of them at
+ * once. */
+static bool step_lasts(const WorkerLoop *w) {
+        const Job *job = w->tasks.current->job;
+
+        return !w->context.engine->state_is_remote || !job || w->looked_usec >= job->taken_usec + SERVER_LASTS_USEC;
+}
+
 /* Called from inside a step, every few milliseconds. */
 static void look_around(WorkerLoop *w) {
         Task *t = w->tasks.current;
@@ -258,7 +268,8 @@ static void look_around(WorkerLoop *w) {
         if (woken.control)
                 hear(w);
         (void) channel_set_look(&w->channels);
-        channel_set_give_away(&w->channels);
+        if (step_lasts(w))
+                channel_set_give_away(&w->channels);
         if (t->type->look)
                 t->type->look(t);
 }

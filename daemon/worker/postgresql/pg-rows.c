@@ -210,10 +210,16 @@ static bool not_valid(SqlError *error) {
                              "the server does not keep to the protocol: a value has another size than its type");
 }
 
+/* A NULL has no length, so most values need not be asked if they are one. */
 static bool decode(PgStatement *s, unsigned i, PgValue *ret, SqlError *error) {
         PgConnection *c = s->cache->connection;
         size_t size = (size_t) PQgetlength(s->rows, s->row, (int) i);
         int r;
+
+        if (size == 0 && PQgetisnull(s->rows, s->row, (int) i)) {
+                *ret = (PgValue) { .type = VALUE_NULL };
+                return true;
+        }
 
         if (size > c->large)
                 c->large = size;
@@ -267,14 +273,11 @@ static EngineResult encode(PgStatement *s, RowSink *sink, SqlError *error) {
         for (unsigned i = 0; i < sink->n_columns; i++) {
                 PgValue v;
 
-                if (PQgetisnull(s->rows, s->row, (int) i))
-                        (void) page_row_add(&row, VALUE_NULL, 0);
-                else if (decode(s, i, &v, error))
-                        add(&row, &v);
-                else {
+                if (!decode(s, i, &v, error)) {
                         page_encoder_abort_row(sink->encoder);
                         return ENGINE_FAILED;
                 }
+                add(&row, &v);
         }
         sink->encoder->values = row;
         return row_sink_end(sink);
@@ -315,9 +318,9 @@ EngineResult pg_rows_fill(PgStatement *s, RowSink *sink, SqlError *error) {
 /* ---- big rows ---- */
 
 bool pg_rows_measure(PgStatement *s, unsigned i, ValueType *ret_type, uint64_t *ret_size, SqlError *error) {
-        PgValue v = { .type = VALUE_NULL };
+        PgValue v;
 
-        if (!PQgetisnull(s->rows, s->row, (int) i) && !decode(s, i, &v, error))
+        if (!decode(s, i, &v, error))
                 return false;
         *ret_type = v.type;
         *ret_size = v.type == VALUE_INTEGER || v.type == VALUE_REAL ? 8 : v.size + (v.type == VALUE_TEXT);

@@ -92,7 +92,6 @@ static bool check_rights(const Setup *setup, const PgText *text, SqlError *error
 
 /* ---- preparing ---- */
 
-/* Binary if each column has a type that is decoded. */
 static bool read_kinds(PgStatement *s, SqlError *error) {
         unsigned n = (unsigned) PQnfields(s->description);
 
@@ -103,11 +102,9 @@ static bool read_kinds(PgStatement *s, SqlError *error) {
         if (!s->kinds || !s->types)
                 return out_of_memory(error);
         s->n_columns = n;
-        s->binary = true;
-        for (unsigned i = 0; i < n; i++) {
+        for (unsigned i = 0; i < n; i++)
                 s->kinds[i] = pg_value_kind(PQftype(s->description, (int) i));
-                s->binary = s->binary && s->kinds[i] != PG_KIND_OTHER;
-        }
+        s->binary = pg_values_in_binary(s->kinds, n);
         return true;
 }
 

@@ -486,6 +486,29 @@ static int decode_text(PgKind kind, const uint8_t *bytes, size_t size, PgScratch
         }
 }
 
+bool pg_values_in_binary(const PgKind *kinds, unsigned n) {
+        unsigned n_texts = 0, n_cheap = 0;
+
+        for (unsigned i = 0; i < n; i++)
+                switch (kinds[i]) {
+                case PG_KIND_OTHER:
+                        return false;
+                case PG_KIND_TEXT:
+                        n_texts++;
+                        break;
+                case PG_KIND_BOOL:
+                case PG_KIND_INT2:
+                case PG_KIND_INT4:
+                case PG_KIND_INT8:
+                case PG_KIND_OID:
+                        n_cheap++;
+                        break;
+                default: /* its text takes both sides much more */
+                        return true;
+                }
+        return n_texts <= n_cheap;
+}
+
 int pg_value_decode(PgKind kind, bool binary, const uint8_t *bytes, size_t size, PgScratch *scratch, PgValue *ret) {
         if (!reserve(scratch, SMALL_SIZE))
                 return -ENOMEM;

@@ -11,8 +11,9 @@
  *      timestamp with time zone                       TEXT in UTC, which SQLite's date functions read
  *      any other type                                 TEXT, as the server writes it
  *
- * The server sends all columns of a result in its binary form or all of them as text. Binary is asked for if each column has
- * a type that is decoded here; both forms of a value give the same result.
+ * The server sends all columns of a result in its binary form or all of them as text. Both forms of a value give the same
+ * result. Text is asked for if a column has a type that is not decoded here, and if the result is made of texts and a few
+ * integers: the binary form of a text is the same bytes, but the server needs longer to write it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_VALUE_H
 #define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_VALUE_H
@@ -61,6 +62,9 @@ typedef struct PgValue {
 
 /* Returns how values of the type with this number (pg_type.oid) are decoded. */
 PgKind pg_value_kind(uint32_t type);
+
+/* Chooses the form of a result with these columns. */
+bool pg_values_in_binary(const PgKind *kinds, unsigned n);
 
 /* Decodes a value that is not NULL; a NUL follows its `size` bytes. -EBADMSG: the server does not keep to the protocol;
  * -ENOMEM. */
