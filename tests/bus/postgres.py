@@ -7,7 +7,6 @@
 
 The server runs as the user postgres if the test is root, because it refuses to run as root. It dies with the test.
 """
-import ctypes
 import glob
 import os
 import pathlib
@@ -23,7 +22,6 @@ from engine_unit import ENGINE, EngineUnit
 from harness import PATIENCE, Service, children, die_with_test, wait_for
 from tap import Skip, equal
 
-LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 # One commit after the other, few processes: the test shares the machine with others.
 SETTINGS = {
     "fsync": "off",
