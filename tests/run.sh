@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tests/run.sh [--suite NAME]... [--quick] [--report]
+# tests/run.sh [--suite NAME]... [--quick] [--long] [--report]
 #
 # Builds and tests everything, from a bare checkout on: installs what is missing, then
 #
@@ -12,6 +12,7 @@
 # --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one;
 #                without, all
 # --quick        only build-gcc
+# --long         the tests with random input and load try more (tests/bus/sizes.py)
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
 # The last line is "N passed, N failed", with ", N skipped" where something was. Exit code: 0 if something ran and nothing
@@ -25,8 +26,9 @@ while [ $# -gt 0 ]; do
     --suite) [ $# -gt 1 ] || { echo "tests/run.sh: --suite needs a name" >&2; exit 2; }; suites+=(--suite "$2"); shift 2 ;;
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
     --quick) quick=1; shift ;;
+    --long) export SQLIPC_TEST_LONG=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done

@@ -27,10 +27,11 @@ import settled  # noqa: F401 - finds tests/bus
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "differential"))
 
 from comparer import Comparer  # noqa: E402
-from harness import BUILD_ROOT, SANITIZED, WORKER, Service, main  # noqa: E402
+from harness import BUILD_ROOT, WORKER, Service, main  # noqa: E402
 from queries import Queries  # noqa: E402
 from schema import Schemas  # noqa: E402
 from shrink import Case, shrink  # noqa: E402
+from sizes import size  # noqa: E402
 from tap import at_most, cases, diagnose, equal, test, true  # noqa: E402
 
 PER_SCHEMA = 250
@@ -43,7 +44,7 @@ MOST = 3  # differences that are shrunk before it ends
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--queries", type=int, default=2000 if SANITIZED else 100000)
+    parser.add_argument("--queries", type=int, default=size("queries of differential"))
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", type=pathlib.Path)

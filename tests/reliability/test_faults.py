@@ -9,8 +9,8 @@ the four counters of settled.py.
 Several services are tried side by side, since most of a case is waiting. A site that no scenario reaches fails the test,
 unless UNREACHED has it with the reason.
 
-Of the cases of start and end a half is tried (--seed=); under sanitizers a twentieth, and of the others a tenth; of those
-of the library all.
+Of the cases of start and end some are tried (--seed=), as many as sizes.py says; of the others all, under sanitizers a
+tenth; of those of the library all.
 
 Sizes that a client decides, in the supervisor (a worker has no GLib: whatever it allocates can fail, and is a site):
 
@@ -60,11 +60,12 @@ from fault_trial import PROGRAMS, SUPERVISOR, WORKER, Trial, reach_all, side_by_
 from faults import describe, sites_of
 from fake_polkit import FakePolkit
 from harness import CHINOOK, SANITIZED, UID_A, Service, fds, main, wait_for
+from sizes import size
 from tap import at_most, cases, diagnose, equal, test, true
 
 CLIENT = PROGRAMS / "library-client-faults"
 SHARE = 0.1 if SANITIZED else 1.0
-LIFE_SHARE = 0.05 if SANITIZED else 0.5
+LIFE_SHARE = size("share of faults at start and end")
 LEAKED = {"database_new"}  # functions whose fault once leaked: sanitizers see that, but only some cases run with them
 WARM = 50  # cases until memory is looked at
 GROWTH_MAX = 4 << 20  # of one service, whatever --loop=

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How much the tests try that take most of the processor's time. `tests/run.sh --long` (SQLIPC_TEST_LONG=1) has them try
+more; so do the options of each test.
+"""
+import os
+
+SIZES = {
+    # name: (for each change, under sanitizers, --long)
+    "queries of differential": (20000, 2000, 100000),
+    "seconds of soak": (60, 20, 120),
+    "share of faults at start and end": (0.25, 0.05, 1.0),
+}
+
+
+def size(name):
+    usual, sanitized, long = SIZES[name]
+    if os.environ.get("SQLIPC_SANITIZED") == "1":
+        return sanitized
+    return long if os.environ.get("SQLIPC_TEST_LONG") == "1" else usual
