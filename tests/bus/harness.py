@@ -104,7 +104,6 @@ UID_A, UID_B, UID_DAEMON = 1, 2, 65534
 
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None)
-LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 PR_SET_PDEATHSIG = 1
 LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
 LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

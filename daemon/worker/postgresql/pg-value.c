@@ -488,6 +488,7 @@ static int decode_text(PgKind kind, const uint8_t *bytes, size_t size, PgScratch
 
 bool pg_values_in_binary(const PgKind *kinds, unsigned n) {
         unsigned n_texts = 0, n_cheap = 0;
+        bool is_dear = false; /* in text form, for both sides */
 
         for (unsigned i = 0; i < n; i++)
                 switch (kinds[i]) {
@@ -503,10 +504,10 @@ bool pg_values_in_binary(const PgKind *kinds, unsigned n) {
                 case PG_KIND_OID:
                         n_cheap++;
                         break;
-                default: /* its text takes both sides much more */
-                        return true;
+                default:
+                        is_dear = true;
                 }
-        return n_texts <= n_cheap;
+        return is_dear || n_texts <= n_cheap;
 }
 
 int pg_value_decode(PgKind kind, bool binary, const uint8_t *bytes, size_t size, PgScratch *scratch, PgValue *ret) {
