@@ -20,6 +20,7 @@ SOCKET = "sqlipc-engine.socket"
 FOLDER = pathlib.Path("/srv/postgres")
 ENGINE_DROP_IN = pathlib.Path("/run/systemd/system/sqlipc-engine@.service.d/test.conf")
 NETWORK = HOME / "docs/examples/network.conf"
+NAMESPACE = HOME / "docs/examples/network-namespace.conf"
 PASSWORD = "sesame"
 
 
@@ -78,8 +79,11 @@ def genre(user="sqlipc-reader", run=done):
 
 @test
 def exposure_of_engines():
-    """systemd-analyze security rates the unit of engines 0.5 or less, and verify reports nothing about it"""
-    exposure("sqlipc-engine@.service", 5)
+    """systemd-analyze security rates the unit of engines 0.2, by TCP 0.5 or 1.0, and verify reports nothing about it"""
+    exposure("sqlipc-engine@.service", 2)
+    for drop_in, limit in ((NAMESPACE, 5), (NETWORK, 10)):
+        with dropped(drop_in.read_text(), ENGINE_DROP_IN):
+            exposure("sqlipc-engine@.service", limit)
     for scope in ("--system", "--user"):
         environment = os.environ | {"XDG_RUNTIME_DIR": "/run"}
         for name in (SOCKET, "sqlipc-engine@1.service"):
