@@ -55,11 +55,10 @@ static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
                 return r;
         if (size > MESSAGE_SIZE_MAX) {
                 memfd = memfd_sealed(bytes, size);
-                if (memfd < 0) {
-                        free(bytes);
-                        return memfd;
-                }
-                fds[n_fds++] = memfd;
+                if (memfd < 0)
+                        r = memfd;
+                else
+                        fds[n_fds++] = memfd;
         }
         if (pipe_fd >= 0)
                 fds[n_fds++] = pipe_fd;
@@ -71,7 +70,7 @@ static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
                 memcpy(stub + STUB_NUMBER_OFFSET, bytes + NUMBER_OFFSET, sizeof(uint64_t));
                 r = datagram_send(fd, stub, sizeof stub, fds, n_fds);
                 close(memfd);
-        } else
+        } else if (r >= 0)
                 r = datagram_send(fd, bytes, size, fds, n_fds);
         if (m->kind == MESSAGE_SETUP)
                 explicit_bzero(bytes, size); /* it may have a password */

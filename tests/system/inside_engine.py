@@ -20,6 +20,7 @@ SOCKET = "sqlipc-engine.socket"
 FOLDER = pathlib.Path("/srv/postgres")
 ENGINE_DROP_IN = pathlib.Path("/run/systemd/system/sqlipc-engine@.service.d/test.conf")
 NETWORK = HOME / "docs/examples/network.conf"
+NAMESPACE = HOME / "docs/examples/network-namespace.conf"
 PASSWORD = "sesame"
 
 
@@ -78,8 +79,11 @@ def genre(user="sqlipc-reader", run=done):
 
 @test
 def exposure_of_engines():
-    """systemd-analyze security rates the unit of engines 0.5 or less, and verify reports nothing about it"""
-    exposure("sqlipc-engine@.service", 5)
+    """systemd-analyze security rates the unit of engines 0.2, by TCP 0.5 or 1.0, and verify reports nothing about it"""
+    exposure("sqlipc-engine@.service", 2)
+    for drop_in, limit in ((NAMESPACE, 5), (NETWORK, 10)):
+        with dropped(drop_in.read_text(), ENGINE_DROP_IN):
+            exposure("sqlipc-engine@.service", limit)
     for scope in ("--system", "--user"):
         environment = os.environ | {"XDG_RUNTIME_DIR": "/run"}
         for name in (SOCKET, "sqlipc-engine@1.service"):
@@ -99,6 +103,7 @@ def engine_answers():
             equal(status(pid, "Uid").split()[0], str(pwd.getpwnam("sqlipc-engine").pw_uid), "user")
             equal(status(pid, "CapBnd"), "0" * 16, "capabilities")
             equal(status(pid, "NoNewPrivs"), "1", "NoNewPrivs")
+            equal(os.stat(f"/proc/{pid}/exe").st_mode & 0o777, 0o711, "its user cannot read it")
             true(sanitized or int(status(pid, "Seccomp_filters")) > 1, "filters of the unit and of the process")
         os.kill(main_pid(), 9)
         wait_for(lambda: not processes(), "engine processes end with the service")
@@ -127,6 +132,12 @@ def password_and_network():
         true("server" in genre(run=refused), "without a network there is no server")
         with dropped(NETWORK.read_text(), ENGINE_DROP_IN):
             equal(genre(), "Rock\n", "rows by TCP")
+        ours = {"/run/netns/sqlipc-engine": "/proc/1/ns/net", "192.0.2.0/24": "localhost"}
+        text = NAMESPACE.read_text()
+        for old, new in ours.items():
+            text = text.replace(old, new)
+        with dropped(text, ENGINE_DROP_IN):
+            equal(genre(), "Rock\n", "rows by TCP in a network namespace")
         journal = done("journalctl", "--no-pager", "-o", "cat", "-b", "-u", "sqlipcd.service", "-u", "sqlipc-engine@*")
         true(PASSWORD not in journal, "the password is not in the journal")
 
