@@ -357,15 +357,25 @@ static void test_write(void) {
         tear_down(&f);
 }
 
-/* A setting that a client has committed does not reach the next transaction. */
+/* Nothing that a client's transaction has left in the session reaches the next user of the connection, who may only read. */
 static void test_session(void) {
         Fixture f;
 
         set_up(&f, true);
+        postgres_rig_exec(&rig, "CREATE FUNCTION leave() RETURNS int LANGUAGE plpgsql AS "
+                                "'BEGIN CREATE TEMP TABLE left_over(x int); LISTEN left_over; PERFORM pg_advisory_lock(5); "
+                                "EXECUTE ''DECLARE left_over CURSOR WITH HOLD FOR SELECT 1''; RETURN 1; END'");
         begin(&f);
-        EXPECT(&f, "SELECT set_config('search_path', 'pg_catalog', false)", "t:pg_catalog");
+        EXPECT(&f, "SELECT leave(), set_config('search_path', 'pg_catalog', false)", "i:1|t:pg_catalog");
+        EXPECT(&f, "SELECT set_config('application_name', 'left over', false)", "t:left over");
         EXPECT(&f, "INSERT INTO public.album VALUES(3, 'x')", "");
         commit(&f);
+        EXPECT(&f, "SELECT current_setting('search_path'), current_setting('application_name') = 'left over'",
+               "t:\"$user\", public|i:0");
+        EXPECT(&f, "SELECT to_regclass('pg_temp.left_over') IS NULL, (SELECT count(*) FROM pg_listening_channels()), "
+                   "(SELECT count(*) FROM pg_cursors WHERE is_holdable), "
+                   "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())",
+               "i:1|i:0|i:0|i:0");
         begin(&f);
         EXPECT(&f, "SELECT current_setting('search_path')", "t:\"$user\", public");
         commit(&f);

@@ -37,6 +37,10 @@ typedef enum PgOrder {
         PG_ORDER_UNDO,          /* ROLLBACK TO; the savepoint stays */
         PG_ORDER_RESET_ROLE,
         PG_ORDER_RESET_SETTINGS,
+        PG_ORDER_DROP_TEMPORARY, /* these four: what a session keeps besides settings */
+        PG_ORDER_CLOSE_CURSORS,
+        PG_ORDER_UNLISTEN,
+        PG_ORDER_UNLOCK,        /* locks that a transaction's end leaves */
         PG_ORDER_CHECK_CLIENT,  /* the server looks if we are still there */
         PG_ORDER_ONLY_READ,
         PG_ORDER_LISTEN,

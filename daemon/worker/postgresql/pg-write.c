@@ -25,17 +25,11 @@ bool pg_write_snapshot(PgConnection *c, SqlError *error) {
         return pg_connection_carry_out(c, true, error);
 }
 
-/* A client of an earlier transaction may have changed the session. */
 bool pg_write_begin(PgConnection *c, SqlError *error) {
         static uint64_t transaction;
 
-        pg_connection_order(c, PG_ORDER_RESET_ROLE);
-        pg_connection_order(c, PG_ORDER_RESET_SETTINGS);
-        if (PQserverVersion(c->pq) >= PG_CHECKS_CLIENT)
-                pg_connection_order(c, PG_ORDER_CHECK_CLIENT);
-        if (!pg_connection_carry_out(c, false, error))
+        if (!check(c, error))
                 return false;
-        c->timeout_msec = c->own_timeout_msec;
         c->writes = c->open = true;
         c->transaction = ++transaction;
         c->n_wrote = 0;
@@ -116,6 +110,26 @@ static bool outcome_unknown(const PgConnection *c, SqlError *error) {
         return false;
 }
 
+/* What was committed may have changed the session: settings, also by set_config(); and by functions temporary tables, cursors,
+ * LISTEN, and locks. The next user of the connection must find none of it. The answers are read later. The settings come first
+ * and alone: a failure of the others must not undo their reset. */
+static void reset_session(PgConnection *c) {
+        SqlError error = SQL_ERROR_INIT;
+        bool ok;
+
+        pg_connection_order(c, PG_ORDER_RESET_ROLE);
+        pg_connection_order(c, PG_ORDER_RESET_SETTINGS);
+        if (PQserverVersion(c->pq) >= PG_CHECKS_CLIENT)
+                pg_connection_order(c, PG_ORDER_CHECK_CLIENT);
+        ok = pg_connection_carry_out(c, false, &error);
+        c->timeout_msec = c->own_timeout_msec;
+        for (PgOrder order = PG_ORDER_DROP_TEMPORARY; order <= PG_ORDER_UNLOCK; order++)
+                pg_connection_order(c, order);
+        if (!ok || !pg_connection_carry_out(c, false, &error))
+                c->worn = true;
+        sql_error_done(&error);
+}
+
 bool pg_write_commit(PgConnection *c, SqlError *error) {
         bool committed;
 
@@ -134,7 +148,9 @@ bool pg_write_commit(PgConnection *c, SqlError *error) {
         c->n_sent = 0;
         c->failed = PQtransactionStatus(c->pq) == PQTRANS_INERROR;
         c->open = c->begun = PQtransactionStatus(c->pq) != PQTRANS_IDLE;
-        if (!committed)
+        if (committed)
+                reset_session(c);
+        else
                 pg_connection_roll_back(c);
         return committed;
 }
