@@ -22,6 +22,7 @@ typedef struct Fixture {
         EngineConnection *writer;     /* NULL: no transaction that writes */
         SqlError error;
         int64_t n_changes;
+        bool joined; /* statements of the writer have the caller's savepoint */
 } Fixture;
 
 static int on_progress(void *userdata) {
@@ -90,7 +91,7 @@ static char *run(Fixture *f, const char *sql, const char *const *values, unsigne
         sql_error_done(&f->error);
         if (own && !engine->connect(f->pool, sql, spec.sql_size, NULL, &c, &f->error))
                 return NULL;
-        if (f->writer)
+        if (f->writer && !f->joined)
                 saved = engine->save(c, &f->error);
         if (engine->compile(c, sql, spec.sql_size, false, NULL, &statement, &f->error)) {
                 if (saved && engine->is_savepoint(statement)) {
@@ -638,6 +639,27 @@ static void test_state(void) {
         tear_down(&f);
 }
 
+/* Two statements of one savepoint take one number, and hide no commit of another program. */
+static void test_state_of_list(void) {
+        FileState before, after;
+        Fixture f;
+
+        set_up(&f, true);
+        begin(&f);
+        engine->state(f.writer, &before);
+        g_assert_true(engine->save(f.writer, &f.error));
+        f.joined = true;
+        EXPECT(&f, "UPDATE album SET title = title || 'x'", "");
+        EXPECT(&f, "UPDATE album SET title = title || 'y'", "");
+        g_assert_true(engine->keep(f.writer, &f.error));
+        postgres_rig_exec(&rig, "INSERT INTO track(name) VALUES('foreign')");
+        g_assert_true(engine->commit(f.writer, &f.error));
+        engine->state(f.writer, &after);
+        g_assert_cmpint(after.kind, ==, FILE_STATE_UNKNOWN);
+        end(&f);
+        tear_down(&f);
+}
+
 static void test_observe(void) {
         Observed first, second, third;
         Fixture f;
@@ -1017,6 +1039,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/watched", test_watched);
         g_test_add_func("/postgresql-engine/written", test_written);
         g_test_add_func("/postgresql-engine/state", test_state);
+        g_test_add_func("/postgresql-engine/state-of-list", test_state_of_list);
         g_test_add_func("/postgresql-engine/observe", test_observe);
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);

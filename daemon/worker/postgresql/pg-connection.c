@@ -290,15 +290,15 @@ bool pg_connection_send_orders(PgConnection *c, SqlError *error) {
         unsigned n = c->n_orders;
 
         c->n_orders = 0;
+        if (!c->begun) { /* before anything that can fail: another connection may be needed for them */
+                memcpy(c->first, c->orders, sizeof c->first);
+                c->n_first = n;
+        }
         if (!c->pq || c->broken)
                 return c->pq ? lose(c, error)
                              : sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the connection to the server was lost");
         if (!send_forgotten(c, error))
                 return false;
-        if (!c->begun) {
-                memcpy(c->first, c->orders, sizeof c->first);
-                c->n_first = n;
-        }
         for (unsigned i = 0; i < n; i++)
                 if (!send_order(c, c->orders[i], error))
                         return false;

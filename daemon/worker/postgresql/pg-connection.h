@@ -78,6 +78,7 @@ typedef struct PgConnection {
         uint64_t transaction;   /* its number in this worker, if it writes */
         unsigned n_wrote;       /* statements in it that write */
         uint64_t n_own;         /* numbers that the server has given to it, at least */
+        bool counted;           /* that of the present savepoint is in it */
         char *before;           /* owned: the server's snapshot before it; NULL: not asked for */
         bool doomed;            /* the server would refuse to commit it */
         bool busy;              /* a statement runs, or its rows are being read */

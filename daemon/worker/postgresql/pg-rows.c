@@ -109,9 +109,16 @@ static EngineResult next(PgStatement *s, SqlError *error, PGresult **ret_failed)
                 return ENGINE_ROW;
         case PGRES_TUPLES_OK:
         case PGRES_COMMAND_OK:
+                if (PQntuples(result) > 0) { /* libpq has not taken to single rows: these would be dropped */
+                        PQclear(result);
+                        (void) lose(c, error);
+                        return ENGINE_FAILED;
+                }
                 s->n_changes = n_changes(result);
-                if (c->writes && s->n_changes > 0 && pg_statement_writes(s))
+                if (c->writes && s->n_changes > 0 && pg_statement_writes(s) && !c->counted) {
                         c->n_own += c->n_own == 0 ? 2 : 1; /* the transaction and its savepoint */
+                        c->counted = true;
+                }
                 PQclear(result);
                 return end(s, error) ? ENGINE_DONE : ENGINE_FAILED;
         default:

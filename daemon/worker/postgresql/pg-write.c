@@ -34,6 +34,7 @@ bool pg_write_begin(PgConnection *c, SqlError *error) {
         c->transaction = ++transaction;
         c->n_wrote = 0;
         c->n_own = 0;
+        c->counted = false;
         free(c->before);
         c->before = NULL;
         pg_connection_order(c, PG_ORDER_BEGIN_WRITE);
@@ -49,6 +50,7 @@ void pg_write_allow_savepoints(PgConnection *c) {
 
 bool pg_write_save(PgConnection *c, SqlError *error) {
         pg_connection_order(c, PG_ORDER_SAVE);
+        c->counted = false;
         return check(c, error);
 }
 
