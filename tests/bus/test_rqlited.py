@@ -41,6 +41,18 @@ def cluster():
 
 
 @test
+def values():
+    """values of each declared type, errors, writes, windows, and random queries, which SQLite answers the same"""
+    passes(BUILD_ROOT / "tests/unit/test-rqlite-engine")
+
+
+@test
+def jobs():
+    """jobs of several clients in one request, lists, loads"""
+    passes(BUILD_ROOT / "tests/unit/test-rqlite-jobs")
+
+
+@test
 def engine():
     """rows, windows, watches and passwords, through the service"""
     passes("/usr/bin/python3", SOURCE_ROOT / "tests/bus/test_engine_rqlite.py")

@@ -100,13 +100,18 @@ static void start_rqlited(RqliteNodes *nodes, const char *program) {
                         g_usleep(50000);
 }
 
-/* The program that the tests use instead of the imitation. The caller frees it. NULL: none. */
-static char *find_rqlited(void) {
-        return g_getenv("SQLIPC_RQLITED") ? g_strdup(g_getenv("SQLIPC_RQLITED")) : g_find_program_in_path("rqlited");
+/* The program that a test uses instead of the imitation. The caller frees it. NULL: none. One node is the program only if a
+ * variable names it. Only the imitation has a user. */
+static char *find_rqlited(unsigned n, const char *user) {
+        const char *named = g_getenv("SQLIPC_RQLITED");
+
+        if (named)
+                return user ? NULL : g_strdup(named);
+        return n > 1 ? g_find_program_in_path("rqlited") : NULL;
 }
 
 void rqlite_nodes_start(RqliteNodes *nodes, unsigned n, const char *user) {
-        g_autofree char *rqlited = n > 1 ? find_rqlited() : NULL;
+        g_autofree char *rqlited = find_rqlited(n, user);
         g_autofree char *program =
                 g_build_filename(g_getenv("SQLIPC_SOURCE_ROOT"), "tests", "rigs", "rqlite_imitation.py", NULL);
         int outs[RQLITE_NODES_MAX];
