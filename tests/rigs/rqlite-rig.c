@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,13 +29,19 @@ static int read_port(int fd) {
         return atoi(text);
 }
 
+/* rqlite does not end with its standard input, as the imitation does. */
+static void die_with_test(void *userdata) {
+        (void) userdata;
+        (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 /* The arguments are borrowed. The server prints its port. */
 static void start(RqliteNodes *nodes, unsigned i, const char *const *arguments, int *ret_stdout) {
         g_autoptr(GError) error = NULL;
 
         g_assert_true(g_spawn_async_with_pipes(NULL, (char **) arguments, NULL,
-                                               G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH, NULL, NULL, &nodes->pids[i],
-                                               &nodes->stdin_fds[i], ret_stdout, NULL, &error));
+                                               G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH, die_with_test, NULL,
+                                               &nodes->pids[i], &nodes->stdin_fds[i], ret_stdout, NULL, &error));
         g_assert_no_error(error);
 }
 
