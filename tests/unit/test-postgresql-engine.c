@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* PostgreSQL as an engine, on a server of the test's own: reading, writing, rights, and connections that are lost. */
+#include <arpa/inet.h>
 #include <glib.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/worker/core/row-source.h"
 #include "daemon/worker/core/row-sink.h"
@@ -795,6 +799,41 @@ static void test_login(void) {
         }
 }
 
+/* Reads what the client begins with, and ends. */
+static void *refuse_silently(void *listener) {
+        char begin[1024];
+        int fd = accept4(GPOINTER_TO_INT(listener), NULL, NULL, SOCK_CLOEXEC);
+
+        g_assert_cmpint(fd, >=, 0);
+        g_assert_cmpint(read(fd, begin, sizeof begin), >, 0);
+        (void) close(fd);
+        return NULL;
+}
+
+/* A server that ends while a client logs in, as in a failover, is not one that refuses it. */
+static void test_end_in_login(void) {
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        socklen_t size = sizeof address;
+        g_autofree char *text = NULL;
+        GThread *server;
+        Fixture f;
+
+        g_assert_cmpint(bind(listener, (struct sockaddr *) &address, size), ==, 0);
+        g_assert_cmpint(listen(listener, 1), ==, 0);
+        g_assert_cmpint(getsockname(listener, (struct sockaddr *) &address, &size), ==, 0);
+        server = g_thread_new("server", refuse_silently, GINT_TO_POINTER(listener));
+        set_up(&f, false);
+        engine->stop(f.pool);
+        text = g_strdup_printf("host=127.0.0.1 port=%d sslmode=disable gssencmode=disable", ntohs(address.sin_port));
+        f.setup.connection = text;
+        start(&f);
+        REFUSED(&f, "SELECT 1", ERROR_SERVER_UNREACHABLE, "server closed the connection");
+        (void) g_thread_join(server);
+        (void) close(listener);
+        tear_down(&f);
+}
+
 /* The time limit of a role is not extended. */
 static void test_timeout_of_role(void) {
         Fixture f;
@@ -1045,6 +1084,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);
+        g_test_add_func("/postgresql-engine/end-in-login", test_end_in_login);
         g_test_add_func("/postgresql-engine/timeout-of-role", test_timeout_of_role);
         g_test_add_func("/postgresql-engine/ahead", test_ahead);
         g_test_add_func("/postgresql-engine/ahead-in-vain", test_ahead_in_vain);

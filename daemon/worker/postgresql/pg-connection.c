@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/monotonic.h"
@@ -85,7 +86,7 @@ bool pg_connection_exchange(PgConnection *c, SqlError *error) {
         return true;
 }
 
-static bool send(PgConnection *c, const char *command, SqlError *error) {
+static bool send_command(PgConnection *c, const char *command, SqlError *error) {
         return PQsendQueryParams(c->pq, command, 0, NULL, NULL, NULL, NULL, 0) == 1 || lose(c, error);
 }
 
@@ -131,11 +132,20 @@ static bool is_to_trust(ConnStatusType status) {
                status == CONNECTION_AWAITING_RESPONSE;
 }
 
+/* A server that ends, in a failover for example, says nothing before. One that refuses a client does. */
+static bool is_silent_end(const PgConnection *c) {
+        char byte;
+        ssize_t n = recv(PQsocket(c->pq), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+
+        return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
 static bool poll_to_open(PgConnection *c, uint64_t until_usec, SqlError *error) {
         PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
 
         while (wanted != PGRES_POLLING_OK) {
                 ConnStatusType status = PQstatus(c->pq);
+                bool ended;
                 short events;
 
                 if (wanted == PGRES_POLLING_FAILED)
@@ -151,9 +161,10 @@ static bool poll_to_open(PgConnection *c, uint64_t until_usec, SqlError *error) 
                 }
                 if (events == 0)
                         continue;
+                ended = is_silent_end(c);
                 wanted = PQconnectPoll(c->pq);
                 if (wanted == PGRES_POLLING_FAILED)
-                        return fail_to_open(c, is_to_trust(status), error);
+                        return fail_to_open(c, is_to_trust(status) && !ended, error);
         }
         return true;
 }
@@ -192,7 +203,7 @@ static bool read_timeout(PgConnection *c, SqlError *error) {
         static const char sql[] = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'";
         PGresult *result;
 
-        if (!send(c, sql, error) || !pg_connection_flush(c, error) || !pg_connection_settle(c, error) ||
+        if (!send_command(c, sql, error) || !pg_connection_flush(c, error) || !pg_connection_settle(c, error) ||
             !pg_connection_next(c, &result, error))
                 return false;
         if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
@@ -272,7 +283,7 @@ static bool send_forgotten(PgConnection *c, SqlError *error) {
                 return true;
         for (unsigned i = 0; i < c->n_forgotten; i++) {
                 (void) snprintf(command, sizeof command, "DEALLOCATE %s", c->forgotten[i]);
-                if (!send(c, command, error))
+                if (!send_command(c, command, error))
                         return false;
         }
         c->n_forgotten = 0;
@@ -282,7 +293,7 @@ static bool send_forgotten(PgConnection *c, SqlError *error) {
 
 static bool send_order(PgConnection *c, PgOrder order, SqlError *error) {
         if (!prepared[order])
-                return send(c, commands[order], error);
+                return send_command(c, commands[order], error);
         return PQsendQueryPrepared(c->pq, prepared[order], 0, NULL, NULL, NULL, 0) == 1 || lose(c, error);
 }
 
@@ -337,7 +348,7 @@ void pg_connection_limit(PgConnection *c, uint64_t deadline_usec) {
                 return;
         c->timeout_msec = msec;
         (void) snprintf(command, sizeof command, "SET statement_timeout = %" PRIu64, msec);
-        if (send(c, command, &error) && pg_connection_flush(c, &error))
+        if (send_command(c, command, &error) && pg_connection_flush(c, &error))
                 c->n_unread++;
         sql_error_done(&error);
 }
