@@ -112,9 +112,9 @@ static bool outcome_unknown(const PgConnection *c, SqlError *error) {
         return false;
 }
 
-/* What was committed may have changed the session: settings, also by set_config(); and by functions temporary tables, cursors,
- * LISTEN, and locks. The next user of the connection must find none of it. The answers are read later. The settings come first
- * and alone: a failure of the others must not undo their reset. */
+/* The transaction that was committed may have changed the session: its settings, by set_config(); and by functions its
+ * temporary tables, cursors, channels and locks. The next user of the connection must find none of it. The answers are read
+ * later. The settings come first and alone: a failure of the others must not undo their reset. */
 static void reset_session(PgConnection *c) {
         SqlError error = SQL_ERROR_INIT;
         bool ok;
