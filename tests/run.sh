@@ -87,8 +87,7 @@ if [ $quick = 0 ]; then
     (
         renice -n 19 -p "$BASHPID" >/dev/null
         # With -O1 and no more than line numbers for reports, gcc needs half the time, and the tests need no longer.
-        build build-asan gcc -Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dinvariants=true -Db_sanitize=address,undefined \
-            -Ddocs=false
+        build build-asan gcc -Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dinvariants=true -Db_sanitize=address,undefined
         # For its warnings, which do not depend on optimization; nothing runs, and the pages are made by build-gcc.
         build build-clang clang -Doptimization=0 -Ddebug=false -Ddocs=false -Dintrospection=disabled
         exit $broken
