@@ -4,16 +4,17 @@ more; so do the options of each test.
 """
 import os
 
+from harness import SANITIZED
+
 SIZES = {
     # name: (for each change, under sanitizers, --long)
     "queries of differential": (20000, 2000, 100000),
-    "seconds of soak": (60, 20, 120),
     "share of faults at start and end": (0.25, 0.05, 1.0),
 }
 
 
 def size(name):
     usual, sanitized, long = SIZES[name]
-    if os.environ.get("SQLIPC_SANITIZED") == "1":
+    if SANITIZED:
         return sanitized
     return long if os.environ.get("SQLIPC_TEST_LONG") == "1" else usual
