@@ -19,6 +19,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -137,6 +138,26 @@ def on_server():
 
         return on_rqlite
     return on_postgresql if on_postgresql.FOLDER else None
+
+
+def placed(keys):
+    """Returns the keys of a database, on that server if they are of a file that is there."""
+    server, path = on_server(), keys.get("Path")
+    if not server or not path or "Engine" in keys or not pathlib.Path(path).exists():
+        return keys
+    with open(path, "rb") as file:
+        if file.read(16) != b"SQLite format 3\0":
+            return keys
+    return server.keys_of(path, {k: v for k, v in keys.items() if k != "Path"})
+
+
+def free_ports(n):
+    """Returns ports that nothing listens at now."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
 
 
 def wait_for(condition, what, seconds=PATIENCE):
@@ -288,7 +309,7 @@ class Service:
         """Writes a database's configuration and returns its file; all users may use it unless `keys` has AllowUsers=."""
         path = self.config_dir / "databases.d" / f"{name}.conf"
         if text is None:
-            keys = on_server().served(keys) if on_server() else keys
+            keys = placed(keys)
             keys.setdefault("AllowUsers", "*")
             text = "[Database]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
         path.write_text(text)
@@ -407,6 +428,10 @@ class Service:
     def states(self):
         """Returns the states of all runs, as root sees them."""
         return sorted(more["state"] for _, _, _, more in self.driver.manager("ListRuns")[0])
+
+    def is_over(self):
+        """Returns true if no run goes on. The end of one may wait for room in its pipe, which a reader keeps open."""
+        return self.states() in ([], ["draining"])
 
     def forget(self):
         """Closes every client, and waits until the daemon has freed their sessions."""

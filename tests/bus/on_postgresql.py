@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Has the tests of a suite use databases of a PostgreSQL server: a file that they publish is copied to the server, and
-published from there. With SQLIPC_TEST_POSTGRESQL=FOLDER in the environment, harness.Service calls served(); FOLDER has the
-server's socket.
+published from there. With SQLIPC_TEST_POSTGRESQL=FOLDER in the environment, harness.Service calls keys_of(); FOLDER has
+the server's socket.
 
 A test that reads or changes the file itself does not notice the server, and fails; engine-differences.txt has the list.
 """
@@ -102,25 +102,13 @@ def copy(path):
 
 
 def keys_of(path, keys):
-    """Returns the keys that publish a copy of the file, which the test has for itself if it may write to it."""
+    """Returns `keys`, and those that publish a copy of the file, which the test has for itself if it may write to it."""
     name = published.get(str(path)) or copy(path)
     if keys.get("Mode") == "read-write" and not name.startswith("own_"):
         own = f"own_{os.urandom(8).hex()}"
         psql(f"CREATE DATABASE {own} TEMPLATE {name} OWNER app")
         name = published[str(path)] = own
-    others = {k: v for k, v in keys.items() if k != "Path"}
-    return {"Engine": "postgresql", "Connection": f"host={FOLDER} user=app dbname={name}"} | others
-
-
-def served(keys):
-    """Returns `keys` for a database of the server, if they are of a file that is there."""
-    path = keys.get("Path")
-    if not path or "Engine" in keys or not pathlib.Path(path).exists():
-        return keys
-    with open(path, "rb") as file:
-        if file.read(16) != b"SQLite format 3\0":
-            return keys
-    return keys_of(path, keys)
+    return {"Engine": "postgresql", "Connection": f"host={FOLDER} user=app dbname={name}"} | keys
 
 
 def value(text):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Has the tests of a suite use databases of rqlite: a file that they publish is loaded into a node of its own, and published
-from there. With SQLIPC_TEST_RQLITE=1 in the environment, harness.Service calls served(); SQLIPC_RQLITED names the program.
+from there. With SQLIPC_TEST_RQLITE=1 in the environment, harness.Service calls keys_of(); SQLIPC_RQLITED names the program.
 
 A test that reads or changes the file itself does not notice the node, and fails; rqlite-differences.txt has the list.
 """
@@ -25,20 +25,13 @@ def whole(path):
         return pathlib.Path(file.name).read_bytes()
 
 
-def served(keys):
-    """Returns `keys` for a database of a node, if they are of a file that is there."""
-    path = keys.get("Path")
-    if not path or "Engine" in keys or not pathlib.Path(path).exists():
-        return keys
-    with open(path, "rb") as file:
-        if file.read(16) != b"SQLite format 3\0":
-            return keys
+def keys_of(path, keys):
+    """Returns `keys`, and those that publish the node with the file."""
     if str(path) not in nodes:
         nodes[str(path)] = rqlite.Cluster(1, password="")
         atexit.register(nodes[str(path)].close)
         nodes[str(path)].ask("/db/load", whole(path), "application/octet-stream")
-    others = {k: v for k, v in keys.items() if k != "Path"}
-    return {"Engine": "rqlite", "Connection": nodes[str(path)].connection} | others
+    return {"Engine": "rqlite", "Connection": nodes[str(path)].connection} | keys
 
 
 def rows_of(path, sql):

@@ -13,7 +13,6 @@ import pathlib
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -58,11 +57,6 @@ def server_user():
     except KeyError:
         raise Skip("there is no user postgres") from None
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": os.getgrouplist("postgres", user.pw_gid)}
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Postgres:

@@ -4,25 +4,15 @@ import base64
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
 import urllib.request
 
-from harness import PATIENCE, die_with_test, wait_for
+from harness import PATIENCE, die_with_test, free_ports, wait_for
 
 IMITATION = pathlib.Path(__file__).resolve().parents[1] / "rigs/rqlite_imitation.py"
 RQLITED = os.environ.get("SQLIPC_RQLITED", "")
-
-
-def free_ports(n):
-    """Returns ports that nothing listens at now."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 class Cluster:

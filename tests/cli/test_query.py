@@ -456,8 +456,7 @@ def no_progress():
     line = f'{mine} | (/usr/bin/python3 -c "{raw}" >&2; cat >/dev/null)'
     with Terminal(["/bin/sh", "-c", line], service.environment | {"TERM": "xterm"}) as terminal:
         terminal.wait_for("taken")
-        # The ERROR frame may wait for room in the pipe until the other program reads.
-        terminal.wait_for(lambda: service.states() in ([], ["draining"]), "it is over")
+        terminal.wait_for(service.is_over, "it is over")
         true(b"B/s" not in terminal.raw.split(b"taken")[1], f"in another program's screen: {terminal.raw!r}")
 
 

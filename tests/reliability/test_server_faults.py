@@ -17,8 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 import postgres_proxy  # noqa: E402
 from client import Broken, Failure  # noqa: E402
 from engine_unit import ENGINE, EngineUnit  # noqa: E402
-from harness import CHINOOK, PATIENT, SANITIZED, Service, expect, fds, main, wait_for  # noqa: E402
-from postgres import for_tests, free_port  # noqa: E402
+from harness import CHINOOK, PATIENT, SANITIZED, Service, expect, fds, free_ports, main, wait_for  # noqa: E402
+from postgres import for_tests  # noqa: E402
 from postgres_proxy import Proxy  # noqa: E402
 from tap import Skip, cases, equal, test, true  # noqa: E402
 
@@ -42,7 +42,7 @@ N_SETTINGS = 14  # so many messages begin a session: the login, and settings of 
 # The names that a server's failure may have.
 NAMED = {"ServerUnreachable", "LoginFailed", "TimedOut", "OutOfMemory", "Sql", "LimitsExceeded", "TransactionEnded"}
 
-server = for_tests(SCHEMA, port=free_port(), listen_addresses="127.0.0.1",
+server = for_tests(SCHEMA, port=free_ports(1)[0], listen_addresses="127.0.0.1",
                    access="local all all trust\nhostssl all all 127.0.0.1/32 trust\n")  # fmt: skip
 
 
