@@ -100,6 +100,7 @@ class Proxy:
         self.spoiled, self.how, self.n_spoiled = None, None, 0
         self.n_messages = 0  # of the last connection
         self.n_connections = 0
+        self.n_trips, self.answered = 0, False  # how often a client has spoken after the server, with one connection
         threading.Thread(target=self._accept, daemon=True).start()
 
     def connection(self, user, database="postgres", **more):
@@ -178,9 +179,9 @@ class Proxy:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    @staticmethod
-    def _pieces(source):
+    def _pieces(self, source):
         while data := source.recv(SIZE):
+            self.n_trips, self.answered = self.n_trips + self.answered, False
             yield data
 
     def _messages(self, source):
@@ -201,5 +202,5 @@ class Proxy:
                         pass
                     return
             number += 1
-            self.n_messages = number
+            self.n_messages, self.answered = number, True
             yield message

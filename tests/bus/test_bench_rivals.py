@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from harness import BUILD_ROOT, Service, main
-from postgres import Postgres
+from postgres import Postgres, Relay
 from tap import Skip, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
@@ -202,6 +202,24 @@ def postgresql():
     built_with("postgres")
     with postgres() as (option, ask):
         beside("postgres", "PostgreSQL", option, ask)
+
+
+@test
+def by_engine():
+    """bulk, relay and small with --engine: the rows of the server by sqlipc are those of all other sides"""
+    built_with("postgres")
+    publish()
+    with Postgres() as server:
+        server.sql("CREATE ROLE bench LOGIN SUPERUSER")
+        served = {"Connection": server.connection("bench"), "Mode": "read-write", "WriteSchema": "yes"}
+        files = {name: {"Engine": "sqlite", "Path": sets / f"{name}.sqlite"} for name in ("narrow", "point", "relay", "study")}
+        with Relay({"served": served} | files) as other:
+            where = [f"--address={other.address}", f"--folder={sets}", "--size=tiny", "--engine=served"]
+            for verb in ("bulk", "relay", "small"):
+                tables = json.loads(bench(verb, "--json", *where, f"--postgres={server.connection('bench')}"))["tables"]
+                both = [rows_of(table) for table in tables if "PostgreSQL by sqlipc" in rows_of(table)]
+                true(both and all("PostgreSQL" in rows for rows in both), f"{verb}: {[rows_of(table) for table in tables]}")
+        equal(server.sql("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'sqlipc_bench%'"), ["0"])
 
 
 @test

@@ -4,9 +4,11 @@
 import os
 import signal
 
+from channel import Channel
 from engine_unit import ENGINE, EngineUnit
 from harness import UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
+from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
 from watching import Watch
 
@@ -22,20 +24,20 @@ unit = EngineUnit(program=ENGINE)
 service = Service(environment=unit.environment)
 
 
-def publish(name, role, password=None, **keys):
+def publish(name, connection, password=None, **keys):
     file = service.data / f"{name}.password"
     if password is not None:
         file.write_text(password + "\n")
         file.chmod(0o600)
         keys["PasswordFile"] = file
-    service.database(name, Engine="postgresql", Connection=server.connection(role), **keys)
+    service.database(name, Engine="postgresql", Connection=connection, **keys)
     service.driver.manager("Reload")
 
 
 @test
 def test_rows():
     """rows of a table arrive, and parameters are bound"""
-    publish("reading", "reader", "sesame")
+    publish("reading", server.connection("reader"), "sesame")
     client = service.client()
     equal(client.query("reading", "SELECT count(*) FROM track").read().rows, [[1000]])
     equal(client.query("reading", "SELECT id FROM track WHERE id > $1 ORDER BY id", (998,)).read().rows, [[999], [1000]])
@@ -44,7 +46,7 @@ def test_rows():
 @test_unsanitized
 def test_memory():
     """the memory of a worker does not grow with the result, of 160 MB in text form and in binary form"""
-    publish("large", "reader", "sesame")
+    publish("large", server.connection("reader"), "sesame")
     client = service.client()
     client.query("large", "SELECT 1").read()
     before = sum(map(rss_anon, unit.workers()))
@@ -61,9 +63,34 @@ def test_memory():
 
 
 @test
+def test_round_trips():
+    """a statement that reads takes one round trip to the server, one that writes at most three with its commit"""
+    with Proxy(server) as proxy:
+        publish("counted", proxy.connection("writer"), "open", Mode="read-write", ConnectionsMax=1)
+        client = service.client()
+        channel = Channel(client, "counted")
+        statement = channel.prepare("SELECT name FROM track WHERE id = ?1")
+        channel.statement(statement)
+
+        def trips(run):
+            run(1)
+            before = proxy.n_trips
+            for i in range(100):
+                run(i)
+            return proxy.n_trips - before
+
+        equal(trips(lambda i: channel.read(channel.fetch(statement, i))), 100, "round trips of 100 statements that read")
+        update = "UPDATE track SET name = name WHERE id = ?1"
+        # The third is the reset of the session after the commit. Nobody waits for its answer.
+        at_most(trips(lambda i: client.execute("counted", update, (i,))), 300, "round trips of 100 statements that write")
+        equal(proxy.n_connections, 1)
+        channel.close()
+
+
+@test
 def test_wrong_password():
     """a wrong password is a named error, which does not repeat it, and a right one needs no reload"""
-    publish("wrong", "reader", "not this")
+    publish("wrong", server.connection("reader"), "not this")
     client = service.client()
     failure = expect("LoginFailed", lambda: client.query("wrong", "SELECT 1").read())
     true("not this" not in failure.message + service.log_text() + unit.log_text(), "the password is told nowhere")
@@ -77,8 +104,8 @@ def test_wrong_password():
 @needs_root
 def test_two_roles():
     """two users with two roles see what their roles allow"""
-    publish("reading", "reader", "sesame", AllowUsers=UID_A)
-    publish("writing", "writer", "open", AllowUsers=UID_B, Mode="read-write", WriteUsers=UID_B)
+    publish("reading", server.connection("reader"), "sesame", AllowUsers=UID_A)
+    publish("writing", server.connection("writer"), "open", AllowUsers=UID_B, Mode="read-write", WriteUsers=UID_B)
     reader, writer = service.client(UID_A), service.client(UID_B)
     expect("org.freedesktop.DBus.Error.UnknownObject", lambda: reader.query("writing", "SELECT 1"))
     expect("NotAllowed", lambda: reader.query("reading", "SELECT * FROM secret").read())
@@ -92,7 +119,7 @@ def test_two_roles():
 @test
 def test_watch():
     """a commit past the service is noticed"""
-    publish("watched", "reader", "sesame")
+    publish("watched", server.connection("reader"), "sesame")
     watch = Watch(service.client(), "track", database="watched")
     server.sql("INSERT INTO track VALUES (2000, 'foreign')")
     true(watch.next() is not None, "the foreign commit is told")
@@ -102,7 +129,7 @@ def test_watch():
 @test
 def test_down():
     """without the server, the error says so; after its start the next query succeeds"""
-    publish("reading", "reader", "sesame")
+    publish("reading", server.connection("reader"), "sesame")
     client = service.client()
     equal(client.query("reading", "SELECT 1").read().rows, [[1]])
     server.stop()
