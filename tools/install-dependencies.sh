@@ -35,10 +35,10 @@ bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb
 # The engine of tools/fuzz.sh, its sanitizers, and the program that counts the lines that it reached.
 fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # Programs for the steps of .ci/run besides the tests, and the servers that a test compares with us or uses to reach us
-# (ssh). Elsewhere the test skips these, so that no test starts services on a user's machine. And Qt's headers, which are 30
-# packages for one test.
+# (ssh). Elsewhere the test skips these, so that no test starts services on a user's machine. And Qt's headers, and Java with
+# Maven for a distributed database, which are many packages for one test each.
 gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind abigail-tools openssh-client openssh-server
-    qtbase5-dev)
+    qtbase5-dev default-jre-headless maven)
 # Programs for the checks of tools/analyse.sh.
 analyse=("${gate[@]}" clang-tidy debootstrap gcovr lld llvm)
 # A terminal, and GTK, on an X server without a screen, a program that types keys, and one that takes pictures.

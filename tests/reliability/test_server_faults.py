@@ -211,6 +211,16 @@ def cut_network():
 
 
 @test
+def silent_server():
+    """The error of a call whose SQL the server does not compile in time names the server"""
+    with Proxy(server) as proxy, relay({"PrepareTimeoutSec": "200ms"}, db={"Connection": proxy.connection("app")}) as service:
+        client = service.client()
+        proxy.hold()
+        failure = expect("TimedOut", lambda: client.query("db", ROWS).read())
+        true("server did not answer" in failure.message, failure)
+
+
+@test
 def reset_network():
     """Connections that are reset: a run in the middle of its rows fails, and the next query succeeds at once"""
     with Proxy(server) as proxy, relay(PATIENT, db={"Connection": proxy.connection("app")}) as service:

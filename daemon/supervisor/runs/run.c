@@ -152,8 +152,11 @@ static uint64_t compile_until(const Run *run) {
         return clock_usec() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
-/* The worker's CPU time tells slow SQL from a worker that got no CPU. */
+/* The worker's CPU time tells slow SQL from a worker that got no CPU. A server compiles for itself. */
 static const char *why_not_compiled(const Run *run) {
+        if (database_config_is_server(run->database->config))
+                return "The database's server did not answer while the SQL should have been compiled (PrepareTimeoutSec=). "
+                       "Try again. If that does not help, its administrator can tell what it waits for.";
         return grace_is_starved(&run->grace, run->worker->process.pid)
                        ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
                          "stopped, or waits for a lock, a disk or a CPU. Try again."
