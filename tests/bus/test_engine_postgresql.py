@@ -147,7 +147,7 @@ def test_down():
 
 @test
 def test_shell_lists():
-    """the shell's .tables, .views, .indexes and \\d show what the server has; other commands about the schema say what to use"""
+    """the shell's .tables, .views, .indexes, \\d show the server's; other commands say what to use"""
     server.sql(
         'CREATE SCHEMA hidden; CREATE TABLE hidden.away(); CREATE TABLE "Odd + name" (a text NOT NULL DEFAULT 7);'
         "CREATE VIEW recent AS SELECT * FROM track; CREATE INDEX by_name ON track(name);"
