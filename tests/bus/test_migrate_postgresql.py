@@ -170,7 +170,7 @@ def texts_that_cannot_be_stored():
              "('ok', CAST(x'ff' AS TEXT), NULL);"  # fmt: skip
     with migrating(source) as service:
         err = migrate(service, code=FAILED)[1]
-        true("bad.a: NUL characters in 1 texts" in err and "bad.b: 1 texts are not UTF-8" in err, err)
+        true("bad.a: PostgreSQL cannot keep texts with NUL" in err and "--type=bad.b=bytea" in err, err)
         equal(service.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), ["0"], "tables")
         migrate(service, "--type=bad.a=bytea", "--type=bad.b=bytea")
         equal(service.sql("SELECT encode(a, 'hex') FROM bad ORDER BY a"), ["610062", "6f6b"], "as bytes")

@@ -40,7 +40,7 @@ typedef struct PlanObject {
 } PlanObject;
 
 typedef struct Dialect Dialect;
-extern const Dialect dialect_sqlite, dialect_postgresql;
+extern const Dialect dialect_sqlite, dialect_rqlite, dialect_postgresql;
 
 typedef struct PlanOptions {
         const Dialect *dialect;
@@ -59,9 +59,12 @@ typedef struct Plan {
 } Plan;
 
 struct Dialect {
+        const char *product;        /* its name, for people */
         const char *names_sql;      /* the names of all tables and views of the target */
         bool has_types;             /* a column has one type */
         bool has_rowids;            /* a rowid is copied even if it is no column */
+        bool keeps_nul;             /* in texts */
+        bool keeps_any_bytes;       /* in texts: also those that are not UTF-8 */
         void (*write)(Plan *plan);
 };
 

@@ -100,12 +100,12 @@ static char *insert_sql(const char *entry, const char *text) {
 
 int state_set(State *state, const char *before, const char *sql, const char *kind, const char *name, const char *text) {
         g_autofree char *entry = entry_of(kind, name), *delete = delete_sql(entry), *insert = insert_sql(entry, text);
-        const char *statements[4];
+        const char *statements[3];
         size_t n = 0;
-        int r;
+        int r = before ? side_try(state->side, before) : 0;
 
-        if (before)
-                statements[n++] = before;
+        if (r < 0)
+                return r;
         if (sql)
                 statements[n++] = sql;
         statements[n++] = delete;

@@ -37,7 +37,8 @@ int state_make_table(State *state);
 /** The text of an entry; NULL: there is none. Borrowed until the next change. */
 const char *state_get(const State *state, const char *kind, const char *name);
 
-/** Carries out two statements, each of which may be NULL, and sets the entry, together. Prints nothing. */
+/** Carries out `before`; then `sql`, and sets the entry, together. Both may be NULL. `before` drops what `sql` makes, and is
+ * on its own because all statements of a batch for rqlite are compiled before the first one is run. Prints nothing. */
 int state_set(State *state, const char *before, const char *sql, const char *kind, const char *name, const char *text);
 
 /** Carries out `sql`, and removes the entries that `is_gone` tells of, together. Prints nothing. */
