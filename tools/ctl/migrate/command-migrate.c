@@ -29,7 +29,7 @@ static const GOptionEntry options[] = {
           "COLUMN" },
         { "dates", 0, 0, G_OPTION_ARG_NONE, &arg_dates, "Dates in texts become dates", NULL },
         { "keep-case", 0, 0, G_OPTION_ARG_NONE, &arg_keep_case, "Names keep their capitals in PostgreSQL", NULL },
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         {},
 };
 

@@ -35,7 +35,7 @@ typedef struct PlanObject {
         const char *kind;           /* "index", "unique", "foreign-key", "sequence", "view", "trigger", "header" */
         char *name;                 /* owned; unique in its kind */
         char *before, *sql;         /* owned; before: removes the object of an earlier attempt; NULL */
-        const char *table, *parent; /* borrowed; it goes when one of these tables is dropped; no table: when any is */
+        const char *table, *parent; /* borrowed; made again after one of these tables is dropped; no table: after any is */
         bool is_required;           /* without it the copy is not complete */
 } PlanObject;
 
