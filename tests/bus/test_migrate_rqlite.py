@@ -69,7 +69,7 @@ def changed_meanwhile():
             db.executescript(
                 "CREATE TABLE t(k TEXT PRIMARY KEY, x TEXT) WITHOUT ROWID; CREATE VIEW v AS SELECT x FROM t;"
                 "CREATE TABLE u(x); CREATE TRIGGER r AFTER DELETE ON u BEGIN SELECT 1; END; CREATE INDEX i ON t(x);"
-                "INSERT INTO t VALUES ('a', CAST(x'610062' AS TEXT)), ('b', CAST(x'ff' AS TEXT));"
+                "INSERT INTO t VALUES ('a', CAST(x'610062' AS TEXT)), ('b', CAST(x'00ff' AS TEXT));"
             )
             with migrating(path) as service:
                 message = run(service, "migrate", "--yes", code=FAILED)
