@@ -69,11 +69,10 @@ void load_call_set_outcome_unknown(Error *e) {
         (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s It is unknown whether the rows were loaded.", before);
 }
 
-/* True if the service has not said how the load ended. Wait itself may be refused, by the bus or by an instance that is
- * shutting down. */
-static bool is_unknown(const Error *e) {
-        return e->number == ERROR_DAEMON_LOST || e->number == ERROR_UNKNOWN_RUN || e->number == ERROR_SHUTTING_DOWN ||
-               strncmp(e->name, SQLIPC_ERROR_PREFIX, strlen(SQLIPC_ERROR_PREFIX)) != 0;
+/* True if the error is the load's own, which has details. One of Wait itself has none, for example from the bus, or from an
+ * instance that is shutting down: it does not say how the load ended. */
+static bool tells_outcome(sd_bus_message *reply) {
+        return sd_bus_message_has_signature(reply, "sii") > 0;
 }
 
 /* Sets the failure in a reply to Load or Wait. */
@@ -83,7 +82,7 @@ static void set_failure(sqlipc_load *l, sd_bus_message *reply) {
         (void) error_set_reply(e, reply);
         if (l->transaction)
                 transact_on_failure(l->transaction, e);
-        else if (load_is_sent(l) && is_unknown(e)) {
+        else if (load_is_sent(l) && !tells_outcome(reply)) {
                 if (e->number == ERROR_DAEMON_LOST)
                         (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
                 load_call_set_outcome_unknown(e);

@@ -773,11 +773,11 @@ int sqlipc_load_row(sqlipc_load *load, const sqlipc_parameter *values, size_t n_
  * inserted, updated or deleted, over all rows, as sqlite3_changes64() counts them. Without blocking, returns -EAGAIN until
  * the answer has come: call it again. A load that is over repeats its answer.
  *
- * Errors: those of sqlipc_load_row() that end the load; -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN (the service
- * was lost after it had all rows and before it answered, so it is unknown if they were written; not in a transaction);
- * the same (*) if the connection's timeout has passed or sqlipc_interrupt() was called, after all rows were sent: the
- * load goes on, and another call waits for its answer; -ETIMEDOUT (*) with SQLIPC_ERROR_NONE (before all rows were
- * sent, or in a transaction) and -ECANCELED (*) (in a transaction, after that). After any error except those marked
+ * Errors: those of sqlipc_load_row() that end the load; -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN (all rows were
+ * sent, and then the service was lost, or its answer does not tell the outcome: the rows may have been written; not in a
+ * transaction); the same (*) if the connection's timeout has passed or sqlipc_interrupt() was called, after all rows were
+ * sent: the load goes on, and another call waits for its answer; -ETIMEDOUT (*) with SQLIPC_ERROR_NONE (before all rows
+ * were sent, or in a transaction) and -ECANCELED (*) (in a transaction, after that). After any error except those marked
  * with (*) the load is over, and nothing was written unless the outcome is unknown. Since: 0.2
  */
 int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);

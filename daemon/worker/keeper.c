@@ -44,7 +44,7 @@ static int receive_start(int connection_fd, EngineDescriptors *ret) {
 
 /* ---- In the worker process ---- */
 
-/* All of them are moved away first: one may have the number of another one's place. */
+/* All descriptors are moved to free numbers first, because one may occupy the place of another. */
 static int put_in_place(const EngineDescriptors *d) {
         const struct { int fd, place; } moves[] = {
                 { d->job_fd, WORKER_JOB_FD }, { d->control_fd, WORKER_CONTROL_FD }, { d->changes_fd, WORKER_CHANGES_FD },
@@ -94,7 +94,7 @@ static int report_end(int connection_fd, int code, int status) {
         return r == -EPIPE || r == -ECONNRESET ? 0 : r; /* the supervisor is gone */
 }
 
-/* True if the supervisor is still there. It has nothing to say: its message is an error. */
+/* True if the supervisor is still there. It must not send anything else, so a message is an error. */
 static bool is_connected(int connection_fd) {
         char byte;
         ssize_t n = recv(connection_fd, &byte, sizeof byte, MSG_DONTWAIT);

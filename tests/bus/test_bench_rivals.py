@@ -212,7 +212,8 @@ def by_engine():
     with Postgres() as server:
         server.sql("CREATE ROLE bench LOGIN SUPERUSER")
         served = {"Connection": server.connection("bench"), "Mode": "read-write", "WriteSchema": "yes"}
-        files = {name: {"Engine": "sqlite", "Path": sets / f"{name}.sqlite"} for name in ("narrow", "point", "relay", "study")}
+        names = ("narrow", "point", "relay", "study")
+        files = {name: {"Engine": "sqlite", "Path": sets / f"{name}.sqlite"} for name in names}
         with Relay({"served": served} | files) as other:
             where = [f"--address={other.address}", f"--folder={sets}", "--size=tiny", "--engine=served"]
             for verb in ("bulk", "relay", "small"):

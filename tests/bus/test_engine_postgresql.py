@@ -6,7 +6,7 @@ import signal
 
 from channel import Channel
 from engine_unit import ENGINE, EngineUnit
-from harness import UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
+from harness import CLI, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -143,6 +143,34 @@ def test_down():
             return False
 
     wait_for(answers, "a query succeeds again")
+
+
+@test
+def test_shell_lists():
+    """the shell's .tables, .views, .indexes, \\d show the server's; other commands say what to use"""
+    server.sql(
+        'CREATE SCHEMA hidden; CREATE TABLE hidden.away(); CREATE TABLE "Odd + name" (a text NOT NULL DEFAULT 7);'
+        "CREATE VIEW recent AS SELECT * FROM track; CREATE INDEX by_name ON track(name);"
+        'GRANT SELECT ON "Odd + name", recent TO reader'
+    )
+    publish("shown", server.connection("reader"), "sesame")
+
+    def shell(*commands, code=0):
+        done = service.run(CLI, f"--address={service.address}", "shown", *commands)
+        equal(done.returncode, code, f"exit code of {commands}, which said {done.stderr.decode()!r}")
+        return (done.stdout if code == 0 else done.stderr).decode()
+
+    equal(shell(".tables").split(), ["Odd", "+", "name", "recent", "track"], "tables")
+    equal(shell(".mode csv", ".tables 'odd + name'"), 'name\n"Odd + name"\n', "a pattern of LIKE, in a mode")
+    equal(shell(".tables [q-t]*").split(), ["recent", "track"], "a pattern of GLOB")
+    equal(shell(".views").split(), ["recent"], "views")
+    equal(shell(".indexes track").split(), ["by_name", "track_pkey"], "indexes")
+    equal(shell(".mode csv", "\\d 'odd + name'"), 'column,type,null,default\na,text,"not null",7\n', "columns")
+    true("recent" in shell("\\d"), "everything")
+    true("there is no table" in shell("\\d frob", code=1), "an unknown table")
+    for command in (".schema", ".functions", ".dump", "SELECT * FROM sqlite_master"):
+        message = shell(command, code=1)
+        true("this is PostgreSQL" in message and "pg_dump" in message, f"{command}: {message}")
 
 
 @test

@@ -24,7 +24,7 @@ def server():
     if not ENGINE.exists():
         raise Skip("built without PostgreSQL")
     if not shared:
-        shared = Postgres()
+        shared = Postgres(access="local all postgres trust\nlocal all all scram-sha-256\n")
         shared.sql("CREATE ROLE app LOGIN PASSWORD 'open'; CREATE ROLE reader LOGIN PASSWORD 'open'")
     return shared
 
@@ -170,7 +170,7 @@ def texts_that_cannot_be_stored():
              "('ok', CAST(x'ff' AS TEXT), NULL);"  # fmt: skip
     with migrating(source) as service:
         err = migrate(service, code=FAILED)[1]
-        true("bad.a: NUL characters in 1 texts" in err and "bad.b: 1 texts are not UTF-8" in err, err)
+        true("bad.a: PostgreSQL cannot keep texts with NUL" in err and "--type=bad.b=bytea" in err, err)
         equal(service.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), ["0"], "tables")
         migrate(service, "--type=bad.a=bytea", "--type=bad.b=bytea")
         equal(service.sql("SELECT encode(a, 'hex') FROM bad ORDER BY a"), ["610062", "6f6b"], "as bytes")
@@ -229,15 +229,21 @@ def killed():
 
 @test
 def refusals():
-    """A target that is not empty, a role without rights, a server that is not there"""
+    """A target that is not empty, a role without rights; no server or a wrong password is told before anything is read"""
     with migrating(CHINOOK) as service:
         service.sql("CREATE TABLE theirs()")
         true("is not empty" in migrate(service, code=FAILED)[1], "not empty")
     with migrating(CHINOOK, user="reader") as service:
-        true("permission denied" in migrate(service, code=FAILED)[1], "no rights")
-        service.conf.write_text(service.conf.read_text().replace("port=5432", "port=5433"))
-        err = migrate(service, code=FAILED)[1]
-        true("Copying" not in err and len(err) > 20, err)
+        out, err = migrate(service, code=FAILED)
+        true(out == "" and "permission denied" in err, f"no rights: {out!r}, {err!r}")
+        good, wrong = service.conf.read_text(), service.folder / "wrong-password"
+        wrong.write_text("sesame\n")
+        wrong.chmod(0o600)
+        for bad in (good.replace(f"port={server().port}", "port=1"), good.replace("/password", "/wrong-password")):
+            service.conf.write_text(bad)
+            for verb, more in (("migrate", "--yes"), ("check", "--queries=/nonexistent")):
+                out, err = run(service, verb, more, code=FAILED)
+                true(out == "" and f"{service.conf} cannot be used: " in err, f"{verb} reads first: {out!r}, {err!r}")
 
 
 @test

@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import pwd
+import sqlite3
+import tempfile
 
 from engine_unit import ENGINE, EngineUnit
 from harness import CHINOOK, CTL, PATIENT, Service, main
@@ -36,7 +38,7 @@ def run(service, verb, *arguments, code=OK):
     done = service.run(CTL, f"--address={service.address}", f"--config-dir={service.config_dir}", verb, "old",
                        f"--to={service.conf}", "--json", *user, *arguments)  # fmt: skip
     equal(done.returncode, code, f"exit code of {verb} {arguments}, which said {done.stderr.decode()!r}")
-    return json.loads(done.stdout)
+    return json.loads(done.stdout) if done.stdout else done.stderr.decode()
 
 
 @test
@@ -55,6 +57,30 @@ def whole_chinook():
         equal(rows, [[3503, 3503 * 3504 // 2]], "rows of the new database")
         tables = service.client().query("old", "SELECT name FROM sqlite_schema WHERE name LIKE 'sqlipc%'").read().rows
         true(tables == [], f"left: {tables}")
+
+
+@test
+def changed_meanwhile():
+    """A table that was changed after it was copied is copied again, with views and triggers; bad texts are named before"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/old.sqlite"
+        os.chmod(folder, 0o755)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript(
+                "CREATE TABLE t(k TEXT PRIMARY KEY, x TEXT) WITHOUT ROWID; CREATE VIEW v AS SELECT x FROM t;"
+                "CREATE TABLE u(x); CREATE TRIGGER r AFTER DELETE ON u BEGIN SELECT 1; END; CREATE INDEX i ON t(x);"
+                "INSERT INTO t VALUES ('a', CAST(x'610062' AS TEXT)), ('b', CAST(x'00ff' AS TEXT));"
+            )
+            with migrating(path) as service:
+                message = run(service, "migrate", "--yes", code=FAILED)
+                true("t.x: rqlite cannot keep texts that are not UTF-8" in message, message)
+                db.executescript("UPDATE t SET x = 'c' WHERE k = 'b'")
+                equal(run(service, "migrate", "--yes")["copied"], 2, "rows")
+                db.executescript("INSERT INTO t VALUES ('d', 'e')")
+                told = run(service, "migrate", "--yes", "--switch")
+                equal((told["copied"], told["switched"]), (3, True), "outcome")
+                count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('i', 'r', 't', 'v')"
+                equal(service.client().query("old", count).read().rows, [[4]], "objects")
 
 
 main()

@@ -14,7 +14,8 @@
 /* The answer of the service to Wait, after it has read. */
 typedef enum FakeWait {
         FAKE_WAIT_ANSWERS,      /* with the number of rows after END, else with Cancelled */
-        FAKE_WAIT_FAILS,        /* with `error` */
+        FAKE_WAIT_FAILS,        /* with `error`, of the load */
+        FAKE_WAIT_REFUSED,      /* with `error`, of Wait itself */
         FAKE_WAIT_NEVER,        /* answers nothing, and the pipe stays open */
         FAKE_WAIT_DIES,
         FAKE_WAIT_LATE,         /* answers after 50 ms */
@@ -55,11 +56,24 @@ static inline void fake_load_close(FakeLoad *l) {
         l->read_fd = l->write_fd = -1;
 }
 
-static inline int fake_load_fail(sd_bus_message *m, const char *error) {
+/* Refuses a call: the error has no details. */
+static inline int fake_load_refuse(sd_bus_message *m, const char *error) {
         char name[100];
 
         (void) snprintf(name, sizeof name, "org.sqlipc1.Error.%s", error);
         CHECK(fake_answered(sd_bus_reply_method_errorf(m, name, "It failed.")));
+        return 1;
+}
+
+static inline int fake_load_fail(sd_bus_message *m, const char *error) {
+        sd_bus_message *reply = NULL;
+        char name[100];
+
+        (void) snprintf(name, sizeof name, "org.sqlipc1.Error.%s", error);
+        CHECK(sd_bus_message_new_method_error(m, &reply, &SD_BUS_ERROR_MAKE_CONST(name, "It failed.")) >= 0);
+        CHECK(sd_bus_message_append(reply, "ii", 0, -1) >= 0);
+        CHECK(fake_answered(sd_bus_send(NULL, reply, NULL)));
+        sd_bus_message_unref(reply);
         return 1;
 }
 
@@ -187,6 +201,9 @@ static inline int fake_load_answer_wait(FakeLoad *l, FakeService *f, sd_bus_mess
         case FAKE_WAIT_FAILS:
                 fake_load_close(l);
                 return fake_load_fail(m, l->error);
+        case FAKE_WAIT_REFUSED:
+                fake_load_close(l);
+                return fake_load_refuse(m, l->error);
         case FAKE_WAIT_LATE:
                 usleep(50000);
                 break;

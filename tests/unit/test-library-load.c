@@ -474,8 +474,11 @@ static void check_finish(FakeWait wait, const char *error, int r, sqlipc_error c
 /* After END only the service knows. */
 static void test_finish_fails(void) {
         check_finish(FAKE_WAIT_DIES, NULL, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        check_finish(FAKE_WAIT_FAILS, "UnknownRun", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        check_finish(FAKE_WAIT_FAILS, "ShuttingDown", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_finish(FAKE_WAIT_REFUSED, "UnknownRun", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_finish(FAKE_WAIT_REFUSED, "ShuttingDown", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_finish(FAKE_WAIT_REFUSED, "OutOfMemory", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_finish(FAKE_WAIT_REFUSED, "Busy", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_finish(FAKE_WAIT_FAILS, "OutOfMemory", -ENOMEM, SQLIPC_ERROR_OUT_OF_MEMORY);
         check_finish(FAKE_WAIT_FAILS, "OutcomeUnknown", -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
         check_finish(FAKE_WAIT_FAILS, "WorkerLost", -ECONNRESET, SQLIPC_ERROR_WORKER_LOST);
         check_finish(FAKE_WAIT_FAILS, "Sql", -EINVAL, SQLIPC_ERROR_SQL);

@@ -382,6 +382,8 @@ static const Setup setup = {
         .compound_selects_max = 10,
         .vdbe_ops_max = 100000,
         .variables_max = 100,
+        .writes = true,
+        .foreign_keys = true,
 };
 
 static ShadowSchema *make_shadow(void) {
@@ -392,6 +394,7 @@ static ShadowSchema *make_shadow(void) {
                 { "v", "CREATE VIEW v AS SELECT * FROM t" },
                 { "s", "CREATE TABLE s(a, b)" },
                 { "i", "CREATE INDEX i ON s(a)" },
+                { "child", "CREATE TABLE child(of REFERENCES not_there(id), more REFERENCES t(a))" },
                 { "gone", "CREATE VIRTUAL TABLE gone USING no_such_module(x)" },
         };
         SqlError error = SQL_ERROR_INIT;
@@ -468,6 +471,14 @@ static void test_shadow(void) {
         g_assert_true(shadow_schema_is_primary_key(shadow, "w.k"));
         g_assert_false(shadow_schema_is_primary_key(shadow, "w.k, w.x"));
         g_assert_false(shadow_schema_is_primary_key(shadow, "nothing"));
+
+        /* a foreign key without a parent is the server's matter; other errors are not hidden */
+        g_assert_true(shadow_schema_compile(shadow, "INSERT INTO child VALUES (1, 2)", 31, &compiled, &error));
+        g_assert_cmpint(error.error, ==, ERROR_NONE);
+        (void) sqlite3_finalize(compiled.stmt);
+        g_assert_false(shadow_schema_compile(shadow, "INSERT INTO child(x) VALUES (1)", 31, &compiled, &error));
+        g_assert_nonnull(strstr(error.message, "no column named x"));
+        sql_error_done(&error);
         g_assert_false(shadow_schema_compile(shadow, "SELECT * FROM gone", 18, &compiled, &error));
         g_assert_cmpint(error.error, ==, ERROR_MISSING_MODULE);
         sql_error_done(&error);

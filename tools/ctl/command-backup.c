@@ -23,7 +23,7 @@ static gboolean arg_force;
 
 static const GOptionEntry options[] = {
         { "force", 0, 0, G_OPTION_ARG_NONE, &arg_force, "Replace the file", NULL },
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         {},
 };
 

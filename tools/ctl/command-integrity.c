@@ -15,7 +15,7 @@ enum { LOCK_SECONDS = 30 };
 static char *arg_service_user;
 
 static const GOptionEntry options[] = {
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         {},
 };
 

@@ -17,7 +17,7 @@ static double arg_timeout = 30;
 
 static const GOptionEntry options[] = {
         { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arg_timeout, "Wait SEC seconds for the locks of others (30)", "SEC" },
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         {},
 };
 

@@ -28,7 +28,8 @@ extern PublishOptions publish_options;
           "Ask polkit about all other users who may use it", NULL }, \
         { "description", 0, 0, G_OPTION_ARG_STRING, &publish_options.description, "A line about it", "TEXT" }, \
         { "reload", 0, 0, G_OPTION_ARG_NONE, &publish_options.reload, "Have the service read it, too", NULL }, \
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &publish_options.service_user, "Whom the service runs as", "USER" }
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &publish_options.service_user, \
+          "The user that the service runs as", "USER" }
 
 /** Reads `text` as the service will, and prints errors and warnings. `*ret_taken`: the service would accept it as it is.
  * Returns the findings; the caller unrefs. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PG_NUMBER_SIZE 40 /* has room for the digits of any number, and a NUL */
+#define PG_NUMBER_SIZE 40 /* room for the digits of any number, and a NUL */
 
 /* Writes the shortest digits that are read back as this number, as PostgreSQL does. With `is_text` it is still a real number
  * for a program that reads the text: "2.0", as in SQLite. Returns their number, without the NUL. */

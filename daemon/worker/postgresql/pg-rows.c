@@ -12,7 +12,7 @@
 #include "daemon/worker/postgresql/pg-ahead.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
-#define DRAIN_USEC (100 * USEC_PER_MSEC) /* so long the rest of a result without a reader is read, to keep the connection */
+#define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
 
 /* ---- the start ---- */
 

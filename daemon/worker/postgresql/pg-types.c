@@ -13,9 +13,9 @@
 #include "daemon/worker/postgresql/pg-connection.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
-#define N_MAX 4096 /* more are not kept, */
+#define N_MAX 4096 /* names that are kept: others are "???" */
 
-static char unknown[] = "???"; /* and format_type() of a type that was dropped is this, too */
+static char unknown[] = "???"; /* as format_type() names a type that was dropped */
 
 static const struct {
         uint32_t type;

@@ -37,7 +37,7 @@ bool answer_set_error(Answer *a, const char *message) {
         return set_trouble(a, a->message ? ANSWER_ERROR : ANSWER_NO_MEMORY);
 }
 
-/* A row may be as long as the answer: then that is what is too large. */
+/* The parser's limit for a row is that for the whole answer, so the error is always about the answer. */
 static bool take(Answer *a, const char *bytes, size_t size) {
         if (!a->parser && response_parser_new(&a->handler, (size_t) a->size_max, &a->parser) < 0)
                 return set_trouble(a, ANSWER_NO_MEMORY);

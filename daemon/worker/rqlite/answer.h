@@ -12,7 +12,7 @@
 /* Why an answer was not wanted to its end. The handler, which returns false then, sets the last four. */
 typedef enum AnswerTrouble {
         ANSWER_GOOD,
-        ANSWER_INVALID,           /* it is no such JSON, or has other values than the statement */
+        ANSWER_INVALID,           /* the JSON is not valid, or does not fit the statement */
         ANSWER_TOO_LARGE,
         ANSWER_NO_MEMORY,
         ANSWER_ERROR,             /* the server reports an error of a statement, in `message` */

@@ -73,7 +73,7 @@ static bool set_node(Node *node, const UrlParts *p, SqlError *error) {
         return true;
 }
 
-/* The messages name a URL by its place: it may have a password, although none belongs into it. */
+/* Messages name a URL by its position, because it may contain a password, although it must not. */
 static bool check(const UrlParts *p, bool is_url, unsigned number, SqlError *error) {
         if (!is_url || p->query || p->fragment)
                 return sql_error_set(error, ERROR_CANNOT_OPEN,

@@ -227,7 +227,7 @@ static void engine_rollback(EngineConnection *connection) {
         rqlite_write_end(connection_of(connection));
 }
 
-/* Without transactions of clients their statements were refused by the authorizer. */
+/* Clients have no transactions here, so the authorizer has refused savepoints. */
 static bool engine_is_savepoint(const EngineStatement *statement) {
         (void) statement;
         return false;

@@ -150,7 +150,7 @@ bool rqlite_statement_compile(RqliteConnection *c, const char *sql, size_t sql_s
         return true;
 }
 
-/* The new schema may have made the statement another one: it might write now. */
+/* With the new schema the same text may be another kind of statement: it might write now. */
 bool rqlite_statement_compile_again(RqliteStatement *s, SqlError *error) {
         bool writes = s->sqlite.writes;
         int n_parameters = sqlite3_bind_parameter_count(s->sqlite.stmt);

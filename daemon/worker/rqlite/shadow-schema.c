@@ -134,7 +134,7 @@ static bool is_about(const char *message, const char *name) {
                (message[message_size - size - 1] == ' ' || message[message_size - size - 1] == '.');
 }
 
-/* A table that could not be made is not unknown to the server. */
+/* The server has this table, although it could not be made here: "no such table" would be misleading. */
 static bool explain(const ShadowSchema *s, SqlError *error) {
         for (size_t i = 0; i < s->missing.n && error->error == ERROR_SQL && error->message; i++)
                 if (is_about(error->message, s->missing.names[i]))
@@ -145,9 +145,30 @@ static bool explain(const ShadowSchema *s, SqlError *error) {
         return false;
 }
 
+/* Nodes do not enforce foreign keys unless they were started so, and a table or key that one refers to may be missing.
+ * SQLite compiles a statement that writes only if it exists, or if keys are not enforced. Leaves the error as it was if that
+ * is not the reason. */
+static bool compile_without_keys(ShadowSchema *s, const char *sql, size_t sql_size, CompiledStatement *ret,
+                                 SqlError *error) {
+        SqlError other = SQL_ERROR_INIT;
+        int enforced = 0;
+        bool ok;
+
+        (void) sqlite3_db_config(s->sqlite.db, SQLITE_DBCONFIG_ENABLE_FKEY, -1, &enforced);
+        if (!enforced || error->error != ERROR_SQL)
+                return false;
+        (void) sqlite3_db_config(s->sqlite.db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
+        access_forget(&s->sqlite.access);
+        ok = sqlite_compile(&s->sqlite, sql, sql_size, ret, &other);
+        (void) sqlite3_db_config(s->sqlite.db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+        sql_error_done(ok ? error : &other);
+        return ok;
+}
+
 bool shadow_schema_compile(ShadowSchema *s, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error) {
         access_forget(&s->sqlite.access);
-        return sqlite_compile(&s->sqlite, sql, sql_size, ret, error) || explain(s, error);
+        return sqlite_compile(&s->sqlite, sql, sql_size, ret, error) ||
+               compile_without_keys(s, sql, sql_size, ret, error) || explain(s, error);
 }
 
 /* ---- keys ---- */

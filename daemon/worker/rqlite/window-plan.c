@@ -12,7 +12,7 @@
 typedef struct ProgramFacts {
         unsigned n_cursors, n_rewinds, n_seeks, n_nexts;
         int root;           /* the page of the table that is read */
-        bool row_by_row;    /* it has only instructions that compute a row of the result from one row of the table */
+        bool row_by_row;    /* all its instructions compute a row of the result from one row of the table */
 } ProgramFacts;
 
 /* Instructions that move no cursor, keep nothing from one row to the next, and call nothing that does. */

@@ -8,6 +8,7 @@
 #include "tools/cli/dump/schema-text.h"
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/query-run.h"
@@ -62,40 +63,59 @@ static char *fits(const char *column, const char *pattern, const char *operand) 
         return g_strdup_printf("%s LIKE %s ESCAPE '\\'", column, operand);
 }
 
-#define NAMES_SQL "SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1"
+/* The same for PostgreSQL, which has no GLOB. SIMILAR TO has its sets, and other characters with a meaning. */
+static char *fits_similar(const char *column, const char *pattern) {
+        g_autoptr(GString) similar = g_string_new(NULL), literal = g_string_new(NULL);
+        bool is_glob = strpbrk(pattern, "*?[") != NULL;
 
-/* Prints names as a result, in the mode that the user chose. */
-static int print_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
-        g_autoptr(GString) literal = g_string_new(NULL);
-        g_autofree char *fit = NULL, *sql = NULL;
-
-        schema_append_literal(literal, pattern);
-        fit = fits(column, pattern, literal->str);
-        sql = g_strdup_printf(NAMES_SQL, condition, fit);
-        return query_print(shell, sql);
+        for (const char *p = pattern; *p; p++)
+                if (is_glob && (*p == '*' || *p == '?'))
+                        g_string_append_c(similar, *p == '*' ? '%' : '_');
+                else {
+                        if (strchr(is_glob ? "%_\\|+(){}" : "*?[]|+(){}^", *p))
+                                g_string_append_c(similar, '\\');
+                        g_string_append_c(similar, *p);
+                }
+        schema_append_literal(literal, similar->str);
+        return g_strdup_printf("lower(%s) SIMILAR TO lower(%s)", column, literal->str);
 }
 
-static int print_names_in_columns(Shell *shell, const char *condition, const char *column, const char *pattern) {
-        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
-                                             .bytes = pattern, .size = strlen(pattern) };
-        g_autofree char *fit = fits(column, pattern, "?1");
-        g_autofree char *sql = g_strdup_printf(NAMES_SQL, condition, fit);
+/* PostgreSQL's tables, views and indexes that a statement finds without the name of a schema, as sqlite_schema has them. */
+#define SCHEMA_OF_POSTGRESQL                                                                                            \
+        "(SELECT CASE table_type WHEN 'VIEW' THEN 'view' ELSE 'table' END AS type, table_name AS name,"                 \
+        "  table_name AS tbl_name FROM information_schema.tables WHERE table_schema = ANY (current_schemas(false)) "    \
+        "UNION ALL SELECT 'index', indexname, tablename FROM pg_indexes WHERE schemaname = ANY (current_schemas(false)))" \
+        " AS s"
+
+#define NAMES_SQL "SELECT name FROM %s WHERE %s AND %s ORDER BY 1"
+
+/* Prints names as a result, in the mode that the user chose; otherwise in columns. */
+static int print_names(Shell *shell, const char *sql) {
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GString) text = g_string_new(NULL);
-        int r = query_run(shell, sql, &parameter, 1, take_name, names, NULL);
+        int r;
 
+        if (shell->settings.mode_chosen)
+                return query_print(shell, sql);
+        r = query_run(shell, sql, NULL, 0, take_name, names, NULL);
         if (r < 0)
                 return r;
         append_columns(text, names, output_width(shell->output) ?: SCREEN_WIDTH);
         return answer_text(shell, text->str);
 }
 
-/* Lists the names of objects that meet `condition`, if the pattern matches `column`. In columns, unless the user chose a
- * mode. */
+/* Lists the names of objects that meet `condition`, if the pattern matches `column`. */
 static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
-        if (shell->settings.mode_chosen)
-                return print_names(shell, condition, column, pattern ?: "%");
-        return print_names_in_columns(shell, condition, column, pattern ?: "%");
+        g_autoptr(GString) literal = g_string_new(NULL);
+        g_autofree char *fit = NULL, *sql = NULL;
+        int is_sqlite = dialect_is_sqlite(shell);
+
+        if (is_sqlite < 0)
+                return is_sqlite;
+        schema_append_literal(literal, pattern ?: "%");
+        fit = is_sqlite ? fits(column, pattern ?: "%", literal->str) : fits_similar(column, pattern ?: "%");
+        sql = g_strdup_printf(NAMES_SQL, is_sqlite ? "sqlite_schema" : SCHEMA_OF_POSTGRESQL, condition, fit);
+        return print_names(shell, sql);
 }
 
 static int run_tables(Shell *shell, const Command *command, char **arguments) {

@@ -7,6 +7,7 @@
 
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
@@ -18,8 +19,15 @@
         " WHEN sql LIKE 'CREATE VIRTUAL TABLE%' THEN 'Virtual table' ELSE 'Table' END"                                  \
         " FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE"
 
+/* The same of PostgreSQL, among those that a statement finds without the name of a schema. */
+#define VISIBLE "table_schema = ANY (current_schemas(false))"
+#define RELATION_SQL_POSTGRESQL                                                                                         \
+        "SELECT table_name, CASE table_type WHEN 'VIEW' THEN 'View' ELSE 'Table' END"                                   \
+        " FROM information_schema.tables WHERE " VISIBLE " AND lower(table_name) = lower(?1)"
+
 typedef struct Relation {
         char *name, *kind; /* owned */
+        bool is_sqlite;    /* its database has SQLite's dialect */
 } Relation;
 
 static void relation_done(Relation *relation) {
@@ -41,8 +49,12 @@ static int take_relation(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 static int find_relation(Shell *shell, const char *name, Relation *ret) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
                                              .bytes = name, .size = strlen(name) };
-        int r = query_run(shell, RELATION_SQL, &parameter, 1, take_relation, ret, NULL);
+        int r = dialect_is_sqlite(shell);
 
+        ret->is_sqlite = r > 0;
+        if (r >= 0)
+                r = query_run(shell, ret->is_sqlite ? RELATION_SQL : RELATION_SQL_POSTGRESQL, &parameter, 1, take_relation,
+                              ret, NULL);
         if (r < 0 || ret->name)
                 return r;
         shell_complain(shell, "there is no table or view %s; .tables lists them", name);
@@ -75,6 +87,17 @@ static char *columns_sql(const char *name, unsigned wanted) {
         g_string_append(sql, " FROM pragma_table_xinfo(");
         schema_append_literal(sql, name);
         g_string_append(sql, ") ORDER BY cid");
+        return g_string_free(g_steal_pointer(&sql), FALSE);
+}
+
+static char *columns_sql_postgresql(const char *name) {
+        g_autoptr(GString) sql = g_string_new("SELECT column_name AS \"column\", data_type AS type,"
+                                              " CASE is_nullable WHEN 'NO' THEN 'not null' ELSE '' END AS \"null\","
+                                              " column_default AS \"default\" FROM information_schema.columns"
+                                              " WHERE " VISIBLE " AND table_name = ");
+
+        schema_append_literal(sql, name);
+        g_string_append(sql, " ORDER BY ordinal_position");
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }
 
@@ -194,8 +217,9 @@ int describe_relation(Shell *shell, const char *name) {
 
         if (r < 0)
                 return r;
-        if (!render_mode_is_grid(shell->settings.mode)) {
-                g_autofree char *sql = columns_sql(relation.name, ALL_ATTRIBUTES);
+        if (!relation.is_sqlite || !render_mode_is_grid(shell->settings.mode)) {
+                g_autofree char *sql = relation.is_sqlite ? columns_sql(relation.name, ALL_ATTRIBUTES)
+                                                          : columns_sql_postgresql(relation.name);
 
                 return query_print(shell, sql);
         }
@@ -204,6 +228,13 @@ int describe_relation(Shell *shell, const char *name) {
 }
 
 int describe_all(Shell *shell) {
+        int is_sqlite = dialect_is_sqlite(shell);
+
+        if (is_sqlite < 0)
+                return is_sqlite;
+        if (!is_sqlite)
+                return query_print(shell, "SELECT table_name AS name, lower(table_type) AS type"
+                                   " FROM information_schema.tables WHERE " VISIBLE " ORDER BY 1");
         return query_print(shell, "SELECT name, type, ncol AS columns,"
                            " trim(iif(wr, 'without rowid ', '') || iif(strict, 'strict', '')) AS \"kind\""
                            " FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"

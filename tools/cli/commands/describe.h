@@ -6,7 +6,7 @@
 #include "tools/cli/shell/shell.h"
 
 /** Writes the parts of `name`, a table or view, and the tables that refer to it. In a mode for programs it writes only the
- * columns. Returns 0; -ENOENT, which has been reported; else as query_run() does. */
+ * columns, as it does for PostgreSQL. Returns 0; -ENOENT, which has been reported; else as query_run() does. */
 int describe_relation(Shell *shell, const char *name);
 
 /** Writes a list of tables and views, with their kinds, as a result. Returns as query_print() does. */

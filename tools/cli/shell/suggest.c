@@ -42,10 +42,19 @@ static char *nearest_name(Shell *shell, MistakeKind kind, const char *name, cons
         return nearest.name;
 }
 
+/* True if the statement asks for SQLite's catalog, and the database is PostgreSQL's. */
+static bool misses_catalog(const char *message) {
+        return strstr(message, "does not exist") && (strstr(message, "\"sqlite_schema\"") || strstr(message, "pragma_") ||
+                                                     strstr(message, "\"sqlite_master\""));
+}
+
 char *suggest(Shell *shell, const char *message, const char *sql, int *offset) {
         g_autofree char *name = NULL, *nearest = NULL;
         MistakeKind kind = sql_mistake_read(message, &name);
 
+        if (misses_catalog(message))
+                return g_strdup("this is PostgreSQL, which has no catalog of SQLite: .tables lists the tables, \\d NAME the "
+                                "columns of one, and pg_dump --schema-only on the server has the CREATE statements");
         if (kind == MISTAKE_NONE)
                 return strstr(message, "syntax error") ? g_strdup(sql_mistake_command(sql)) : NULL;
         if (*offset < 0)

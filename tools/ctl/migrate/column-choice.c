@@ -17,6 +17,16 @@ static bool has_form(const sqlipc_value *value, const char *form) {
         return true;
 }
 
+/* The text may contain NULs, which g_utf8_validate() does not accept. */
+static bool is_utf8(const char *text, size_t size) {
+        for (const char *end = text + size, *nul; text < end; text = nul < end ? nul + 1 : end) {
+                nul = memchr(text, 0, (size_t) (end - text)) ?: end;
+                if (!g_utf8_validate(text, nul - text, NULL))
+                        return false;
+        }
+        return true;
+}
+
 void column_found_add(ColumnFound *found, const sqlipc_value *value) {
         found->n[value->type]++;
         if (value->type == SQLIPC_INTEGER) {
@@ -25,10 +35,8 @@ void column_found_add(ColumnFound *found, const sqlipc_value *value) {
         }
         if (value->type != SQLIPC_TEXT)
                 return;
-        if (memchr(value->as.text, 0, value->size))
-                found->n_with_nul++;
-        else if (!g_utf8_validate(value->as.text, value->size, NULL))
-                found->n_not_utf8++;
+        found->n_with_nul += memchr(value->as.text, 0, value->size) != NULL;
+        found->n_not_utf8 += !is_utf8(value->as.text, value->size);
         found->n_dates += has_form(value, "0000-00-00");
         found->n_timestamps += has_form(value, "0000-00-00 00:00:00");
 }

@@ -14,7 +14,7 @@ typedef struct ColumnFound {
         uint64_t n[SQLIPC_NULL + 1]; /* by sqlipc_type */
         uint64_t n_large;            /* integers that no double holds exactly */
         int64_t largest;             /* the largest integer; 0 if all are smaller */
-        uint64_t n_with_nul, n_not_utf8; /* texts that PostgreSQL cannot store as text */
+        uint64_t n_with_nul, n_not_utf8; /* texts that not every engine can store */
         uint64_t n_dates, n_timestamps;  /* texts in the form in which PostgreSQL writes these */
 } ColumnFound;
 

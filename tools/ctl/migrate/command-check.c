@@ -18,7 +18,7 @@ static char *arg_service_user, *arg_queries, *arg_to;
 static const GOptionEntry options[] = {
         { "strict", 0, 0, G_OPTION_ARG_NONE, &arg_strict, "Fail for warnings, too", NULL },
         { "verbose", 'v', 0, G_OPTION_ARG_NONE, &arg_verbose, "Also tell what is right", NULL },
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         { "queries", 0, 0, G_OPTION_ARG_FILENAME, &arg_queries, "Check the statements in LOG on the database NAME", "LOG" },
         { "to", 0, 0, G_OPTION_ARG_FILENAME, &arg_to, "Check them on the database of this configuration", "FILE" },
         {},

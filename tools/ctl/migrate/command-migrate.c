@@ -29,7 +29,7 @@ static const GOptionEntry options[] = {
           "COLUMN" },
         { "dates", 0, 0, G_OPTION_ARG_NONE, &arg_dates, "Dates in texts become dates", NULL },
         { "keep-case", 0, 0, G_OPTION_ARG_NONE, &arg_keep_case, "Names keep their capitals in PostgreSQL", NULL },
-        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "The user that the service runs as", "USER" },
         {},
 };
 
@@ -106,12 +106,16 @@ static bool confirm(const char *question) {
         if (arg_yes)
                 return true;
         if (!isatty(STDIN_FILENO)) {
-                complain("Nothing was copied: --yes agrees to these types.");
+                complain("Nothing was copied. If the types above are right, run the same command with --yes: without a "
+                         "terminal it cannot ask.");
                 return false;
         }
         printf("%s [y/N] ", question);
         (void) fflush(stdout);
-        return fgets(answer, sizeof answer, stdin) && g_ascii_tolower(*answer) == 'y';
+        if (fgets(answer, sizeof answer, stdin) && g_ascii_tolower(*answer) == 'y')
+                return true;
+        complain("Nothing was copied.");
+        return false;
 }
 
 /* The tables with their checksums, aa{sv}. */
@@ -261,8 +265,10 @@ static int begin_state(Migration *m) {
         g_autoptr(GString) all = g_string_new(NULL);
         g_autofree char *digest = NULL, *plan = NULL;
         const char *before = state_get(&m->state, "source", "");
-        int r = 0;
+        int r = state_make_table(&m->state);
 
+        if (r < 0)
+                return r;
         for (guint i = 0; i < m->plan->tables->len; i++) {
                 const PlanTable *table = m->plan->tables->pdata[i];
 
@@ -294,9 +300,10 @@ static int migrate(Context *c, Migration *m, Publication *target, const Dialect 
         const PlanOptions plan_options = { dialect, arg_dates, arg_keep_case, arg_types };
         g_autoptr(SourceSchema) schema = NULL;
         g_autoptr(Plan) plan = NULL;
-        int r = source_schema_read(&m->source, &schema);
 
-        if (r < 0)
+        /* The target first, because reading the source may take long. */
+        if (publication_begin(target) < 0 || side_check(&m->target, target->file) < 0 ||
+            state_open(&m->state, &m->target, dialect->names_sql) < 0 || source_schema_read(&m->source, &schema) < 0)
                 return CTL_FAILED;
         m->plan = plan = plan_new(schema, &plan_options);
         g_array_set_size(m->results, plan->tables->len);
@@ -310,8 +317,7 @@ static int migrate(Context *c, Migration *m, Publication *target, const Dialect 
         }
         if (!confirm("Copy the tables with these types?"))
                 return CTL_FAILED;
-        if (publication_begin(target) < 0 || state_open(&m->state, &m->target, dialect->names_sql) < 0 ||
-            begin_state(m) < 0)
+        if (begin_state(m) < 0)
                 return CTL_FAILED;
         return run_rounds(c, m, target);
 }

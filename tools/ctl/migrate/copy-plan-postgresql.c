@@ -271,6 +271,7 @@ static void write_all(Plan *plan) {
 }
 
 const Dialect dialect_postgresql = {
+        .product = "PostgreSQL",
         /* information_schema hides tables of other roles */
         .names_sql = "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = current_schema()::regnamespace "
                      "AND relkind IN ('r', 'p', 'v', 'm', 'f')",

@@ -105,9 +105,22 @@ static void write_all(Plan *plan) {
         write_header(plan, "application_id", plan->schema->application_id);
 }
 
+#define NAMES_SQL "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'"
+
 const Dialect dialect_sqlite = {
-        .names_sql = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
-                      "AND name NOT LIKE 'sqlite^_%' ESCAPE '^'",
+        .product = "SQLite",
+        .names_sql = NAMES_SQL,
         .has_rowids = true,
+        .keeps_nul = true,
+        .keeps_any_bytes = true,
+        .write = write_all,
+};
+
+/* Its results are JSON, which has only UTF-8. */
+const Dialect dialect_rqlite = {
+        .product = "rqlite",
+        .names_sql = NAMES_SQL,
+        .has_rowids = true,
+        .keeps_nul = true,
         .write = write_all,
 };

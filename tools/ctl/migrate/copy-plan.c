@@ -191,7 +191,7 @@ static const char *type_of_options(const PlanOptions *options, const char *table
         return NULL;
 }
 
-static void choose(Plan *plan, const PlanTable *table, PlanColumn *column) {
+static void choose(const Plan *plan, const PlanTable *table, PlanColumn *column) {
         const char *type = type_of_options(plan->options, table->source->name, column->source->name);
         const ColumnFound *found = &column->found;
 
@@ -206,16 +206,30 @@ static void choose(Plan *plan, const PlanTable *table, PlanColumn *column) {
                 column->note = "NOCASE: comparisons will heed capitals";
         if (!column->note && column->source->is_computed)
                 column->note = "computed: becomes a plain column";
-        if (column->kind == KIND_BYTEA)
+}
+
+static void add_bad_texts(Plan *plan, const PlanTable *table, const PlanColumn *column, uint64_t n, const char *what) {
+        const Dialect *dialect = plan->options->dialect;
+        const char *table_name = table->source->name, *name = column->source->name;
+        g_autofree char *advice = dialect->has_types
+                                          ? g_strdup_printf("--type=%s.%s=bytea copies them as bytes", table_name, name)
+                                          : g_strdup("make them blobs in the source");
+
+        g_ptr_array_add(plan->obstacles,
+                        g_strdup_printf("%s.%s: %s cannot keep texts %s (%" PRIu64 " of them): %s", table_name, name,
+                                        dialect->product, what, n, advice));
+}
+
+/* Texts that the target would change or refuse. */
+static void check_texts(Plan *plan, const PlanTable *table, const PlanColumn *column) {
+        const Dialect *dialect = plan->options->dialect;
+
+        if (!column->source || column->kind == KIND_BYTEA)
                 return;
-        if (found->n_with_nul > 0)
-                g_ptr_array_add(plan->obstacles,
-                                g_strdup_printf("%s.%s: NUL characters in %" PRIu64 " texts, which PostgreSQL cannot store",
-                                                table->source->name, column->source->name, found->n_with_nul));
-        if (found->n_not_utf8 > 0)
-                g_ptr_array_add(plan->obstacles,
-                                g_strdup_printf("%s.%s: %" PRIu64 " texts are not UTF-8, and PostgreSQL cannot store them",
-                                                table->source->name, column->source->name, found->n_not_utf8));
+        if (column->found.n_with_nul > 0 && !dialect->keeps_nul)
+                add_bad_texts(plan, table, column, column->found.n_with_nul, "with NUL characters");
+        if (column->found.n_not_utf8 > 0 && !dialect->keeps_any_bytes)
+                add_bad_texts(plan, table, column, column->found.n_not_utf8, "that are not UTF-8");
 }
 
 static bool type_has_column(const char *type, const PlanTable *table) {
@@ -242,11 +256,16 @@ static void check_types(Plan *plan) {
 
 void plan_write(Plan *plan) {
         check_types(plan);
-        for (guint i = 0; plan->options->dialect->has_types && i < plan->tables->len; i++) {
+        for (guint i = 0; i < plan->tables->len; i++) {
                 PlanTable *table = plan->tables->pdata[i];
 
-                for (guint n = 0; n < table->columns->len; n++)
-                        choose(plan, table, &g_array_index(table->columns, PlanColumn, n));
+                for (guint n = 0; n < table->columns->len; n++) {
+                        PlanColumn *column = &g_array_index(table->columns, PlanColumn, n);
+
+                        if (plan->options->dialect->has_types)
+                                choose(plan, table, column);
+                        check_texts(plan, table, column);
+                }
         }
         plan->options->dialect->write(plan);
 }

@@ -35,12 +35,12 @@ typedef struct PlanObject {
         const char *kind;           /* "index", "unique", "foreign-key", "sequence", "view", "trigger", "header" */
         char *name;                 /* owned; unique in its kind */
         char *before, *sql;         /* owned; before: removes the object of an earlier attempt; NULL */
-        const char *table, *parent; /* borrowed; it goes when one of these tables is dropped; no table: when any is */
+        const char *table, *parent; /* borrowed; made again after one of these tables is dropped; no table: after any is */
         bool is_required;           /* without it the copy is not complete */
 } PlanObject;
 
 typedef struct Dialect Dialect;
-extern const Dialect dialect_sqlite, dialect_postgresql;
+extern const Dialect dialect_sqlite, dialect_rqlite, dialect_postgresql;
 
 typedef struct PlanOptions {
         const Dialect *dialect;
@@ -59,9 +59,12 @@ typedef struct Plan {
 } Plan;
 
 struct Dialect {
+        const char *product;        /* its name, for people */
         const char *names_sql;      /* the names of all tables and views of the target */
         bool has_types;             /* a column has one type */
         bool has_rowids;            /* a rowid is copied even if it is no column */
+        bool keeps_nul;             /* in texts */
+        bool keeps_any_bytes;       /* in texts: also those that are not UTF-8 */
         void (*write)(Plan *plan);
 };
 

@@ -226,5 +226,7 @@ int query_check(Context *c, const char *database, const char *log, const char *t
         }
         if (to && publication_begin(&target) < 0)
                 return CTL_FAILED;
-        return check(c, &(Side) { connection, to ? target.name : database }, log);
+        const Side side = { connection, to ? target.name : database };
+
+        return side_check(&side, to ? target.file : database) < 0 ? CTL_FAILED : check(c, &side, log);
 }

@@ -67,6 +67,19 @@ int side_try(const Side *side, const char *sql) {
         return sqlipc_exec(side->connection, side->database, sql, NULL);
 }
 
+static int ignore_row(const sqlipc_value *row, void *userdata) {
+        (void) row, (void) userdata;
+        return 0;
+}
+
+int side_check(const Side *side, const char *what) {
+        int r = side_read_rows(side, "SELECT 1", NULL, ignore_row, NULL, NULL);
+
+        if (r < 0)
+                complain("%s cannot be used: %s", what, side_message(side, r));
+        return r;
+}
+
 typedef struct Number {
         int64_t value;
         bool seen;

@@ -28,6 +28,10 @@ typedef int (*SideRowVisitor)(const sqlipc_value *row, void *userdata);
 int side_read_rows(const Side *side, const char *sql, const char *argument, SideRowVisitor visit, void *userdata,
                    uint64_t *ret_sequence);
 
+/** Finds out if the database can be used, so that an unreachable server or a wrong password is told before long work. `what`
+ * names the database to people. Errors have been printed. */
+int side_check(const Side *side, const char *what);
+
 /** Runs a statement whose failure its caller handles: nothing is printed, and side_message() has the reason. */
 int side_try(const Side *side, const char *sql);
 

@@ -36,11 +36,24 @@ static int take_entry(sqlipc_cursor *cursor, void *userdata) {
         return 0;
 }
 
+int state_make_table(State *state) {
+        int r = state->has_table ? 0 : side_try(state->side, CREATE_SQL);
+
+        if (r < 0)
+                return side_fail(state->side, "the target cannot be written", r);
+        state->has_table = true;
+        return 0;
+}
+
 int state_open(State *state, const Side *side, const char *names_sql) {
         Names names = {};
         int r = side_query(side, names_sql, NULL, take_name, &names, NULL);
 
-        *state = (State) { .side = side, .entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free) };
+        *state = (State) {
+                .side = side,
+                .entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                .has_table = names.has_state,
+        };
         if (r < 0)
                 return r;
         if (names.has_state)
@@ -49,8 +62,11 @@ int state_open(State *state, const Side *side, const char *names_sql) {
                 complain("The target is not empty: it has tables or views, and no migration has made them.");
                 return -ENOTEMPTY;
         }
-        r = side_try(side, CREATE_SQL);
-        return r < 0 ? side_fail(side, "the target cannot be written", r) : 0;
+        r = state_make_table(state); /* to find out if it can be written */
+        if (r >= 0)
+                r = side_query(side, "DROP TABLE " STATE_TABLE, NULL, NULL, NULL, NULL);
+        state->has_table = false;
+        return r;
 }
 
 void state_close(State *state) {
@@ -84,12 +100,12 @@ static char *insert_sql(const char *entry, const char *text) {
 
 int state_set(State *state, const char *before, const char *sql, const char *kind, const char *name, const char *text) {
         g_autofree char *entry = entry_of(kind, name), *delete = delete_sql(entry), *insert = insert_sql(entry, text);
-        const char *statements[4];
+        const char *statements[3];
         size_t n = 0;
-        int r;
+        int r = before ? side_try(state->side, before) : 0;
 
-        if (before)
-                statements[n++] = before;
+        if (r < 0)
+                return r;
         if (sql)
                 statements[n++] = sql;
         statements[n++] = delete;
