@@ -7,7 +7,8 @@ import pwd
 import re
 import sys
 
-from machine import DATABASES, HOME, CHINOOK, STATE, UNIT, command, done, main_pid, unit
+import served
+from machine import DATABASES, HOME, CHINOOK, STATE, UNIT, command, done, main_pid, unit, wait_for
 from tap import diagnose, equal, run, test, true
 
 PUBLISHED = DATABASES / "chinook.conf"
@@ -55,7 +56,7 @@ def processes():
 
 @test
 def installs():
-    """dpkg --install installs every package, and starts nothing"""
+    """dpkg --install installs every package, and starts only the socket of engines"""
     before.update(files())
     # Container images forbid packages to start and stop services, but this container runs a booted system.
     pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
@@ -64,6 +65,8 @@ def installs():
     true(len(names("packages")) > 3, "packages are missing")
     done("dpkg", "--install", *(HOME / "packages").glob("*.deb"))
     equal(unit("LoadState", "ActiveState"), ["loaded", "inactive"], "the service")
+    equal(done("systemctl", "is-active", served.SOCKET), "active\n", "the socket")
+    equal(done("systemctl", "--global", "is-enabled", served.SOCKET), "enabled\n", "the socket of users")
     true(pwd.getpwnam("sqlipc").pw_uid != 0, "no user for the service")
 
 
@@ -108,11 +111,15 @@ def unpacked():
 
 @test
 def upgrade():
-    """An upgrade ends the old service; the next call is served by the new one"""
-    answers()
-    old = main_pid()
-    true(old > 0, "it does not run")
-    done("dpkg", "--install", *(HOME / "newer").glob("*.deb"))
+    """An upgrade ends the old service and its engines; the next calls are served by the new ones"""
+    with served.server(), served.published(f"host={served.FOLDER} dbname=postgres user=sqlipc-engine"):
+        answers()
+        equal(served.genre(), "Rock\n", "rows of a server")
+        old, engines = main_pid(), served.processes()
+        true(old > 0 and engines, "it does not run")
+        done("dpkg", "--install", *(HOME / "newer").glob("*.deb"))
+        equal(served.genre(), "Rock\n", "rows of a server, after the upgrade")
+        wait_for(lambda: not set(engines) & set(served.processes()), "old engines end")
     true(done("dpkg-query", "--show", "--showformat=${Version}", "sqlipcd").endswith("+newer"), "the old version")
     true(not pathlib.Path(f"/proc/{old}").exists(), "the old process still runs")
     answers()

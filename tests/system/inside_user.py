@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The service of a single user, on the bus of the user's own manager, with the user's configuration and rights."""
+import contextlib
 import pathlib
 import shutil
 
 from machine import copy_of_chinook, done, equal, status, test, true, uid
+from served import FOLDER, PASSWORD, SOCKET, server
 
 USER = "sqlipc-reader"
 
@@ -18,19 +20,29 @@ def property_of(name):
     return as_user("systemctl", "--user", "show", f"--property={name}", "--value", "sqlipcd.service").strip()
 
 
-@test
-def users_own_service():
-    """A user's own manager starts the service on the first call; it reads files that are closed to others, and reloads"""
+@contextlib.contextmanager
+def manager():
+    """The user's own service manager and home directory, with the folder of databases."""
     home = pathlib.Path(f"/home/{USER}")
     config = home / ".config/sqlipc/databases.d"
     config.mkdir(parents=True)
-    copy_of_chinook(home / "mine.sqlite", mode=0o600)
-    (config / "mine.conf").write_text(f"[Database]\nPath={home}/mine.sqlite\n")
     done("chown", "-R", f"{USER}:{USER}", home)
     home.chmod(0o700)
-    manager = f"user@{uid(USER)}.service"
-    done("systemctl", "start", manager)
+    unit = f"user@{uid(USER)}.service"
+    done("systemctl", "start", unit)
     try:
+        yield home, config
+    finally:
+        done("systemctl", "stop", unit)
+        shutil.rmtree(home)
+
+
+@test
+def users_own_service():
+    """A user's own manager starts the service on the first call; it reads files that are closed to others, and reloads"""
+    with manager() as (home, config):
+        copy_of_chinook(home / "mine.sqlite", USER, mode=0o600)
+        (config / "mine.conf").write_text(f"[Database]\nPath={home}/mine.sqlite\n")
         equal(as_user("ipcq-cli", "--user", "--mode=csv", "mine", "SELECT count(*) FROM Genre"), "count(*)\n25\n", "rows")
         pid = int(property_of("MainPID"))
         equal(status(pid, "Uid").split()[0], str(uid(USER)), "it runs as")
@@ -40,6 +52,24 @@ def users_own_service():
         as_user("systemctl", "--user", "reload", "sqlipcd.service")
         equal(as_user("ipcq-cli", "--user", "--mode=csv", "more", "SELECT 1"), "1\n1\n", "rows of the new database")
         equal(int(property_of("MainPID")), pid, "process")
-    finally:
-        done("systemctl", "stop", manager)
-        shutil.rmtree(home)
+
+
+@test
+def users_own_engine():
+    """A user's own service reads databases of a server by the user's units: as this user, or by TCP with a password"""
+    with server(), manager() as (home, config):
+        (home / "password").write_text(PASSWORD + "\n")
+        shutil.chown(home / "password", USER, USER)
+        (home / "password").chmod(0o600)
+        as_user("systemctl", "--user", "start", SOCKET)
+        for name, lines in {
+            "peer": f"Connection=host={FOLDER} dbname=postgres user={USER}\n",
+            "tcp": f"Connection=host=127.0.0.1 dbname=postgres user=reader\nPasswordFile={home}/password\n",
+        }.items():
+            (config / f"{name}.conf").write_text(f"[Database]\nEngine=postgresql\n{lines}")
+            as_user("sqlipcctl", "--user", "reload")
+            said = as_user("ipcq-cli", "--user", "--mode=csv", name, "SELECT name FROM genre")
+            equal(said, "name\nRock\n", f"rows of {name}")
+            units = as_user("systemctl", "--user", "list-units", "--plain", "--no-legend", "sqlipc-engine@*")
+            true(units, "the user's manager runs the engine")
+        as_user("systemctl", "--user", "stop", "sqlipcd.service")

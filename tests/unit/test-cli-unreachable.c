@@ -39,7 +39,7 @@ static void test_service(void) {
                 const char *name, *what, *advice;
         } errors[] = {
                 { "org.freedesktop.DBus.Error.ServiceUnknown", "not installed on " BUS, "install it" },
-                { "org.freedesktop.DBus.Error.NameHasNoOwner", "not installed on " BUS, "install it" },
+                { "org.freedesktop.DBus.Error.NameHasNoOwner", "could not be started", "journalctl" },
                 { "org.freedesktop.DBus.Error.Spawn.ExecFailed", "could not be started", "journalctl" },
                 { "org.freedesktop.systemd1.UnitMasked", "could not be started", "it is masked" },
                 { "org.freedesktop.DBus.Error.AccessDenied", "does not let you", "ask its administrator" },

@@ -771,7 +771,7 @@ static void test_login(void) {
                 { "password=hush", NULL, "PasswordFile=", ERROR_LOGIN_FAILED },
                 { "nonsense=hush", NULL, "not valid", ERROR_LOGIN_FAILED },
                 { "user=locked", NULL, "asks for a password", ERROR_LOGIN_FAILED },
-                { "user=locked", "hush", "password authentication failed", ERROR_LOGIN_FAILED },
+                { "user=locked", "hush", "PasswordFile=: password authentication failed", ERROR_LOGIN_FAILED },
                 { "user=nobody_here", NULL, "does not exist", ERROR_LOGIN_FAILED },
                 { "dbname=nothing_here", NULL, "does not exist", ERROR_LOGIN_FAILED },
                 { "host=/nowhere", NULL, "no connection to the server", ERROR_SERVER_UNREACHABLE },

@@ -299,7 +299,8 @@ void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
         g->engine_failure = NULL;
         if (end->code == 0)
                 g->engine_failure = "The engine processes end before they begin: perhaps MaxConnections= of "
-                                    "sqlipc-engine.socket is reached. Try again later; the log of the service says more.";
+                                    "sqlipc-engine.socket is reached. Try again later; the logs of the service and of "
+                                    "sqlipc-engine@*.service say more.";
         else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
                 g->engine_failure = "The service and sqlipc-engine are of different versions: install the same, and restart "
                                     "sqlipcd.service.";

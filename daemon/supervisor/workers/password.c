@@ -85,10 +85,10 @@ int password_read(const char *file, Password **ret) {
                 *ret = g_steal_pointer(&p);
                 return 0;
         }
-        if (path)
-                log_warning_limited("The password file %s cannot be used: %s.", path, reason(r));
+        if (file[0] != '/' && r == -ENOENT)
+                log_warning_limited("PasswordFile=%s is no path, and the service has no credential of this name: give it "
+                                    "one by LoadCredential= in a drop-in of its unit, and restart it.", file);
         else
-                log_warning_limited("PasswordFile=%s is no path, and the service has no credentials: give it one by "
-                                    "LoadCredential=.", file);
+                log_warning_limited("The password file %s cannot be used: %s.", path, reason(r));
         return -ENOKEY;
 }

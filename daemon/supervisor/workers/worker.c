@@ -493,8 +493,9 @@ static void log_end(const Worker *w, const WorkerProcessEnd *end, bool expected)
 
         if (end->code == 0 && !expected)
                 log_event_limited(LOG_EVENT_WORKER_LOST, "silent", &fields,
-                                  "An engine process has ended without a word: its unit was stopped, or MaxConnections= of "
-                                  "sqlipc-engine.socket is reached.");
+                                  "An engine process has ended without a word: its unit failed (see journalctl -u "
+                                  "'sqlipc-engine@*') or was stopped, or MaxConnections= of sqlipc-engine.socket is "
+                                  "reached.");
         else if (end->code == 0)
                 log_full(LOG_DEBUG, fields.database, NULL, "Worker %i has ended.", (int) w->process.pid);
         else if (expected)

@@ -5,6 +5,7 @@
  */
 #include "daemon/worker/postgresql/pg-error.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,13 +123,19 @@ bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust) {
                                      "the server asks for a password, and there is none: set PasswordFile=");
         if (state) {
                 set(error, state, rest, strcspn(rest, "\n"));
-                sql_error_prefix(error, "the server refuses the connection: ");
+                sql_error_prefix(error, strncmp(state, "28P01", 5) == 0 ?
+                                 "the server refuses the user of Connection=, or the password of PasswordFile=: " :
+                                 "the server refuses the connection: ");
                 if (error->error == ERROR_SQL)
                         error->error = ERROR_LOGIN_FAILED;
                 return false;
         }
-        return sql_error_set(error, to_trust ? ERROR_LOGIN_FAILED : ERROR_SERVER_UNREACHABLE,
+        (void) sql_error_set(error, to_trust ? ERROR_LOGIN_FAILED : ERROR_SERVER_UNREACHABLE,
                              "no connection to the server: %.*s", (int) strcspn(message, "\n"), message);
+        if (strstr(sql_error_as_failure(error).message, strerror(EAFNOSUPPORT))) /* RestrictAddressFamilies= of the unit */
+                sql_error_prefix(error, "engine processes have no network, unless a drop-in like network.conf of "
+                                 "sqlipc.databases(5) gives them one: ");
+        return false;
 }
 
 bool pg_error_is_loss(const PGresult *result) {
