@@ -79,7 +79,7 @@ class Proxy:
                    "org.apache.shardingsphere.proxy.Bootstrap", str(self.port), folder]  # fmt: skip
         self.log = open(folder / "log", "wb")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        preexec_fn=die_with_test)  # fmt: skip
+                                        cwd=folder, preexec_fn=die_with_test)  # fmt: skip
         self.connection = f"host=127.0.0.1 port={self.port} user=app dbname=app sslmode=disable gssencmode=disable"
 
     def relay(self):
