@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/base/user.h"
 #include "daemon/supervisor/workers/worker-process.h"
 
@@ -63,9 +64,18 @@ uint64_t group_n_on_database(const Group *g);
 /* The number of workers that take jobs: those that were not told to end or to retire. */
 unsigned group_n_workers(const Group *g);
 
-/* The connections to its server (ConnectionsMax=) that a new worker of the group may have: its part of those that the
- * workers of the user on this database have left. 0: the database is a file. */
-uint64_t group_share_connections(const Group *g);
+/* True if the connections to the server are counted together for these groups, which are of one user: also those of an
+ * earlier configuration of the same database. */
+bool group_shares_connections(const Group *a, const Group *b);
+
+/* How many more connections to the server the workers of the user may have (ConnectionsMax=). */
+uint64_t group_connections_left(const Group *g);
+
+/* Asks workers that seem to have a connection to spare, but not `besides` (NULL: all). False: none can be asked. */
+bool group_ask_for_connection(const Group *g, const Worker *besides);
+
+/* The bound that keeps the group from having another worker. */
+WorkerBound group_worker_bound(const Group *g);
 
 /* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
 void group_spawn(Group *g);
@@ -76,6 +86,9 @@ void group_staff(Group *g);
 /* A worker, of any group, has less to do than before, and this group is starved. The worker may be asked for its place in
  * the next turn of the loop, unless the group has just asked another one. */
 void group_on_offer(Group *g);
+
+/* If a connection to the server is left, groups that are starved look again. */
+void group_on_connection_left(const Group *g);
 
 /* The engine process of a worker of the group has ended; group_on_worker_gone() may have been called before, or follows. */
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end);

@@ -116,7 +116,7 @@ int worker_new(Group *g) {
                 .group = group_ref(g),
                 .limits = quota_limits(g->user, g->database),
                 .process = WORKER_PROCESS_INIT,
-                .n_connections = group_share_connections(g),
+                .n_connections = database_config_is_server(g->database->config) ? 1 : 0,
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
@@ -329,7 +329,7 @@ void worker_retire(Worker *w) {
 
         w->context->work->end_channels(w);
         if (w->settings == WORKER_RETIRED ||
-            quota_worker_bound(g->user, g->database, group_n_on_database(g)) != WORKER_BOUND_NONE)
+            group_worker_bound(g) != WORKER_BOUND_NONE)
                 return;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
                 worker_life_move_settings(&w->settings, WORKER_RETIRED);
@@ -569,7 +569,11 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_COMMITTED:
         case MESSAGE_OBSERVE:
         case MESSAGE_OBSERVED:
-        case MESSAGE_NOTIFIER: break;
+        case MESSAGE_NOTIFIER:
+        case MESSAGE_CONNECTION_WANTED:
+        case MESSAGE_CONNECTION:
+        case MESSAGE_CONNECTION_ASKED:
+        case MESSAGE_CONNECTION_RETURNED: break;
         }
         return 0; /* no run or channel has this number */
 }

@@ -34,7 +34,9 @@ struct Worker {
         Group *group;             /* reference */
         Limits limits;            /* that it was started with */
         WorkerProcess process;
+        /* connections.h */
         uint64_t n_connections;   /* to the server, that it may have; 0: the database is a file */
+        bool connection_wanted, connection_asked; /* it wants one more; it was asked for one */
         WorkerState state;
         WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
         WorkerSettings settings;
