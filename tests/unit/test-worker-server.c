@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The worker's loop with an engine for a server: its share of the connections. Time advances only when the test says so.
+ * The worker's loop with an engine for a server: its share of the connections, and channels that stay together while a
+ * request to the server is short. Time advances only when the test says so.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -186,6 +187,39 @@ static void test_file(void) {
         }
 }
 
+/* ---- channels ---- */
+
+static Client client;
+
+/* The server needs so long for its answer. */
+static void compute(uint64_t usec) {
+        for (uint64_t until = writing.clock_usec + usec; writing.clock_usec < until;) {
+                writing.clock_usec += MSEC;
+                g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+        }
+}
+
+static void compute_beside_channel(void) {
+        (void) client_add_query(&client, "b read", 0, NULL);
+        client_send(&client);
+        compute(90 * MSEC);
+        writing_expect_last("started 2; ");
+        compute(20 * MSEC);
+        writing_expect_last("rested; ");
+}
+
+/* A channel whose request waits stays with the worker for a tenth of a second, and then goes to another one. */
+static void test_channels_stay(void) {
+        begin(5000 * MSEC);
+        connections.n_max = 2;
+        client_start(&writing.rig, &client);
+        writing_settle();
+        writing.hook = compute_beside_channel;
+        run_quickly("a read hook", "ended 2; ");
+        client_done(&client);
+        writing_end();
+}
+
 int main(int argc, char **argv) {
         (void) signal(SIGPIPE, SIG_IGN);
         g_test_init(&argc, &argv, NULL);
@@ -194,5 +228,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/server/returns", test_returns);
         g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
         g_test_add_func("/server/file", test_file);
+        g_test_add_func("/server/channels-stay", test_channels_stay);
         return g_test_run();
 }
