@@ -255,6 +255,25 @@ static void test_reload(void) {
         end();
 }
 
+/* A worker that waits for a server keeps no other user's file from a second worker. */
+static void test_takes_no_cpu(void) {
+        begin(4);
+        rig.manager->context.n_cpus = 2;
+        (void) start(A);
+        rig_query(B, FILE);
+        rig_pump();
+        CHECK(stub_worker_take(1));
+        rig_pump();
+        CHECK_INT(stub_workers_alive(), 2);
+        rig_query(B, FILE);
+        rig_pump();
+        CHECK(stub_worker_take(1));
+        rig_query(B, FILE);
+        rig_pump();
+        CHECK_INT(stub_workers_alive(), 3); /* though no time has passed */
+        end();
+}
+
 static void test_broken_rules(void) {
         begin(1);
         (void) start(A);
@@ -283,7 +302,7 @@ static void test_broken_rules(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_one_worker), TEST(test_moves), TEST(test_idle_worker), TEST(test_starts), TEST(test_dies),
-                TEST(test_reload), TEST(test_broken_rules),
+                TEST(test_reload), TEST(test_takes_no_cpu), TEST(test_broken_rules),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

@@ -225,7 +225,7 @@ static bool make_room(const Group *g, WorkerBound bound) {
 static bool may_spawn(Group *g) {
         uint64_t now = clock_usec();
 
-        if (g->context->stopping)
+        if (g->context->stopping || (now < g->refused_usec + STARVED_USEC && group_n_workers(g) > 0))
                 return false;
         WorkerBound bound = group_worker_bound(g);
         if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && make_room(g, bound))
@@ -306,7 +306,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
         /* these jobs have been in the socket for so long that all existing workers must be occupied */
         if (g->context->work->n_overdue(g, now - SIBLING_USEC) > n_starting)
                 return true;
-        return n > 0 && n_starting == 0 && n_runs_parallel(g) > n && worker_n_busy(g->context) < g->context->n_cpus;
+        return n > 0 && n_starting == 0 && n_runs_parallel(g) > n && worker_n_busy(g) < g->context->n_cpus;
 }
 
 void group_staff(Group *g) {
@@ -332,14 +332,18 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static const char refused[] = "The engine processes end before they begin: perhaps MaxConnections= of "
+                              "sqlipc-engine.socket is reached. Try again later, or raise it there; the log of the service "
+                              "says more.";
+
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
         LogFields fields = fields_of(g);
 
         g->engine_failure = NULL;
-        if (end->code == 0)
-                g->engine_failure = "The engine processes end before they begin: perhaps MaxConnections= of "
-                                    "sqlipc-engine.socket is reached. Try again later; the log of the service says more.";
-        else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
+        if (end->code == 0) {
+                g->refused_usec = clock_usec();
+                g->engine_failure = refused;
+        } else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
                 g->engine_failure = "The service and sqlipc-engine are of different versions: install the same, and restart "
                                     "sqlipcd.service.";
                 log_event_limited(LOG_EVENT_WORKERS_FAIL, "version", &fields, "%s", g->engine_failure);
@@ -351,7 +355,7 @@ void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
 
 void group_on_worker_gone(Group *g) {
         g->context->work->recall_jobs(g);
-        if (g->n_early_deaths < EARLY_DEATHS_MAX)
+        if (g->n_early_deaths < EARLY_DEATHS_MAX || (g->engine_failure == refused && group_n_workers(g) > 0))
                 return;
         g->n_early_deaths = 0;
         LogFields fields = fields_of(g);

@@ -41,6 +41,7 @@ typedef struct Group {
         uint64_t starved_usec;    /* since when */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
+        uint64_t refused_usec;    /* when an engine process last ended without a word */
         const char *engine_failure; /* what is told to clients if engine processes end so early; NULL: nothing special */
         sd_event_source *writable, *timer, *resend;
         GList user_link;          /* in the user's `groups` */
@@ -94,7 +95,8 @@ void group_on_connection_left(const Group *g);
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end);
 
 /* A worker of the group is dead or as good as dead, and its runs have been dealt with. Takes back the jobs, in case it died
- * while it took one. Fails them if workers die again and again before they begin anything. */
+ * while it took one. Fails them if workers die again and again before they begin anything, unless the unit of engine
+ * processes refuses more of them: then the jobs wait for the group's other workers. */
 void group_on_worker_gone(Group *g);
 
 #endif

@@ -156,11 +156,15 @@ unsigned worker_n_runnable(const Worker *w) {
         return w->context->work->n_runnable(w);
 }
 
-unsigned worker_n_busy(const Context *context) {
+unsigned worker_n_busy(const Group *g) {
+        bool is_server = database_config_is_server(g->database->config);
         unsigned n = 0;
 
-        for (GList *i = context->workers.head; i; i = i->next)
-                n += worker_n_runnable(i->data) > 0;
+        for (GList *i = g->context->workers.head; i; i = i->next) {
+                const Worker *w = i->data;
+
+                n += database_config_is_server(w->group->database->config) == is_server && worker_n_runnable(w) > 0;
+        }
         return n;
 }
 
