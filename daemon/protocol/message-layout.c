@@ -313,6 +313,10 @@ static const Layout layouts[] = {
         [MESSAGE_OBSERVE] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_OBSERVED] = { observed, MESSAGE_SIZE_MAX },
         [MESSAGE_NOTIFIER] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_CONNECTION_WANTED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_CONNECTION] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_CONNECTION_ASKED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_CONNECTION_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
 };
 
 const Layout *message_layout(uint32_t kind) {

@@ -5,8 +5,8 @@
  *
  * Two sockets lead to a worker:
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
- *     PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the supervisor knows the sender of each
- *     message, and end-of-file there means that this worker has ended.
+ *     CONNECTION, CONNECTION_ASKED, PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the
+ *     supervisor knows the sender of each message, and end-of-file there means that this worker has ended.
  *   - the *job* socket, shared by all workers of a group: PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken
  *     by any worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that
  *     worker has the job then, and sends no TAKEN.
@@ -54,6 +54,11 @@
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
  *                   <--------------------    LEASE_RETURNED: nothing is being written
+ *                   <--------------------    CONNECTION_WANTED: all connections to the server that the worker may have are
+ *                                            in use. It is sent once until CONNECTION
+ *      CONNECTION   --------------------->   the worker may have one more
+ *      CONNECTION_ASKED  ---------------->   one fewer, as soon as one is not in use
+ *                   <--------------------    CONNECTION_RETURNED: it has one fewer now
  *      WATCH        --------------------->   clients watch the database of the lease, or do not any more (`number` 1, 0), as
  *                                            LEASE says, too
  *                   <--------------------    COMMITTED: answers WATCH, and follows each commit while clients watch
@@ -136,6 +141,10 @@ typedef enum MessageKind {
         MESSAGE_OBSERVE,
         MESSAGE_OBSERVED,
         MESSAGE_NOTIFIER,
+        MESSAGE_CONNECTION_WANTED,
+        MESSAGE_CONNECTION,
+        MESSAGE_CONNECTION_ASKED,
+        MESSAGE_CONNECTION_RETURNED,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
@@ -162,7 +171,7 @@ typedef struct Setup {
         const char *connection;      /* Connection= or Service=: the address of the server; NULL: unused */
         const char *replica_connection; /* ReplicaConnection=; NULL: none */
         const char *password;        /* the first line of PasswordFile=; NULL: none */
-        uint32_t connections_max;    /* to the server, of this worker; at least 1 */
+        uint32_t connections_max;    /* to the server, of this worker until CONNECTION; at least 1 */
         uint32_t consistency;        /* Consistency, of rqlite */
         bool immutable;              /* Immutable=: the file never changes, so no locks, -wal or -shm are used */
         uint32_t change_slot;        /* of its change sequence; 0: it has none */

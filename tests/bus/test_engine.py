@@ -7,13 +7,15 @@ The engine of most of these tests reads a file, so they need no server.
 import concurrent.futures
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
+import tempfile
 
 from client import Broken, Failure
-from engine_unit import ENGINE, EngineUnit
-from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, executable, expect, main, needs_root, wait_for
+from engine_unit import ENGINE, FILE_ENGINE, EngineUnit
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, executable, expect, main, needs_root, reachable, wait_for
 from tap import equal, test, true
 from watching import Watch
 
@@ -157,6 +159,26 @@ def test_refused():
     with EngineUnit(program="/bin/true") as unit, served(unit) as service:
         failure = expect("WorkerLost", lambda: count(service.client()))
         true("MaxConnections=" in failure.message, failure.message)
+
+
+@test
+def test_refused_beside_another():
+    """when no more processes can be started, jobs wait for those that there are"""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        once = pathlib.Path(folder) / "once"
+        once.write_text(
+            f"#!/bin/sh\nmkdir {folder}/begun 2>/dev/null && exec {reachable(FILE_ENGINE)}\necho >>{folder}/refused\n"
+        )
+        once.chmod(0o755)
+        with EngineUnit(program=once) as unit, served(unit) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            slow = service.client().query("chinook", SLOW)
+            waits = pool.submit(count, service.client())
+            refused = pathlib.Path(folder) / "refused"
+            wait_for(lambda: refused.exists() and len(refused.read_bytes()) > 2, "processes are refused")
+            slow.cancel()
+            slow.close()
+            equal(waits.result(), [[275]])
 
 
 @test

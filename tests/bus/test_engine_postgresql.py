@@ -21,7 +21,7 @@ server = for_tests(
     access="local all postgres trust\nlocal all all scram-sha-256\n",
 )
 unit = EngineUnit(program=ENGINE)
-service = Service(environment=unit.environment)
+service = Service(environment=unit.environment, limits={"BusyTimeoutSec": 1})
 
 
 def publish(name, connection, password=None, **keys):
@@ -99,6 +99,87 @@ def test_wrong_password():
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not unit.workers(), "the old workers are gone")
     equal(client.query("wrong", "SELECT 1").read().rows, [[1]])
+
+
+CONNECTIONS = 4
+LARGE = "SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i"
+COMPUTES = "SELECT pg_sleep(600)"
+
+
+def n_connections():
+    return int(server.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader'")[0])
+
+
+def check_connections(n):
+    """A process of the server ends a moment after its connection."""
+    wait_for(lambda: n_connections() == n, f"there are {n} connections")
+
+
+def begin_bounded():
+    for pid in unit.workers():
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not unit.workers(), "the workers of earlier tests end")
+    check_connections(0)
+    publish("bounded", server.connection("reader"), "sesame", ConnectionsMax=CONNECTIONS)
+    return service.client()
+
+
+def park(client):
+    """Returns a run whose rows are not read."""
+    run = client.query("bounded", LARGE)
+    run.frame()
+    return run
+
+
+def check_answers(client):
+    equal(client.query("bounded", "SELECT 1").read().rows, [[1]])
+
+
+@test
+def test_connections_max():
+    """readers that stop leave all other connections to the user's next queries, in whichever worker they are"""
+    client = begin_bounded()
+    stopped = [park(client) for _ in range(CONNECTIONS - 1)]
+    check_answers(client)
+    check_connections(CONNECTIONS)
+    stopped.append(park(client))
+    failure = expect("Busy", lambda: client.query("bounded", "SELECT 1").read())
+    true("ConnectionsMax=" in failure.message, failure.message)
+    check_connections(CONNECTIONS)
+    stopped.pop().counted()
+    check_answers(client)
+    for run in stopped:
+        run.close()
+
+
+@test
+def test_idle_connections():
+    """workers that compute give the connections that they do not use to another worker"""
+    client = begin_bounded()
+    for run in [park(client) for _ in range(CONNECTIONS)]:
+        run.counted()
+    check_connections(CONNECTIONS)
+    computing = [client.query("bounded", COMPUTES) for _ in range(CONNECTIONS - 1)]
+    check_answers(client)
+    check_connections(CONNECTIONS)
+    for run in computing:
+        run.cancel()
+        run.close()
+
+
+@test
+def test_fewer_connections():
+    """after a reload with a smaller ConnectionsMax= none is opened before enough of the old ones are closed"""
+    client = begin_bounded()
+    stopped = [park(client) for _ in range(3)]
+    publish("bounded", server.connection("reader"), "sesame", ConnectionsMax=2)
+    expect("TimedOut", lambda: client.query("bounded", "SELECT 1", options={"timeout-usec": 300000}).read())
+    check_connections(3)
+    for run in stopped[1:]:
+        run.close()
+    check_answers(client)
+    check_connections(2)
+    stopped[0].close()
 
 
 @needs_root

@@ -45,6 +45,8 @@ typedef struct StubWorker {
         StubSetup setup;
         unsigned n_cancels, n_commits;
         bool lease_asked;         /* and not returned since */
+        StubConnections connections;
+        unsigned n_connections_asked; /* and not returned since */
         StubWatch watch;
 } StubWorker;
 
@@ -403,6 +405,13 @@ static int hear_control(StubWorker *w) {
                 demand(w->observes && m.pipe_fd >= 0);
                 w->watch.n_notifiers++;
                 break;
+        case MESSAGE_CONNECTION:
+                w->connections.n_granted++;
+                break;
+        case MESSAGE_CONNECTION_ASKED:
+                w->connections.n_asked++;
+                w->n_connections_asked++;
+                break;
         case MESSAGE_RETIRE:
                 break;
         default:
@@ -478,6 +487,10 @@ static bool be_honest(StubWorker *w) {
                 w->lease_asked = false;
                 any = true;
         }
+        for (; w->n_connections_asked > 0; w->n_connections_asked--) {
+                say_number(w, MESSAGE_CONNECTION_RETURNED, 0);
+                any = true;
+        }
         if (w->told_to_end) {
                 die(w, CLD_EXITED, 0);
                 any = true;
@@ -549,6 +562,10 @@ static void lie(StubWorker *w, Input *in) {
                 .sql = { "SELECT", value % 7u },
         };
 
+        if (kind >= 254) {
+                say_number(w, kind & 1 ? MESSAGE_CONNECTION_WANTED : MESSAGE_CONNECTION_RETURNED, 0);
+                return;
+        }
         if (kind >= 240) { /* so that the inputs of older corpora keep their meaning */
                 lie_about_writing(w, number, kind, value);
                 return;
@@ -682,6 +699,15 @@ StubLease stub_worker_lease(unsigned worker) {
         return nth(worker)->lease;
 }
 
+StubConnections stub_worker_connections(unsigned worker) {
+        stub_worker_hear(worker);
+        return nth(worker)->connections;
+}
+
+void stub_worker_finish(unsigned worker) {
+        demand(nth(worker)->n_jobs > 0 && finish_job(nth(worker), 0));
+}
+
 const ChannelSetup *stub_worker_channel(unsigned worker, uint64_t number) {
         const StubWorker *w = nth(worker);
 
@@ -697,6 +723,8 @@ void stub_worker_say(unsigned worker, const Message *m) {
 
         if (m->kind == MESSAGE_LEASE_RETURNED)
                 w->lease_asked = false;
+        if (m->kind == MESSAGE_CONNECTION_RETURNED && w->n_connections_asked > 0)
+                w->n_connections_asked--;
         for (size_t i = 0; m->kind == MESSAGE_CHANNEL_RESTED && i < w->n_jobs; i++)
                 if (number_of(&w->jobs[i]) == m->channel_end.progress.number) {
                         drop_job(w, i);

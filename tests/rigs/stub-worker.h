@@ -39,6 +39,15 @@ typedef struct StubLease {
 } StubLease;
 StubLease stub_worker_lease(unsigned worker);
 
+/* How often it was given a connection to its server, and was asked for one. Hears first. */
+typedef struct StubConnections {
+        unsigned n_granted, n_asked;
+} StubConnections;
+StubConnections stub_worker_connections(unsigned worker);
+
+/* The job that it has taken before all others ends. */
+void stub_worker_finish(unsigned worker);
+
 /* How often it was told if clients watch the database, and the last of it; how often it was asked as an observer, which
  * counts among the workers, and was given inotify. Hears first. */
 typedef struct StubWatch {

@@ -425,7 +425,7 @@ static void fake_give_up(SqlError *error) {
         (void) sql_error_set(error, ERROR_BUSY, "given up");
 }
 
-static const Engine fake_engine = {
+const Engine writing_engine = {
         .start = fake_start, .stop = fake_stop, .expire = fake_expire, .connect = fake_connect,
         .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold, .snapshot = fake_snapshot,
         .keeps_writers_out = fake_keeps_writers_out, .writer_waits = fake_writer_waits, .trim = fake_trim,
@@ -448,7 +448,7 @@ void writing_begin(void) {
         Setup setup = wide;
 
         setup.writes = true;
-        writing_begin_on(&fake_engine, &setup);
+        writing_begin_on(&writing_engine, &setup);
 }
 
 void writing_begin_on(const Engine *engine, const Setup *limits) {
@@ -504,6 +504,8 @@ static void add_report(GString *text, const Message *m) {
         switch (m->kind) {
         case MESSAGE_LEASE_WANTED: g_string_append(text, "wanted; "); return;
         case MESSAGE_LEASE_RETURNED: g_string_append(text, "returned; "); return;
+        case MESSAGE_CONNECTION_WANTED: g_string_append(text, "connection wanted; "); return;
+        case MESSAGE_CONNECTION_RETURNED: g_string_append(text, "connection returned; "); return;
         case MESSAGE_COMMITTING: add_numbers(text, "committing", &m->committing.numbers); return;
         case MESSAGE_ENDED: add_ended(text, &m->ended); return;
         case MESSAGE_STARTED:

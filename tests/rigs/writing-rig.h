@@ -59,6 +59,9 @@ typedef struct Writing {
 
 extern Writing writing;
 
+/* The engine, for tests that change a part of it. */
+extern const Engine writing_engine;
+
 void writing_begin(void);
 void writing_end(void);
 

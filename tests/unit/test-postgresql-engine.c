@@ -866,13 +866,23 @@ static void test_replaced(void) {
 
 static void test_limit(void) {
         EngineConnection *connections[3], *more;
+        EngineConnections *count;
         Fixture f;
 
         set_up(&f, false);
+        count = engine->connections(f.pool);
         for (size_t i = 0; i < 3; i++)
                 g_assert_true(engine->connect(f.pool, "", 0, NULL, &connections[i], &f.error));
+        g_assert_false(count->lacks || engine->close_idle(f.pool));
         g_assert_false(engine->connect(f.pool, "", 0, NULL, &more, &f.error));
         g_assert_cmpint(f.error.error, ==, ERROR_BUSY);
+        g_assert_true(count->lacks && count->n == 3 && count->n_max == 3);
+        for (size_t i = 0; i < 3; i++)
+                engine->disconnect(f.pool, connections[i]);
+        g_assert_true(engine->close_idle(f.pool) && count->n == 2);
+        sql_error_done(&f.error);
+        for (size_t i = 0; i < 3; i++)
+                g_assert_true(engine->connect(f.pool, "", 0, NULL, &connections[i], &f.error));
         for (size_t i = 0; i < 3; i++)
                 engine->disconnect(f.pool, connections[i]);
         EXPECT(&f, "SELECT count(*) >= 3 FROM pg_stat_activity WHERE usename = 'tester'", "i:1"); /* others may be ending */

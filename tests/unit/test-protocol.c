@@ -115,6 +115,10 @@ static const Message messages[] = {
         { .kind = MESSAGE_OBSERVE },
         { .kind = MESSAGE_OBSERVED, .observed = { { FILE_STATE_WAL, 58, 59, 60, 61 }, true, true, 62, 63, 64, "file" } },
         { .kind = MESSAGE_NOTIFIER },
+        { .kind = MESSAGE_CONNECTION_WANTED },
+        { .kind = MESSAGE_CONNECTION },
+        { .kind = MESSAGE_CONNECTION_ASKED },
+        { .kind = MESSAGE_CONNECTION_RETURNED },
 };
 
 /* Two messages say the same: their encodings do. */

@@ -606,9 +606,11 @@ static void test_unreachable(void) {
 }
 
 static void test_connections(void) {
+        EngineConnections *count;
         EngineConnection *all[4], *more;
 
         set_up();
+        count = rqlite_engine.connections(rig.pool);
         for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
                 g_assert_true(rqlite_engine.connect(rig.pool, "", 0, NULL, &all[i], &rig.error));
         g_assert_false(rqlite_engine.connect(rig.pool, "", 0, NULL, &more, &rig.error));
@@ -617,7 +619,10 @@ static void test_connections(void) {
         g_assert_nonnull(strstr(rig.error.message, "ConnectionsMax="));
         for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
                 rqlite_engine.disconnect(rig.pool, all[i]);
+        g_assert_true(count->lacks && count->n == 4 && rqlite_engine.close_idle(rig.pool) && count->n == 3);
+        expect("SELECT 1", "i1\n");
         g_assert_cmpuint(rqlite_engine.expire(rig.pool, UINT64_MAX / 2), ==, UINT64_MAX);
+        g_assert_false(count->n > 0 || rqlite_engine.close_idle(rig.pool));
         expect("SELECT 1", "i1\n");
         tear_down();
 }

@@ -169,14 +169,14 @@ static uint64_t n_reserved(uint64_t n_on_database, uint64_t total) {
         return n_on_database > 0 ? half : half - half / 2;
 }
 
-WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database) {
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database, bool has_connection) {
         const Limits l = quota_limits(u, d);
         uint64_t n_all = u->context->workers.length - u->context->n_undead;
         uint64_t total = l.workers_total_max, of_database = d->config->limits.workers_max;
 
         if (u->n_workers >= l.workers_max)
                 return WORKER_BOUND_USER;
-        if (database_config_is_server(d->config) && n_on_database >= d->config->connections_max)
+        if (!has_connection)
                 return WORKER_BOUND_CONNECTIONS;
         if (!is_exempt(u) && !has_place(n_on_database, d->n_workers, of_database, of_database > 1))
                 return WORKER_BOUND_DATABASE;
@@ -184,8 +184,8 @@ WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_d
                                                                                        : WORKER_BOUND_TOTAL;
 }
 
-const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database) {
-        switch (quota_worker_bound(u, d, n_on_database)) {
+const char *quota_why_no_worker(WorkerBound bound) {
+        switch (bound) {
         case WORKER_BOUND_NONE: break;
         case WORKER_BOUND_USER:
                 return "All your workers are occupied (WorkersMax=): wait until a run of yours ends, or cancel one.";

@@ -43,18 +43,19 @@ uint32_t quota_channels_left(const User *u, const Database *d);
 /* The bound that keeps the user from having another worker on `d`: a worker within this bound must end first. To reach it is
  * no error, because groups wait for a place. Half of WorkersTotalMax= is reserved for users without a worker; of these
  * places, half may also go to users without a worker on `d`. One place of a database's WorkersMax= is reserved for users
- * without a worker on it. `n_on_database`: how many workers the user has on `d`. */
+ * without a worker on it. `n_on_database`: how many workers the user has on `d`; `has_connection`: one to the server of `d`
+ * is left for the worker. */
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
-        WORKER_BOUND_CONNECTIONS, /* the user has as many on this database as connections to its server */
+        WORKER_BOUND_CONNECTIONS, /* the user's workers have all of its connections to the server */
         WORKER_BOUND_DATABASE,
         WORKER_BOUND_TOTAL,
 } WorkerBound;
-WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database);
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database, bool has_connection);
 
-/* The sentence of the error Busy for a user that got no worker in time. */
-const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database);
+/* The sentence of the error Busy for a user that got no worker in time, because of the bound. */
+const char *quota_why_no_worker(WorkerBound bound);
 
 /* Each adds `change`, 1 or -1, to the sums of the user and of the database. */
 void quota_count_statement(User *u, Database *d, int change);

@@ -165,7 +165,9 @@ static Worker *find(Group *g, const Channel *c) {
         best = pick(g, writer);
         if (!wants_sibling(g, best))
                 return best;
-        WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g));
+        WorkerBound bound = group_worker_bound(g);
+        if (bound == WORKER_BOUND_CONNECTIONS)
+                (void) group_ask_for_connection(g, NULL);
         /* no worker of another group is ended for a sibling that this group can do without */
         if ((best || writer) && (g->context->stopping || bound != WORKER_BOUND_NONE))
                 return best ?: writer;
@@ -181,7 +183,7 @@ static Worker *find_ready(const Group *g, const Session *s) {
 
         if (best)
                 return !g->writes && !wants_sibling(g, best) ? best : NULL;
-        return prefers_host(g, quota_worker_bound(g->user, g->database, group_n_on_database(g))) ? find_host(g, s) : NULL;
+        return prefers_host(g, group_worker_bound(g)) ? find_host(g, s) : NULL;
 }
 
 void placement_hurry(Channel *c) {

@@ -210,8 +210,8 @@ void run_on_timeout(Run *run) {
                 if (clock_usec() >= run->deadline_usec)
                         cancel(run, ERROR_TIMED_OUT, why_not_begun(run));
                 else
-                        cancel(run, ERROR_BUSY,
-                                   quota_why_no_worker(run->user, run->database, group_n_on_database(run->group)));
+                        cancel(run, ERROR_BUSY, run->group->engine_failure ?:
+                                                quota_why_no_worker(group_worker_bound(run->group)));
                 return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:

@@ -11,6 +11,7 @@
 #include "daemon/supervisor/runs/work.h"
 #include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/runs/worker-runs.h"
+#include "daemon/supervisor/workers/connections.h"
 #include "daemon/supervisor/workers/lease.h"
 
 static void fail(Group *g, ErrorNumber error, const char *sentence) {
@@ -60,6 +61,10 @@ static int on_committing(Worker *w, const Committing *committing) {
 static int dispatch(Worker *w, const Message *m) {
         if (m->kind == MESSAGE_COMMITTING)
                 return on_committing(w, &m->committing);
+        if (m->kind == MESSAGE_CONNECTION_WANTED)
+                return connections_on_wanted(w);
+        if (m->kind == MESSAGE_CONNECTION_RETURNED)
+                return connections_on_returned(w);
         return is_about_channels(m) ? worker_channels_dispatch(w, m) : worker_runs_dispatch(w, m);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/supervisor/runs/statement.h"
 #include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/runs/worker-runs.h"
+#include "daemon/supervisor/workers/connections.h"
 
 void worker_runs_add(Worker *w, Run *run) {
         g_queue_push_tail_link(&w->runs, &run->worker_link);
@@ -16,6 +17,7 @@ void worker_runs_add(Worker *w, Run *run) {
 void worker_runs_remove(Worker *w, Run *run) {
         g_queue_unlink(&w->runs, &run->worker_link);
         worker_on_work_over(w);
+        connections_on_work_over(w->group);
 }
 
 unsigned worker_runs_n_runnable(const Worker *w) {

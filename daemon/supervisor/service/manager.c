@@ -27,6 +27,7 @@
 #include "daemon/supervisor/service/invariants.h"
 #include "daemon/supervisor/service/manager.h"
 #include "daemon/supervisor/service/publication.h"
+#include "daemon/supervisor/workers/connections.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/places.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -352,6 +353,7 @@ void manager_stop(Manager *m, int exit_code) {
 /* Starved groups first: the worker may have been the last one. */
 static void on_worker_gone(Context *context) {
         places_on_worker_gone(context);
+        connections_on_worker_gone(context);
         exit_if_done(manager_of(context));
 }
 

@@ -11,7 +11,6 @@
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/high-descriptor.h"
 #include "daemon/supervisor/base/log.h"
-#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/work-events.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -138,21 +137,50 @@ uint64_t group_n_on_database(const Group *g) {
         return n;
 }
 
-uint64_t group_share_connections(const Group *g) {
-        const DatabaseConfig *d = g->database->config;
-        uint64_t left = d->connections_max, n_more = MIN(quota_limits(g->user, g->database).workers_max, left);
+bool group_shares_connections(const Group *a, const Group *b) {
+        const DatabaseConfig *c = a->database->config, *d = b->database->config;
 
-        if (!database_config_is_server(d))
-                return 0;
+        return a->database == b->database || (database_config_is_server(d) && strcmp(c->name, d->name) == 0 &&
+                                              strcmp(database_config_data(c), database_config_data(d)) == 0);
+}
+
+uint64_t group_connections_left(const Group *g) {
+        uint64_t left = g->database->config->connections_max;
+
         for (GList *i = g->user->groups.head; i; i = i->next) {
                 const Group *other = i->data;
 
-                for (GList *j = other->database == g->database ? other->workers.head : NULL; j; j = j->next) {
+                for (GList *j = group_shares_connections(g, other) ? other->workers.head : NULL; j; j = j->next)
                         left -= MIN(left, ((const Worker *) j->data)->n_connections);
-                        n_more -= MIN(n_more, 1);
-                }
         }
-        return n_more == 0 ? 1 : MAX(1, (left + n_more - 1) / n_more);
+        return left;
+}
+
+/* True if the worker seems to have a connection to spare, and was asked for it. It knows better, and answers when that is
+ * so. */
+static bool ask_worker(Worker *w) {
+        if (worker_is_closed(w) || w->connection_asked || w->n_connections <= w->runs.length)
+                return false;
+        w->connection_asked = message_send(w->control_fd, &(Message) { .kind = MESSAGE_CONNECTION_ASKED }, -1) >= 0;
+        return w->connection_asked;
+}
+
+bool group_ask_for_connection(const Group *g, const Worker *besides) {
+        bool any = false;
+
+        for (GList *i = g->user->groups.head; i; i = i->next) {
+                const Group *other = i->data;
+
+                for (GList *j = group_shares_connections(g, other) ? other->workers.head : NULL; j; j = j->next)
+                        any |= j->data != besides && ask_worker(j->data);
+        }
+        return any;
+}
+
+WorkerBound group_worker_bound(const Group *g) {
+        bool has_connection = !database_config_is_server(g->database->config) || group_connections_left(g) > 0;
+
+        return quota_worker_bound(g->user, g->database, group_n_on_database(g), has_connection);
 }
 
 unsigned group_n_workers(const Group *g) {
@@ -177,13 +205,15 @@ static unsigned n_workers_starting(const Group *g, uint64_t now) {
         return n;
 }
 
-static bool end_idle_within(const Group *g, WorkerBound bound) {
+/* Asks for room within the bound. False: no worker can be asked. */
+static bool make_room(const Group *g, WorkerBound bound) {
         Context *context = g->context;
 
         switch (bound) {
         case WORKER_BOUND_NONE: return false;
         case WORKER_BOUND_USER: return worker_end_idle(context, g->user, NULL);
-        case WORKER_BOUND_CONNECTIONS: return worker_end_idle(context, g->user, g->database);
+        case WORKER_BOUND_CONNECTIONS:
+                return group_ask_for_connection(g, NULL) || worker_end_idle(context, g->user, g->database);
         case WORKER_BOUND_DATABASE: return worker_end_idle(context, NULL, g->database);
         case WORKER_BOUND_TOTAL: return worker_end_idle(context, NULL, NULL);
         }
@@ -195,10 +225,10 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
 static bool may_spawn(Group *g) {
         uint64_t now = clock_usec();
 
-        if (g->context->stopping)
+        if (g->context->stopping || (now < g->refused_usec + STARVED_USEC && group_n_workers(g) > 0))
                 return false;
-        WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g));
-        if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && end_idle_within(g, bound))
+        WorkerBound bound = group_worker_bound(g);
+        if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && make_room(g, bound))
                 g->asked_usec = now;
         return bound == WORKER_BOUND_NONE;
 }
@@ -206,6 +236,15 @@ static bool may_spawn(Group *g) {
 void group_on_offer(Group *g) {
         if (clock_usec() >= g->asked_usec + STARVED_USEC)
                 (void) sd_event_source_set_time(g->timer, 0);
+}
+
+void group_on_connection_left(const Group *g) {
+        for (GList *i = group_connections_left(g) > 0 ? g->user->groups.head : NULL; i; i = i->next) {
+                const Group *other = i->data;
+
+                if (other->starved && group_shares_connections(g, other))
+                        (void) sd_event_source_set_time(other->timer, 0);
+        }
 }
 
 static LogFields fields_of(const Group *g) {
@@ -267,7 +306,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
         /* these jobs have been in the socket for so long that all existing workers must be occupied */
         if (g->context->work->n_overdue(g, now - SIBLING_USEC) > n_starting)
                 return true;
-        return n > 0 && n_starting == 0 && n_runs_parallel(g) > n && worker_n_busy(g->context) < g->context->n_cpus;
+        return n > 0 && n_starting == 0 && n_runs_parallel(g) > n && worker_n_busy(g) < g->context->n_cpus;
 }
 
 void group_staff(Group *g) {
@@ -293,15 +332,18 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static const char refused[] = "The engine processes end before they begin: perhaps MaxConnections= of "
+                              "sqlipc-engine.socket is reached. Try again later, or raise it there; the logs of the "
+                              "service and of sqlipc-engine@*.service say more.";
+
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
         LogFields fields = fields_of(g);
 
         g->engine_failure = NULL;
-        if (end->code == 0)
-                g->engine_failure = "The engine processes end before they begin: perhaps MaxConnections= of "
-                                    "sqlipc-engine.socket is reached. Try again later; the logs of the service and of "
-                                    "sqlipc-engine@*.service say more.";
-        else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
+        if (end->code == 0) {
+                g->refused_usec = clock_usec();
+                g->engine_failure = refused;
+        } else if (end->code == CLD_EXITED && end->status == ENGINE_EXIT_OTHER_VERSION) {
                 g->engine_failure = "The service and sqlipc-engine are of different versions: install the same, and restart "
                                     "sqlipcd.service.";
                 log_event_limited(LOG_EVENT_WORKERS_FAIL, "version", &fields, "%s", g->engine_failure);
@@ -313,7 +355,7 @@ void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
 
 void group_on_worker_gone(Group *g) {
         g->context->work->recall_jobs(g);
-        if (g->n_early_deaths < EARLY_DEATHS_MAX)
+        if (g->n_early_deaths < EARLY_DEATHS_MAX || (g->engine_failure == refused && group_n_workers(g) > 0))
                 return;
         g->n_early_deaths = 0;
         LogFields fields = fields_of(g);

@@ -21,6 +21,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/base/user.h"
 #include "daemon/supervisor/workers/worker-process.h"
 
@@ -40,6 +41,7 @@ typedef struct Group {
         uint64_t starved_usec;    /* since when */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
+        uint64_t refused_usec;    /* when an engine process last ended without a word */
         const char *engine_failure; /* what is told to clients if engine processes end so early; NULL: nothing special */
         sd_event_source *writable, *timer, *resend;
         GList user_link;          /* in the user's `groups` */
@@ -63,9 +65,18 @@ uint64_t group_n_on_database(const Group *g);
 /* The number of workers that take jobs: those that were not told to end or to retire. */
 unsigned group_n_workers(const Group *g);
 
-/* The connections to its server (ConnectionsMax=) that a new worker of the group may have: its part of those that the
- * workers of the user on this database have left. 0: the database is a file. */
-uint64_t group_share_connections(const Group *g);
+/* True if the connections to the server are counted together for these groups, which are of one user: also those of an
+ * earlier configuration of the same database. */
+bool group_shares_connections(const Group *a, const Group *b);
+
+/* How many more connections to the server the workers of the user may have (ConnectionsMax=). */
+uint64_t group_connections_left(const Group *g);
+
+/* Asks workers that seem to have a connection to spare, but not `besides` (NULL: all). False: none can be asked. */
+bool group_ask_for_connection(const Group *g, const Worker *besides);
+
+/* The bound that keeps the group from having another worker. */
+WorkerBound group_worker_bound(const Group *g);
 
 /* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
 void group_spawn(Group *g);
@@ -77,11 +88,15 @@ void group_staff(Group *g);
  * the next turn of the loop, unless the group has just asked another one. */
 void group_on_offer(Group *g);
 
+/* If a connection to the server is left, groups that are starved look again. */
+void group_on_connection_left(const Group *g);
+
 /* The engine process of a worker of the group has ended; group_on_worker_gone() may have been called before, or follows. */
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end);
 
 /* A worker of the group is dead or as good as dead, and its runs have been dealt with. Takes back the jobs, in case it died
- * while it took one. Fails them if workers die again and again before they begin anything. */
+ * while it took one. Fails them if workers die again and again before they begin anything, unless the unit of engine
+ * processes refuses more of them: then the jobs wait for the group's other workers. */
 void group_on_worker_gone(Group *g);
 
 #endif

@@ -116,7 +116,7 @@ int worker_new(Group *g) {
                 .group = group_ref(g),
                 .limits = quota_limits(g->user, g->database),
                 .process = WORKER_PROCESS_INIT,
-                .n_connections = group_share_connections(g),
+                .n_connections = database_config_is_server(g->database->config) ? 1 : 0,
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
@@ -156,11 +156,15 @@ unsigned worker_n_runnable(const Worker *w) {
         return w->context->work->n_runnable(w);
 }
 
-unsigned worker_n_busy(const Context *context) {
+unsigned worker_n_busy(const Group *g) {
+        bool is_server = database_config_is_server(g->database->config);
         unsigned n = 0;
 
-        for (GList *i = context->workers.head; i; i = i->next)
-                n += worker_n_runnable(i->data) > 0;
+        for (GList *i = g->context->workers.head; i; i = i->next) {
+                const Worker *w = i->data;
+
+                n += database_config_is_server(w->group->database->config) == is_server && worker_n_runnable(w) > 0;
+        }
         return n;
 }
 
@@ -329,7 +333,7 @@ void worker_retire(Worker *w) {
 
         w->context->work->end_channels(w);
         if (w->settings == WORKER_RETIRED ||
-            quota_worker_bound(g->user, g->database, group_n_on_database(g)) != WORKER_BOUND_NONE)
+            group_worker_bound(g) != WORKER_BOUND_NONE)
                 return;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
                 worker_life_move_settings(&w->settings, WORKER_RETIRED);
@@ -570,7 +574,11 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_COMMITTED:
         case MESSAGE_OBSERVE:
         case MESSAGE_OBSERVED:
-        case MESSAGE_NOTIFIER: break;
+        case MESSAGE_NOTIFIER:
+        case MESSAGE_CONNECTION_WANTED:
+        case MESSAGE_CONNECTION:
+        case MESSAGE_CONNECTION_ASKED:
+        case MESSAGE_CONNECTION_RETURNED: break;
         }
         return 0; /* no run or channel has this number */
 }

@@ -34,7 +34,9 @@ struct Worker {
         Group *group;             /* reference */
         Limits limits;            /* that it was started with */
         WorkerProcess process;
+        /* connections.h */
         uint64_t n_connections;   /* to the server, that it may have; 0: the database is a file */
+        bool connection_wanted, connection_asked; /* it wants one more; it was asked for one */
         WorkerState state;
         WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
         WorkerSettings settings;
@@ -130,7 +132,8 @@ bool worker_is_idle(const Worker *w);
 /* The number of runs that want a CPU, including known runs on channels. */
 unsigned worker_n_runnable(const Worker *w);
 
-/* The number of workers with such a run. */
-unsigned worker_n_busy(const Context *context);
+/* The number of workers with such a run, of all users. Workers for servers count only for groups of servers: they wait for
+ * the network, and so keep no CPU from a worker for a file. */
+unsigned worker_n_busy(const Group *g);
 
 #endif

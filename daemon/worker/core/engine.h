@@ -85,6 +85,13 @@ typedef struct EngineWritten {
         bool schema;          /* tables, views and the like */
 } EngineWritten;
 
+/* The connections of a pool to its server. The worker changes n_max, and forgets that one was lacking. */
+typedef struct EngineConnections {
+        unsigned n;           /* that are open, or being opened; never more than n_max */
+        unsigned n_max;       /* at first setup->connections_max */
+        bool lacks;           /* connect() or begin() failed with ERROR_BUSY because all n_max of them are in use */
+} EngineConnections;
+
 typedef enum EngineResult {
         ENGINE_FAILED,        /* with an error */
         ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
@@ -119,6 +126,13 @@ typedef struct Engine {
          * because another statement may come instead. `spec` is borrowed until the return. False: it is no use to tell those
          * after it. NULL: the engine need not know. */
         bool (*foresee)(EnginePool *pool, const JobSpec *spec, const EngineHint *hint);
+
+        /* NULL: the database is a file. Returns the connections of the pool, which are valid until stop(). */
+        EngineConnections *(*connections)(EnginePool *pool);
+
+        /* Closes a connection that is not in use; n decreases. False: there is none. It may be called inside a step. NULL:
+         * as before. */
+        bool (*close_idle)(EnginePool *pool);
 
         /* ---- a connection ---- */
 

@@ -10,6 +10,7 @@
 
 #include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/commit-notes.h"
+#include "daemon/worker/core/connection-share.h"
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-fill.h"
 #include "daemon/worker/core/job-time.h"
@@ -32,7 +33,7 @@ static JobState result_too_large(Job *job) {
 
 /* Another program is in the way, as job->error says. */
 static JobState retry(Job *job) {
-        uint64_t now = now_usec(), until = job->taken_usec + job->context->setup->busy_usec;
+        uint64_t now = now_usec(), until = job->taken_usec + connection_share_patience(job->context);
 
         if (job->owner->reader_left(job))
                 return job_end(job, ERROR_PIPE_CLOSED, JOB_READER_LEFT);

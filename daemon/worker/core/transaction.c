@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/worker/core/commit-notes.h"
+#include "daemon/worker/core/connection-share.h"
 #include "daemon/worker/core/load.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
@@ -189,7 +190,7 @@ static void open_it(Transaction *t) {
 
         if (!try_to_begin(t)) {
                 if (t->busy_until_usec == 0)
-                        t->busy_until_usec = now + context_of(t)->setup->busy_usec;
+                        t->busy_until_usec = now + connection_share_patience(context_of(t));
                 if (t->error.error != ERROR_BUSY) {
                         end(t);
                 } else if (now >= t->busy_until_usec) {

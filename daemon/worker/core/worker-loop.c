@@ -132,6 +132,10 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_LEASE_ASKED:
                 writer_on_lease_asked(&w->writer);
                 return 0;
+        case MESSAGE_CONNECTION:
+                return connection_share_on_connection(&w->connections);
+        case MESSAGE_CONNECTION_ASKED:
+                return connection_share_on_asked(&w->connections);
         case MESSAGE_PING:
                 return report_send(w->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_RETIRE:
@@ -472,6 +476,7 @@ static int turn(WorkerLoop *w) {
                 r = take_job(w);
         if (r == 0 && !is_gone(w))
                 r = run_one(w, now);
+        connection_share_update(&w->connections);
         return r == 0 ? w->context.report_error : r;
 }
 
@@ -508,6 +513,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         };
         writer_init(&w->writer, &w->context, &w->tasks);
         transaction_set_init(&w->transactions, &w->context, &w->writer, &w->tasks);
+        w->connections = (ConnectionShare) { .context = &w->context };
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
         if (r == 0)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "daemon/worker/core/channel-set.h"
+#include "daemon/worker/core/connection-share.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/leaving.h"
 #include "daemon/worker/core/task-queue.h"
@@ -37,6 +38,7 @@ typedef struct WorkerLoop {
         bool ran_channels;     /* channels had the last turn: more of their requests may follow at once */
         ChannelPolling polling;
         Leaving leaving;
+        ConnectionShare connections;
 } WorkerLoop;
 
 /* Takes over `setup`, borrows the sockets. The process must be set up for `engine`. -ENOMEM, or -errno of epoll or the

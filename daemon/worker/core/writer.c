@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "daemon/worker/core/commit-notes.h"
+#include "daemon/worker/core/connection-share.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 
@@ -111,7 +112,7 @@ static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
         w->queue = (JobList) {};
         while ((job = job_list_take(&all))) {
                 if (job->write.busy_until_usec == 0)
-                        job->write.busy_until_usec = now + w->batch.context->setup->busy_usec;
+                        job->write.busy_until_usec = now + connection_share_patience(w->batch.context);
                 until = earlier(until, job->write.busy_until_usec > now ? job->write.busy_until_usec : UINT64_MAX);
                 job_list_append(job->write.busy_until_usec > now ? &w->queue : &late, job);
         }

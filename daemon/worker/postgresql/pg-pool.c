@@ -232,6 +232,7 @@ int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgP
                 .progress = progress,
                 .userdata = userdata,
                 .has_replica = setup->replica_connection && !setup->writes,
+                .connections.n_max = setup->connections_max,
         };
         pool->primary.error = pool->replica.error = SQL_ERROR_INIT;
         if (!server_init(&pool->primary, setup->connection ? setup->connection : "", setup->password, true) ||
@@ -244,7 +245,7 @@ int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgP
 }
 
 static void pooled_free(PgPooled *p) {
-        p->pool->n--;
+        p->pool->connections.n--;
         pg_statements_done(&p->statements);
         pg_connection_close(&p->connection);
         free(p);
@@ -286,16 +287,18 @@ static PgPooled *take_idle(PgPool *pool, const char *sql, size_t sql_size, const
 static bool open_new(PgPool *pool, PgPooled **ret, SqlError *error) {
         PgPooled *p;
 
-        if (pool->n >= pool->setup->connections_max)
-                return sql_error_set(error, ERROR_BUSY, "all %u connections of ConnectionsMax= to the server are in use",
-                                     pool->setup->connections_max);
+        if (pool->connections.n >= pool->connections.n_max) {
+                pool->connections.lacks = true;
+                return sql_error_set(error, ERROR_BUSY, "all of your connections to the server are in use "
+                                     "(ConnectionsMax=)");
+        }
         p = calloc(1, sizeof *p);
         if (!p)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         p->pool = pool;
         p->connection = (PgConnection) { .setup = pool->setup, .progress = pool->progress, .userdata = pool->userdata };
         pg_statements_init(&p->statements, &p->connection, &pool->types);
-        pool->n++;
+        pool->connections.n++;
         if (!open_any(pool, &p->connection, error)) {
                 pooled_free(p);
                 return false;
@@ -332,6 +335,17 @@ void pg_pool_give(PgPool *pool, PgPooled *p) {
         p->idle_usec = now_coarse_usec();
         p->next = pool->idle;
         pool->idle = p;
+}
+
+bool pg_pool_close_idle(PgPool *pool) {
+        PgPooled **last = &pool->idle;
+
+        if (!*last)
+                return false;
+        while ((*last)->next)
+                last = &(*last)->next;
+        pooled_free(unlink_idle(last));
+        return true;
 }
 
 uint64_t pg_pool_expire(PgPool *pool, uint64_t now) {

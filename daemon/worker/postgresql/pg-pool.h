@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The connections of a worker to one server, at most ConnectionsMax= of them, each with its prepared
- * statements. A job takes one and gives it back. A connection is checked when it is taken. While no connection can be made,
- * there is one attempt after each pause, which doubles up to a second; jobs that come in between wait for its end.
+ * Side: worker. The connections of a worker to one server, each with its prepared statements. It has as many as its share of
+ * ConnectionsMax= allows (connection-share.h). A job takes one and gives it back. A connection is checked when it is taken.
+ * While no connection can be made, there is one attempt after each pause, which doubles up to a second; jobs that come in
+ * between wait for its end.
  *
  * Users who may not write read from ReplicaConnection=, if there is one and it answers. All others use the primary, so
  * none of them ever sees data that is older than their own commits.
@@ -39,7 +40,7 @@ struct PgPool {
         PgServer primary, replica;
         bool has_replica;
         PgPooled *idle;
-        unsigned n;             /* connections, also those in use */
+        EngineConnections connections;
         PgTypes types;
         PgAhead ahead;
         PgPooled *observer;     /* the connection of an observer; NULL: none */
@@ -64,6 +65,9 @@ void pg_pool_give(PgPool *pool, PgPooled *p);
 /* Opens a connection that was lost, as `error` says, again. The statements must be prepared again. True: there is no error
  * any more. */
 bool pg_pool_reopen(PgPooled *p, SqlError *error);
+
+/* Closes the connection that has been idle for longest. False: none is idle. */
+bool pg_pool_close_idle(PgPool *pool);
 
 /* Closes connections that have been idle for long. Returns when to check again, UINT64_MAX: never. */
 uint64_t pg_pool_expire(PgPool *pool, uint64_t now_usec);

@@ -59,6 +59,14 @@ static uint64_t engine_expire(EnginePool *pool, uint64_t now_usec) {
         return pg_pool_expire(pool_of(pool), now_usec);
 }
 
+static EngineConnections *engine_connections(EnginePool *pool) {
+        return &pool_of(pool)->connections;
+}
+
+static bool engine_close_idle(EnginePool *pool) {
+        return pg_pool_close_idle(pool_of(pool));
+}
+
 static bool engine_foresee(EnginePool *pool, const JobSpec *spec, const EngineHint *hint) {
         return pg_ahead_add(&pool_of(pool)->ahead, spec, hint);
 }
@@ -323,6 +331,8 @@ const Engine postgresql_engine = {
         .start = engine_start,
         .stop = engine_stop,
         .expire = engine_expire,
+        .connections = engine_connections,
+        .close_idle = engine_close_idle,
         .foresee = engine_foresee,
         .connect = engine_connect,
         .disconnect = engine_disconnect,

@@ -67,13 +67,16 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *userdata) {
 
 /* ---- client and exchange ---- */
 
-int http_client_init(HttpClient *c, EngineProgress progress, void *userdata, unsigned n_connections_max) {
+int http_client_init(HttpClient *c, EngineProgress progress, void *userdata) {
         *c = (HttpClient) { .multi = curl_multi_init(), .progress = progress, .userdata = userdata };
         if (!c->multi)
                 return -ENOMEM;
-        (void) curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long) n_connections_max);
         (void) curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
         return 0;
+}
+
+void http_client_keep(HttpClient *c, unsigned n_max) {
+        (void) curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long) n_max);
 }
 
 void http_client_done(HttpClient *c) {

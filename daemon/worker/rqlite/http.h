@@ -69,9 +69,12 @@ typedef enum HttpWait {
         HTTP_WAIT_SILENT,                /* no byte went or came for `patience_usec` */
 } HttpWait;
 
-/* -ENOMEM. `n_connections_max`: how many idle connections are kept. */
-int http_client_init(HttpClient *c, EngineProgress progress, void *userdata, unsigned n_connections_max);
+/* -ENOMEM */
+int http_client_init(HttpClient *c, EngineProgress progress, void *userdata);
 void http_client_done(HttpClient *c);
+
+/* How many sockets there may be, whether a request is under way on them or not. One too many is closed after a request. */
+void http_client_keep(HttpClient *c, unsigned n_max);
 
 /* -ENOMEM */
 int http_exchange_init(HttpExchange *x, HttpClient *client);

@@ -63,6 +63,14 @@ static uint64_t engine_expire(EnginePool *pool, uint64_t now_usec) {
         return rqlite_pool_expire(pool_of(pool), now_usec);
 }
 
+static EngineConnections *engine_connections(EnginePool *pool) {
+        return &pool_of(pool)->connections;
+}
+
+static bool engine_close_idle(EnginePool *pool) {
+        return rqlite_pool_close_idle(pool_of(pool));
+}
+
 /* ---- connections ---- */
 
 static bool take(RqlitePool *p, RqliteConnection **ret, SqlError *error) {
@@ -292,6 +300,8 @@ const Engine rqlite_engine = {
         .start = engine_start,
         .stop = engine_stop,
         .expire = engine_expire,
+        .connections = engine_connections,
+        .close_idle = engine_close_idle,
         .connect = engine_connect,
         .disconnect = engine_disconnect,
         .hold = engine_hold,

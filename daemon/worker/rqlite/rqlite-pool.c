@@ -22,7 +22,8 @@ int rqlite_pool_new(const Setup *setup, EngineProgress progress, void *userdata,
         p->progress = progress;
         p->userdata = userdata;
         p->cluster.password = setup->password;
-        r = http_client_init(&p->cluster.http, progress, userdata, setup->connections_max);
+        p->connections.n_max = setup->connections_max;
+        r = http_client_init(&p->cluster.http, progress, userdata);
         if (r < 0) {
                 free(p);
                 return r;
@@ -69,11 +70,11 @@ bool rqlite_pool_take(RqlitePool *p, RqliteConnection **ret, SqlError *error) {
 
         if (!read_nodes(p, error))
                 return false;
-        if (p->n_used >= p->setup->connections_max)
-                return server_error_retry(error, SERVER_TROUBLE_CONNECTIONS, "all connections are in use");
-        if (c) {
+        if (c)
                 p->idle = c->next;
-                p->n_idle--;
+        else if (p->connections.n >= p->connections.n_max) {
+                p->connections.lacks = true;
+                return server_error_retry(error, SERVER_TROUBLE_CONNECTIONS, "all connections are in use");
         } else {
                 c = calloc(1, sizeof *c);
                 if (!c || cluster_exchange_init(&c->exchange, &p->cluster) < 0) {
@@ -81,6 +82,8 @@ bool rqlite_pool_take(RqlitePool *p, RqliteConnection **ret, SqlError *error) {
                         return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
                 }
                 c->pool = p;
+                p->connections.n++;
+                http_client_keep(&p->cluster.http, p->connections.n);
         }
         p->n_used++;
         *ret = c;
@@ -92,30 +95,48 @@ void rqlite_pool_give(RqlitePool *p, RqliteConnection *c) {
         c->idle_usec = now_usec();
         c->next = p->idle;
         p->idle = c;
-        p->n_idle++;
         p->n_used--;
 }
 
-/* The list begins with those that were used last. libcurl keeps the sockets, so it is begun anew when none is in use. */
+static void close_idle(RqlitePool *p, RqliteConnection **link) {
+        RqliteConnection *c = *link;
+
+        *link = c->next;
+        p->connections.n--;
+        (void) connection_free(c);
+}
+
+/* libcurl keeps the sockets, so it is begun anew. Called while no request is under way. */
+static void close_sockets(RqlitePool *p) {
+        HttpClient again;
+
+        if (http_client_init(&again, p->progress, p->userdata) < 0)
+                return;
+        http_client_keep(&again, p->connections.n);
+        http_client_done(&p->cluster.http);
+        p->cluster.http = again;
+}
+
+bool rqlite_pool_close_idle(RqlitePool *p) {
+        if (!p->idle)
+                return false;
+        close_idle(p, &p->idle);
+        http_client_keep(&p->cluster.http, p->connections.n);
+        if (p->n_used == 0)
+                close_sockets(p);
+        return true;
+}
+
+/* The list begins with those that were used last. */
 uint64_t rqlite_pool_expire(RqlitePool *p, uint64_t now) {
         RqliteConnection **link = &p->idle;
 
         while (*link && (*link)->idle_usec + IDLE_USEC > now)
                 link = &(*link)->next;
-        while (*link) {
-                RqliteConnection *c = *link;
-
-                *link = c->next;
-                p->n_idle--;
-                (void) connection_free(c);
-        }
-        if (p->n_used + p->n_idle == 0 && !p->observer) {
-                HttpClient again;
-
-                if (http_client_init(&again, p->progress, p->userdata, p->setup->connections_max) == 0) {
-                        http_client_done(&p->cluster.http);
-                        p->cluster.http = again;
-                }
+        while (*link)
+                close_idle(p, link);
+        if (p->connections.n == 0 && !p->observer) {
+                close_sockets(p);
                 return UINT64_MAX;
         }
         return p->idle ? p->idle->idle_usec + IDLE_USEC : UINT64_MAX;

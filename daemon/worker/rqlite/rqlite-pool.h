@@ -90,7 +90,8 @@ struct RqlitePool {
         bool has_nodes;           /* Connection= was read */
         ShadowSchema *shadow;     /* a reference; NULL: not read yet */
         RqliteConnection *idle;
-        unsigned n_idle, n_used;
+        EngineConnections connections; /* those in use, and idle ones */
+        unsigned n_used;
         uint64_t last_index;      /* of the log, as far as this worker knows */
         uint64_t observed_index;  /* of an observer: when it read the schema's version */
         uint32_t observed_schema;
@@ -106,6 +107,9 @@ bool rqlite_pool_take(RqlitePool *p, RqliteConnection **ret, SqlError *error);
 
 /* Takes it back; its request under way ends. Its transaction must have ended (rqlite_write_end()). */
 void rqlite_pool_give(RqlitePool *p, RqliteConnection *c);
+
+/* close_idle() of the engine. libcurl may have one socket more until a request under way ends. */
+bool rqlite_pool_close_idle(RqlitePool *p);
 
 /* Closes connections that have been idle for long. As expire() of the engine. */
 uint64_t rqlite_pool_expire(RqlitePool *p, uint64_t now_usec);

@@ -116,7 +116,7 @@ static Bytes any_tables(void) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_NOTIFIER) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_CONNECTION_RETURNED) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -167,6 +167,10 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:
         case MESSAGE_LEASE_RETURNED:
+        case MESSAGE_CONNECTION_WANTED:
+        case MESSAGE_CONNECTION:
+        case MESSAGE_CONNECTION_ASKED:
+        case MESSAGE_CONNECTION_RETURNED:
         case MESSAGE_STAY: break;
         case MESSAGE_COMMITTING: m.committing.numbers = any_bytes(); break;
         case MESSAGE_COMMITTED:

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The worker's loop with an engine for a server: its share of the connections, and channels that stay together while a
+ * request to the server is short. Time advances only when the test says so.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/rigs/writing-rig.h"
+
+#define MSEC UINT64_C(1000)
+
+static Engine engine;
+static EngineConnections connections;
+static unsigned n_idle;
+
+static EngineConnections *get_connections(EnginePool *pool) {
+        (void) pool;
+        return &connections;
+}
+
+static bool close_idle(EnginePool *pool) {
+        (void) pool;
+        if (n_idle == 0)
+                return false;
+        n_idle--;
+        connections.n--;
+        return true;
+}
+
+static bool connect_one(EnginePool *pool, const char *sql, size_t sql_size, const EngineHint *hint, EngineConnection **ret,
+                        SqlError *error) {
+        if (n_idle > 0)
+                n_idle--;
+        else if (connections.n < connections.n_max)
+                connections.n++;
+        else {
+                connections.lacks = true;
+                return sql_error_set(error, ERROR_BUSY, "all are in use");
+        }
+        return writing_engine.connect(pool, sql, sql_size, hint, ret, error);
+}
+
+static void disconnect(EnginePool *pool, EngineConnection *c) {
+        n_idle++;
+        writing_engine.disconnect(pool, c);
+}
+
+static void begin(uint64_t busy_usec) {
+        Setup setup = wide;
+
+        engine = writing_engine;
+        engine.state_is_remote = true;
+        engine.connections = get_connections;
+        engine.close_idle = close_idle;
+        engine.connect = connect_one;
+        engine.disconnect = disconnect;
+        connections = (EngineConnections) { .n_max = 1 };
+        n_idle = 0;
+        setup.busy_usec = busy_usec;
+        writing_begin_on(&engine, &setup);
+}
+
+/* A run whose result does not fit the pipe, so that it keeps its connection. */
+static int park(void) {
+        int fd;
+
+        (void) writing_run("p read rows=100", &fd);
+        return fd;
+}
+
+/* A run without rows. The reports of the worker meanwhile must be `expected`. */
+static void run_quickly(const char *sql, const char *expected) {
+        int fd;
+
+        (void) writing_run(sql, &fd);
+        writing_expect(expected);
+        close(fd);
+}
+
+/* ---- its share of the connections ---- */
+
+static void test_wants(void) {
+        int first, second;
+
+        begin(5000 * MSEC);
+        first = park();
+        writing_expect("started 1; ");
+        second = park();
+        writing_expect("connection wanted; ");
+        writing_pass(1000 * MSEC);
+        writing_expect(""); /* it says so once */
+        writing_say(MESSAGE_CONNECTION);
+        writing_pass(100 * MSEC);
+        writing_expect("started 2; ");
+        g_assert_cmpuint(connections.n, ==, 2);
+        close(first);
+        close(second);
+        writing_settle();
+        g_free(writing_reports());
+        writing_end();
+}
+
+/* Even with BusyTimeoutSec=0 a job waits for the answer, but not for ever. */
+static void test_waits_for_the_answer(void) {
+        int fds[3];
+
+        begin(0);
+        fds[0] = park();
+        writing_expect("started 1; ");
+        fds[1] = park();
+        writing_expect("connection wanted; ");
+        writing_say(MESSAGE_CONNECTION);
+        writing_pass(100 * MSEC);
+        writing_expect("started 2; ");
+        fds[2] = park();
+        writing_expect("connection wanted; ");
+        writing_pass(1000 * MSEC);
+        writing_expect("ended 3 error 27; ");
+        for (unsigned i = 0; i < 3; i++)
+                close(fds[i]);
+        writing_settle();
+        g_free(writing_reports());
+        writing_end();
+}
+
+/* A connection that is not in use goes back at once, others when their runs have ended. */
+static void test_returns(void) {
+        int fd;
+
+        begin(5000 * MSEC);
+        connections.n_max = 3;
+        fd = park();
+        writing_expect("started 1; ");
+        run_quickly("a read", "started 2; ended 2; "); /* this connection is idle now, and the third was never opened */
+        g_assert_cmpuint(connections.n, ==, 2);
+        writing_say(MESSAGE_CONNECTION_ASKED);
+        writing_expect("connection returned; ");
+        g_assert_cmpuint(connections.n, ==, 2);
+        writing_say(MESSAGE_CONNECTION_ASKED);
+        writing_expect("connection returned; ");
+        g_assert_cmpuint(connections.n, ==, 1);
+        writing_say(MESSAGE_CONNECTION_ASKED);
+        writing_expect("");
+        close(fd);
+        writing_expect("ended 1 error 31; connection returned; ");
+        g_assert_cmpuint(connections.n_max, ==, 0);
+        (void) writing_run("b read", &fd);
+        writing_expect("connection wanted; ");
+        writing_say(MESSAGE_CONNECTION);
+        writing_pass(100 * MSEC);
+        writing_expect("started 3; ended 3; ");
+        close(fd);
+        writing_end();
+}
+
+static void ask_in_step(void) {
+        n_idle++;
+        connections.n++;
+        writing_say(MESSAGE_CONNECTION_ASKED);
+        for (unsigned i = 0; i < 10; i++) {
+                writing.clock_usec += MSEC;
+                g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+        }
+        writing_expect_last("started 1; connection returned; ");
+}
+
+/* A long step does not keep other workers from idle connections. */
+static void test_returns_inside_a_step(void) {
+        begin(5000 * MSEC);
+        connections.n_max = 2;
+        writing.hook = ask_in_step;
+        run_quickly("a read hook", "ended 1; ");
+        g_assert_cmpuint(connections.n_max, ==, 1);
+        writing_end();
+}
+
+/* The messages are not for the engine of a file. */
+static void test_file(void) {
+        static const MessageKind kinds[] = { MESSAGE_CONNECTION, MESSAGE_CONNECTION_ASKED };
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+                writing_begin();
+                writing_say(kinds[i]);
+                g_assert_cmpint(worker_loop_run(&writing.loop), ==, -EBADMSG);
+                writing_end();
+        }
+}
+
+/* ---- channels ---- */
+
+static Client client;
+
+/* The server needs so long for its answer. */
+static void compute(uint64_t usec) {
+        for (uint64_t until = writing.clock_usec + usec; writing.clock_usec < until;) {
+                writing.clock_usec += MSEC;
+                g_assert_cmpint(writing.progress(writing.userdata), ==, 0);
+        }
+}
+
+static void compute_beside_channel(void) {
+        (void) client_add_query(&client, "b read", 0, NULL);
+        client_send(&client);
+        compute(90 * MSEC);
+        writing_expect_last("started 2; ");
+        compute(20 * MSEC);
+        writing_expect_last("rested; ");
+}
+
+/* A channel whose request waits stays with the worker for a tenth of a second, and then goes to another one. */
+static void test_channels_stay(void) {
+        begin(5000 * MSEC);
+        connections.n_max = 2;
+        client_start(&writing.rig, &client);
+        writing_settle();
+        writing.hook = compute_beside_channel;
+        run_quickly("a read hook", "ended 2; ");
+        client_done(&client);
+        writing_end();
+}
+
+int main(int argc, char **argv) {
+        (void) signal(SIGPIPE, SIG_IGN);
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/server/wants", test_wants);
+        g_test_add_func("/server/waits-for-the-answer", test_waits_for_the_answer);
+        g_test_add_func("/server/returns", test_returns);
+        g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
+        g_test_add_func("/server/file", test_file);
+        g_test_add_func("/server/channels-stay", test_channels_stay);
+        return g_test_run();
+}
