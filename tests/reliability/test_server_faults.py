@@ -213,7 +213,8 @@ def cut_network():
 @test
 def silent_server():
     """The error of a call whose SQL the server does not compile in time names the server"""
-    with Proxy(server) as proxy, relay({"PrepareTimeoutSec": "200ms"}, db={"Connection": proxy.connection("app")}) as service:
+    short = {"PrepareTimeoutSec": "200ms"}
+    with Proxy(server) as proxy, relay(short, db={"Connection": proxy.connection("app")}) as service:
         client = service.client()
         proxy.hold()
         failure = expect("TimedOut", lambda: client.query("db", ROWS).read())
