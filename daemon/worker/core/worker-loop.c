@@ -367,38 +367,33 @@ static void on_timer(WorkerLoop *w) {
 
 /* ---- the loop ---- */
 
-/* Has idle connections closed after a while. */
+/* Has idle connections closed after a while, and the engine look at those that end. */
 static void arm_for_connections(WorkerLoop *w, uint64_t now) {
-        uint64_t next;
+        uint64_t next = expire_connections(w, now);
 
-        if (w->tasks.armed_usec != UINT64_MAX)
-                return;
-        next = expire_connections(w, now);
-        if (next != UINT64_MAX)
+        if (next < w->tasks.armed_usec)
                 task_queue_arm(&w->tasks, next);
 }
 
 /* Gives turns to the channels with requests. */
-static int run_channels(WorkerLoop *w, Task *first, uint64_t now) {
+static int run_channels(WorkerLoop *w, Task *first) {
         int r = channel_round(&w->channels.round, &w->tasks, served_channel_of_task(first));
 
         w->ran_channels = true;
-        arm_for_connections(w, now);
         return r;
 }
 
 /* Gives a turn to a task that can continue, and puts it at the end of the queue. */
-static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
+static int run_task(WorkerLoop *w, Task **link) {
         Task *t = *link;
 
         if (t->type->is_channel)
-                return run_channels(w, t, now);
+                return run_channels(w, t);
         task_queue_unlink(&w->tasks, link);
         w->tasks.current = t;
         w->ran_channels = false;
         t->type->turn(t);
         w->tasks.current = NULL;
-        arm_for_connections(w, now);
         return t->type->settle(&w->tasks, t);
 }
 
@@ -414,13 +409,12 @@ static int run_one(WorkerLoop *w, uint64_t now) {
                 return 0;
         w->looked_usec = now;
         if (*link && (!writes || now < w->writer.since_usec + WRITER_GATHER_USEC))
-                return run_task(w, link, now);
+                return run_task(w, link);
         if (!*link && writer_gathers(&w->writer, now)) {
                 (void) sched_yield();
                 return 0;
         }
         writer_turn(&w->writer);
-        arm_for_connections(w, now);
         return 0;
 }
 
@@ -476,6 +470,7 @@ static int turn(WorkerLoop *w) {
                 r = take_job(w);
         if (r == 0 && !is_gone(w))
                 r = run_one(w, now);
+        arm_for_connections(w, now);
         connection_share_update(&w->connections);
         return r == 0 ? w->context.report_error : r;
 }

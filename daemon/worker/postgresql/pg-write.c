@@ -100,9 +100,10 @@ static bool read_commit(PgConnection *c, SqlError *error) {
         return committed;
 }
 
-static bool outcome_unknown(const PgConnection *c, SqlError *error) {
+static bool outcome_unknown(PgConnection *c, SqlError *error) {
         SqlError lost = SQL_ERROR_INIT;
 
+        c->lost = c->broken = true; /* a commit is not cancelled */
         (void) pg_error_lost(&lost, c->pq);
         sql_error_done(error);
         (void) sql_error_set(error, ERROR_OUTCOME_UNKNOWN,
