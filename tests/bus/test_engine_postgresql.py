@@ -207,6 +207,70 @@ def test_watch():
     true(len(unit.workers()) >= 1, "the observer is an engine process")
 
 
+def sleeping():
+    """Returns the pids of the server's processes that sleep for a client."""
+    sleeps = "FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%' AND usename = 'reader'"
+    return [int(pid) for pid in server.sql(f"SELECT pid {sleeps}")]
+
+
+@test
+def test_cancel():
+    """a statement whose client cancels it, is out of time or leaves the bus ends on the server, and its connection is kept"""
+    publish("cancelled", server.connection("reader"), "sesame", ConnectionsMax=1)
+    client = service.client()
+
+    def pid():
+        return client.query("cancelled", "SELECT pg_backend_pid()").read().rows[0][0]
+
+    def cancel():
+        run = client.query("cancelled", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        run.cancel()
+        expect("Cancelled", run.read)
+
+    def run_out_of_time():
+        run = client.query("cancelled", "SELECT pg_sleep(600)", options={"timeout-usec": 500_000})
+        expect("TimedOut", run.read)
+
+    def leave():
+        other = service.client()
+        other.query("cancelled", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        other.close()
+
+    for how in (cancel, run_out_of_time, leave):
+        for _ in range(10):  # A machine that is too slow for the answer has the connection closed instead.
+            before = pid()
+            how()
+            wait_for(lambda: not sleeping(), "the server has ended the statement")
+            if pid() == before:
+                break
+        else:
+            raise AssertionError(f"{how.__name__}: the connection is never used again")
+
+
+@test
+def test_late_cancel():
+    """a request to cancel that is late delays nobody, and cancels nothing else"""
+    with Proxy(server) as proxy:
+        publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=2)
+        client = service.client()
+        run = client.query("late", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        (asleep,) = sleeping()
+        proxy.cancels.clear()
+        run.cancel()
+        expect("Cancelled", run.read)
+        wait_for(lambda: proxy.n_cancels == 1, "the request is on its way")
+        for _ in range(10):
+            ((pid,),) = client.query("late", "SELECT pg_backend_pid()").read().rows
+            true(pid != asleep, "the connection is not used meanwhile")
+        proxy.cancels.set()
+        for _ in range(100):
+            equal(client.query("late", "SELECT 1").read().rows, [[1]])
+        wait_for(lambda: not sleeping(), "the server has ended the statement")
+
+
 @test
 def test_down():
     """without the server, the error says so; after its start the next query succeeds"""
