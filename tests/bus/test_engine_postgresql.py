@@ -5,7 +5,9 @@ import os
 import signal
 
 from channel import Channel
+from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
+from gi.repository import GLib
 from harness import CLI, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
@@ -16,8 +18,12 @@ server = for_tests(
     "CREATE TABLE track (id integer PRIMARY KEY, name text);"
     "INSERT INTO track SELECT i, 'track ' || i FROM generate_series(1, 1000) AS i;"
     "CREATE TABLE secret (id integer);"
+    "CREATE TABLE slow (id integer);"
+    "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';"
+    "CREATE CONSTRAINT TRIGGER sleep AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED"
+    " FOR EACH ROW EXECUTE FUNCTION sleep();"
     "CREATE ROLE reader LOGIN PASSWORD 'sesame'; GRANT SELECT ON track TO reader;"
-    "CREATE ROLE writer LOGIN PASSWORD 'open'; GRANT SELECT, INSERT, UPDATE, DELETE ON track, secret TO writer;",
+    "CREATE ROLE writer LOGIN PASSWORD 'open'; GRANT SELECT, INSERT, UPDATE, DELETE ON track, secret, slow TO writer;",
     access="local all postgres trust\nlocal all all scram-sha-256\n",
 )
 unit = EngineUnit(program=ENGINE)
@@ -269,6 +275,62 @@ def test_late_cancel():
         for _ in range(100):
             equal(client.query("late", "SELECT 1").read().rows, [[1]])
         wait_for(lambda: not sleeping(), "the server has ended the statement")
+
+
+def mode(name):
+    return {"mode": GLib.Variant("s", name)}
+
+
+@test
+def test_slow_commit():
+    """a commit that the server does not answer in time has an unknown outcome, and its worker lives"""
+    publish("slow", server.connection("writer"), "open", Mode="read-write", ConnectionsMax=1)
+    client, insert = service.client(), "INSERT INTO slow VALUES (1)"
+    equal(client.query("slow", "SELECT 1").read().rows, [[1]])
+    workers = sorted(unit.workers())
+    run = {"timeout-usec": GLib.Variant("t", 500_000)}
+    failure = expect("OutcomeUnknown", client.execute, "slow", insert, options=run)
+    true("not answered to the commit in time" in failure.message and "look before" in failure.message, failure.message)
+
+    other = service.client()
+    transaction = other.database("slow", "Begin", "(a{sv})", mode("write"))[0][0].get_uint64()
+    other.execute("slow", insert, options={"transaction": GLib.Variant("t", transaction)})
+    commits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer' AND wait_event = 'PgSleep'"
+    wait_for(lambda: server.sql(commits) == ["0"], "the first commit ends")
+    other.begin(object_path("slow"), DATABASE, "Commit", "(ta{sv})", transaction, {})
+    wait_for(lambda: server.sql(commits) == ["1"], "the commit is under way")
+    other.close()
+    wait_for(lambda: server.sql(commits) == ["0"], "the commit ends with its client")
+    client.execute("slow", "INSERT INTO secret VALUES (1)")
+    equal(sorted(unit.workers()), workers, "workers")
+
+
+@test
+def test_slow_begin():
+    """a transaction whose beginning waits for the server ends with its client or in time, and its worker lives"""
+    with Proxy(server) as proxy:
+        publish("held", proxy.connection("writer"), "open", Mode="read-write", ConnectionsMax=1)
+        client = service.client()
+        before = set(unit.workers())
+        proxy.hold()
+        run = {"timeout-usec": GLib.Variant("t", 500_000)}
+        expect("TimedOut", client.execute, "held", "INSERT INTO secret VALUES (1)", options=run)
+        (worker,) = set(unit.workers()) - before
+        for name in ("write", "read"):
+            other = service.client()
+            other.begin(object_path("held"), DATABASE, "Begin", "(a{sv})", mode(name))
+            other.bus_call("GetId", "()")  # the service has the call, in this order
+            other.close()
+        proxy.let_go()
+        equal(client.query("held", "SELECT 1").read().rows, [[1]])
+        proxy.hold()
+        other = service.client()
+        other.begin(object_path("held"), DATABASE, "Begin", "(a{sv})", mode("read"))
+        other.close()
+        expect("TimedOut", client.execute, "held", "INSERT INTO secret VALUES (1)", options=run)
+        proxy.let_go()
+        client.execute("held", "INSERT INTO secret VALUES (1)")
+        equal(set(unit.workers()) - before, {worker}, "workers")
 
 
 @test

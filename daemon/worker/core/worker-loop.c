@@ -41,6 +41,22 @@ static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
                 (void) sql_error_set(&job->error, error, "%s", message);
 }
 
+/* True if the engine now begins or commits the task's transaction. A commit, which decides how the task ends, gets a moment
+ * for that. */
+static bool interrupt_wait(WorkerLoop *w, const Task *t, const Cancel *c) {
+        Job *job = t->type->is_channel ? NULL : t->job;
+
+        if (!job || !(job->write.begins || job->write.commits))
+                return false;
+        if (job->write.commits) {
+                write_batch_hurry(&w->context, now_usec());
+                return true;
+        }
+        (void) sql_error_set(&job->error, c->error, "%s", c->message);
+        w->context.wait_until_usec = 1;
+        return true;
+}
+
 static int cancel(WorkerLoop *w, const Cancel *c) {
         Task **link, *t;
 
@@ -54,6 +70,8 @@ static int cancel(WorkerLoop *w, const Cancel *c) {
         if (!link) /* it has just ended */
                 return 0;
         t = *link;
+        if (interrupt_wait(w, t, c))
+                return 0;
         task_queue_unlink(&w->tasks, link);
         t->type->cancel(t, c->error, c->message);
         return t->type->settle(&w->tasks, t);
@@ -278,14 +296,30 @@ static void look_around(WorkerLoop *w) {
                 t->type->look(t);
 }
 
+/* Called while the engine begins or commits a transaction. SQLite waits for nobody there. */
+static int on_wait(WorkerLoop *w, uint64_t now) {
+        Woken woken;
+
+        if (w->context.wait_until_usec == 0 || !w->context.engine->state_is_remote)
+                return 0;
+        if (now - w->looked_usec >= LOOK_USEC) {
+                w->looked_usec = now;
+                if (wait_events(w, 0, &woken) < 0)
+                        leaving_go_now(&w->leaving);
+                else if (woken.control)
+                        hear(w);
+        }
+        check_leaving(w, now);
+        return is_gone(w) || now >= w->context.wait_until_usec;
+}
+
 static int on_progress(void *userdata) {
         WorkerLoop *w = userdata;
-        uint64_t now;
+        uint64_t now = now_usec();
         bool look;
 
         if (!w->tasks.current)
-                return 0;
-        now = now_usec();
+                return on_wait(w, now);
         channel_round_on_progress(&w->channels.round, now);
         look = now - w->looked_usec >= LOOK_USEC;
         if (look) {
