@@ -3,12 +3,13 @@
 """Databases of a PostgreSQL server of our own, through the program that is installed, with its filter of system calls."""
 import os
 import signal
+import socket
 
 from channel import Channel
 from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
-from harness import CLI, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
+from harness import CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -221,7 +222,7 @@ def sleeping():
 
 @test
 def test_cancel():
-    """a statement whose client cancels it, is out of time or leaves the bus ends on the server, and its connection is kept"""
+    """a statement whose client cancels it, is out of time or leaves ends on the server, and its connection is kept"""
     publish("cancelled", server.connection("reader"), "sesame", ConnectionsMax=1)
     client = service.client()
 
@@ -257,7 +258,7 @@ def test_cancel():
 
 @test
 def test_late_cancel():
-    """a request to cancel that is late delays nobody, and cancels nothing else"""
+    """a request to cancel that is late delays no query, and cancels nothing else"""
     with Proxy(server) as proxy:
         publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=2)
         client = service.client()
@@ -307,30 +308,31 @@ def test_slow_commit():
 
 @test
 def test_slow_begin():
-    """a transaction whose beginning waits for the server ends with its client or in time, and its worker lives"""
-    with Proxy(server) as proxy:
-        publish("held", proxy.connection("writer"), "open", Mode="read-write", ConnectionsMax=1)
-        client = service.client()
-        before = set(unit.workers())
-        proxy.hold()
-        run = {"timeout-usec": GLib.Variant("t", 500_000)}
-        expect("TimedOut", client.execute, "held", "INSERT INTO secret VALUES (1)", options=run)
-        (worker,) = set(unit.workers()) - before
+    """a transaction for which the server is not reached ends in time or with its client, and its worker lives"""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        to = f"host=127.0.0.1 port={listener.getsockname()[1]} user=writer sslmode=disable gssencmode=disable"
+        publish("silent", to, Mode="read-write", ConnectionsMax=1)
+        client, workers = service.client(), []
+
+        def given_up(function):
+            """Runs the function while the worker connects, and returns when the worker has closed that connection."""
+            one, _ = listener.accept()
+            with one:
+                one.settimeout(PATIENCE)
+                workers.append(sorted(unit.workers()))
+                function()
+                while one.recv(4096):
+                    pass
+
+        insert = "INSERT INTO secret VALUES (1)", [], {}, {"timeout-usec": GLib.Variant("t", 500_000)}
+        call = client.begin(object_path("silent"), DATABASE, "Execute", "(sava{sv}a{sv})", *insert)
+        given_up(lambda: expect("TimedOut", call.result))
         for name in ("write", "read"):
             other = service.client()
-            other.begin(object_path("held"), DATABASE, "Begin", "(a{sv})", mode(name))
-            other.bus_call("GetId", "()")  # the service has the call, in this order
-            other.close()
-        proxy.let_go()
-        equal(client.query("held", "SELECT 1").read().rows, [[1]])
-        proxy.hold()
-        other = service.client()
-        other.begin(object_path("held"), DATABASE, "Begin", "(a{sv})", mode("read"))
-        other.close()
-        expect("TimedOut", client.execute, "held", "INSERT INTO secret VALUES (1)", options=run)
-        proxy.let_go()
-        client.execute("held", "INSERT INTO secret VALUES (1)")
-        equal(set(unit.workers()) - before, {worker}, "workers")
+            other.begin(object_path("silent"), DATABASE, "Begin", "(a{sv})", mode(name))
+            given_up(other.close)
+        workers.append(sorted(unit.workers()))
+        equal(workers, [workers[0]] * 4, "workers")
 
 
 @test

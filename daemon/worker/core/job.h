@@ -104,8 +104,8 @@ typedef struct JobContext {
         EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
         void (*hear)(void *progress_data); /* reads the messages of the supervisor, which may end jobs */
         void *progress_data; /* borrowed; of both */
-        uint64_t wait_until_usec; /* the engine begins or commits a transaction, and must give up a wait for its server at this
-                              * time; 0: it does neither */
+        uint64_t wait_until_usec; /* the engine begins or commits a transaction: when it must give up a wait for its server;
+                              * 0: it does neither */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
         size_t spooled;      /* bytes of all spools */

@@ -406,7 +406,7 @@ static void count_outcome(Transaction *t) {
         engine_of(t)->release(statement);
 }
 
-/* Whatever ends the transaction meanwhile must wait for the outcome. */
+/* The end of the transaction, for whatever reason, waits for the outcome. */
 static bool commit_waiting(Transaction *t) {
         JobContext *context = context_of(t);
         bool ok;

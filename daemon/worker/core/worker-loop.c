@@ -296,7 +296,7 @@ static void look_around(WorkerLoop *w) {
                 t->type->look(t);
 }
 
-/* Called while the engine begins or commits a transaction. SQLite waits for nobody there. */
+/* Called while the engine begins or commits a transaction. Only an engine of a server waits there. */
 static int on_wait(WorkerLoop *w, uint64_t now) {
         Woken woken;
 

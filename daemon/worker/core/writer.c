@@ -346,7 +346,7 @@ static void forget(JobWriter *jobs, Job *job) {
         GroupWriter *w = writer_of(jobs);
 
         if (job_list_remove(&w->queue, job)) {
-                if (w->begins && !w->queue.first) /* nobody waits for the server any more */
+                if (w->begins && !w->queue.first) /* no job waits for the server any more */
                         w->batch.context->wait_until_usec = 1;
                 return;
         }

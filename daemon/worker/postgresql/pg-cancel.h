@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The request to a server to cancel what runs on a connection. It goes over a connection of its own, which
+ * Side: worker. The request to a server to cancel the statement that runs on a connection. It goes over a connection of its own, which
  * may take long: in a thread of its own, because libpq before 17 can only wait for it. The thread shares nothing with the
  * worker but the request.
  */

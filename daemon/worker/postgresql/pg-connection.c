@@ -18,7 +18,7 @@
 
 #define WAIT_MSEC 5                       /* between two calls of the progress function */
 #define DEAF_USEC (500 * USEC_PER_MSEC)   /* after an error of the server */
-#define N_READS_MAX 64                    /* of what an interrupted connection still gets, at once */
+#define N_READS_MAX 64                    /* at once, of results that are not wanted any more */
 
 static const char *const commands[PG_ORDER_N] = {
         [PG_ORDER_BEGIN_READ] = "BEGIN READ ONLY",
@@ -515,8 +515,8 @@ void pg_connection_roll_back(PgConnection *c) {
 
 /* ---- interrupted ones ---- */
 
-/* The answers to what was sent before the present transaction must have been read: they may be about the session, as its
- * settings after a commit, and a request to cancel may have met them. */
+/* The answers to pipelines before the present transaction must have been read: a request to cancel may have met commands
+ * about the session, as the reset of its settings after a commit. */
 bool pg_connection_is_in_step(const PgConnection *c) {
         return c->pq && c->interrupted && !c->lost && !c->flushes && c->n_unread == 0 && c->n_syncs > 0 &&
                PQpipelineStatus(c->pq) != PQ_PIPELINE_OFF;
@@ -546,7 +546,8 @@ static bool read_rest(PgConnection *c) {
 
 static int roll_back_interrupted(PgConnection *c) {
         SqlError error = SQL_ERROR_INIT;
-        bool ok = !c->rolls_back && send_order(c, PG_ORDER_ROLLBACK, &error) && pg_connection_flush(c, &error) && !c->flushes;
+        bool ok = !c->rolls_back && send_order(c, PG_ORDER_ROLLBACK, &error) && pg_connection_flush(c, &error) &&
+                  !c->flushes;
 
         c->rolls_back = true;
         sql_error_done(&error);

@@ -151,8 +151,8 @@ void pg_connection_roll_back(PgConnection *c);
 /* True if an interrupted connection can be used again after the server has answered everything. */
 bool pg_connection_is_in_step(const PgConnection *c);
 
-/* Reads and drops what the server has answered on an interrupted connection, without a wait. With `is_cancelled` it also ends
- * the transaction. 1: it is as good as new; 0: it is not yet; -1: it must be closed. */
+/* Reads and drops the answers that have come on an interrupted connection, without a wait. With `is_cancelled` it also ends
+ * the transaction. 1: the connection is as good as new; 0: not yet; -1: it must be closed. */
 int pg_connection_recover(PgConnection *c, bool is_cancelled);
 
 /* Sets statement_timeout if the present one differs much from the time that is left. */

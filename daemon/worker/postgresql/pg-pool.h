@@ -26,7 +26,7 @@ struct PgPooled {
         PgPool *pool;           /* borrowed */
         PgPooled *next;         /* in the list of idle ones, the last used first */
         uint64_t idle_usec;     /* since when it has been idle */
-        PgCancel *cancel;       /* owned; of what was interrupted on it */
+        PgCancel *cancel;       /* owned; of the statement that was interrupted */
         uint64_t cancel_until_usec; /* then it is closed */
 };
 

@@ -200,7 +200,7 @@ static bool prepare(PgStatement *s, SqlError *error) {
                 return pg_error_lost(error, c->pq);
         }
         if (!pg_connection_flush(c, error) || !read_description(s, error)) {
-                c->worn = c->worn || c->interrupted; /* nobody knows if the server has prepared it */
+                c->worn = c->worn || c->interrupted; /* it may be prepared on the server */
                 return false;
         }
         s->generation = c->generation;
