@@ -406,7 +406,7 @@ static void count_outcome(Transaction *t) {
         engine_of(t)->release(statement);
 }
 
-/* The end of the transaction, for whatever reason, waits for the outcome. */
+/* The transaction does not end before its outcome is known. */
 static bool commit_waiting(Transaction *t) {
         JobContext *context = context_of(t);
         bool ok;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The request to a server to cancel the statement that runs on a connection. It goes over a connection of its own, which
- * may take long: in a thread of its own, because libpq before 17 can only wait for it. The thread shares nothing with the
- * worker but the request.
+ * Side: worker. The request to a server to cancel the statement that runs on a connection. It goes over a connection of its
+ * own, which may take long: in a thread of its own, because libpq before 17 can only wait for it. The thread shares only the
+ * request with the worker.
  */
 #ifndef SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_CANCEL_H
 #define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_CANCEL_H
