@@ -270,7 +270,8 @@ PgPool *pg_pool_free(PgPool *pool) {
                 pooled_free(pool->observer);
         while (pool->idle)
                 pooled_free(unlink_idle(&pool->idle));
-        pg_cancel_wait(CANCEL_AT_END_USEC);
+        if (pool->cancelled)
+                pg_cancel_wait(CANCEL_AT_END_USEC);
         while (pool->cancelled)
                 pooled_free(unlink_idle(&pool->cancelled));
         server_done(&pool->primary);
