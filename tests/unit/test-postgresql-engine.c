@@ -756,7 +756,7 @@ static void test_cancel(void) {
         Fixture f;
 
         set_up(&f, true);
-        f.setup.connections_max = 1;
+        engine->connections(f.pool)->n_max = 1;
         for (unsigned i = 0; i < 20 && n_kept < 2; i++) {
                 g_autofree char *before = backend(&f), *after = NULL;
 
