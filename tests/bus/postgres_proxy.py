@@ -17,6 +17,7 @@ import threading
 
 SIZE = 65536
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends RST
+CANCEL = struct.pack("!i", 80877102)  # the code of a request to cancel, after its length
 
 
 class Closed(Exception):
@@ -96,6 +97,9 @@ class Proxy:
         self.lock, self.sockets = threading.Lock(), set()
         self.open = threading.Event()  # cleared: nothing gets through
         self.open.set()
+        self.cancels = threading.Event()  # cleared: requests to cancel do not get through
+        self.cancels.set()
+        self.n_cancels = 0
         self.piece = SIZE  # how many bytes of the server go in one packet
         self.spoiled, self.how, self.n_spoiled = None, None, 0
         self.n_messages = 0  # of the last connection
@@ -129,6 +133,7 @@ class Proxy:
         self.open.set()
 
     def close(self):
+        self.cancels.set()
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.reset()
@@ -181,6 +186,9 @@ class Proxy:
 
     def _pieces(self, source):
         while data := source.recv(SIZE):
+            if data[4:8] == CANCEL:
+                self.n_cancels += 1
+                self.cancels.wait()
             self.n_trips, self.answered = self.n_trips + self.answered, False
             yield data
 

@@ -3,10 +3,13 @@
 """Databases of a PostgreSQL server of our own, through the program that is installed, with its filter of system calls."""
 import os
 import signal
+import socket
 
 from channel import Channel
+from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
-from harness import CLI, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
+from gi.repository import GLib
+from harness import CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -16,8 +19,12 @@ server = for_tests(
     "CREATE TABLE track (id integer PRIMARY KEY, name text);"
     "INSERT INTO track SELECT i, 'track ' || i FROM generate_series(1, 1000) AS i;"
     "CREATE TABLE secret (id integer);"
+    "CREATE TABLE slow (id integer);"
+    "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';"
+    "CREATE CONSTRAINT TRIGGER sleep AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED"
+    " FOR EACH ROW EXECUTE FUNCTION sleep();"
     "CREATE ROLE reader LOGIN PASSWORD 'sesame'; GRANT SELECT ON track TO reader;"
-    "CREATE ROLE writer LOGIN PASSWORD 'open'; GRANT SELECT, INSERT, UPDATE, DELETE ON track, secret TO writer;",
+    "CREATE ROLE writer LOGIN PASSWORD 'open'; GRANT SELECT, INSERT, UPDATE, DELETE ON track, secret, slow TO writer;",
     access="local all postgres trust\nlocal all all scram-sha-256\n",
 )
 unit = EngineUnit(program=ENGINE)
@@ -205,6 +212,127 @@ def test_watch():
     server.sql("INSERT INTO track VALUES (2000, 'foreign')")
     true(watch.next() is not None, "the foreign commit is told")
     true(len(unit.workers()) >= 1, "the observer is an engine process")
+
+
+def sleeping():
+    """Returns the pids of the server's processes that sleep for a client."""
+    sleeps = "FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%' AND usename = 'reader'"
+    return [int(pid) for pid in server.sql(f"SELECT pid {sleeps}")]
+
+
+@test
+def test_cancel():
+    """a statement whose client cancels it, is out of time or leaves ends on the server, and its connection is kept"""
+    publish("cancelled", server.connection("reader"), "sesame", ConnectionsMax=1)
+    client = service.client()
+
+    def pid():
+        return client.query("cancelled", "SELECT pg_backend_pid()").read().rows[0][0]
+
+    def cancel():
+        run = client.query("cancelled", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        run.cancel()
+        expect("Cancelled", run.read)
+
+    def run_out_of_time():
+        run = client.query("cancelled", "SELECT pg_sleep(600)", options={"timeout-usec": 500_000})
+        expect("TimedOut", run.read)
+
+    def leave():
+        other = service.client()
+        other.query("cancelled", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        other.close()
+
+    for how in (cancel, run_out_of_time, leave):
+        for _ in range(10):  # A machine that is too slow for the answer has the connection closed instead.
+            before = pid()
+            how()
+            wait_for(lambda: not sleeping(), "the server has ended the statement")
+            if pid() == before:
+                break
+        else:
+            raise AssertionError(f"{how.__name__}: the connection is never used again")
+
+
+@test
+def test_late_cancel():
+    """a request to cancel that is late delays no query, and cancels nothing else"""
+    with Proxy(server) as proxy:
+        publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=2)
+        client = service.client()
+        run = client.query("late", "SELECT pg_sleep(600)")
+        wait_for(sleeping, "the statement runs")
+        (asleep,) = sleeping()
+        proxy.cancels.clear()
+        run.cancel()
+        expect("Cancelled", run.read)
+        wait_for(lambda: proxy.n_cancels == 1, "the request is on its way")
+        for _ in range(10):
+            ((pid,),) = client.query("late", "SELECT pg_backend_pid()").read().rows
+            true(pid != asleep, "the connection is not used meanwhile")
+        proxy.cancels.set()
+        for _ in range(100):
+            equal(client.query("late", "SELECT 1").read().rows, [[1]])
+        wait_for(lambda: not sleeping(), "the server has ended the statement")
+
+
+def mode(name):
+    return {"mode": GLib.Variant("s", name)}
+
+
+@test
+def test_slow_commit():
+    """a commit that the server does not answer in time has an unknown outcome, and its worker lives"""
+    publish("slow", server.connection("writer"), "open", Mode="read-write", ConnectionsMax=1)
+    client, insert = service.client(), "INSERT INTO slow VALUES (1)"
+    equal(client.query("slow", "SELECT 1").read().rows, [[1]])
+    workers = sorted(unit.workers())
+    run = {"timeout-usec": GLib.Variant("t", 500_000)}
+    failure = expect("OutcomeUnknown", client.execute, "slow", insert, options=run)
+    true("not answered to the commit in time" in failure.message and "look before" in failure.message, failure.message)
+
+    other = service.client()
+    transaction = other.database("slow", "Begin", "(a{sv})", mode("write"))[0][0].get_uint64()
+    other.execute("slow", insert, options={"transaction": GLib.Variant("t", transaction)})
+    commits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer' AND wait_event = 'PgSleep'"
+    wait_for(lambda: server.sql(commits) == ["0"], "the first commit ends")
+    other.begin(object_path("slow"), DATABASE, "Commit", "(ta{sv})", transaction, {})
+    wait_for(lambda: server.sql(commits) == ["1"], "the commit is under way")
+    other.close()
+    wait_for(lambda: server.sql(commits) == ["0"], "the commit ends with its client")
+    client.execute("slow", "INSERT INTO secret VALUES (1)")
+    equal(sorted(unit.workers()), workers, "workers")
+
+
+@test
+def test_slow_begin():
+    """a transaction for which the server is not reached ends in time or with its client, and its worker lives"""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        to = f"host=127.0.0.1 port={listener.getsockname()[1]} user=writer sslmode=disable gssencmode=disable"
+        publish("silent", to, Mode="read-write", ConnectionsMax=1)
+        client, workers = service.client(), []
+
+        def given_up(function):
+            """Runs the function while the worker connects, and returns when the worker has closed that connection."""
+            one, _ = listener.accept()
+            with one:
+                one.settimeout(PATIENCE)
+                workers.append(sorted(unit.workers()))
+                function()
+                while one.recv(4096):
+                    pass
+
+        insert = "INSERT INTO secret VALUES (1)", [], {}, {"timeout-usec": GLib.Variant("t", 500_000)}
+        call = client.begin(object_path("silent"), DATABASE, "Execute", "(sava{sv}a{sv})", *insert)
+        given_up(lambda: expect("TimedOut", call.result))
+        for name in ("write", "read"):
+            other = service.client()
+            other.begin(object_path("silent"), DATABASE, "Begin", "(a{sv})", mode(name))
+            given_up(other.close)
+        workers.append(sorted(unit.workers()))
+        equal(workers, [workers[0]] * 4, "workers")
 
 
 @test

@@ -249,6 +249,39 @@ def processes_with(text):
     return found
 
 
+def memory_has(pid, text):
+    """True if the process has the text in memory that it may write."""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            place, rights = line.split()[:2]
+            start, end = (int(n, 16) for n in place.split("-"))
+            if not rights.startswith("rw"):
+                continue
+            memory.seek(start)
+            if text.encode() in memory.read(end - start):
+                return True
+    return False
+
+
+@needs_root
+def wiped():
+    """The service does not keep a password in its memory when it has told the worker"""
+    server.write("pg_hba.conf", "local all sales scram-sha-256\nlocal all all trust\n")
+    server.reload()
+    try:
+        with relay(limits=PATIENT) as service:
+            file = service.data / "password"
+            file.write_text(SECRET)
+            service.database("orders", Engine="postgresql", Connection=server.connection("sales"), PasswordFile=file)
+            service.driver.manager("Reload")
+            equal(service.client().query("orders", "SELECT 1").read().rows, [[1]])
+            true(memory_has(service.pid(), str(file)), "the memory that is searched is the service's")
+            true(not memory_has(service.pid(), SECRET), "the password is not there")
+    finally:
+        server.write("pg_hba.conf", "local all all trust\n")
+        server.reload()
+
+
 @test
 def secrets():
     """A password, right or wrong, is in no message, list, log, command line or environment"""

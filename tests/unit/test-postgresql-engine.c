@@ -17,6 +17,7 @@
 
 static PostgresRig rig;
 static bool interrupts; /* at each call of the progress function */
+static const char *interrupts_when; /* from the time on when the server says yes to this SQL; NULL: never */
 
 typedef struct Fixture {
         char *connection_text;
@@ -32,6 +33,14 @@ typedef struct Fixture {
 static int on_progress(void *userdata) {
         Fixture *f = userdata;
 
+        if (interrupts_when) {
+                g_autofree char *yes = postgres_rig_value(&rig, interrupts_when);
+
+                if (g_strcmp0(yes, "t") == 0) {
+                        interrupts = true;
+                        interrupts_when = NULL;
+                }
+        }
         if (interrupts && f->error.error == ERROR_NONE)
                 (void) sql_error_set(&f->error, ERROR_CANCELLED, "cancelled by the test");
         return f->error.error != ERROR_NONE;
@@ -57,6 +66,7 @@ static void set_up(Fixture *f, bool writes) {
                 .write_schema = writes,
         };
         interrupts = false;
+        interrupts_when = NULL;
         postgres_rig_exec(&rig, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO tester;"
                                 "SET ROLE tester;"
                                 "CREATE TABLE album(id bigint PRIMARY KEY, title text UNIQUE);"
@@ -706,6 +716,66 @@ static void test_interrupt(void) {
         tear_down(&f);
 }
 
+#define SLEEPS                                                                                                        \
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)%' "          \
+        "AND pid <> pg_backend_pid()"
+
+/* Interrupts a statement that runs on the server, and returns when the server has ended it. */
+static void interrupt_sleep(Fixture *f) {
+        interrupts_when = SLEEPS;
+        REFUSED(f, "SELECT pg_sleep(600)", ERROR_CANCELLED, "by the test");
+        interrupts = false;
+        sql_error_done(&f->error);
+        if (f->writer)
+                end(f);
+        for (;;) {
+                g_autofree char *sleeps = postgres_rig_value(&rig, SLEEPS);
+
+                if (g_strcmp0(sleeps, "f") == 0)
+                        return;
+                g_usleep(1000);
+        }
+}
+
+/* The process of the server for the only connection, which may be busy with its cancel. */
+static char *backend(Fixture *f) {
+        for (;;) {
+                char *pid = run(f, "SELECT pg_backend_pid()", NULL, 0);
+
+                if (pid)
+                        return pid;
+                g_assert_cmpint(f->error.error, ==, ERROR_BUSY);
+                g_usleep(1000);
+        }
+}
+
+/* The server ends what is interrupted at once, and the connection is used again, with nothing of its transaction. A machine
+ * that is too slow for that closes it instead, which is no failure, but not each time. */
+static void test_cancel(void) {
+        unsigned n_kept = 0;
+        Fixture f;
+
+        set_up(&f, true);
+        engine->connections(f.pool)->n_max = 1;
+        for (unsigned i = 0; i < 20 && n_kept < 2; i++) {
+                g_autofree char *before = backend(&f), *after = NULL;
+
+                if (n_kept > 0) {
+                        begin(&f);
+                        EXPECT(&f, "UPDATE album SET title = 'changed' WHERE id = 1", "");
+                }
+                interrupt_sleep(&f);
+                after = backend(&f);
+                n_kept += strcmp(before, after) == 0;
+        }
+        g_assert_cmpuint(n_kept, ==, 2);
+        EXPECT(&f, "SELECT title FROM album ORDER BY id", "t:first\nt:second");
+        begin(&f);
+        EXPECT(&f, "UPDATE album SET title = 'changed' WHERE id = 1", ""); /* no lock is left */
+        commit(&f);
+        tear_down(&f);
+}
+
 /* Two transactions read what the other one changes. One of them must be repeated. */
 static void test_serializable(void) {
         EngineConnection *other;
@@ -1091,6 +1161,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/state-of-list", test_state_of_list);
         g_test_add_func("/postgresql-engine/observe", test_observe);
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
+        g_test_add_func("/postgresql-engine/cancel", test_cancel);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);

@@ -117,8 +117,9 @@ typedef struct Engine {
         /* Closes all connections, none of which may be in use. NULL is allowed. */
         void (*stop)(EnginePool *pool);
 
-        /* Closes connections that have been idle for long. Returns when to call it again (CLOCK_MONOTONIC), UINT64_MAX: only
-         * after the next disconnect(). */
+        /* Closes connections that have been idle for long, and goes on with those whose statement is being cancelled.
+         * Called after each turn of the worker. Returns when to call it again if there is no turn (CLOCK_MONOTONIC),
+         * UINT64_MAX: only after the next disconnect(). */
         uint64_t (*expire)(EnginePool *pool, uint64_t now_usec);
 
         /* Tells a statement that is run soon: the next one to be bound, or the next after those that were told before it.

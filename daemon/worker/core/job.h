@@ -104,6 +104,8 @@ typedef struct JobContext {
         EngineProgress progress; /* the one that the engine has, for the moments between two statements of a job */
         void (*hear)(void *progress_data); /* reads the messages of the supervisor, which may end jobs */
         void *progress_data; /* borrowed; of both */
+        uint64_t wait_until_usec; /* the engine begins or commits a transaction: when it must give up a wait for its server;
+                              * 0: it does neither */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
         size_t spooled;      /* bytes of all spools */
@@ -141,6 +143,7 @@ typedef struct JobWrite {
         bool writes;
         JobWriter *queue;          /* borrowed: the place of the job while it is QUEUED */
         bool is_over;              /* it is committed or kept in its transaction, or has failed, so the answer can go */
+        bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
         bool ends_batch;           /* its batch ends after it */
         Job *next;                 /* in a list of the writer */

@@ -49,6 +49,7 @@ struct Transaction {
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
         SqlError error;             /* why it ends */
         bool wrote;                 /* it is committed */
+        bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
 };
 
@@ -185,10 +186,37 @@ static bool try_to_begin(Transaction *t) {
         return false;
 }
 
+static uint64_t deadline_of(const Transaction *t) {
+        return t->is_of_load ? t->load->deadline_usec : t->begin.deadline_usec;
+}
+
+/* The engine may wait for a server, and is interrupted if the transaction must end. */
+static bool begin_waiting(Transaction *t) {
+        bool ok;
+
+        t->waits = true;
+        if (t->is_of_load)
+                t->load->write.begins = true;
+        context_of(t)->wait_until_usec = deadline_of(t);
+        ok = try_to_begin(t);
+        context_of(t)->wait_until_usec = 0;
+        if (t->is_of_load)
+                t->load->write.begins = false;
+        t->waits = false;
+        return ok;
+}
+
 static void open_it(Transaction *t) {
+        bool ok = begin_waiting(t);
         uint64_t now = now_usec();
 
-        if (!try_to_begin(t)) {
+        if (t->is_of_load && t->load->error.error != ERROR_NONE) { /* cancelled meanwhile */
+                end(t);
+                return;
+        }
+        if (!ok && t->error.error == ERROR_NONE) /* interrupted: its time is over */
+                return;
+        if (!ok) {
                 if (t->busy_until_usec == 0)
                         t->busy_until_usec = now + connection_share_patience(context_of(t));
                 if (t->error.error != ERROR_BUSY) {
@@ -378,12 +406,28 @@ static void count_outcome(Transaction *t) {
         engine_of(t)->release(statement);
 }
 
+/* The transaction does not end before its outcome is known. */
+static bool commit_waiting(Transaction *t) {
+        JobContext *context = context_of(t);
+        bool ok;
+
+        t->waits = true;
+        if (t->is_of_load)
+                t->load->write.commits = true;
+        context->wait_until_usec = write_batch_commit_until(deadline_of(t));
+        ok = commit_notes_commit(context, t->batch.connection, &t->batch.written, &t->batch.sequence, &t->error);
+        context->wait_until_usec = 0;
+        if (t->is_of_load)
+                t->load->write.commits = false;
+        t->waits = false;
+        return ok;
+}
+
 static void commit(Transaction *t) {
         if (t->begin.writes && announce(t)) {
                 bool busy;
 
-                t->wrote = commit_notes_commit(context_of(t), t->batch.connection, &t->batch.written, &t->batch.sequence,
-                                               &t->error);
+                t->wrote = commit_waiting(t);
                 busy = t->error.error == ERROR_BUSY && engine_of(t)->is_in_transaction(t->batch.connection);
                 if (busy && commit_later(t))
                         return;
@@ -662,10 +706,16 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
 
         if (!t)
                 return false;
+        if (t->waits && t->state == TRANSACTION_COMMITS) {
+                write_batch_hurry(set->context, now_usec());
+                return true;
+        }
         if (t->error.error == ERROR_NONE && t->state < TRANSACTION_ENDS)
                 (void) sql_error_set(&t->error, (ErrorNumber) cancel->error, "%s", cancel->message);
         if (t->batch.running)
                 fail_job(t, t->batch.running);
+        else if (t->waits)
+                set->context->wait_until_usec = 1;
         else
                 end_now(t);
         return true;

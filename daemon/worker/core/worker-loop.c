@@ -41,6 +41,22 @@ static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
                 (void) sql_error_set(&job->error, error, "%s", message);
 }
 
+/* True if the engine now begins or commits the task's transaction. A commit, which decides how the task ends, gets a moment
+ * for that. */
+static bool interrupt_wait(WorkerLoop *w, const Task *t, const Cancel *c) {
+        Job *job = t->type->is_channel ? NULL : t->job;
+
+        if (!job || !(job->write.begins || job->write.commits))
+                return false;
+        if (job->write.commits) {
+                write_batch_hurry(&w->context, now_usec());
+                return true;
+        }
+        (void) sql_error_set(&job->error, c->error, "%s", c->message);
+        w->context.wait_until_usec = 1;
+        return true;
+}
+
 static int cancel(WorkerLoop *w, const Cancel *c) {
         Task **link, *t;
 
@@ -54,6 +70,8 @@ static int cancel(WorkerLoop *w, const Cancel *c) {
         if (!link) /* it has just ended */
                 return 0;
         t = *link;
+        if (interrupt_wait(w, t, c))
+                return 0;
         task_queue_unlink(&w->tasks, link);
         t->type->cancel(t, c->error, c->message);
         return t->type->settle(&w->tasks, t);
@@ -278,14 +296,30 @@ static void look_around(WorkerLoop *w) {
                 t->type->look(t);
 }
 
+/* Called while the engine begins or commits a transaction. Only an engine of a server waits there. */
+static int on_wait(WorkerLoop *w, uint64_t now) {
+        Woken woken;
+
+        if (w->context.wait_until_usec == 0 || !w->context.engine->state_is_remote)
+                return 0;
+        if (now - w->looked_usec >= LOOK_USEC) {
+                w->looked_usec = now;
+                if (wait_events(w, 0, &woken) < 0)
+                        leaving_go_now(&w->leaving);
+                else if (woken.control)
+                        hear(w);
+        }
+        check_leaving(w, now);
+        return is_gone(w) || now >= w->context.wait_until_usec;
+}
+
 static int on_progress(void *userdata) {
         WorkerLoop *w = userdata;
-        uint64_t now;
+        uint64_t now = now_usec();
         bool look;
 
         if (!w->tasks.current)
-                return 0;
-        now = now_usec();
+                return on_wait(w, now);
         channel_round_on_progress(&w->channels.round, now);
         look = now - w->looked_usec >= LOOK_USEC;
         if (look) {
@@ -367,38 +401,33 @@ static void on_timer(WorkerLoop *w) {
 
 /* ---- the loop ---- */
 
-/* Has idle connections closed after a while. */
+/* Has idle connections closed after a while, and the engine look at those that end. */
 static void arm_for_connections(WorkerLoop *w, uint64_t now) {
-        uint64_t next;
+        uint64_t next = expire_connections(w, now);
 
-        if (w->tasks.armed_usec != UINT64_MAX)
-                return;
-        next = expire_connections(w, now);
-        if (next != UINT64_MAX)
+        if (next < w->tasks.armed_usec)
                 task_queue_arm(&w->tasks, next);
 }
 
 /* Gives turns to the channels with requests. */
-static int run_channels(WorkerLoop *w, Task *first, uint64_t now) {
+static int run_channels(WorkerLoop *w, Task *first) {
         int r = channel_round(&w->channels.round, &w->tasks, served_channel_of_task(first));
 
         w->ran_channels = true;
-        arm_for_connections(w, now);
         return r;
 }
 
 /* Gives a turn to a task that can continue, and puts it at the end of the queue. */
-static int run_task(WorkerLoop *w, Task **link, uint64_t now) {
+static int run_task(WorkerLoop *w, Task **link) {
         Task *t = *link;
 
         if (t->type->is_channel)
-                return run_channels(w, t, now);
+                return run_channels(w, t);
         task_queue_unlink(&w->tasks, link);
         w->tasks.current = t;
         w->ran_channels = false;
         t->type->turn(t);
         w->tasks.current = NULL;
-        arm_for_connections(w, now);
         return t->type->settle(&w->tasks, t);
 }
 
@@ -414,13 +443,12 @@ static int run_one(WorkerLoop *w, uint64_t now) {
                 return 0;
         w->looked_usec = now;
         if (*link && (!writes || now < w->writer.since_usec + WRITER_GATHER_USEC))
-                return run_task(w, link, now);
+                return run_task(w, link);
         if (!*link && writer_gathers(&w->writer, now)) {
                 (void) sched_yield();
                 return 0;
         }
         writer_turn(&w->writer);
-        arm_for_connections(w, now);
         return 0;
 }
 
@@ -476,6 +504,7 @@ static int turn(WorkerLoop *w) {
                 r = take_job(w);
         if (r == 0 && !is_gone(w))
                 r = run_one(w, now);
+        arm_for_connections(w, now);
         connection_share_update(&w->connections);
         return r == 0 ? w->context.report_error : r;
 }

@@ -301,6 +301,37 @@ static void settle(WriteBatch *b, Job *job) {
         job->error.error = ERROR_OUTCOME_UNKNOWN;
 }
 
+uint64_t write_batch_commit_until(uint64_t deadline_usec) {
+        uint64_t until = now_usec() + WRITE_BATCH_COMMIT_USEC;
+
+        return deadline_usec < until ? earlier(until, deadline_usec + WRITE_BATCH_HURRY_USEC) : until;
+}
+
+void write_batch_hurry(JobContext *context, uint64_t now) {
+        context->wait_until_usec = earlier(context->wait_until_usec, now + WRITE_BATCH_HURRY_USEC);
+}
+
+uint64_t job_list_deadline(const JobList *list) {
+        uint64_t deadline = UINT64_MAX;
+
+        for (const Job *job = list->first; job; job = job->write.next)
+                deadline = earlier(deadline, job->deadline_usec);
+        return deadline;
+}
+
+static bool commit(WriteBatch *b, SqlError *error) {
+        bool ok;
+
+        for (Job *job = b->jobs.first; job; job = job->write.next)
+                job->write.commits = true;
+        b->context->wait_until_usec = write_batch_commit_until(job_list_deadline(&b->jobs));
+        ok = commit_notes_commit(b->context, b->connection, &b->written, &b->sequence, error);
+        b->context->wait_until_usec = 0;
+        for (Job *job = b->jobs.first; job; job = job->write.next)
+                job->write.commits = false;
+        return ok;
+}
+
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
         bool delays_readers;
         Job *job;
@@ -308,7 +339,7 @@ bool write_batch_commit(WriteBatch *b, SqlError *error) {
         if (!is_announced(b) && !announce(b, error))
                 return false;
         delays_readers = b->context->engine->keeps_writers_out(b->connection); /* there is no WAL */
-        if (!commit_notes_commit(b->context, b->connection, &b->written, &b->sequence, error))
+        if (!commit(b, error))
                 return false;
         b->context->n_commits += !delays_readers;
         while ((job = job_list_take(&b->jobs))) {

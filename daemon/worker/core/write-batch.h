@@ -15,6 +15,9 @@
 
 #define WRITE_BATCH_N_MAX 256u                              /* statements, failed ones included */
 #define WRITE_BATCH_USEC 10000u                             /* after which no statement begins or goes on beside others */
+#define WRITE_BATCH_COMMIT_USEC (60 * USEC_PER_SEC)  /* for a server's answer to a commit; then its outcome is unknown */
+#define WRITE_BATCH_HURRY_USEC (500 * USEC_PER_MSEC) /* for that answer after a job should have ended; a worker that does not
+                                                      * end a job within a second is killed */
 #define WRITE_BATCH_ANNOUNCE_USEC 250000u                   /* the longest time with commits and without COMMITTING */
 #define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows of one statement */
 #define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows of all statements of the worker, also after the commit */
@@ -61,6 +64,13 @@ void write_batch_on_progress(WriteBatch *b, uint64_t now_usec);
  * which means that the batch goes on and this may be called again; any other error: everything was rolled back. */
 bool write_batch_commit(WriteBatch *b, SqlError *error);
 
+/* When the engine must give up the wait for a server's answer to a commit, whose jobs must end at `deadline_usec`
+ * (UINT64_MAX: never). */
+uint64_t write_batch_commit_until(uint64_t deadline_usec);
+
+/* A commit under way gets only a moment more. */
+void write_batch_hurry(JobContext *context, uint64_t now_usec);
+
 /* Ends the transaction. Without a commit it is taken back. Its jobs must have been taken out. */
 void write_batch_end(WriteBatch *b);
 
@@ -74,6 +84,9 @@ Job *job_list_take(JobList *list); /* the first; NULL: none */
 
 /* Puts all jobs of `front` before those of the list. */
 void job_list_prepend_all(JobList *list, JobList *front);
+
+/* The earliest of the jobs. UINT64_MAX: none has one. */
+uint64_t job_list_deadline(const JobList *list);
 
 /* False: the job is not in the list. */
 bool job_list_remove(JobList *list, Job *job);

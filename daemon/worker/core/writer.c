@@ -195,16 +195,28 @@ static void put_back(GroupWriter *w, Job *job) {
         job_list_prepend_all(&w->queue, &one);
 }
 
+/* A server's engine may have to connect first. False without an error: it was interrupted. */
+static bool begin(GroupWriter *w, SqlError *error) {
+        bool ok;
+
+        w->begins = true;
+        w->batch.context->wait_until_usec = job_list_deadline(&w->queue);
+        ok = write_batch_begin(&w->batch, error);
+        w->batch.context->wait_until_usec = 0;
+        w->begins = false;
+        return ok;
+}
+
 static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
         bool ends;
 
         w->batch_is_next = false;
         gathering_end(&w->gathering, w->queue.n);
-        if (!write_batch_begin(&w->batch, &error)) {
+        if (!begin(w, &error)) {
                 if (error.error == ERROR_BUSY)
                         on_busy(w, &error, now);
-                else
+                else if (error.error != ERROR_NONE) /* otherwise a job had to end */
                         fail_all(&w->queue, &error);
                 sql_error_done(&error);
                 return;
@@ -333,7 +345,12 @@ static bool add(JobWriter *jobs, Job *job) {
 static void forget(JobWriter *jobs, Job *job) {
         GroupWriter *w = writer_of(jobs);
 
-        if (job_list_remove(&w->queue, job) || !job_list_remove(&w->batch.jobs, job))
+        if (job_list_remove(&w->queue, job)) {
+                if (w->begins && !w->queue.first) /* no job waits for the server any more */
+                        w->batch.context->wait_until_usec = 1;
+                return;
+        }
+        if (!job_list_remove(&w->batch.jobs, job))
                 return;
         w->batch.left = true;
         job_rewind(job);

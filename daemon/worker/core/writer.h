@@ -50,6 +50,7 @@ typedef struct GroupWriter {
         JobList queue;
         WriterClaim *claims;        /* of transactions that wait, in order */
         const WriterClaim *claimed; /* by a transaction that is open; NULL: none is */
+        bool begins;                /* the engine begins the transaction of the batch */
         bool batch_is_next;         /* a transaction has ended, so the queue goes before the next one */
         Gathering gathering;
         WriterLease lease;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See pg-connection.h. From top to bottom: the wait, opening, orders, results.
+ * Side: worker. See pg-connection.h. From top to bottom: the wait, opening, orders, results, interrupted ones.
  */
 #include "daemon/worker/postgresql/pg-connection.h"
 
@@ -18,6 +18,7 @@
 
 #define WAIT_MSEC 5                       /* between two calls of the progress function */
 #define DEAF_USEC (500 * USEC_PER_MSEC)   /* after an error of the server */
+#define N_READS_MAX 64                    /* at once, of results that are not wanted any more */
 
 static const char *const commands[PG_ORDER_N] = {
         [PG_ORDER_BEGIN_READ] = "BEGIN READ ONLY",
@@ -71,7 +72,7 @@ bool pg_connection_exchange(PgConnection *c, SqlError *error) {
         short events;
 
         if (!wait_for(c, (short) (POLLIN | (c->flushes ? POLLOUT : 0)), &events)) {
-                c->broken = true;
+                c->broken = c->interrupted = true;
                 return false;
         }
         if (events & ~POLLOUT && PQconsumeInput(c->pq) == 0)
@@ -239,7 +240,8 @@ void pg_connection_close(PgConnection *c) {
         free(c->before);
         c->before = NULL;
         c->open = c->begun = c->failed = c->doomed = c->busy = c->ahead = false;
-        c->n_orders = c->n_sent = c->n_unread = c->n_forgotten = 0;
+        c->interrupted = c->rolls_back = false;
+        c->n_orders = c->n_sent = c->n_unread = c->n_syncs = c->n_forgotten = 0;
 }
 
 bool pg_connection_is_alive(PgConnection *c) {
@@ -328,6 +330,7 @@ bool pg_connection_flush(PgConnection *c, SqlError *error) {
 
         if (r < 0)
                 return lose(c, error);
+        c->n_syncs++;
         c->flushes = r > 0;
         return true;
 }
@@ -355,13 +358,21 @@ void pg_connection_limit(PgConnection *c, uint64_t deadline_usec) {
 
 /* ---- results ---- */
 
+static PGresult *take_result(PgConnection *c) {
+        PGresult *result = PQgetResult(c->pq);
+
+        if (result && PQresultStatus(result) == PGRES_PIPELINE_SYNC && c->n_syncs > 0)
+                c->n_syncs--;
+        return result;
+}
+
 bool pg_connection_next(PgConnection *c, PGresult **ret, SqlError *error) {
         if (!c->pq || c->lost)
                 return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the connection to the server was lost");
         while (PQisBusy(c->pq))
                 if (!pg_connection_exchange(c, error))
                         return false;
-        *ret = PQgetResult(c->pq);
+        *ret = take_result(c);
         /* the job has its error now, which makes progress interrupt everything. But the rest of the pipeline follows at
          * once, and must be read, or the connection would be lost, with its transaction */
         if (*ret && PQresultStatus(*ret) == PGRES_FATAL_ERROR)
@@ -500,4 +511,60 @@ void pg_connection_roll_back(PgConnection *c) {
                 (void) pg_connection_carry_out(c, false, &error);
         }
         sql_error_done(&error);
+}
+
+/* ---- interrupted ones ---- */
+
+/* The answers to pipelines before the present transaction must have been read: a request to cancel may have met commands
+ * about the session, as the reset of its settings after a commit. */
+bool pg_connection_is_in_step(const PgConnection *c) {
+        return c->pq && c->interrupted && !c->lost && !c->flushes && c->n_unread == 0 && c->n_syncs > 0 &&
+               PQpipelineStatus(c->pq) != PQ_PIPELINE_OFF;
+}
+
+/* False: the server does not keep to the protocol. */
+static bool drop_results(PgConnection *c) {
+        for (unsigned n_null = 0; c->n_syncs > 0 && !PQisBusy(c->pq);) {
+                PGresult *result = take_result(c);
+
+                n_null = result ? 0 : n_null + 1;
+                PQclear(result);
+                if (n_null >= 3)
+                        return false;
+        }
+        return PQstatus(c->pq) == CONNECTION_OK;
+}
+
+static bool read_rest(PgConnection *c) {
+        struct pollfd p = { .fd = PQsocket(c->pq), .events = POLLIN };
+        bool ok = drop_results(c);
+
+        for (unsigned i = 0; ok && i < N_READS_MAX && c->n_syncs > 0 && poll(&p, 1, 0) > 0; i++)
+                ok = PQconsumeInput(c->pq) == 1 && drop_results(c);
+        return ok;
+}
+
+static int roll_back_interrupted(PgConnection *c) {
+        SqlError error = SQL_ERROR_INIT;
+        bool ok = !c->rolls_back && send_order(c, PG_ORDER_ROLLBACK, &error) && pg_connection_flush(c, &error) &&
+                  !c->flushes;
+
+        c->rolls_back = true;
+        sql_error_done(&error);
+        return ok ? 0 : -1;
+}
+
+int pg_connection_recover(PgConnection *c, bool is_cancelled) {
+        if (!read_rest(c))
+                return -1;
+        if (c->n_syncs > 0 || !is_cancelled)
+                return 0;
+        if (PQtransactionStatus(c->pq) != PQTRANS_IDLE)
+                return roll_back_interrupted(c);
+        drop_notices(c);
+        c->broken = c->interrupted = c->rolls_back = false;
+        c->open = c->begun = c->failed = c->doomed = c->busy = c->ahead = false;
+        c->n_orders = c->n_sent = 0;
+        c->deaf_until_usec = 0;
+        return 1;
 }

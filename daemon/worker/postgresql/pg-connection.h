@@ -65,6 +65,7 @@ typedef struct PgConnection {
         unsigned n_first;
         unsigned n_sent;        /* orders whose results are to be read, before those of the statement */
         unsigned n_unread;      /* pipelines that were sent without a wait for their results, before that */
+        unsigned n_syncs;       /* ends of pipelines that the server has not answered yet, of all kinds */
         char forgotten[PG_FORGOTTEN_MAX][24]; /* prepared statements that are not needed any more */
         unsigned n_forgotten;
         uint64_t deaf_until_usec; /* progress is not asked before: see pg_connection_next() */
@@ -86,6 +87,8 @@ typedef struct PgConnection {
         bool lost;              /* the server is gone, or does not keep to the protocol */
         bool worn;              /* it must be closed after the present transaction */
         bool broken;            /* it must be closed: results that are not wanted are on their way */
+        bool interrupted;       /* the reason is that the worker waits for them no longer: they can be cancelled */
+        bool rolls_back;        /* of an interrupted one: ROLLBACK was sent */
         size_t large;           /* the largest value so far: libpq keeps its buffer */
         uint64_t own_timeout_msec, timeout_msec; /* statement_timeout: that of the role or the server, and the present one;
                                  * 0: none */
@@ -144,6 +147,13 @@ bool pg_connection_carry_out(PgConnection *c, bool waits, SqlError *error);
 
 /* Ends the transaction. The answer is read later. */
 void pg_connection_roll_back(PgConnection *c);
+
+/* True if an interrupted connection can be used again after the server has answered everything. */
+bool pg_connection_is_in_step(const PgConnection *c);
+
+/* Reads and drops the answers that have come on an interrupted connection, without a wait. With `is_cancelled` it also ends
+ * the transaction. 1: the connection is as good as new; 0: not yet; -1: it must be closed. */
+int pg_connection_recover(PgConnection *c, bool is_cancelled);
 
 /* Sets statement_timeout if the present one differs much from the time that is left. */
 void pg_connection_limit(PgConnection *c, uint64_t deadline_usec);

@@ -13,6 +13,9 @@
 
 #define IDLE_USEC (60 * USEC_PER_SEC)
 #define CONNECT_USEC (10 * USEC_PER_SEC)          /* if there is no connect_timeout */
+#define CANCEL_USEC USEC_PER_SEC                  /* for the answer to everything that was cancelled */
+#define CANCEL_LOOK_USEC (10 * USEC_PER_MSEC)
+#define CANCEL_AT_END_USEC (300 * USEC_PER_MSEC)  /* before the worker ends */
 #define PAUSE_MIN_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC USEC_PER_SEC
 #define CODE_PAUSE (-1)                           /* of an error that says Busy while there is no attempt; see give_up() */
@@ -246,6 +249,7 @@ int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgP
 
 static void pooled_free(PgPooled *p) {
         p->pool->connections.n--;
+        p->cancel = pg_cancel_free(p->cancel);
         pg_statements_done(&p->statements);
         pg_connection_close(&p->connection);
         free(p);
@@ -266,11 +270,40 @@ PgPool *pg_pool_free(PgPool *pool) {
                 pooled_free(pool->observer);
         while (pool->idle)
                 pooled_free(unlink_idle(&pool->idle));
+        if (pool->cancelled)
+                pg_cancel_wait(CANCEL_AT_END_USEC);
+        while (pool->cancelled)
+                pooled_free(unlink_idle(&pool->cancelled));
         server_done(&pool->primary);
         server_done(&pool->replica);
         pg_types_done(&pool->types);
         free(pool);
         return NULL;
+}
+
+static void add_idle(PgPool *pool, PgPooled *p) {
+        p->idle_usec = now_coarse_usec();
+        p->next = pool->idle;
+        pool->idle = p;
+}
+
+/* Takes connections back that were cancelled, or closes them. */
+static void settle_cancelled(PgPool *pool, uint64_t now) {
+        for (PgPooled **link = &pool->cancelled; *link;) {
+                PgPooled *p = *link;
+                int r = pg_connection_recover(&p->connection, pg_cancel_is_over(p->cancel));
+
+                if (r == 0 && now < p->cancel_until_usec) {
+                        link = &p->next;
+                        continue;
+                }
+                (void) unlink_idle(link);
+                p->cancel = pg_cancel_free(p->cancel);
+                if (r > 0)
+                        add_idle(pool, p);
+                else
+                        pooled_free(p);
+        }
 }
 
 static PgPooled *take_idle(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint) {
@@ -309,6 +342,8 @@ static bool open_new(PgPool *pool, PgPooled **ret, SqlError *error) {
 
 bool pg_pool_take(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PgPooled **ret,
                   SqlError *error) {
+        if (pool->cancelled)
+                settle_cancelled(pool, now_coarse_usec());
         for (;;) {
                 PgPooled *p = take_idle(pool, sql, sql_size, hint);
 
@@ -322,19 +357,37 @@ bool pg_pool_take(PgPool *pool, const char *sql, size_t sql_size, const EngineHi
         }
 }
 
-void pg_pool_give(PgPool *pool, PgPooled *p) {
+static bool is_to_be_closed(const PgConnection *c) {
+        return !c->pq || c->lost || c->worn || c->large >= LARGE_SIZE;
+}
+
+/* Nothing is sent on the connection before the request is over: it would be cancelled, too. */
+static void cancel(PgPool *pool, PgPooled *p) {
         PgConnection *c = &p->connection;
 
-        pg_connection_roll_back(c);
-        pg_ahead_forget(p);
-        c->held = c->snapshot = c->writes = c->savepoints = false;
-        if (!c->pq || c->lost || c->broken || c->worn || c->large >= LARGE_SIZE) {
+        p->cancel = c->pq && !c->lost ? pg_cancel_start(c->pq) : NULL;
+        if (!p->cancel || is_to_be_closed(c) || !pg_connection_is_in_step(c)) {
                 pooled_free(p);
                 return;
         }
-        p->idle_usec = now_coarse_usec();
-        p->next = pool->idle;
-        pool->idle = p;
+        p->cancel_until_usec = now_usec() + CANCEL_USEC;
+        p->next = pool->cancelled;
+        pool->cancelled = p;
+}
+
+void pg_pool_give(PgPool *pool, PgPooled *p) {
+        PgConnection *c = &p->connection;
+
+        if (!c->interrupted)
+                pg_connection_roll_back(c);
+        pg_ahead_forget(p);
+        c->held = c->snapshot = c->writes = c->savepoints = false;
+        if (c->interrupted)
+                cancel(pool, p);
+        else if (c->broken || is_to_be_closed(c))
+                pooled_free(p);
+        else
+                add_idle(pool, p);
 }
 
 bool pg_pool_close_idle(PgPool *pool) {
@@ -349,8 +402,10 @@ bool pg_pool_close_idle(PgPool *pool) {
 }
 
 uint64_t pg_pool_expire(PgPool *pool, uint64_t now) {
-        uint64_t next = UINT64_MAX;
+        uint64_t next;
 
+        settle_cancelled(pool, now);
+        next = pool->cancelled ? now + CANCEL_LOOK_USEC : UINT64_MAX;
         for (PgPooled **link = &pool->idle; *link;) {
                 if ((*link)->idle_usec + IDLE_USEC <= now) {
                         pooled_free(unlink_idle(link));

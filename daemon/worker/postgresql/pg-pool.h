@@ -5,6 +5,9 @@
  * While no connection can be made, there is one attempt after each pause, which doubles up to a second; jobs that come in
  * between wait for its end.
  *
+ * A statement that is interrupted is cancelled at the server. Its connection waits in a list of its own until the request to
+ * cancel is over and the server has answered everything, and is closed if that takes too long.
+ *
  * Users who may not write read from ReplicaConnection=, if there is one and it answers. All others use the primary, so
  * none of them ever sees data that is older than their own commits.
  */
@@ -12,6 +15,7 @@
 #define SQLIPC_DAEMON_WORKER_POSTGRESQL_PG_POOL_H
 
 #include "daemon/worker/postgresql/pg-ahead.h"
+#include "daemon/worker/postgresql/pg-cancel.h"
 #include "daemon/worker/postgresql/pg-statement.h"
 
 typedef struct PgPool PgPool;
@@ -22,6 +26,8 @@ struct PgPooled {
         PgPool *pool;           /* borrowed */
         PgPooled *next;         /* in the list of idle ones, the last used first */
         uint64_t idle_usec;     /* since when it has been idle */
+        PgCancel *cancel;       /* owned; of the statement that was interrupted */
+        uint64_t cancel_until_usec; /* then it is closed */
 };
 
 /* A server, or several from which libpq chooses. */
@@ -39,8 +45,8 @@ struct PgPool {
         void *userdata;
         PgServer primary, replica;
         bool has_replica;
-        PgPooled *idle;
-        EngineConnections connections;
+        PgPooled *idle, *cancelled;
+        EngineConnections connections; /* also those in use and those that are cancelled */
         PgTypes types;
         PgAhead ahead;
         PgPooled *observer;     /* the connection of an observer; NULL: none */

@@ -365,8 +365,8 @@ static void drain(PgStatement *s) {
                 }
         }
         drop_rows(s);
-        if (s->state == PG_STATEMENT_RUNS)
-                c->broken = true;
+        if (s->state == PG_STATEMENT_RUNS && !c->broken)
+                c->broken = c->interrupted = true;
         sql_error_done(&error);
 }
 

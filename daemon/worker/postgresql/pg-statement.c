@@ -199,8 +199,10 @@ static bool prepare(PgStatement *s, SqlError *error) {
                 c->lost = c->broken = true;
                 return pg_error_lost(error, c->pq);
         }
-        if (!pg_connection_flush(c, error) || !read_description(s, error))
+        if (!pg_connection_flush(c, error) || !read_description(s, error)) {
+                c->worn = c->worn || c->interrupted; /* it may be prepared on the server */
                 return false;
+        }
         s->generation = c->generation;
         s->described_usec = now_coarse_usec();
         if (read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error) && read_parameter_kinds(s, error))

@@ -100,14 +100,18 @@ static bool read_commit(PgConnection *c, SqlError *error) {
         return committed;
 }
 
-static bool outcome_unknown(const PgConnection *c, SqlError *error) {
+static bool outcome_unknown(PgConnection *c, SqlError *error) {
+        static const char advice[] = "it is not known if the changes were written: look before you repeat them";
         SqlError lost = SQL_ERROR_INIT;
 
-        (void) pg_error_lost(&lost, c->pq);
+        c->lost = c->broken = true; /* a commit is not cancelled */
         sql_error_done(error);
-        (void) sql_error_set(error, ERROR_OUTCOME_UNKNOWN,
-                             "%s, during the commit: it is not known if the changes were written",
-                             sql_error_as_failure(&lost).message);
+        if (c->interrupted)
+                return sql_error_set(error, ERROR_OUTCOME_UNKNOWN, "the server has not answered to the commit in time: %s",
+                                     advice);
+        (void) pg_error_lost(&lost, c->pq);
+        (void) sql_error_set(error, ERROR_OUTCOME_UNKNOWN, "%s, during the commit: %s", sql_error_as_failure(&lost).message,
+                             advice);
         sql_error_done(&lost);
         return false;
 }
