@@ -27,7 +27,7 @@ typedef struct FakeLoad {
         uint64_t n_rows_max;         /* reads no more than so many rows; UINT64_MAX: up to the end */
         atomic_bool paused;          /* reads nothing yet */
         const char *load_error;      /* answers Load with it; NULL: with a pipe */
-        bool load_late;              /* answers Load after 50 ms */
+        atomic_bool load_late;       /* answers Load when this is false again */
         bool load_never;
         bool gives_read_end;         /* a wrong descriptor */
         bool spliced;                /* has used splice() on the pipe, so that RWF_NOWAIT does not work there */
@@ -114,8 +114,8 @@ static inline int fake_load_answer_load(FakeLoad *l, sd_bus_message *m) {
         fake_load_read_options(l, m);
         if (l->load_never)
                 return 1;
-        if (l->load_late)
-                usleep(50000);
+        while (l->load_late)
+                usleep(1000);
         if (l->load_error)
                 return fake_load_fail(m, l->load_error);
         fake_load_close(l);

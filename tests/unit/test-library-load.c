@@ -347,15 +347,19 @@ static void test_late_open(void) {
         sqlipc_load *load;
 
         start();
+        load = load_open(); /* the connection is made before the short time begins */
+        CHECK_INT(sqlipc_load_finish(load, NULL), 0);
+        sqlipc_load_close(load);
         l.load_late = true;
-        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 20000), 0);
         CHECK_INT(sqlipc_load_open(f.connection, DB, SQL, &load), -ETIMEDOUT);
+        l.load_late = false;
         CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
         while (l.n_farewell == 0) {
                 usleep(1000);
                 CHECK(sqlipc_process(f.connection) >= 0);
         }
-        CHECK_INT(l.n_wait, 1);
+        CHECK_INT(l.n_wait, 2);
         finish();
 }
 
@@ -656,6 +660,7 @@ static void test_without_blocking(void) {
         CHECK_INT(sqlipc_load_set_ready_callback(load, on_ready, &n_called), 0);
         CHECK_INT(sqlipc_load_finish(load, NULL), -EAGAIN); /* it has not begun */
         CHECK_INT(add(load, n, 1), -EAGAIN);
+        l.load_late = false;
         while (n < (int64_t) N_ELEMENTS(sizes)) {
                 sizes[n] = n % 10 == 0 ? 70000 : 3000;
                 r = add(load, n, sizes[n]);
