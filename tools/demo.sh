@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tools/demo.sh
+# tools/demo.sh [BUILD]
 #
 # Shows sqlipc from a bare checkout to rows, in a minute or two: installs missing packages (Debian), builds, makes two real
 # databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in each
 # possible way. Prints each command before it runs. On a terminal it offers to end in the shell. Leaves only the build
-# folder, build-demo, also after Ctrl-C.
+# folder, build-demo, also after Ctrl-C. BUILD: another one, which may be there.
 set -eu
 cd "$(dirname "$0")/.."
 
 . tools/private-bus.sh
 
-build=$PWD/build-demo
+build=$(realpath -m "${1:-build-demo}")
 
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tools/fuzz.sh [--seconds N | --hours N] [--jobs N] [--seed N] [--merge] [--coverage] [--build DIR] [TARGET...]
+# tools/fuzz.sh [--seconds N | --hours N] [--jobs N] [--seed N] [--merge] [--coverage] [--build DIR] [--compile]
+#               [TARGET...]
 #
 # Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or the named targets. First installs missing
 # packages and builds. A target begins with its corpus (tests/fuzz/corpus/TARGET) and its earlier finds, and stops at the
@@ -16,17 +17,18 @@
 # --merge        at the end, adds finds that reach new lines to the corpus
 # --coverage     at the end, prints how much of the target's files ("About:") corpus and finds reach: lines and branches
 # --build DIR    folder of the build and of the finds; default build-fuzz
+# --compile      only installs and builds
 #
 # Exit code: 0 nothing broke, 1 something did, 2 wrong usage.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
-    sed -n '4,21s/^# \{0,1\}//p' tools/fuzz.sh
+    sed -n '4,23s/^# \{0,1\}//p' tools/fuzz.sh
     exit "$1"
 }
 
-seconds=60 jobs=$(nproc) seed=$((RANDOM * 32768 + RANDOM + 1)) merge=0 coverage=0 build=build-fuzz targets=()
+seconds=60 jobs=$(nproc) seed=$((RANDOM * 32768 + RANDOM + 1)) merge=0 coverage=0 compile=0 build=build-fuzz targets=()
 while [ $# -gt 0 ]; do
     case $1 in
     --seconds | --hours | --jobs | --seed)
@@ -38,6 +40,7 @@ while [ $# -gt 0 ]; do
     --merge) merge=1; shift ;;
     --coverage) coverage=1; shift ;;
     --build) [ $# -gt 1 ] || { echo "tools/fuzz.sh: --build needs a folder" >&2; exit 2; }; build=$2; shift 2 ;;
+    --compile) compile=1; shift ;;
     -h | --help) usage 0 ;;
     -*) echo "tools/fuzz.sh: unknown argument $1" >&2; exit 2 ;;
     *) targets+=("$1"); shift ;;
@@ -147,6 +150,7 @@ tools/install-dependencies.sh fuzz || exit 1
 make "$build" -Db_sanitize=address,undefined -Db_lundef=false || exit 1
 [ $coverage = 0 ] || make "$build-coverage" -Dc_args='-fprofile-instr-generate -fcoverage-mapping' \
     -Dc_link_args=-fprofile-instr-generate -Db_lundef=false || exit 1
+[ $compile = 0 ] || exit 0
 mkdir -p "$build/logs"
 
 echo "seed $seed: ${targets[*]}"

@@ -9,6 +9,8 @@ from harness import SANITIZED
 SIZES = {
     # name: (for each change, under sanitizers, --long)
     "queries of differential": (20000, 2000, 100000),
+    "rounds of writes_kills": (208, 78, 520),
+    "transactions of serializable": (4000, 1000, 10000),
     "share of faults at start and end": (0.25, 0.05, 1.0),
 }
 

@@ -16,11 +16,12 @@ from histories import FAILED, OK, UNKNOWN, History, Transaction
 from players import DB, Playing, append, numbers_of, read
 from settled import option
 
-from harness import SANITIZED, Service, main
+from harness import Service, main
+from sizes import size
 from tap import cases, diagnose, equal, test, true
 
 SEED = option("--seed", random.randrange(2**32))
-N_TRANSACTIONS = option("--transactions", 1000 if SANITIZED else 10000)
+N_TRANSACTIONS = option("--transactions", size("transactions of serializable"))
 
 
 # ---- Made-up histories ----

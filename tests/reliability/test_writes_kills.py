@@ -13,12 +13,13 @@ import time
 
 from settled import option, send
 
-from harness import SANITIZED, Service, main, wait_for
+from harness import Service, main, wait_for
+from sizes import size
 from tap import cases, diagnose, test, true
 from writers import DB, Book, Crowd, make_written
 
 SEED = option("--seed", random.randrange(2**32))
-ROUNDS = option("--rounds", 60 if SANITIZED else 520)
+ROUNDS = option("--rounds", size("rounds of writes_kills"))
 ROUNDS_OF_A_LIFE = 26
 WAYS = (  # of each process
     ["channel", "execute", "fetch", "library"],
