@@ -8,7 +8,7 @@ Prints its port once all nodes of the cluster are there, and ends when its stand
 by files in FOLDER. They elect a leader and replicate its log as Raft does (terms, votes, a majority for each entry), but
 keep everything in memory: a node that is killed does not come back.
 
-The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, followers pass requests on to the
+The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, no rows come if its parser does not know a word after RETURNING, followers pass requests on to the
 leader or redirect, a transaction ends with its first error.
 """
 import base64
@@ -82,6 +82,7 @@ class Database:
         cursor = self.connection.execute(sql, parameters)
         if not writes or cursor.description:
             rows = [list(row) for row in cursor.fetchall()]
+        if not writes or (cursor.description and "NOTNULL" not in sql):
             columns = [column[0] for column in cursor.description or ()]
             result = {"columns": columns, "types": [""] * len(columns)}
             return {**result, "values": rows} if rows else result

@@ -190,12 +190,34 @@ static void test_writes(void) {
         g_assert_cmpint(several[1].last_rowid, ==, 0);
         g_assert_cmpint(several[2].n_changes, ==, 0);
         g_assert_cmpint(several[3].n_changes, ==, 1);
-        g_assert_cmpstr(several[3].rows, ==, "i1|tx!|i1\n"); /* 1.0 of an expression: the server's JSON has no better */
+        g_assert_cmpstr(several[3].rows, ==, "i1|tx!|r1\n");
         g_assert_cmpint(several[4].n_changes, ==, 0);
         g_assert_cmpstr(several[4].rows, ==, "");
         g_free(several[3].rows);
         g_free(several[4].rows);
         expect("SELECT * FROM t", "i2|ty!\n");
+        tear_down();
+}
+
+/* Values have their types, and infinities are no trouble. */
+static void test_returning(void) {
+        RqliteWrite several[] = {
+                { .sql = "INSERT INTO t(c0, r, d, \"a b\") VALUES(9e999, 2, '2024-01-02', x'00ff'), (-9e999, NULL, 1, 1.0)"
+                         " RETURNING *, r * 2 twice, (SELECT ',' || max(1, 2)) AS \"a b\" -- the end\n, id+0 -- and more" },
+                { .sql = "REPLACE INTO t(id, r) VALUES (9, abs(-1)) RETURNING t.r, rowid, *, 'it''s', *" },
+        };
+
+        set_up();
+        must("CREATE TABLE t(id INTEGER PRIMARY KEY, c0, r REAL, d DATE, \"a b\")");
+        g_assert_true(rqlite_rig_write(&rig, &several[0], 1, false));
+        g_assert_cmpstr(several[0].rows, ==, "i1|rinf|r2|t2024-01-02|b00FF|r4|t,2|i1\ni2|r-inf|n|i1|r1|n|t,2|i2\n");
+        g_assert_cmpint(several[0].n_changes, ==, 2);
+        g_assert_cmpint(several[0].last_rowid, ==, 2);
+        g_assert_true(rqlite_rig_write(&rig, &several[1], 1, false));
+        g_assert_cmpstr(several[1].rows, ==, "r1|i9|i9|n|r1|n|n|tit's|i9|n|r1|n|n\n");
+        g_assert_cmpint(several[1].last_rowid, ==, 9);
+        g_free(several[0].rows);
+        g_free(several[1].rows);
         tear_down();
 }
 
@@ -672,6 +694,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/rqlite/parameters", test_parameters);
         g_test_add_func("/rqlite/errors", test_errors);
         g_test_add_func("/rqlite/writes", test_writes);
+        g_test_add_func("/rqlite/returning", test_returning);
         g_test_add_func("/rqlite/all-or-nothing", test_all_or_nothing);
         g_test_add_func("/rqlite/undo", test_undo);
         g_test_add_func("/rqlite/rights", test_rights);

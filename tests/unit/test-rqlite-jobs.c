@@ -101,6 +101,28 @@ static void test_returning(void) {
         tear_down();
 }
 
+/* The server carries out a statement that its parser does not understand, and sends no rows: others do not suffer. */
+static void test_returning_lost(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        set_up(schema);
+        execute("INSERT INTO t(x) VALUES('a')");
+        number = writing_run("INSERT INTO t(x) VALUES('b') RETURNING id NOTNULL", &fd);
+        writing_settle();
+        execute("INSERT INTO t(x) VALUES('c')");
+        writing_expect("wanted; started 2 to write; ");
+        writing_say(MESSAGE_LEASE);
+        writing_settle();
+        o = writing_read(fd, number);
+        g_assert_cmpint(o.error, ==, ERROR_OUTCOME_UNKNOWN);
+        writing_expect("committing 1 2 3; ended 1 wrote 1 1; ended 2 error 39; ended 3 wrote 1 3; ");
+        expect_rows("SELECT x FROM t", "ta\ntb\ntc\n");
+        close(fd);
+        tear_down();
+}
+
 /* A statement that returns rows has no place for them in an EXECUTE: it must not be carried out. */
 static void test_returning_nothing(void) {
         set_up(schema);
@@ -194,6 +216,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/rqlite/jobs/group", test_group);
         g_test_add_func("/rqlite/jobs/failure-in-group", test_failure_in_group);
         g_test_add_func("/rqlite/jobs/returning", test_returning);
+        g_test_add_func("/rqlite/jobs/returning-lost", test_returning_lost);
         g_test_add_func("/rqlite/jobs/returning-nothing", test_returning_nothing);
         g_test_add_func("/rqlite/jobs/list", test_list);
         g_test_add_func("/rqlite/jobs/transactions", test_transactions);

@@ -41,6 +41,7 @@ typedef struct RqliteStatement {
         size_t sql_size;
         PageValue *values;        /* owned, of the parameters; their bytes are the job's */
         SqlVerb verb;
+        size_t returning;         /* where its expressions of RETURNING begin; 0: it has none */
         unsigned n_columns;
         bool *is_real;            /* owned: columns that are declared as REAL; NULL: not known yet */
 
@@ -59,6 +60,7 @@ typedef struct RqliteStatement {
         bool changes_rows;        /* it is an INSERT, UPDATE or DELETE, which SQLite counts */
         bool is_noted;            /* it is in the transaction's request */
         bool is_kept;             /* the transaction owns it */
+        bool lost_rows;           /* it was written, but the server did not send what it returns */
         unsigned first_item, n_items; /* its results: one, or one for each row of a load */
         unsigned job;             /* which savepoint it is in */
         int64_t n_changes, last_rowid;

@@ -316,6 +316,10 @@ static bool read_more(RqliteStatement *s, SqlError *error) {
 
 static EngineResult next(RqliteStatement *s, RowSink *sink, SqlError *error) {
         sink->row_waits = false;
+        if (s->lost_rows) {
+                (void) sql_error_set(error, ERROR_INPUT_OUTPUT, "the server does not understand what follows RETURNING");
+                return ENGINE_FAILED;
+        }
         while (!typed_rows_take(&s->rows, s->n_columns)) {
                 if (s->is_read && !has_more_windows(s))
                         return finish_windows(s, error) ? ENGINE_DONE : end_with(error);

@@ -59,6 +59,7 @@ static bool copy_sql(RqliteStatement *s, const char *sql, SqlError *error) {
         if (!s->sql)
                 return out_of_memory(error);
         s->verb = sql_verb(s->sql, s->sql_size);
+        s->returning = s->sqlite.writes ? sql_returning(s->sql, s->sql_size) : 0;
         return true;
 }
 

@@ -18,7 +18,7 @@
 
 #define TARGET "/db/execute?transaction&blob_array&raft_index"
 
-#define TOO_LARGE "this was written, but the rows that it returns take more than 64 MiB: read them"
+#define TOO_LARGE "the rows that are returned by this and what was written with it take more than 64 MiB"
 
 /* ---- the transaction ---- */
 
@@ -75,10 +75,16 @@ static bool check_size(RqliteConnection *c, SqlError *error) {
                              "out as one request: write it in parts");
 }
 
-/* Adds the statement with the values of `text`. */
-static bool add(RqliteConnection *c, const StatementText *text, SqlError *error) {
+/* Adds the statement with its values. */
+static bool add(RqliteStatement *s, SqlError *error) {
+        RqliteConnection *c = s->connection;
+        const StatementText text = rqlite_statement_text(s);
+
         text_buffer_puts(&c->request, c->n_items == 0 ? "[" : ",");
-        statement_text_add(&c->request, text);
+        if (s->returning > 0)
+                statement_text_add_returning(&c->request, &text, s->returning, s->n_columns);
+        else
+                statement_text_add(&c->request, &text);
         c->n_items++;
         return check_size(c, error);
 }
@@ -94,11 +100,9 @@ static void begin_noting(RqliteStatement *s) {
 }
 
 bool rqlite_write_note(RqliteStatement *s, SqlError *error) {
-        const StatementText text = rqlite_statement_text(s);
-
         begin_noting(s);
         s->n_items++;
-        return rqlite_statement_prepare_rows(s, error) && add(s->connection, &text, error);
+        return rqlite_statement_prepare_rows(s, error) && add(s, error);
 }
 
 /* Without rows nothing of the statement is needed to describe its outcome. */
@@ -123,8 +127,6 @@ void rqlite_write_keep(RqliteStatement *s) {
 
 bool rqlite_write_load(RqliteStatement *s, RowSource *source, SqlError *error) {
         unsigned n = source->decoder.n_columns, count = (unsigned) sqlite3_bind_parameter_count(s->sqlite.stmt);
-        StatementText text;
-
         if (n != count)
                 return sql_error_set(error, ERROR_PARAMETER_COUNT, "%u values in a row, for a statement with %u parameters",
                                      n, count);
@@ -133,12 +135,11 @@ bool rqlite_write_load(RqliteStatement *s, RowSource *source, SqlError *error) {
         if (!s->values)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         begin_noting(s);
-        text = rqlite_statement_text(s);
         do {
                 for (unsigned i = 0; i < n; i++)
                         s->values[i] = page_decoder_value(&source->decoder, i);
                 s->n_items++;
-                if (!add(s->connection, &text, error))
+                if (!add(s, error))
                         return false;
         } while (row_source_next(source, 0));
         return true;
@@ -152,6 +153,7 @@ typedef struct CommitAnswer {
         Answer answer;
         RqliteStatement *at;     /* whose results come */
         unsigned n_rows;         /* of this result */
+        int64_t rowid;           /* the last one that was inserted, in its last row */
         unsigned failed_item;    /* with ANSWER_ERROR */
 } CommitAnswer;
 
@@ -170,32 +172,44 @@ static bool fail(CommitAnswer *a, AnswerTrouble trouble) {
 static bool on_row(void *userdata, unsigned item, const JsonValue *values, size_t n) {
         CommitAnswer *a = userdata;
 
-        if (!find(a, item) || n != a->at->n_columns)
+        RqliteStatement *s;
+        bool ok;
+
+        if (!find(a, item) || n != a->at->n_columns + (a->at->returning > 0))
                 return fail(a, ANSWER_INVALID);
-        for (unsigned i = 0; i < n; i++)
-                if (!typed_rows_add_plain(&a->at->rows, &values[i], a->at->is_real[i]))
-                        return fail(a, ANSWER_NO_MEMORY);
+        s = a->at;
+        for (unsigned i = 0; i < s->n_columns; i++) {
+                ok = s->returning > 0 ? typed_rows_add_typed(&s->rows, &values[i])
+                                      : typed_rows_add_plain(&s->rows, &values[i], s->is_real[i]);
+                if (!ok)
+                        return fail(a, s->rows.bytes.state == TEXT_NO_MEMORY ? ANSWER_NO_MEMORY : ANSWER_INVALID);
+        }
         a->n_rows++;
-        return true;
+        return s->returning == 0 || (values[n - 1].kind == JSON_NUMBER && json_number_int64(values[n - 1].bytes, &a->rowid)) ||
+               fail(a, ANSWER_INVALID);
 }
 
-/* With RETURNING, the server sends a row for each that was changed, and not how many there are. */
+/* With RETURNING, the server sends a row for each that was changed, and not how many there are. If its parser does not
+ * understand the statement, it carries it out without sending rows. */
 static bool on_item(void *userdata, const ResponseItem *item) {
         CommitAnswer *a = userdata;
-        int64_t n_changes = item->n_changes;
+        int64_t n_changes = item->n_changes, rowid = item->last_rowid;
 
         if (item->error) {
                 a->failed_item = item->index;
                 return answer_set_error(&a->answer, item->error);
         }
-        if (!find(a, item->index) || item->has_columns != (a->at->n_columns > 0))
+        if (!find(a, item->index) || (item->has_columns && a->at->n_columns == 0))
                 return fail(a, ANSWER_INVALID);
-        if (a->at->n_columns > 0)
+        if (item->has_columns) {
                 n_changes = a->n_rows;
+                rowid = a->rowid;
+        } else
+                a->at->lost_rows = a->at->n_columns > 0;
         if (a->at->changes_rows)
                 a->at->n_changes += n_changes;
         if (a->at->verb == SQL_VERB_INSERT && n_changes > 0)
-                a->at->last_rowid = item->last_rowid;
+                a->at->last_rowid = rowid;
         a->n_rows = 0;
         return true;
 }
@@ -214,6 +228,7 @@ static void restart(void *userdata) {
         a->n_rows = 0;
         for (RqliteStatement *s = a->at; s; s = s->next) {
                 s->n_changes = s->last_rowid = 0;
+                s->lost_rows = false;
                 typed_rows_clear(&s->rows);
         }
 }

@@ -164,3 +164,27 @@ bool sql_compound(const char *sql, size_t size, size_t *ret_offset) {
         }
         return false;
 }
+
+/* The word is reserved: no name is written like this without quotes. */
+size_t sql_returning(const char *sql, size_t size) {
+        const char *end = sql + size;
+        int depth = 0;
+
+        for (SqlToken t = sql_token(sql, end); t.kind != SQL_TOKEN_END; t = sql_token(t.text + t.size, end)) {
+                depth += *t.text == '(' ? 1 : *t.text == ')' ? -1 : 0;
+                if (depth == 0 && sql_token_is(&t, "RETURNING"))
+                        return (size_t) (t.text + t.size - sql);
+        }
+        return 0;
+}
+
+const char *sql_list_item_end(const char *at, const char *end) {
+        int depth = 0;
+
+        for (SqlToken t = sql_token(at, end); t.kind != SQL_TOKEN_END; t = sql_token(t.text + t.size, end)) {
+                depth += *t.text == '(' ? 1 : *t.text == ')' ? -1 : 0;
+                if (depth == 0 && *t.text == ',')
+                        return t.text;
+        }
+        return end;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See statement-text.h. From top to bottom: parameters, windows, statements.
+ * Side: worker. See statement-text.h. From top to bottom: parameters, windows, values with their types, RETURNING,
+ * statements.
  */
 #include "daemon/worker/rqlite/statement-text.h"
 
@@ -191,7 +192,7 @@ void statement_text_add_bounds(TextBuffer *json, const StatementWindow *window) 
         text_buffer_done(&sql);
 }
 
-/* ---- statements ---- */
+/* ---- values with their types ---- */
 
 /* A value of column `i` that says its type. The "+" keeps the affinity of the column out of the comparisons. */
 static void add_typed(TextBuffer *sql, unsigned i) {
@@ -202,6 +203,66 @@ static void add_typed(TextBuffer *sql, unsigned i) {
                 "WHEN +c%u < -1.7976931348623157e308 THEN 'f-' ELSE +c%u END END",
                 i, i, i, i, i, i, i);
 }
+
+/* ---- RETURNING ---- */
+
+static bool is_star(const char *at, const char *end) {
+        SqlToken t = sql_token(at, end);
+
+        while (t.kind == SQL_TOKEN_SPACE)
+                t = sql_token(t.text + t.size, end);
+        return t.kind != SQL_TOKEN_END && *t.text == '*';
+}
+
+/* How many columns a "*" stands for. */
+static unsigned star_width(const char *at, const char *end, unsigned n_columns) {
+        unsigned n_stars = 0;
+
+        for (const char *next; at <= end; at = next + 1) {
+                next = sql_list_item_end(at, end);
+                if (is_star(at, next))
+                        n_stars++;
+                else
+                        n_columns--;
+        }
+        return n_stars > 0 ? n_columns / n_stars : 0;
+}
+
+static void begin_expression(TextBuffer *sql) {
+        text_buffer_puts(sql, "(SELECT ");
+        add_typed(sql, 0);
+        text_buffer_puts(sql, " FROM (SELECT CAST(NULL AS BLOB) AS c0 WHERE 0 UNION ALL SELECT ");
+}
+
+/* A comment may be at the end of the expression. */
+static void end_expression(TextBuffer *sql) {
+        text_buffer_puts(sql, "\n)),");
+}
+
+static void add_returning(TextBuffer *sql, TextParameters *p, size_t returning, unsigned n_columns) {
+        const char *start = p->s->sql, *at = start + returning, *end = start + p->s->sql_size;
+        unsigned width = star_width(at, end, n_columns), column = 0;
+
+        add_part(sql, p, start, at);
+        text_buffer_puts(sql, " ");
+        for (const char *next; at <= end; at = next + 1) {
+                bool star;
+
+                next = sql_list_item_end(at, end);
+                star = is_star(at, next);
+                for (unsigned i = 0; i < (star ? width : 1); i++, column++) {
+                        begin_expression(sql);
+                        if (star)
+                                text_buffer_add_sql_name(sql, sqlite3_column_name(p->s->stmt, (int) column) ?: "");
+                        else
+                                add_part(sql, p, at, next);
+                        end_expression(sql);
+                }
+        }
+        text_buffer_puts(sql, "last_insert_rowid()");
+}
+
+/* ---- statements ---- */
 
 /* Adds the client's SELECT so that its columns have no affinity that its values do not have. */
 static void add_client_select(TextBuffer *sql, TextParameters *p, unsigned n_columns) {
@@ -269,6 +330,17 @@ void statement_text_add_select(TextBuffer *json, const StatementText *s, unsigne
 
         if (parameters_init(&p, s, json->size_max))
                 add_select(&sql, &p, n_columns, window);
+        else
+                sql.state = TEXT_NO_MEMORY;
+        finish(json, &sql, &p);
+}
+
+void statement_text_add_returning(TextBuffer *json, const StatementText *s, size_t returning, unsigned n_columns) {
+        TextBuffer sql = { .size_max = json->size_max };
+        TextParameters p;
+
+        if (parameters_init(&p, s, json->size_max))
+                add_returning(&sql, &p, returning, n_columns);
         else
                 sql.state = TEXT_NO_MEMORY;
         finish(json, &sql, &p);
