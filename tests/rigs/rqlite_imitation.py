@@ -8,8 +8,9 @@ Prints its port once all nodes of the cluster are there, and ends when its stand
 by files in FOLDER. They elect a leader and replicate its log as Raft does (terms, votes, a majority for each entry), but
 keep everything in memory: a node that is killed does not come back.
 
-The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, no rows come if its parser does not know a word after RETURNING, followers pass requests on to the
-leader or redirect, a transaction ends with its first error.
+The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, no rows come if its parser does
+not know a word after RETURNING, followers pass requests on to the leader or redirect, a transaction ends with its first
+error.
 """
 import base64
 import http.client

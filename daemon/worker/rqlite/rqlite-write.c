@@ -18,7 +18,7 @@
 
 #define TARGET "/db/execute?transaction&blob_array&raft_index"
 
-#define TOO_LARGE "the rows that are returned by this and what was written with it take more than 64 MiB"
+#define TOO_LARGE "this statement and those written with it return rows of more than 64 MiB"
 
 /* ---- the transaction ---- */
 
@@ -171,7 +171,6 @@ static bool fail(CommitAnswer *a, AnswerTrouble trouble) {
 
 static bool on_row(void *userdata, unsigned item, const JsonValue *values, size_t n) {
         CommitAnswer *a = userdata;
-
         RqliteStatement *s;
         bool ok;
 
@@ -185,8 +184,9 @@ static bool on_row(void *userdata, unsigned item, const JsonValue *values, size_
                         return fail(a, s->rows.bytes.state == TEXT_NO_MEMORY ? ANSWER_NO_MEMORY : ANSWER_INVALID);
         }
         a->n_rows++;
-        return s->returning == 0 || (values[n - 1].kind == JSON_NUMBER && json_number_int64(values[n - 1].bytes, &a->rowid)) ||
-               fail(a, ANSWER_INVALID);
+        if (s->returning == 0 || (values[n - 1].kind == JSON_NUMBER && json_number_int64(values[n - 1].bytes, &a->rowid)))
+                return true;
+        return fail(a, ANSWER_INVALID);
 }
 
 /* With RETURNING, the server sends a row for each that was changed, and not how many there are. If its parser does not

@@ -40,7 +40,7 @@ SqlVerb sql_verb(const char *sql, size_t size);
 /* Finds the first SELECT (or VALUES) of a compound one: *ret_offset in bytes. False: it is not compound. */
 bool sql_compound(const char *sql, size_t size, size_t *ret_offset);
 
-/* The offset of what follows RETURNING; 0: there is none. */
+/* The offset of the list after RETURNING; 0: there is none. */
 size_t sql_returning(const char *sql, size_t size);
 
 /* The end of the expression at `at` of a list: the next comma outside parentheses, or `end`. */
