@@ -401,10 +401,13 @@ static void on_timer(WorkerLoop *w) {
 
 /* ---- the loop ---- */
 
-/* Has idle connections closed after a while, and the engine look at those that end. */
+/* Has idle connections closed after a while, and an engine of a server look at those that end. */
 static void arm_for_connections(WorkerLoop *w, uint64_t now) {
-        uint64_t next = expire_connections(w, now);
+        uint64_t next;
 
+        if (w->tasks.armed_usec != UINT64_MAX && !w->context.engine->state_is_remote)
+                return;
+        next = expire_connections(w, now);
         if (next < w->tasks.armed_usec)
                 task_queue_arm(&w->tasks, next);
 }
