@@ -15,9 +15,10 @@ ENGINE = BUILD_ROOT / "daemon/worker/sqlipc-engine"
 
 
 class EngineUnit:
-    """`program` is started for each connection to `socket`, as `uid` if that is given."""
+    """`program` is started for each connection to `socket`, as `uid` if that is given; `within`: a command that runs the
+    unit."""
 
-    def __init__(self, program=FILE_ENGINE, uid=None, supervisor_uid=None):
+    def __init__(self, program=FILE_ENGINE, uid=None, supervisor_uid=None, within=()):
         if not shutil.which("systemd-socket-activate"):
             raise Skip("systemd-socket-activate is not installed")
         self.program, self.uid = reachable(program) if isinstance(program, pathlib.Path) else program, uid
@@ -29,14 +30,15 @@ class EngineUnit:
         who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         if uid is not None:
             os.chown(self.folder, uid, uid)
-        self.process = None
+        self.process, self.within = None, within
         self.start(who)
         if supervisor_uid is not None:
             os.chown(self.socket, supervisor_uid, supervisor_uid)
 
     def start(self, who):
         self.process = subprocess.Popen(
-            ["systemd-socket-activate", "--accept", "--seqpacket", f"--listen={self.socket}", str(self.program)],
+            [*self.within, "systemd-socket-activate", "--accept", "--seqpacket", f"--listen={self.socket}",
+             str(self.program)],  # fmt: skip
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,

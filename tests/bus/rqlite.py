@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import pathlib
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -16,10 +17,11 @@ RQLITED = os.environ.get("SQLIPC_RQLITED", "")
 
 
 class Cluster:
-    """`n` nodes, which know the user app by its password, or let in all without one. `connection` is for Connection=."""
+    """`n` nodes, which know the user app by its password, or let in all without one. `connection` is for Connection=;
+    `options`: more arguments for rqlited, which then is asked by `scheme`."""
 
-    def __init__(self, n=3, password="sesame"):
-        self.password = password
+    def __init__(self, n=3, password="sesame", options=(), scheme="http"):
+        self.password, self.options, self.scheme = password, options, scheme
         self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-rqlite-")
         self.nodes, self.ports = [], []
         try:
@@ -31,7 +33,7 @@ class Cluster:
             self.close()
             raise
         user = "app@" if password else ""
-        self.connection = " ".join(f"http://{user}127.0.0.1:{port}" for port in self.ports)
+        self.connection = " ".join(f"{scheme}://{user}127.0.0.1:{port}" for port in self.ports)
 
     def start_imitation(self, n):
         for i in range(n):
@@ -51,26 +53,48 @@ class Cluster:
         ports = free_ports(2 * n)
         self.ports, raft = ports[:n], ports[n:]
         join = ",".join(f"127.0.0.1:{port}" for port in raft)
-        for i in range(n):
-            command = [
+        self.commands = [
+            [
                 RQLITED, "-node-id", str(i + 1), "-http-addr", f"127.0.0.1:{self.ports[i]}", "-raft-addr",
-                f"127.0.0.1:{raft[i]}", "-bootstrap-expect", str(n), "-join", join, *login, folder / str(i + 1),
+                f"127.0.0.1:{raft[i]}", "-bootstrap-expect", str(n), "-join", join, *login, *self.options,
+                folder / str(i + 1),
             ]  # fmt: skip
-            with open(folder / f"log-{i + 1}", "ab") as log:
-                self.nodes.append(
-                    subprocess.Popen(
-                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_test
-                    )
-                )
+            for i in range(n)
+        ]
+        self.nodes = [self.start_node(i) for i in range(n)]
+        self.wait_until_ready()
+
+    def start_node(self, i):
+        with open(pathlib.Path(self.folder.name) / f"log-{i + 1}", "ab") as log:
+            return subprocess.Popen(
+                self.commands[i], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_test
+            )
+
+    def kill(self, i):
+        """Without a chance to write anything more."""
+        self.nodes[i].kill()
+        self.nodes[i].wait()
+
+    def restart(self, i):
+        self.nodes[i] = self.start_node(i)
+
+    def wait_until_ready(self):
         wait_for(lambda: all(map(self.is_ready, self.ports)), "the cluster has a leader")
+
+    def leader(self):
+        """Returns the leader's index."""
+        return int(self.ask("/status")["store"]["leader"]["node_id"]) - 1
 
     def ask(self, path, data=None, kind="application/json", port=None):
         """Asks the first node, or the one of `port`, past the service; returns its answer."""
-        request = urllib.request.Request(f"http://127.0.0.1:{port or self.ports[0]}{path}", data, {"Content-Type": kind})
+        request = urllib.request.Request(
+            f"{self.scheme}://127.0.0.1:{port or self.ports[0]}{path}", data, {"Content-Type": kind}
+        )
         if self.password:
             login = base64.b64encode(f"app:{self.password}".encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        trusting = ssl._create_unverified_context() if self.scheme == "https" else None  # noqa: S323
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=trusting) as answer:
             text = answer.read()
         return json.loads(text) if text.startswith(b"{") else text
 
