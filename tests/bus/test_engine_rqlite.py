@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Databases on a cluster of rqlite (rqlite.py), through the program that is installed, with its filter of system calls."""
 import contextlib
+import os
+import pathlib
 import subprocess
 import tempfile
 import threading
@@ -26,6 +28,18 @@ def publish(name, password="sesame", connection=cluster.connection, at=service, 
     keys = {"Mode": "read-write", "WriteUsers": "*", "WriteSchema": "yes"} | keys
     at.database(name, Engine="rqlite", Connection=connection, PasswordFile=file, **keys)
     at.driver.manager("Reload")
+
+
+def cpu_usec(pid, seconds):
+    """Returns how much processor time a process takes in this time."""
+    before = times(pid)
+    time.sleep(seconds)
+    return times(pid) - before
+
+
+def times(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def only_rqlited(mark=test):
@@ -136,7 +150,7 @@ def test_killed_leader():
     equal(wrong, [], "writes that were acknowledged and are lost")
     unknown = "org.sqlipc1.Error.OutcomeUnknown"
     equal([i for i, outcome in outcomes.items() if outcome not in (None, unknown) and i in found], [], "refused and written")
-    equal(found - set(outcomes), set(), "rows that nobody has written")
+    equal(found - set(outcomes), set(), "rows of no writer")
     print(f"# {len(outcomes)} writes, {sum(o is not None for o in outcomes.values())} with an error")
 
 
@@ -158,6 +172,17 @@ def test_memory():
     run.close()
     true(size > 100_000_000, f"bytes of the result: {size}")
     at_most(peak - before, 16 << 20, "bytes more than before")
+
+
+@only_rqlited()
+def test_deadline():
+    """a node stops a query whose time is over"""
+    client = service.client()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    leader = cluster.nodes[cluster.leader()].pid
+    options = {"timeout-usec": GLib.Variant("t", 200_000)}
+    expect("TimedOut", lambda: client.query("music", endless, options=options).read())
+    wait_for(lambda: cpu_usec(leader, 0.3) < 50_000, "the node has stopped the query")
 
 
 @only_rqlited(needs_root)

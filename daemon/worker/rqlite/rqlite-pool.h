@@ -41,6 +41,7 @@ typedef struct RqliteStatement {
         size_t sql_size;
         PageValue *values;        /* owned, of the parameters; their bytes are the job's */
         SqlVerb verb;
+        uint64_t deadline_usec;   /* of its run, CLOCK_MONOTONIC */
         size_t returning;         /* where its expressions of RETURNING begin; 0: it has none */
         unsigned n_columns;
         bool *is_real;            /* owned: columns that are declared as REAL; NULL: not known yet */

@@ -4,10 +4,12 @@
  */
 #include "daemon/worker/rqlite/rqlite-read.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/rqlite/rqlite-schema.h"
 #include "daemon/worker/rqlite/rqlite-statement.h"
 #include "daemon/worker/rqlite/server-error.h"
@@ -20,6 +22,7 @@
 #define WINDOW_FIRST_ROWS 1000u
 #define WINDOW_ROWS_MIN 16u
 #define WINDOW_ROWS_MAX 65536u
+#define LEFT_USEC_MAX (365 * 24 * 3600 * USEC_PER_SEC) /* until a deadline of which a node is told */
 #define TRIES 4                                   /* for one request: a new schema, or a large table, needs another try */
 
 static const char too_large[] = "the result is larger than 64 MiB, which the server would keep in its memory, and cannot be "
@@ -172,17 +175,28 @@ static void note_end(RqliteStatement *s) {
                 answer_end(&s->answer);
 }
 
+/* A node goes on with a query after we have closed the connection, and keeps its rows in memory, so it must know when to
+ * stop. It gets a second more than the run: the run's own deadline is the error that the client sees. */
+static void write_target(const RqliteStatement *s, char *target, size_t size) {
+        int n = snprintf(target, size, "/db/query?transaction&blob_array&level=%s",
+                         rqlite_pool_level(s->connection->pool));
+        uint64_t now = now_usec(), left = s->deadline_usec > now ? s->deadline_usec - now : 0;
+
+        if (s->deadline_usec > 0 && left < LEFT_USEC_MAX)
+                (void) snprintf(target + n, size - (size_t) n, "&db_timeout=%" PRIu64 "ms", left / USEC_PER_MSEC + 1000);
+}
+
 static bool send_request(RqliteStatement *s, SqlError *error) {
         const ResponseHandler handler = { .row = on_row, .item = on_item, .userdata = s };
         const ClusterReader reader = { .sink = { take, s }, .restart = restart, .enough = has_rows, .userdata = s };
         const RqlitePool *p = s->connection->pool;
-        char target[96];
+        char target[128];
 
         end_request(s);
         if (!write_body(s, error))
                 return false;
         answer_init(&s->answer, &handler, in_windows(s) ? WINDOW_SIZE_MAX : ANSWER_SIZE_MAX);
-        (void) snprintf(target, sizeof target, "/db/query?transaction&blob_array&level=%s", rqlite_pool_level(p));
+        write_target(s, target, sizeof target);
         if (!cluster_begin(&s->connection->exchange, &(ClusterRequest) {
                 .target = target,
                 .body = &s->body,

@@ -172,6 +172,7 @@ bool rqlite_statement_bind(RqliteStatement *s, const JobSpec *spec, SqlError *er
                 s->values = calloc((size_t) n, sizeof *s->values);
         if (n > 0 && !s->values)
                 return out_of_memory(error);
+        s->deadline_usec = spec->deadline_usec;
         return bind_find(s->sqlite.stmt, spec, s->values, error);
 }
 
