@@ -5,30 +5,20 @@ Imported by /usr/bin/python3, it makes the environment (make-environment.sh) and
 """
 import os
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", HERE.parents[1] / "build"))
 sys.path.insert(0, str(HERE.parent / "bus"))
+from tap import make_for_file  # noqa: E402
+
 FOLDER = BUILD_ROOT / "tests/adbc/environment"
 PYTHON = FOLDER / "python/bin/python"
 DRIVER = BUILD_ROOT / "client-lib/adbc/libadbc_driver_sqlipc.so"
 CI = os.environ.get("CI") == "true"
 
-
-def skip_all(reason):
-    """No package can be had: a test without the network says so. CI must have them."""
-    if CI:
-        sys.exit(reason)
-    print(f"1..0 # SKIP {reason}")
-    sys.exit(0)
-
-
 if pathlib.Path(sys.prefix) != PYTHON.parents[1]:
-    made = subprocess.run([HERE / "make-environment.sh", FOLDER], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        skip_all("the Python packages cannot be installed: " + (made.stderr.strip().splitlines() or ["?"])[-1])
+    make_for_file(HERE / "make-environment.sh", FOLDER, "the Python packages cannot be installed")
     os.execv(PYTHON, [PYTHON, *sys.argv])
 
 import adbc_driver_manager.dbapi  # noqa: E402

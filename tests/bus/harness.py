@@ -206,6 +206,12 @@ def fds(pid):
     return result
 
 
+def processor_time(pid):
+    """Returns the seconds that the process has computed, user and system."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def rss_anon(pid):
     """Returns the private memory in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -4,6 +4,8 @@
 A test passes if it returns and fails if it raises; Skip tells why it cannot run. A run without any test fails, so that
 a file cannot pass without testing anything.
 """
+import os
+import subprocess
 import sys
 import traceback
 
@@ -17,6 +19,19 @@ class Skip(Exception):
 def test(function):
     _tests.append(function)
     return function
+
+
+def make_for_file(script, folder, what):
+    """Runs a script that makes what all tests of a file need, into the folder. If it fails, the file is skipped, but not in
+    CI, which must have it. `what`: what cannot be done then."""
+    made = subprocess.run([script, folder], capture_output=True, text=True, check=False)
+    if made.returncode == 0:
+        return
+    reason = f"{what}: " + (made.stderr.strip().splitlines() or ["?"])[-1]
+    if os.environ.get("CI") == "true":
+        sys.exit(reason)
+    print(f"1..0 # SKIP {reason}")
+    sys.exit(0)
 
 
 def diagnose(text):

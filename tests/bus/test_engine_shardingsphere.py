@@ -4,17 +4,15 @@
 are on one or the other. Through the service it works as a table of one server, except for the differences in
 docs/engines.md.
 """
-import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 from client import Failure, Text
 from gi.repository import GLib
 from harness import BUILD_ROOT, SOURCE_ROOT, die_with_test, expect, free_ports, main, wait_for
 from postgres import ACCESS, Relay, for_tests
-from tap import equal, test, true
+from tap import equal, make_for_file, test, true
 
 FOLDER = BUILD_ROOT / "tests/shardingsphere"
 N = 20
@@ -46,14 +44,7 @@ rules:
         props: {{algorithm-expression: "shard_${{id % 2}}", allow-range-query-with-inline-sharding: true}}
 """
 
-FETCH = SOURCE_ROOT / "tests/shardingsphere/fetch-proxy.sh"
-made = subprocess.run([FETCH, FOLDER], capture_output=True, text=True, check=False)
-if made.returncode != 0:
-    reason = "ShardingSphere-Proxy cannot be fetched: " + (made.stderr.strip().splitlines() or ["?"])[-1]
-    if os.environ.get("CI") == "true":  # which must have it
-        sys.exit(reason)
-    print(f"1..0 # SKIP {reason}")
-    sys.exit(0)
+make_for_file(SOURCE_ROOT / "tests/shardingsphere/fetch-proxy.sh", FOLDER, "ShardingSphere-Proxy cannot be fetched")
 
 
 def shard(port):

@@ -18,7 +18,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from client import Broken, Client, Failure, object_path  # noqa: E402
 from gi.repository import GLib  # noqa: E402
-from harness import PATIENCE, SANITIZED, UID_A, UID_B, Service, main, needs_root, rss_anon, wait_for  # noqa: E402
+from harness import (  # noqa: E402
+    PATIENCE, SANITIZED, UID_A, UID_B, Service, main, needs_root, processor_time, rss_anon, wait_for,
+)  # fmt: skip
 from tap import at_most, cases, diagnose, equal, true  # noqa: E402
 from watching import DB, Watch  # noqa: E402
 
@@ -44,12 +46,6 @@ def watched(**limits):
         service.database(DB, Path=service.path, Mode="read-write", Synchronous="normal")
         service.driver.manager("Reload")
         yield service
-
-
-def processor_time(pid):
-    """Seconds, user and system."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def n_watches(service):

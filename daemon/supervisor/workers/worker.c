@@ -332,8 +332,7 @@ void worker_retire(Worker *w) {
         const Group *g = w->group;
 
         w->context->work->end_channels(w);
-        if (w->settings == WORKER_RETIRED ||
-            group_worker_bound(g) != WORKER_BOUND_NONE)
+        if (w->settings == WORKER_RETIRED || group_worker_bound(g) != WORKER_BOUND_NONE)
                 return;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
                 worker_life_move_settings(&w->settings, WORKER_RETIRED);

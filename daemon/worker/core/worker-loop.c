@@ -297,11 +297,13 @@ static void look_around(WorkerLoop *w) {
 }
 
 /* Called while the engine begins or commits a transaction. Only an engine of a server waits there. */
-static int on_wait(WorkerLoop *w, uint64_t now) {
+static int on_wait(WorkerLoop *w) {
+        uint64_t now;
         Woken woken;
 
         if (w->context.wait_until_usec == 0 || !w->context.engine->state_is_remote)
                 return 0;
+        now = now_usec();
         if (now - w->looked_usec >= LOOK_USEC) {
                 w->looked_usec = now;
                 if (wait_events(w, 0, &woken) < 0)
@@ -315,11 +317,12 @@ static int on_wait(WorkerLoop *w, uint64_t now) {
 
 static int on_progress(void *userdata) {
         WorkerLoop *w = userdata;
-        uint64_t now = now_usec();
+        uint64_t now;
         bool look;
 
         if (!w->tasks.current)
-                return on_wait(w, now);
+                return on_wait(w);
+        now = now_usec();
         channel_round_on_progress(&w->channels.round, now);
         look = now - w->looked_usec >= LOOK_USEC;
         if (look) {

@@ -214,7 +214,7 @@ static bool is_star(const char *at, const char *end) {
         return t.kind != SQL_TOKEN_END && *t.text == '*';
 }
 
-/* How many columns a "*" stands for. */
+/* Returns the number of columns that a "*" is an abbreviation of. */
 static unsigned star_width(const char *at, const char *end, unsigned n_columns) {
         unsigned n_stars = 0;
 
@@ -299,6 +299,14 @@ static void add_select(TextBuffer *sql, TextParameters *p, unsigned n_columns, c
         text_buffer_puts(sql, " FROM " ROWS " LIMIT -1");
 }
 
+/* Provides buffers for the SQL and its parameters, which finish() adds to `json` and frees. False: there is no memory. */
+static bool begin(const TextBuffer *json, const StatementText *s, TextBuffer *ret_sql, TextParameters *ret) {
+        bool ok = parameters_init(ret, s, json->size_max);
+
+        *ret_sql = (TextBuffer) { .size_max = json->size_max, .state = ok ? TEXT_GOOD : TEXT_NO_MEMORY };
+        return ok;
+}
+
 /* Adds the finished SQL and the parameters. */
 static void finish(TextBuffer *json, TextBuffer *sql, TextParameters *p) {
         text_buffer_puts(json, "[");
@@ -314,34 +322,28 @@ static void finish(TextBuffer *json, TextBuffer *sql, TextParameters *p) {
 }
 
 void statement_text_add(TextBuffer *json, const StatementText *s) {
-        TextBuffer sql = { .size_max = json->size_max };
         TextParameters p;
+        TextBuffer sql;
 
-        if (parameters_init(&p, s, json->size_max))
+        if (begin(json, s, &sql, &p))
                 add_sql(&sql, &p);
-        else
-                sql.state = TEXT_NO_MEMORY;
         finish(json, &sql, &p);
 }
 
 void statement_text_add_select(TextBuffer *json, const StatementText *s, unsigned n_columns, const StatementWindow *window) {
-        TextBuffer sql = { .size_max = json->size_max };
         TextParameters p;
+        TextBuffer sql;
 
-        if (parameters_init(&p, s, json->size_max))
+        if (begin(json, s, &sql, &p))
                 add_select(&sql, &p, n_columns, window);
-        else
-                sql.state = TEXT_NO_MEMORY;
         finish(json, &sql, &p);
 }
 
 void statement_text_add_returning(TextBuffer *json, const StatementText *s, size_t returning, unsigned n_columns) {
-        TextBuffer sql = { .size_max = json->size_max };
         TextParameters p;
+        TextBuffer sql;
 
-        if (parameters_init(&p, s, json->size_max))
+        if (begin(json, s, &sql, &p))
                 add_returning(&sql, &p, returning, n_columns);
-        else
-                sql.state = TEXT_NO_MEMORY;
         finish(json, &sql, &p);
 }

@@ -13,9 +13,9 @@
  *    Each value is computed once, because SQLite does not flatten a subquery with LIMIT into a query with LIMIT, but runs it
  *    as a coroutine. Rows keep their order. A column of a subquery has an affinity, that of the first SELECT of a compound
  *    one, which would make REAL of other SELECTs' integers. So a SELECT of BLOBs without rows comes before a compound one.
- *    The expressions of RETURNING become such strings and numbers one by one, each in a subquery. In a compound SELECT it
- *    has the name of the first column, whatever alias it has. A column with last_insert_rowid(), which the server does not
- *    tell with rows, is added.
+ *    The expressions of RETURNING become such strings and numbers one by one, each in a subquery. That is a compound
+ *    SELECT, whose first SELECT names the column, so an alias of the expression has no effect. A column with
+ *    last_insert_rowid(), which the server does not tell with rows, is added.
  * 2. A parameter that JSON cannot carry becomes a literal of SQL. All others become ?1, ?2, ... in the order of their use.
  * 3. A *window* is a part of a table: its rows after a key, in the order of that key. In a window, a common table expression
  *    with the table's own name is before the client's SELECT, so that this sees no other row of the table.
