@@ -324,19 +324,21 @@ static void check_unfinished(const GByteArray *stream, ErrorNumber error) {
         g_assert_cmpint(load_le32(payload), ==, error);
 }
 
-/* The worker is done with SQLite, and the reader has not caught up. */
-static void expect_ended_undrained(Rig *rig, uint64_t number, ErrorNumber error) {
+/* The worker is done with SQLite, and the reader has not caught up. Returns the size of the whole stream. */
+static uint64_t expect_ended_undrained(Rig *rig, uint64_t number, ErrorNumber error) {
         ReceivedMessage m = next_report(rig, number, MESSAGE_ENDED);
+        uint64_t n_bytes = m.message.ended.n_bytes;
 
         g_assert_cmpint(m.message.ended.failure.error, ==, error);
         g_assert_false(m.message.ended.drained);
         received_message_done(&m);
+        return n_bytes;
 }
 
 /* A run of LONG_VALUE that is cancelled behind so many bytes, or whose reader stays away from there on. */
 static void end_in_long_value(Rig *rig, size_t behind, ErrorNumber error) {
         g_autoptr(GByteArray) stream = g_byte_array_new();
-        uint64_t number;
+        uint64_t number, n_bytes;
         int fd = send_run(rig, LONG_VALUE, &number);
 
         (void) fcntl(fd, F_SETPIPE_SZ, 4096);
@@ -347,8 +349,9 @@ static void end_in_long_value(Rig *rig, size_t behind, ErrorNumber error) {
                 send_cancel(rig, number);
         expect_number(rig, number, MESSAGE_TAKEN);
         expect_started(rig, number);
-        expect_ended_undrained(rig, number, error);
+        n_bytes = expect_ended_undrained(rig, number, error);
         read_to_end(fd, stream);
+        g_assert_cmpuint(stream->len, ==, n_bytes);
         check_unfinished(stream, error);
         expect_number(rig, number, MESSAGE_DRAINED);
         close(fd);
@@ -402,7 +405,7 @@ static Outcome outcome_of(const GByteArray *stream, uint64_t number) {
  * and the rest are one whole stream. */
 static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber error) {
         g_autoptr(GByteArray) stream = g_byte_array_new();
-        uint64_t number;
+        uint64_t number, n_bytes;
         Bytes unread;
         int fds[2], fd;
 
@@ -416,13 +419,14 @@ static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber e
         /* A test that is paused may itself be the slow reader before it has read so much. */
         while (stream->len < behind && read_more(fd, stream, behind - stream->len))
                 ;
-        expect_ended_undrained(rig, number, error);
+        n_bytes = expect_ended_undrained(rig, number, error);
         ReceivedMessage m = next_report(rig, number, MESSAGE_DRAINED);
         unread = m.message.drained.unread;
         g_assert_cmpuint(unread.size, >, 0);
         g_assert_cmpuint(unread.size, <=, unread_size_max(rig->page_size));
         read_to_eof(fd, stream);
         g_byte_array_append(stream, (const uint8_t *) unread.data, (guint) unread.size);
+        g_assert_cmpuint(stream->len, ==, n_bytes);
         received_message_done(&m);
         close(fd);
         return outcome_of(stream, number);

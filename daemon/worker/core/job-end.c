@@ -18,20 +18,24 @@ static void take_counters(Job *job) {
                 job_engine(job)->counters(job->statement, &job->counters);
 }
 
+/* False: there was no room. A prepared statement ends without a frame unless it failed. */
+static bool encode_end_frame(const Job *job, PageEncoder *e) {
+        Failure f;
+
+        if (job->error.error == ERROR_NONE)
+                return job->is_prepare || page_encoder_end(e, &job->counters);
+        f = sql_error_as_failure(&job->error);
+        return page_encoder_error(e, f.error, f.extended_code, f.sql_offset, f.message, strlen(f.message));
+}
+
 /* Puts the END or ERROR frame into the page and starts to write it, unless the owner does that later. False: there was no
  * room; the page must be written first. */
 static bool encode_end(Job *job) {
         size_t offset = page_encoder_finish(&job->encoder), size;
-        int fits = 1;
+        bool fits;
 
         job->counters.n_bytes = job->writer.total + offset - job->sink.start_bytes;
-        if (job->error.error != ERROR_NONE) {
-                Failure f = sql_error_as_failure(&job->error);
-
-                fits = page_encoder_error(&job->encoder, f.error, f.extended_code, f.sql_offset, f.message,
-                                          strlen(f.message));
-        } else if (!job->is_prepare)
-                fits = page_encoder_end(&job->encoder, &job->counters);
+        fits = encode_end_frame(job, &job->encoder);
         size = page_encoder_finish(&job->encoder);
         job->end_encoded = fits;
         if (fits && job->owner->collects)
@@ -74,6 +78,17 @@ static size_t encode_end_alone(Job *job) {
         page_encoder_clear(&job->encoder);
         (void) encode_end(job); /* it fits an empty page */
         return page_encoder_finish(&job->encoder);
+}
+
+size_t job_end_size_left(const Job *job) {
+        uint8_t page[UNREAD_END_SIZE_MAX];
+        PageEncoder e;
+
+        if (job->end_encoded)
+                return 0;
+        page_encoder_init(&e, page, sizeof page, 0);
+        (void) encode_end_frame(job, &e); /* it fits an empty page */
+        return page_encoder_finish(&e);
 }
 
 int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size) {

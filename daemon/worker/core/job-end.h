@@ -19,6 +19,9 @@ JobState job_end(Job *job, ErrorNumber reason, const char *message);
 /* Writes the rest, then the end, of a job that is ENDING. It is DRAINING or OVER then. */
 JobState job_finish(Job *job);
 
+/* The size of END or ERROR if that is still to be put into a page, else 0. */
+size_t job_end_size_left(const Job *job);
+
 /* Takes the bytes that are still to be written, including END or ERROR, in memory that the caller frees. The job writes no
  * more. -ENOMEM. */
 int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size);

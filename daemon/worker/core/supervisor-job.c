@@ -192,7 +192,7 @@ static void ended(Job *job, bool is_drained) {
                         .number = job->spec->number,
                         .failure = sql_error_as_failure(&job->error),
                         .n_rows = job->sink.n_rows,
-                        .n_bytes = job_bytes(job),
+                        .n_bytes = job_bytes(job) + (is_drained ? 0 : job_end_size_left(job)),
                         .usec = now_usec() - job->taken_usec,
                         .drained = is_drained,
                         .wrote = job->counters.wrote,
