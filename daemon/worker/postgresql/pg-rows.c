@@ -14,6 +14,11 @@
 
 #define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
 
+/* How long the server is waited for before the worker turns to other jobs: most statements are answered sooner, and then one
+ * connection serves all of them; rows follow each other. */
+#define FIRST_ROW_USEC UINT64_C(500)
+#define NEXT_ROW_USEC (5 * USEC_PER_MSEC)
+
 /* ---- the start ---- */
 
 static bool out_of_memory(SqlError *error) {
@@ -147,16 +152,24 @@ static EngineResult fail(PgStatement *s, PGresult *failed, SqlError *error) {
 
 /* ---- the first step ---- */
 
+static bool begin(PgStatement *s, SqlError *error) {
+        s->state = PG_STATEMENT_RUNS;
+        s->cache->connection->busy = true;
+        s->n_changes = 0;
+        return s->ahead || send(s, error);
+}
+
 /* Runs it up to its first row. */
-static EngineResult start(PgStatement *s, SqlError *error, PGresult **ret_failed) {
+static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, PGresult **ret_failed) {
         PgConnection *c = s->cache->connection;
+        uint64_t usec = s->awaits ? 0 : FIRST_ROW_USEC;
         SqlError order = SQL_ERROR_INIT;
 
-        s->state = PG_STATEMENT_RUNS;
-        c->busy = true;
-        s->n_changes = 0;
-        if (!s->ahead && !send(s, error))
+        if (!s->awaits && !begin(s, error))
                 return ENGINE_FAILED;
+        s->awaits = sink->may_await && !pg_connection_await(c, usec);
+        if (s->awaits)
+                return ENGINE_AWAITS;
         if (!pg_connection_read_orders(c, error)) {
                 c->ahead = false;
                 if (!c->broken)
@@ -192,17 +205,21 @@ static bool recover(PgStatement *s, bool begun, PGresult *failed, SqlError *erro
 }
 
 EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
-        PgConnection *c = s->cache->connection;
-        bool ahead = s->ahead, begun = c->begun && !ahead;
+        bool ahead = s->ahead;
         PGresult *failed = NULL;
-        EngineResult result = start(s, error, &failed);
+        EngineResult result;
 
-        if (result == ENGINE_FAILED && recover(s, begun, failed, error) &&
+        if (!s->awaits)
+                s->begun = s->cache->connection->begun && !ahead;
+        result = start(s, sink, error, &failed);
+        if (result == ENGINE_FAILED && recover(s, s->begun, failed, error) &&
             (!ahead || pg_ahead_bind_again(pg_pooled_of(s), s, error))) {
                 PQclear(failed);
                 failed = NULL;
-                result = start(s, error, &failed);
+                result = start(s, sink, error, &failed);
         }
+        if (result == ENGINE_AWAITS)
+                return result;
         if (result == ENGINE_FAILED)
                 return fail(s, failed, error);
         sink->n_columns = s->n_columns;
@@ -301,6 +318,9 @@ static EngineResult advance(PgStatement *s, RowSink *sink, SqlError *error) {
                 return ENGINE_ROW;
         }
         drop_rows(s);
+        s->awaits = sink->may_await && !pg_connection_await(s->cache->connection, s->awaits ? 0 : NEXT_ROW_USEC);
+        if (s->awaits)
+                return ENGINE_AWAITS;
         result = next(s, error, &failed);
         sink->row_waits = result == ENGINE_ROW;
         return result == ENGINE_FAILED ? fail(s, failed, error) : result;
@@ -386,7 +406,9 @@ static void undo(PgStatement *s) {
 void pg_rows_reset(PgStatement *s) {
         PgConnection *c = s->cache->connection;
 
-        if (s->state == PG_STATEMENT_RUNS)
+        if (s->state == PG_STATEMENT_RUNS && s->awaits) /* the server computes: the rest will not come soon */
+                c->broken = c->interrupted = true;
+        else if (s->state == PG_STATEMENT_RUNS)
                 drain(s);
         drop_rows(s);
         if (s->ahead && s->state == PG_STATEMENT_RESTS) { /* its results are not wanted */
@@ -396,7 +418,7 @@ void pg_rows_reset(PgStatement *s) {
         if (s->state != PG_STATEMENT_RESTS && !c->broken)
                 undo(s);
         s->state = PG_STATEMENT_RESTS;
-        s->guarded = s->alone = s->ahead = c->busy = false;
+        s->guarded = s->alone = s->ahead = s->awaits = c->busy = false;
         if (!c->held && !c->snapshot && !c->writes && c->open)
                 pg_connection_roll_back(c);
 }
