@@ -34,10 +34,11 @@ static JobState result_too_large(Job *job) {
 
 /* Another program is in the way, as job->error says. */
 static JobState retry(Job *job) {
-        uint64_t now = now_usec(), until = job->taken_usec + connection_share_patience(job->context);
+        uint64_t now = now_usec(), until;
 
         if (job->owner->reader_left(job))
                 return job_end(job, ERROR_PIPE_CLOSED, JOB_READER_LEFT);
+        until = job->wait.busy_until_usec = connection_share_busy_until(job->context, job->wait.busy_until_usec, now);
         if (now >= until) {
                 job_engine(job)->give_up(&job->error);
                 return job_end(job, ERROR_NONE, NULL);

@@ -117,6 +117,7 @@ void job_done(Job *job) {
                 return;
         if (job->state == JOB_QUEUED)
                 job->write.queue->forget(job->write.queue, job);
+        job->context->n_awaiting -= job->state == JOB_AWAITING;
         job->keeps = false;
         job_release(job);
         page_free(job->context, job->page, job->encoder.page_size);
@@ -143,6 +144,7 @@ bool job_state_may_follow(JobState from, JobState to) {
 
 JobState job_set_state(Job *job, JobState state) {
         assert(job_state_may_follow(job->state, state));
+        job->context->n_awaiting += (state == JOB_AWAITING) - (job->state == JOB_AWAITING);
         return job->state = state;
 }
 

@@ -98,6 +98,7 @@ typedef struct JobContext {
         int control_fd;      /* borrowed; reports go there */
         int epoll_fd;        /* borrowed; the sockets of AWAITING jobs are in it, for one event */
         void *awaited;       /* borrowed: the user data of these events */
+        unsigned n_awaiting; /* jobs that are AWAITING */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
         EnginePool *shared_pool; /* borrowed: of `shared` */
@@ -127,6 +128,7 @@ void job_context_let_go(JobContext *context);
 /* The times at which a job that waits goes on. */
 typedef struct JobWait {
         uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt */
+        uint64_t busy_until_usec;  /* when the attempts end; 0: there was none */
         uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
         uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
