@@ -306,7 +306,7 @@ WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
 
 @test
 def test_side_by_side():
-    """slow statements of one worker's channels run at once, and delay no other; their clients cancel, run out of time, leave"""
+    """slow statements of a worker's channels run at once, and delay no other; clients cancel, run out of time, leave"""
     for pid in unit.workers():
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not unit.workers(), "the workers of earlier tests end")
