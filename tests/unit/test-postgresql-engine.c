@@ -789,6 +789,7 @@ typedef struct Awaiting {
         EngineStatement *statement;
 } Awaiting;
 
+/* On f->connection, or one of its own. */
 static void begin_awaiting(Fixture *f, Awaiting *a, const char *sql) {
         static const PageWriter writer = { .fd = -1 };
         static const JobSpec none = { .deadline_usec = UINT64_MAX };
@@ -798,7 +799,9 @@ static void begin_awaiting(Fixture *f, Awaiting *a, const char *sql) {
                 .encoder = &a->encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX,
                 .may_await = true,
         };
-        g_assert_true(engine->connect(f->pool, "", 0, NULL, &a->connection, &f->error));
+        a->connection = f->connection;
+        if (!a->connection)
+                g_assert_true(engine->connect(f->pool, "", 0, NULL, &a->connection, &f->error));
         g_assert_true(engine->compile(a->connection, sql, strlen(sql), false, NULL, &a->statement, &f->error));
         g_assert_true(engine->bind(a->statement, &none, &f->error));
 }
@@ -811,7 +814,28 @@ static void wait_for_answer(const Awaiting *a) {
 
 static void end_awaiting(Fixture *f, Awaiting *a) {
         engine->release(a->statement);
-        engine->disconnect(f->pool, a->connection);
+        if (!f->connection)
+                engine->disconnect(f->pool, a->connection);
+}
+
+/* The second statement of a transaction, before which there is no BEGIN to be answered. */
+static void await_in_transaction(Fixture *f, Awaiting *a) {
+        EngineResult result;
+
+        g_assert_true(engine->connect(f->pool, "", 0, NULL, &f->connection, &f->error));
+        engine->hold(f->connection);
+        EXPECT(f, "SELECT 1", "i:1");
+        begin_awaiting(f, a, "SELECT generate_series(1, 3)");
+        while ((result = engine->step(a->statement, &a->sink, &f->error)) == ENGINE_AWAITS)
+                wait_for_answer(a);
+        g_assert_cmpint(result, ==, ENGINE_ROW);
+        while ((result = engine->fill(a->statement, &a->sink, &f->error)) == ENGINE_AWAITS)
+                wait_for_answer(a);
+        g_assert_cmpint(result, ==, ENGINE_DONE);
+        g_assert_cmpuint(a->sink.n_rows, ==, 3);
+        end_awaiting(f, a);
+        engine->disconnect(f->pool, f->connection);
+        f->connection = NULL;
 }
 
 /* While the server computes, before the first row or after it, other statements run. The end of the statement, the server or
@@ -822,6 +846,7 @@ static void test_awaits(void) {
         Fixture f;
 
         set_up(&f, false);
+        await_in_transaction(&f, a);
         begin_awaiting(&f, a, "SELECT pg_sleep(600)");
         for (unsigned i = 0; i < 3; i++) {
                 g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_AWAITS);

@@ -366,8 +366,13 @@ static PGresult *take_result(PgConnection *c) {
         return result;
 }
 
+/* PQisBusy() reads rows. If no order is before the statement, single rows must be asked for until then. */
 static bool has_result(const PgConnection *c) {
-        return c->lost || c->flushes || (c->n_unread == 0 && !PQisBusy(c->pq));
+        if (c->lost || c->flushes)
+                return true;
+        if (c->n_unread == 0 && c->n_sent == 0)
+                (void) PQsetSingleRowMode(c->pq);
+        return c->n_unread == 0 && !PQisBusy(c->pq);
 }
 
 /* The first bytes may be answers to pipelines that were sent before. These are short, so they are read as a whole. */
