@@ -993,6 +993,27 @@ static void test_schema_changes(void) {
         tear_down(&f);
 }
 
+/* libpq takes a longer description of parameters for an error of the protocol. */
+static void test_many_parameters(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        f.setup.sql_size_max = 100000;
+        f.setup.variables_max = 32766;
+        for (unsigned n = 7498; n <= 7499; n++) {
+                g_autoptr(GString) sql = g_string_new("SELECT 1 WHERE 1 IN (");
+
+                for (unsigned i = 1; i <= n; i++)
+                        g_string_append_printf(sql, "%s?::int", i > 1 ? "," : "");
+                g_string_append_c(sql, ')');
+                if (n == 7498)
+                        REFUSED(&f, sql->str, ERROR_PARAMETER_COUNT, "has no value");
+                else
+                        REFUSED(&f, sql->str, ERROR_LIMITS_EXCEEDED, "at most 7498");
+        }
+        tear_down(&f);
+}
+
 /* ---- requests that are sent ahead ---- */
 
 /* Of a round: each row tells which transaction it was read in. */
@@ -1154,6 +1175,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/replaced", test_replaced);
         g_test_add_func("/postgresql-engine/limit", test_limit);
         g_test_add_func("/postgresql-engine/schema-changes", test_schema_changes);
+        g_test_add_func("/postgresql-engine/many-parameters", test_many_parameters);
         g_test_add_func("/postgresql-engine/load", test_load);
         g_test_add_func("/postgresql-engine/watched", test_watched);
         g_test_add_func("/postgresql-engine/written", test_written);
