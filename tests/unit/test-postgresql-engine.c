@@ -993,6 +993,53 @@ static void test_schema_changes(void) {
         tear_down(&f);
 }
 
+/* A prepared statement whose columns change is prepared again, also as the first one of a transaction. */
+static void test_other_columns(void) {
+        static const char insert[] = "INSERT INTO album(title) VALUES(?) RETURNING *";
+        static const char read[] = "SELECT * FROM album WHERE id = 1";
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "CREATE SEQUENCE numbers START 3; GRANT USAGE ON numbers TO tester;"
+                                "ALTER TABLE album ALTER id SET DEFAULT nextval('numbers')");
+        begin(&f);
+        EXPECT(&f, insert, "i:3|t:third", "t:third");
+        commit(&f);
+        postgres_rig_exec(&rig, "ALTER TABLE album ADD COLUMN year int");
+        begin(&f);
+        EXPECT(&f, insert, "i:4|t:fourth|null", "t:fourth");
+        commit(&f);
+        expect_value("SELECT count(*) FROM album", "4");
+
+        postgres_rig_exec(&rig, "ALTER TABLE album ADD COLUMN more int");
+        begin(&f);
+        EXPECT(&f, "INSERT INTO album VALUES(50, 'x')", "");
+        REFUSED(&f, insert, ERROR_SQL, "cached plan", "t:fifth");
+        EXPECT(&f, insert, "i:5|t:fifth|null|null", "t:fifth");
+        commit(&f);
+
+        EXPECT(&f, read, "i:1|t:first|null|null");
+        g_assert_true(engine->connect(f.pool, read, strlen(read), NULL, &f.connection, &f.error));
+        g_assert_true(engine->snapshot(f.connection, &f.error));
+        postgres_rig_exec(&rig, "ALTER TABLE album DROP COLUMN more");
+        EXPECT(&f, read, "i:1|t:first|null");
+        tear_down(&f);
+}
+
+/* The parameter of a statement that is prepared again gets another type: its bytes are not taken for that. */
+static void test_other_parameters(void) {
+        static const char sql[] = "SELECT *, a + ? FROM numbers";
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, "CREATE TABLE numbers AS SELECT 1::float8 AS a; GRANT SELECT ON numbers TO tester");
+        EXPECT(&f, sql, "r:1|r:3", "r:2");
+        postgres_rig_exec(&rig, "ALTER TABLE numbers ALTER a TYPE bigint");
+        REFUSED(&f, sql, ERROR_SQL, "run the statement again", "r:2");
+        EXPECT(&f, sql, "i:1|i:3", "r:2");
+        tear_down(&f);
+}
+
 /* libpq takes a longer description of parameters for an error of the protocol. */
 static void test_many_parameters(void) {
         Fixture f;
@@ -1175,6 +1222,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/replaced", test_replaced);
         g_test_add_func("/postgresql-engine/limit", test_limit);
         g_test_add_func("/postgresql-engine/schema-changes", test_schema_changes);
+        g_test_add_func("/postgresql-engine/other-columns", test_other_columns);
+        g_test_add_func("/postgresql-engine/other-parameters", test_other_parameters);
         g_test_add_func("/postgresql-engine/many-parameters", test_many_parameters);
         g_test_add_func("/postgresql-engine/load", test_load);
         g_test_add_func("/postgresql-engine/watched", test_watched);

@@ -513,6 +513,17 @@ void pg_connection_roll_back(PgConnection *c) {
         sql_error_done(&error);
 }
 
+void pg_connection_begin_again(PgConnection *c) {
+        PgOrder first[PG_ORDERS_MAX];
+        unsigned n = c->writes ? c->n_first : 0;
+
+        memcpy(first, c->first, sizeof first);
+        pg_connection_roll_back(c);
+        c->open = c->writes;
+        for (unsigned i = 0; i < n; i++)
+                pg_connection_order(c, first[i]);
+}
+
 /* ---- interrupted ones ---- */
 
 /* The answers to pipelines before the present transaction must have been read: a request to cancel may have met commands

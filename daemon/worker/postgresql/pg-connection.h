@@ -148,6 +148,9 @@ bool pg_connection_carry_out(PgConnection *c, bool waits, SqlError *error);
 /* Ends the transaction. The answer is read later. */
 void pg_connection_roll_back(PgConnection *c);
 
+/* Ends a transaction whose first statement has failed. One that writes begins again, as it did before. */
+void pg_connection_begin_again(PgConnection *c);
+
 /* True if an interrupted connection can be used again after the server has answered everything. */
 bool pg_connection_is_in_step(const PgConnection *c);
 

@@ -168,27 +168,52 @@ static EngineResult start(PgStatement *s, SqlError *error, PGresult **ret_failed
         return next(s, error, ret_failed);
 }
 
+/* The parameters are bound for the types that they had. */
+static bool prepare_again(PgStatement *s, bool ahead, SqlError *error) {
+        size_t size = s->text.n_numbers * sizeof *s->parameter_kinds;
+        PgKind *before = malloc(size + 1);
+        bool ok = before || out_of_memory(error);
+
+        if (ok && size > 0)
+                memcpy(before, s->parameter_kinds, size);
+        ok = ok && pg_statement_prepare(s, error);
+        if (ok && ahead)
+                ok = pg_ahead_bind_again(pg_pooled_of(s), s, error);
+        else if (ok && size > 0 && memcmp(before, s->parameter_kinds, size) != 0)
+                ok = sql_error_set(error, ERROR_SQL, "the type of a parameter has changed: run the statement again");
+        free(before);
+        return ok;
+}
+
 /* True if the statement can be run once more, on a connection that was opened again or as it is prepared now. The server has
- * done nothing yet that was to last. */
-static bool recover(PgStatement *s, bool begun, PGresult *failed, SqlError *error) {
+ * done nothing yet that was to last. Clears *failed if its pipeline was read to the end. */
+static bool recover(PgStatement *s, bool ahead, bool begun, PGresult **failed, SqlError *error) {
         PgConnection *c = s->cache->connection;
         SqlError after = SQL_ERROR_INIT;
 
-        if (begun)
-                return false;
-        if (failed && pg_error_is_loss(failed))
-                (void) pg_error_take(error, failed, NULL);
-        if (c->lost || (failed && pg_error_is_loss(failed)))
-                return error->error == ERROR_SERVER_UNREACHABLE && pg_pool_reopen(pg_pooled_of(s), error) &&
-                       pg_statement_prepare(s, error);
-        if (!failed || !pg_error_is_outdated(failed))
-                return false;
-        c->ahead = false;
-        (void) end(s, &after);
-        sql_error_done(&after);
-        pg_rows_reset(s);
-        pg_statement_forget(s);
-        return pg_statement_prepare(s, error);
+        if (c->lost || (*failed && pg_error_is_loss(*failed))) {
+                if (begun)
+                        return false;
+                if (*failed)
+                        (void) pg_error_take(error, *failed, NULL);
+                if (error->error != ERROR_SERVER_UNREACHABLE || !pg_pool_reopen(pg_pooled_of(s), error))
+                        return false;
+        } else {
+                if (!*failed || !pg_error_is_outdated(*failed))
+                        return false;
+                pg_statement_forget(s);
+                if (begun && !s->guarded)
+                        return false;
+                c->ahead = false;
+                (void) end(s, &after);
+                sql_error_done(&after);
+                pg_rows_reset(s);
+                if (c->failed)
+                        pg_connection_begin_again(c);
+        }
+        PQclear(*failed);
+        *failed = NULL;
+        return prepare_again(s, ahead, error);
 }
 
 EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
@@ -197,12 +222,8 @@ EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
         PGresult *failed = NULL;
         EngineResult result = start(s, error, &failed);
 
-        if (result == ENGINE_FAILED && recover(s, begun, failed, error) &&
-            (!ahead || pg_ahead_bind_again(pg_pooled_of(s), s, error))) {
-                PQclear(failed);
-                failed = NULL;
+        if (result == ENGINE_FAILED && recover(s, ahead, begun, &failed, error))
                 result = start(s, error, &failed);
-        }
         if (result == ENGINE_FAILED)
                 return fail(s, failed, error);
         sink->n_columns = s->n_columns;
