@@ -1040,6 +1040,26 @@ static void test_other_parameters(void) {
         tear_down(&f);
 }
 
+/* A function removes the commands that are prepared on the connection: another one takes its place. */
+static void test_forgotten(void) {
+        static const char *const names[] = { "ALL", "begin_read", "begin_snapshot" };
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "CREATE FUNCTION forget(name text) RETURNS void LANGUAGE plpgsql AS "
+                                "'BEGIN EXECUTE ''DEALLOCATE '' || name; END'; GRANT SELECT ON album TO tester");
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+                g_autofree char *name = g_strconcat("t:", names[i], NULL);
+
+                begin(&f);
+                EXPECT(&f, "SELECT length(forget(?)::text)", "i:0", name);
+                commit(&f);
+                for (int j = 0; j < 2; j++)
+                        EXPECT(&f, "SELECT id FROM album WHERE id = ?", "i:1", "i:1");
+        }
+        tear_down(&f);
+}
+
 /* libpq takes a longer description of parameters for an error of the protocol. */
 static void test_many_parameters(void) {
         Fixture f;
@@ -1224,6 +1244,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/schema-changes", test_schema_changes);
         g_test_add_func("/postgresql-engine/other-columns", test_other_columns);
         g_test_add_func("/postgresql-engine/other-parameters", test_other_parameters);
+        g_test_add_func("/postgresql-engine/forgotten", test_forgotten);
         g_test_add_func("/postgresql-engine/many-parameters", test_many_parameters);
         g_test_add_func("/postgresql-engine/load", test_load);
         g_test_add_func("/postgresql-engine/watched", test_watched);
