@@ -397,6 +397,24 @@ static void test_session(void) {
         tear_down(&f);
 }
 
+/* A statement that may change the session has the transaction committed before that of another client. */
+static void test_must_commit(void) {
+        static const char *const changes[] = { "SELECT set_config('role', 'none', false)", "CREATE TEMP TABLE album(id int)",
+                                               "DO 'BEGIN SET search_path = nowhere; END'" };
+        Fixture f;
+
+        set_up(&f, true);
+        for (size_t i = 0; i < G_N_ELEMENTS(changes); i++) {
+                begin(&f);
+                EXPECT(&f, "UPDATE album SET title = 'x' WHERE id = 1", "");
+                g_assert_false(engine->must_commit(f.writer));
+                g_free(run(&f, changes[i], NULL, 0));
+                g_assert_true(engine->must_commit(f.writer));
+                commit(&f);
+        }
+        tear_down(&f);
+}
+
 static void test_savepoints(void) {
         Fixture f;
 
@@ -1237,6 +1255,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
         g_test_add_func("/postgresql-engine/write", test_write);
         g_test_add_func("/postgresql-engine/session", test_session);
+        g_test_add_func("/postgresql-engine/must-commit", test_must_commit);
         g_test_add_func("/postgresql-engine/savepoints", test_savepoints);
         g_test_add_func("/postgresql-engine/snapshot", test_snapshot);
         g_test_add_func("/postgresql-engine/replaced", test_replaced);

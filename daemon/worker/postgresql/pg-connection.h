@@ -76,6 +76,7 @@ typedef struct PgConnection {
         bool failed;            /* it refuses everything but its end, or that of a savepoint */
         bool held, snapshot, writes; /* what the transaction is for */
         bool savepoints;        /* it is that of one client, which may have savepoints */
+        bool sets;              /* one of its statements may have changed the session */
         uint64_t transaction;   /* its number in this worker, if it writes */
         unsigned n_wrote;       /* statements in it that write */
         uint64_t n_own;         /* numbers that the server has given to it, at least */

@@ -44,6 +44,7 @@ static bool send(PgStatement *s, SqlError *error) {
 
         pg_connection_limit(c, s->deadline_usec);
         c->worn = c->worn || s->text.locks;
+        c->sets = c->sets || s->text.sets;
         order_begin(s);
         if (!pg_connection_send_orders(c, error))
                 return false;

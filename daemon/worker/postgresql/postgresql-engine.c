@@ -274,6 +274,10 @@ static void engine_undo(EngineConnection *connection) {
         pg_write_undo(connection_of(connection));
 }
 
+static bool engine_must_commit(const EngineConnection *connection) {
+        return readable_of(connection)->sets;
+}
+
 /* The server has no rowids. */
 static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
         const PgStatement *s = statement_of(statement);
@@ -363,6 +367,7 @@ const Engine postgresql_engine = {
         .save = engine_save,
         .keep = engine_keep,
         .undo = engine_undo,
+        .must_commit = engine_must_commit,
         .changes = engine_changes,
         .written = engine_written_by,
         .state = engine_state,
