@@ -138,6 +138,7 @@ static EngineResult fail(PgStatement *s, PGresult *failed, SqlError *error) {
                 if (pg_error_is_loss(failed))
                         s->cache->connection->lost = s->cache->connection->broken = true;
                 (void) pg_error_take(error, failed, &s->text);
+                s->cache->connection->worn |= error->error == ERROR_OUT_OF_MEMORY; /* libpq keeps a large buffer */
                 PQclear(failed);
                 if (!s->cache->connection->broken)
                         (void) end(s, &after);
