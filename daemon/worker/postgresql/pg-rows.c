@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/worker/core/row-sink.h"
-#include "daemon/worker/postgresql/pg-ahead.h"
+#include "daemon/worker/postgresql/pg-bind.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
 #define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
@@ -170,26 +170,15 @@ static EngineResult start(PgStatement *s, SqlError *error, PGresult **ret_failed
         return next(s, error, ret_failed);
 }
 
-/* The parameters are bound for the types that they had. */
-static bool prepare_again(PgStatement *s, bool ahead, SqlError *error) {
-        size_t size = s->text.n_numbers * sizeof *s->parameter_kinds;
-        PgKind *before = malloc(size + 1);
-        bool ok = before || out_of_memory(error);
-
-        if (ok && size > 0)
-                memcpy(before, s->parameter_kinds, size);
-        ok = ok && pg_statement_prepare(s, error);
-        if (ok && ahead)
-                ok = pg_ahead_bind_again(pg_pooled_of(s), s, error);
-        else if (ok && size > 0 && memcmp(before, s->parameter_kinds, size) != 0)
-                ok = sql_error_set(error, ERROR_SQL, "the type of a parameter has changed: run the statement again");
-        free(before);
-        return ok;
+/* The parameters may have other types now. */
+static bool prepare_again(PgStatement *s, SqlError *error) {
+        s->ahead = false;
+        return pg_statement_prepare(s, error) && pg_bind(s, s->spec, error);
 }
 
 /* True if the statement can be run once more, on a connection that was opened again or as it is prepared now. The server has
  * done nothing yet that was to last. Clears *failed if its pipeline was read to the end. */
-static bool recover(PgStatement *s, bool ahead, bool begun, PGresult **failed, SqlError *error) {
+static bool recover(PgStatement *s, bool begun, PGresult **failed, SqlError *error) {
         PgConnection *c = s->cache->connection;
         SqlError after = SQL_ERROR_INIT;
 
@@ -215,16 +204,16 @@ static bool recover(PgStatement *s, bool ahead, bool begun, PGresult **failed, S
         }
         PQclear(*failed);
         *failed = NULL;
-        return prepare_again(s, ahead, error);
+        return prepare_again(s, error);
 }
 
 EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
         PgConnection *c = s->cache->connection;
-        bool ahead = s->ahead, begun = c->begun && !ahead;
+        bool begun = c->begun && !s->ahead;
         PGresult *failed = NULL;
         EngineResult result = start(s, error, &failed);
 
-        if (result == ENGINE_FAILED && recover(s, ahead, begun, &failed, error))
+        if (result == ENGINE_FAILED && recover(s, begun, &failed, error))
                 result = start(s, error, &failed);
         if (result == ENGINE_FAILED)
                 return fail(s, failed, error);

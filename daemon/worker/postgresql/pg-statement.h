@@ -60,6 +60,7 @@ typedef struct PgStatement {
 
         /* the run */
         PgStatementState state;
+        const JobSpec *spec;    /* borrowed; with its parameters */
         uint64_t deadline_usec;
         PGresult *rows;         /* owned; with the row that waits; NULL: none */
         int row, n_rows;

@@ -184,6 +184,7 @@ static bool engine_bind(EngineStatement *statement, const JobSpec *spec, SqlErro
         PgPooled *p = pg_pooled_of(s);
         bool ok;
 
+        s->spec = spec;
         if (pg_ahead_take(p, s, spec) || pg_bind(s, spec, error))
                 return true;
         if (error->error != ERROR_PARAMETER_TYPE)
