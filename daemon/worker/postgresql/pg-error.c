@@ -74,7 +74,8 @@ static void set(SqlError *error, const char *state, const char *message, size_t 
 /* The message is libpq's own. It has no code for a row that does not fit into memory. */
 static bool set_own(SqlError *error, const char *what, const char *message) {
         if (strstr(message, "out of memory") || strstr(message, "cannot allocate memory"))
-                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory: a row needs more than a worker has (HeapMax=)");
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY,
+                                     "out of memory: a row needs more than a worker has (HeapMax=)");
         return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "%s: %.*s", what, (int) strcspn(message, "\n"), message);
 }
 
