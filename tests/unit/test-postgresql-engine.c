@@ -427,6 +427,7 @@ static void test_savepoints(void) {
         EXPECT(&f, "DELETE FROM album", "");
         EXPECT(&f, "ROLLBACK TO a", "");
         EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        REFUSED(&f, "SAVEPOINT sqlipc_statement", ERROR_NOT_ALLOWED, "the service itself");
         REFUSED(&f, "RELEASE b", ERROR_SQL, "savepoint \"b\" does not exist");
         EXPECT(&f, "RELEASE a", "");
         REFUSED(&f, "ROLLBACK TO a", ERROR_SQL, "does not exist");

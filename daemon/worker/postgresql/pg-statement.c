@@ -84,6 +84,9 @@ static bool check_rights(const Setup *setup, const PgText *text, SqlError *error
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "WriteTables= cannot be enforced on this server: its administrator must remove the "
                                      "key, and give the server's role the privileges");
+        if (text->command == PG_COMMAND_SAVEPOINT && strcasestr(text->sql, PG_SAVEPOINT))
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "the service itself makes savepoints of the name " PG_SAVEPOINT);
         if (text->command == PG_COMMAND_SCHEMA && !setup->write_schema)
                 return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: WriteSchema= is off", text->word);
         if (strcmp(text->word, "DO") == 0 && !setup->write_schema)
