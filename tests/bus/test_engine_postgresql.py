@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Databases of a PostgreSQL server of our own, through the program that is installed, with its filter of system calls."""
+import contextlib
 import os
 import signal
 import socket
+import subprocess
 
 from channel import Channel
 from client import DATABASE, object_path
@@ -280,6 +282,51 @@ def test_late_cancel():
         for _ in range(100):
             equal(client.query("late", "SELECT 1").read().rows, [[1]])
         wait_for(lambda: not sleeping(), "the server has ended the statement")
+
+
+def n_waiting():
+    """Returns how many of the server's processes wait for the lock of locked()."""
+    return int(server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")[0])
+
+
+@contextlib.contextmanager
+def locked():
+    """Statements with WAITS wait on the server."""
+    psql = [f"{server.programs}/psql", "-XAtq", "-h", server.folder, "-U", "postgres", "postgres"]
+    with subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write("SELECT pg_advisory_lock(7), 'locked';\n")
+        holder.stdin.flush()
+        equal(holder.stdout.readline(), "|locked\n")
+        yield
+        holder.stdin.close()
+
+
+WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
+
+
+@test
+def test_side_by_side():
+    """slow statements of one worker's channels run at once, and delay no other; their clients cancel, run out of time, leave"""
+    for pid in unit.workers():
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not unit.workers(), "the workers of earlier tests end")
+    publish("shared", server.connection("reader"), "sesame")
+    with locked():
+        quick, *slow = channels = [Channel(service.client(), "shared") for _ in range(6)]
+        equal(quick.ask("SELECT 1"), [[1]])
+        runs = [c.query(WAITS) for c in slow[1:]]
+        expect("TimedOut", lambda: slow[0].ask(WAITS, timeout_usec=500_000))
+        wait_for(lambda: n_waiting() == 4, "the others wait")
+        equal([c.ask("SELECT 2") for c in (quick, slow[0])], [[[2]]] * 2)
+        slow[1].cancel(runs[0])
+        expect("Cancelled", lambda: slow[1].read(runs[0]))
+        slow[2].close()
+        wait_for(lambda: n_waiting() == 2, "their statements end on the server")
+        equal(len(unit.workers()), 1, "workers")
+    equal([c.read(run).rows for c, run in zip(slow[3:], runs[2:])], [[[7]]] * 2)
+    equal(len(unit.workers()), 1, "workers")
+    for c in channels:
+        c.close()
 
 
 def mode(name):

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <glib.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -739,6 +740,16 @@ static void test_interrupt(void) {
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)%' "          \
         "AND pid <> pg_backend_pid()"
 
+static void expect_no_sleep(void) {
+        for (;;) {
+                g_autofree char *sleeps = postgres_rig_value(&rig, SLEEPS);
+
+                if (g_strcmp0(sleeps, "f") == 0)
+                        return;
+                g_usleep(1000);
+        }
+}
+
 /* Interrupts a statement that runs on the server, and returns when the server has ended it. */
 static void interrupt_sleep(Fixture *f) {
         interrupts_when = SLEEPS;
@@ -747,13 +758,7 @@ static void interrupt_sleep(Fixture *f) {
         sql_error_done(&f->error);
         if (f->writer)
                 end(f);
-        for (;;) {
-                g_autofree char *sleeps = postgres_rig_value(&rig, SLEEPS);
-
-                if (g_strcmp0(sleeps, "f") == 0)
-                        return;
-                g_usleep(1000);
-        }
+        expect_no_sleep();
 }
 
 /* The process of the server for the only connection, which may be busy with its cancel. */
@@ -792,6 +797,84 @@ static void test_cancel(void) {
         begin(&f);
         EXPECT(&f, "UPDATE album SET title = 'changed' WHERE id = 1", ""); /* no lock is left */
         commit(&f);
+        tear_down(&f);
+}
+
+typedef struct Awaiting {
+        uint8_t page[PAGE_SIZE];
+        PageEncoder encoder;
+        RowSink sink;
+        EngineConnection *connection;
+        EngineStatement *statement;
+} Awaiting;
+
+static void begin_awaiting(Fixture *f, Awaiting *a, const char *sql) {
+        static const PageWriter writer = { .fd = -1 };
+        static const JobSpec none = { .deadline_usec = UINT64_MAX };
+
+        page_encoder_init(&a->encoder, a->page, sizeof a->page, 1);
+        a->sink = (RowSink) {
+                .encoder = &a->encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX,
+                .may_await = true,
+        };
+        g_assert_true(engine->connect(f->pool, "", 0, NULL, &a->connection, &f->error));
+        g_assert_true(engine->compile(a->connection, sql, strlen(sql), false, NULL, &a->statement, &f->error));
+        g_assert_true(engine->bind(a->statement, &none, &f->error));
+}
+
+static void wait_for_answer(const Awaiting *a) {
+        struct pollfd p = { .fd = engine->awaited_fd(a->connection), .events = POLLIN };
+
+        g_assert_cmpint(poll(&p, 1, -1), ==, 1);
+}
+
+static void end_awaiting(Fixture *f, Awaiting *a) {
+        engine->release(a->statement);
+        engine->disconnect(f->pool, a->connection);
+}
+
+/* While the server computes, before the first row or after it, other statements run. The end of the statement, the server or
+ * the job's patience comes in the meantime. */
+static void test_awaits(void) {
+        g_autofree Awaiting *a = g_new0(Awaiting, 1);
+        EngineResult result;
+        Fixture f;
+
+        set_up(&f, false);
+        begin_awaiting(&f, a, "SELECT pg_sleep(600)");
+        for (unsigned i = 0; i < 3; i++) {
+                g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_AWAITS);
+                EXPECT(&f, "SELECT 1", "i:1");
+        }
+        postgres_rig_exec(&rig, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' "
+                                "AND pid <> pg_backend_pid()");
+        wait_for_answer(a);
+        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_FAILED);
+        g_assert_cmpint(f.error.error, !=, ERROR_NONE);
+        sql_error_done(&f.error);
+        end_awaiting(&f, a);
+
+        begin_awaiting(&f, a, "SELECT i, repeat('x', 9000), CASE i WHEN 4 THEN pg_sleep(600) END FROM generate_series(1, 9) i");
+        while ((result = engine->step(a->statement, &a->sink, &f.error)) == ENGINE_AWAITS)
+                wait_for_answer(a);
+        g_assert_cmpint(result, ==, ENGINE_ROW);
+        while (a->sink.n_rows < 2 || result != ENGINE_AWAITS) {
+                result = engine->fill(a->statement, &a->sink, &f.error);
+                g_assert_true(result == ENGINE_AWAITS || result == ENGINE_PAGE_FULL);
+        }
+        EXPECT(&f, "SELECT 1", "i:1");
+        end_awaiting(&f, a);
+        expect_no_sleep();
+
+        begin_awaiting(&f, a, "SELECT pg_sleep(600)");
+        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_AWAITS);
+        postgres_rig_kill(&rig);
+        wait_for_answer(a);
+        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_FAILED);
+        g_assert_cmpint(f.error.error, ==, ERROR_SERVER_UNREACHABLE);
+        sql_error_done(&f.error);
+        end_awaiting(&f, a);
+        postgres_rig_start(&rig);
         tear_down(&f);
 }
 
@@ -1275,6 +1358,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/observe", test_observe);
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
         g_test_add_func("/postgresql-engine/cancel", test_cancel);
+        g_test_add_func("/postgresql-engine/awaits", test_awaits);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The worker's loop with an engine for a server: its share of the connections, and channels that stay together while a
- * request to the server is short. Time advances only when the test says so.
+ * The worker's loop with an engine for a server: its share of the connections, jobs that await answers, and channels that
+ * stay together while a request to the server is short. Time advances only when the test says so.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 static Engine engine;
 static EngineConnections connections;
 static unsigned n_idle;
+static bool silent;    /* the server does not answer */
+static int server[2];  /* its answers; the engine reads none of them */
 
 static EngineConnections *get_connections(EnginePool *pool) {
         (void) pool;
@@ -46,6 +49,15 @@ static void disconnect(EnginePool *pool, EngineConnection *c) {
         writing_engine.disconnect(pool, c);
 }
 
+static EngineResult step(EngineStatement *statement, RowSink *sink, SqlError *error) {
+        return silent && sink->may_await ? ENGINE_AWAITS : writing_engine.step(statement, sink, error);
+}
+
+static int awaited_fd(const EngineConnection *c) {
+        (void) c;
+        return server[0];
+}
+
 static void begin(uint64_t busy_usec) {
         Setup setup = wide;
 
@@ -55,6 +67,8 @@ static void begin(uint64_t busy_usec) {
         engine.close_idle = close_idle;
         engine.connect = connect_one;
         engine.disconnect = disconnect;
+        engine.step = step;
+        engine.awaited_fd = awaited_fd;
         connections = (EngineConnections) { .n_max = 1 };
         n_idle = 0;
         setup.busy_usec = busy_usec;
@@ -122,6 +136,44 @@ static void test_waits_for_the_answer(void) {
         writing_settle();
         g_free(writing_reports());
         writing_end();
+}
+
+static void fall_silent(void) {
+        g_assert_cmpint(pipe2(server, O_CLOEXEC), ==, 0);
+        silent = true;
+}
+
+static void answer(void) {
+        silent = false;
+        g_assert_cmpint(write(server[1], "", 1), ==, 1);
+}
+
+/* While a job awaits its server, others run on other connections. Without one they wait as long as it takes. */
+static void test_awaits(void) {
+        int fds[3];
+
+        begin(0);
+        connections.n_max = 2;
+        fall_silent();
+        (void) writing_run("a read", &fds[0]);
+        writing_expect("started 1; ");
+        silent = false;
+        run_quickly("b read", "started 2; ended 2; ");
+        silent = true;
+        (void) writing_run("c read", &fds[1]);
+        writing_expect("started 3; ");
+        (void) writing_run("d read", &fds[2]);
+        writing_expect("connection wanted; ");
+        writing_pass(10000 * MSEC);
+        writing_expect("");
+        answer();
+        writing_pass(100 * MSEC);
+        writing_expect("ended 1; ended 3; started 4; ended 4; ");
+        for (unsigned i = 0; i < 3; i++)
+                close(fds[i]);
+        writing_end();
+        close(server[0]);
+        close(server[1]);
 }
 
 /* A connection that is not in use goes back at once, others when their runs have ended. */
@@ -225,6 +277,7 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/server/wants", test_wants);
         g_test_add_func("/server/waits-for-the-answer", test_waits_for_the_answer);
+        g_test_add_func("/server/awaits", test_awaits);
         g_test_add_func("/server/returns", test_returns);
         g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
         g_test_add_func("/server/file", test_file);

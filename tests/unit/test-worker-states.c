@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The states of a worker, its jobs and its channels: every transition of their tables is permitted, every other one is
- * rejected, and a real object goes through each permitted one. The engine is a fake one that fills pages or meets a lock as
- * it is told, and times are arguments, so there is no database and no waiting.
+ * rejected, and a real object goes through each permitted one. The engine is a fake one that fills pages, meets a lock or
+ * awaits its server as it is told, and times are arguments, so there is no database and no waiting.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,9 @@ enum { PAGE_SIZE = 4096, ROW_SIZE = 3000, ENDLESS = 1000000, N_STATES = 8 };
 
 static struct {
         unsigned n_locks; /* so many first steps meet a lock */
+        unsigned n_awaits; /* then so many steps, and later calls for a page, await the server */
         unsigned n_pages; /* then there are so many pages of rows */
+        int server_fd;
         bool writes;
         unsigned n_commits;
 } fake;
@@ -83,12 +85,25 @@ static bool fake_bind(EngineStatement *statement, const JobSpec *spec, SqlError 
         return true;
 }
 
+static bool awaits(const RowSink *sink) {
+        if (fake.n_awaits == 0)
+                return false;
+        CHECK(sink->may_await);
+        return fake.n_awaits-- > 0;
+}
+
+static int fake_awaited_fd(const EngineConnection *connection) {
+        return fake.server_fd;
+}
+
 static EngineResult fake_step(EngineStatement *statement, RowSink *sink, SqlError *error) {
         if (fake.n_locks > 0) {
                 fake.n_locks--;
                 (void) sql_error_set(error, ERROR_BUSY, "locked");
                 return ENGINE_BUSY;
         }
+        if (awaits(sink))
+                return ENGINE_AWAITS;
         sink->n_columns = 1;
         sink->row_waits = fake.n_pages > 0;
         return sink->row_waits ? ENGINE_ROW : ENGINE_DONE;
@@ -98,6 +113,8 @@ static EngineResult fake_fill(EngineStatement *statement, RowSink *sink, SqlErro
         EngineResult result;
         uint8_t *row;
 
+        if (awaits(sink))
+                return ENGINE_AWAITS;
         if (fake.n_pages == 0)
                 return ENGINE_DONE;
         result = row_sink_begin(sink);
@@ -172,6 +189,7 @@ static const Engine fake_engine = {
         .bind = fake_bind,
         .step = fake_step,
         .fill = fake_fill,
+        .awaited_fd = fake_awaited_fd,
         .measure = fake_measure,
         .counters = fake_counters,
         .reset = fake_release,
@@ -243,8 +261,10 @@ static int write_page(Job *job) {
         return page_writer_flush(&job->writer);
 }
 
+static bool has_left;
+
 static bool reader_left(const Job *job) {
-        return false;
+        return has_left;
 }
 
 static void parked(Job *job, bool is_parked) {
@@ -354,6 +374,62 @@ static void meet_locks(Job *job, int reader_fd) {
         empty(reader_fd);
 }
 
+static void await_server(Job *job) {
+        begin_job(job, 0, 0);
+        fake.n_awaits = 1;
+        slice_until(job, JOB_AWAITING);
+        CHECK_INT(job_next_usec(job), UINT64_MAX);
+}
+
+/* The worker is woken once by the answer, before and between rows. What has been read goes out before the wait. */
+static void await_answers(Job *job, int reader_fd) {
+        struct epoll_event e;
+        uint8_t bytes[PAGE_SIZE];
+        int server[2];
+
+        make_pipe(server);
+        fake.server_fd = server[0];
+        context.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        context.awaited = &fake;
+        await_server(job);
+        CHECK_INT(epoll_wait(context.epoll_fd, &e, 1, 0), 0);
+        CHECK(!job_is_answered(job));
+        CHECK_INT(write(server[1], "", 1), 1);
+        CHECK_INT(epoll_wait(context.epoll_fd, &e, 1, 0), 1);
+        CHECK(e.data.ptr == &fake);
+        CHECK_INT(epoll_wait(context.epoll_fd, &e, 1, 0), 0);
+        CHECK(job_is_answered(job));
+        job_wake(job);
+        walk(&job_path, job->state);
+        CHECK_INT(job->state, JOB_READY);
+        fake.n_pages = 1;
+        CHECK_INT(job_slice(job), JOB_READY);
+        fake.n_awaits = 1;
+        slice_until(job, JOB_AWAITING);
+        CHECK(read(reader_fd, bytes, sizeof bytes) > ROW_SIZE);
+        CHECK_INT(epoll_wait(context.epoll_fd, &e, 1, 0), 1);
+        end_job(job, ERROR_CANCELLED, JOB_OVER);
+        empty(reader_fd);
+
+        await_server(job);
+        empty(reader_fd);
+        job->deadline_usec = now_usec();
+        job_on_time(job, LATER);
+        walk(&job_path, job->state);
+        CHECK_INT(job->state, JOB_OVER);
+        CHECK_INT(job->error.error, ERROR_TIMED_OUT);
+        empty(reader_fd);
+        begin_job(job, 0, 0);
+        fake.n_awaits = 1;
+        has_left = true;
+        slice_until(job, JOB_OVER);
+        has_left = false;
+        CHECK_INT(job->error.error, ERROR_PIPE_CLOSED);
+        close(context.epoll_fd);
+        close(server[0]);
+        close(server[1]);
+}
+
 /* A statement that writes waits for the lease, which comes, or for which it does not wait. */
 static void wait_to_write(Job *job, int reader_fd) {
         TaskQueue tasks = {};
@@ -446,14 +522,15 @@ static void change_job(unsigned from, unsigned to) {
 
 static void test_job(void) {
         static const char *const table[_JOB_STATE_MAX] = {
-                /*                  OVER READY RETRY PARKED QUEUED ENDING DRAINING */
-                [JOB_OVER] =     ".x...x.",
-                [JOB_READY] =    "x.xxxx.",
-                [JOB_RETRY] =    ".x...x.",
-                [JOB_PARKED] =   ".x...x.",
-                [JOB_QUEUED] =   ".x...x.",
-                [JOB_ENDING] =   "x.....x",
-                [JOB_DRAINING] = "x....x.",
+                /*                  OVER READY RETRY AWAITING PARKED QUEUED ENDING DRAINING */
+                [JOB_OVER] =     ".x....x.",
+                [JOB_READY] =    "x.xxxxx.",
+                [JOB_RETRY] =    ".x....x.",
+                [JOB_AWAITING] = ".x....x.",
+                [JOB_PARKED] =   ".x....x.",
+                [JOB_QUEUED] =   ".x....x.",
+                [JOB_ENDING] =   "x......x",
+                [JOB_DRAINING] = "x.....x.",
         };
         Job job;
         int fds[2];
@@ -465,6 +542,7 @@ static void test_job(void) {
         slice_until(&job, JOB_OVER);
         empty(fds[0]);
         meet_locks(&job, fds[0]);
+        await_answers(&job, fds[0]);
         wait_to_write(&job, fds[0]);
         drain_in_vain(&job, fds[0]);
         job_done(&job);

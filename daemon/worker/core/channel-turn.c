@@ -109,7 +109,7 @@ static uint64_t end_of(const Job *job) {
 static bool leave_round(ServedChannel *c, JobState state) {
         job_stop_sharing(&c->job);
         c->lasts = state == JOB_READY || state == JOB_PARKED;
-        if (state == JOB_RETRY || state == JOB_QUEUED) /* a lock may last, and nothing else reports it */
+        if (state == JOB_RETRY || state == JOB_AWAITING || state == JOB_QUEUED) /* it may last; nothing else reports it */
                 channel_report_progress(c, c->used_usec);
         (void) served_channel_set_state(c, state == JOB_READY ? CHANNEL_READY : CHANNEL_WAITING);
         return false;
@@ -126,8 +126,8 @@ bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
                 if (!c->is_quick) /* it may last, so the answers to others must not wait for it */
                         channel_round_send(round);
                 state = slice(c);
-                /* answers to earlier requests need not wait for a lock */
-                if (state == JOB_RETRY && (channel_turn_send(c) < 0 || c->client_left)) {
+                /* answers to earlier requests need not wait for a lock or a server */
+                if ((state == JOB_RETRY || state == JOB_AWAITING) && (channel_turn_send(c) < 0 || c->client_left)) {
                         job_stop_sharing(&c->job);
                         (void) served_channel_set_state(c, CHANNEL_OVER);
                         return false;

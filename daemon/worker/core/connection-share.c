@@ -67,9 +67,12 @@ void connection_share_update(ConnectionShare *s) {
         report(s->context, MESSAGE_CONNECTION_WANTED);
 }
 
-uint64_t connection_share_patience(const JobContext *context) {
+uint64_t connection_share_busy_until(const JobContext *context, uint64_t until, uint64_t now) {
         const EngineConnections *e = connections_of(context);
+        bool lacks = e && e->lacks;
         uint64_t usec = context->setup->busy_usec;
 
-        return e && e->lacks && usec < ANSWER_USEC ? ANSWER_USEC : usec;
+        if (until > 0 && !(lacks && context->n_awaiting > 0))
+                return until;
+        return now + (lacks && usec < ANSWER_USEC ? ANSWER_USEC : usec);
 }

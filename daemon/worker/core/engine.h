@@ -18,7 +18,8 @@
  *    until the page must be sent (row-sink.h). Only rows that fit into no page are read value by value.
  * 3. No function blocks for long without calling the EngineProgress that start() was given. If its result is not 0, the
  *    engine interrupts the statement, and step() or fill() fails. The SqlError then has the reason already, and the engine
- *    leaves it there. An engine that waits for a network waits for its socket and the progress, never for the socket alone.
+ *    leaves it there. An engine that waits for a network waits for its socket and the progress, never for the socket alone;
+ *    or it lets the worker wait, which has other jobs (ENGINE_AWAITS).
  *    If a compile cannot call it, the engine sets an alarm instead (compile-limit.h).
  * 4. A function that can fail because of the SQL or the database returns false, or ENGINE_FAILED, with an SqlError.
  *
@@ -95,6 +96,8 @@ typedef struct EngineConnections {
 typedef enum EngineResult {
         ENGINE_FAILED,        /* with an error */
         ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
+        ENGINE_AWAITS,        /* with sink->may_await only: the server has not answered. The same function is to be called
+                               * again when awaited_fd() is readable */
         ENGINE_ROW,           /* there is a row */
         ENGINE_DONE,          /* there are no more rows */
         ENGINE_PAGE_FULL,     /* fill() only: the page must be sent */
@@ -198,11 +201,14 @@ typedef struct Engine {
          * otherwise the error is ParameterCount or UnknownParameter. */
         bool (*bind)(EngineStatement *statement, const JobSpec *spec, SqlError *error);
 
-        /* Makes the first step. Sets sink->n_columns and sink->row_waits. ENGINE_ROW, DONE, BUSY or FAILED. */
+        /* Makes the first step. Sets sink->n_columns and sink->row_waits. ENGINE_ROW, DONE, BUSY, AWAITS or FAILED. */
         EngineResult (*step)(EngineStatement *statement, RowSink *sink, SqlError *error);
 
         /* Encodes the row that waits, then steps and encodes more. Any result except BUSY and ROW. */
         EngineResult (*fill)(EngineStatement *statement, RowSink *sink, SqlError *error);
+
+        /* The socket on which the answer will come after ENGINE_AWAITS. NULL: the engine awaits nothing. */
+        int (*awaited_fd)(const EngineConnection *connection);
 
         /* Tells the type of value `i` of the row that waits, and its size in a row, without reading more of it than needed.
          * OutOfMemory. */

@@ -85,6 +85,8 @@ static JobFill step(Job *job) {
 
         if (result == ENGINE_BUSY)
                 return JOB_FILL_BUSY;
+        if (result == ENGINE_AWAITS)
+                return JOB_FILL_AWAITS;
         if (result == ENGINE_FAILED)
                 return JOB_FILL_FAILED;
         if (job->connection && !job->keeps) /* the statement has the transaction now, if it reads from the database at all */
@@ -120,6 +122,8 @@ static JobFill fill(Job *job, bool *ret_full) {
                 return JOB_FILL_FULL;
         case ENGINE_NO_ROOM:
                 return make_room(job, ret_full);
+        case ENGINE_AWAITS:
+                return JOB_FILL_AWAITS;
         case ENGINE_ROW_TOO_LARGE:
                 return row_too_large(job, job->sink.row_size);
         case ENGINE_TOO_MANY_ROWS:
@@ -135,6 +139,8 @@ static JobFill fill(Job *job, bool *ret_full) {
 JobFill job_fill(Job *job) {
         bool full = false;
 
+        /* the writer's connection is needed for others */
+        job->sink.may_await = job->state == JOB_READY && job_engine(job)->awaited_fd;
         while (!full) {
                 if (job->payload.bytes) {
                         int r = job_encode_payload(job);

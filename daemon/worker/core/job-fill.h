@@ -14,6 +14,7 @@ typedef enum JobFill {
         JOB_FILL_FULL,   /* the page must go out */
         JOB_FILL_DONE,   /* all rows are in the page, or were in earlier ones */
         JOB_FILL_BUSY,   /* the first step met a lock, with job->error for give_up() */
+        JOB_FILL_AWAITS, /* the server has not answered; only if the job is READY */
         JOB_FILL_FAILED, /* with job->error */
 } JobFill;
 

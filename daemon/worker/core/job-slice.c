@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/commit-notes.h"
@@ -33,10 +34,11 @@ static JobState result_too_large(Job *job) {
 
 /* Another program is in the way, as job->error says. */
 static JobState retry(Job *job) {
-        uint64_t now = now_usec(), until = job->taken_usec + connection_share_patience(job->context);
+        uint64_t now = now_usec(), until;
 
         if (job->owner->reader_left(job))
                 return job_end(job, ERROR_PIPE_CLOSED, JOB_READER_LEFT);
+        until = job->wait.busy_until_usec = connection_share_busy_until(job->context, job->wait.busy_until_usec, now);
         if (now >= until) {
                 job_engine(job)->give_up(&job->error);
                 return job_end(job, ERROR_NONE, NULL);
@@ -208,6 +210,21 @@ static JobState flush(Job *job) {
 
 /* ---- the turn ---- */
 
+/* The rows so far go out, then the job waits for its server. */
+static JobState await(Job *job) {
+        struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = job->context->awaited };
+        int fd = job_engine(job)->awaited_fd(job->connection);
+
+        if (job->owner->reader_left(job))
+                return job_end(job, ERROR_PIPE_CLOSED, JOB_READER_LEFT);
+        if (!page_encoder_is_empty(&job->encoder) && flush(job) != JOB_READY)
+                return job->state;
+        if (epoll_ctl(job->context->epoll_fd, EPOLL_CTL_MOD, fd, &e) < 0 &&
+            epoll_ctl(job->context->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0)
+                return job_end(job, ERROR_OUT_OF_MEMORY, "the kernel has no memory to wait for the server");
+        return job_set_state(job, JOB_AWAITING);
+}
+
 /* The slice of a job whose statement writes. Answers to earlier requests go before it waits, and its own after that. */
 static JobState write_slice(Job *job) {
         bool empty = page_encoder_is_empty(&job->encoder), idle = page_writer_is_idle(&job->writer);
@@ -258,6 +275,8 @@ JobState job_slice(Job *job) {
                         return job_check_result_size(job) ? job_end(job, ERROR_NONE, NULL) : result_too_large(job);
                 case JOB_FILL_BUSY:
                         return retry(job);
+                case JOB_FILL_AWAITS:
+                        return await(job);
                 case JOB_FILL_FAILED:
                         return job_end(job, ERROR_NONE, NULL);
                 }

@@ -92,6 +92,7 @@ uint64_t job_next_usec(const Job *job) {
                                again);
         case JOB_RETRY:
                 return earlier(w->retry_usec, job->deadline_usec);
+        case JOB_AWAITING:
         case JOB_QUEUED:
                 return job->deadline_usec;
         case JOB_READY:
@@ -141,12 +142,13 @@ void job_on_time(Job *job, uint64_t now) {
                 return;
         case JOB_PARKED:
         case JOB_RETRY:
+        case JOB_AWAITING:
                 if (job->deadline_usec <= now)
                         (void) job_end(job, ERROR_TIMED_OUT,
                                        "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
                 else if (job->state == JOB_PARKED)
                         on_parked_time(job, now, again);
-                else if (job->wait.retry_usec <= now)
+                else if (job->state == JOB_RETRY && job->wait.retry_usec <= now)
                         (void) job_set_state(job, JOB_READY);
                 return;
         default:

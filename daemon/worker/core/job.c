@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -116,6 +117,7 @@ void job_done(Job *job) {
                 return;
         if (job->state == JOB_QUEUED)
                 job->write.queue->forget(job->write.queue, job);
+        job->context->n_awaiting -= job->state == JOB_AWAITING;
         job->keeps = false;
         job_release(job);
         page_free(job->context, job->page, job->encoder.page_size);
@@ -127,8 +129,10 @@ void job_done(Job *job) {
 bool job_state_may_follow(JobState from, JobState to) {
         static const unsigned may[_JOB_STATE_MAX] = {
                 [JOB_OVER] = 1 << JOB_READY | 1 << JOB_ENDING,
-                [JOB_READY] = 1 << JOB_RETRY | 1 << JOB_PARKED | 1 << JOB_QUEUED | 1 << JOB_ENDING | 1 << JOB_OVER,
+                [JOB_READY] = 1 << JOB_RETRY | 1 << JOB_AWAITING | 1 << JOB_PARKED | 1 << JOB_QUEUED | 1 << JOB_ENDING |
+                              1 << JOB_OVER,
                 [JOB_RETRY] = 1 << JOB_READY | 1 << JOB_ENDING,
+                [JOB_AWAITING] = 1 << JOB_READY | 1 << JOB_ENDING,
                 [JOB_PARKED] = 1 << JOB_READY | 1 << JOB_ENDING,
                 [JOB_QUEUED] = 1 << JOB_READY | 1 << JOB_ENDING,
                 [JOB_ENDING] = 1 << JOB_DRAINING | 1 << JOB_OVER,
@@ -140,14 +144,24 @@ bool job_state_may_follow(JobState from, JobState to) {
 
 JobState job_set_state(Job *job, JobState state) {
         assert(job_state_may_follow(job->state, state));
+        job->context->n_awaiting += (state == JOB_AWAITING) - (job->state == JOB_AWAITING);
         return job->state = state;
 }
 
 void job_wake(Job *job) {
-        if (job->state == JOB_PARKED)
+        if (job->state == JOB_PARKED || job->state == JOB_AWAITING)
                 (void) job_set_state(job, JOB_READY);
         else if (job->state == JOB_DRAINING)
                 (void) job_set_state(job, JOB_ENDING);
+}
+
+bool job_is_answered(const Job *job) {
+        struct pollfd p = { .events = POLLIN };
+
+        if (job->state != JOB_AWAITING)
+                return false;
+        p.fd = job_engine(job)->awaited_fd(job->connection);
+        return poll(&p, 1, 0) != 0;
 }
 
 void job_set_parked(Job *job, bool parked) {

@@ -8,20 +8,23 @@
  *        |              |  +---------------------------> PARKED --pipe drains--> READY    the engine holds its row and
  *        |              |  |       lock at the start                                      its transaction
  *        |              |  +---------------------------> RETRY --some ms later--> READY
+ *        |              |  |       a server computes
+ *        |              |  +---------------------------> AWAITING --it answers--> READY
  *        |              |  +--the statement writes-----> QUEUED --committed, or failed--> READY
  *        |              |        end, error, cancel, deadline, also while it waits: the engine is reset at once
  *        +--refuse------+------------------------------> ENDING --pipe full--> DRAINING --pipe drains--> ENDING
  *                                                         |                      |
  *                                                         +--end is written------+--the supervisor has the rest--> OVER
  *
- *      from \ to  READY  RETRY  PARKED  QUEUED  ENDING  DRAINING  OVER
- *      OVER         x                             x                      the next job begins, or is refused
- *      READY               x      x       x       x                x     OVER: the supervisor's PREPARE, whose answer is a
- *      RETRY        x                             x                            message
- *      PARKED       x                             x
- *      QUEUED       x                             x
- *      ENDING                                             x        x
- *      DRAINING                                   x                x
+ *      from \ to  READY  RETRY  AWAITING  PARKED  QUEUED  ENDING  DRAINING  OVER
+ *      OVER         x                                       x                     the next job begins, or is refused
+ *      READY               x       x        x       x       x                x    OVER: the supervisor's PREPARE, whose
+ *      RETRY        x                                       x                           answer is a message
+ *      AWAITING     x                                       x
+ *      PARKED       x                                       x
+ *      QUEUED       x                                       x
+ *      ENDING                                                       x        x
+ *      DRAINING                                             x                x
  *
  * 1. The engine steps only while nothing waits to be written: a row is encoded after the page before it is written.
  * 2. The owner hears once that the job has ended, when the engine is reset, and once that it is drained, before the last
@@ -53,6 +56,7 @@ typedef enum JobState {
         JOB_OVER,     /* no execution is under way */
         JOB_READY,    /* goes on at its next slice */
         JOB_RETRY,    /* met a lock; tries again at wait.retry_usec */
+        JOB_AWAITING, /* the server of its connection has not answered */
         JOB_PARKED,   /* its page waits for room */
         JOB_QUEUED,   /* its statement writes; the writer runs it, and then commits it */
         JOB_ENDING,   /* the engine is reset; what is left to be written goes out at the next slice */
@@ -92,6 +96,9 @@ typedef struct JobContext {
         const Engine *engine;
         EnginePool *pool;
         int control_fd;      /* borrowed; reports go there */
+        int epoll_fd;        /* borrowed; the sockets of AWAITING jobs are in it, for one event */
+        void *awaited;       /* borrowed: the user data of these events */
+        unsigned n_awaiting; /* jobs that are AWAITING */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
         EnginePool *shared_pool; /* borrowed: of `shared` */
@@ -121,6 +128,7 @@ void job_context_let_go(JobContext *context);
 /* The times at which a job that waits goes on. */
 typedef struct JobWait {
         uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt */
+        uint64_t busy_until_usec;  /* when the attempts end; 0: there was none */
         uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
         uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
@@ -244,7 +252,10 @@ static inline bool job_is_ending(const Job *job) {
 /* Tells the owner if `parked` has changed: the job has settled down to wait, or its page is written. */
 void job_set_parked(Job *job, bool parked);
 
-/* Lets a job that waits for room continue at its next slice. */
+/* Lets a job that waits for room, or for its server, continue at its next slice. */
 void job_wake(Job *job);
+
+/* True if the job awaits its server, which has now answered. */
+bool job_is_answered(const Job *job);
 
 #endif

@@ -21,6 +21,7 @@ struct RowSink {
         const PageWriter *writer; /* borrowed: sends the page; EngineProgress may begin that in the middle of a step */
         uint64_t start_bytes;     /* of the writer's bytes, those before this job */
         uint64_t row_size_max, n_rows_max;
+        bool may_await;           /* ENGINE_AWAITS is allowed */
 
         unsigned n_columns;       /* 0: before the first step */
         bool row_waits;           /* the engine is at a row that is not in a page yet */

@@ -303,6 +303,8 @@ static int settle(TaskQueue *q, Task *t) {
         }
         if ((state == JOB_PARKED || state == JOB_DRAINING) && j->job.wait.again_usec == 0)
                 r = watch(q, j, EPOLLOUT);
+        else if (state == JOB_AWAITING)
+                r = watch(q, j, 0);
         task_queue_append(q, t);
         return r;
 }

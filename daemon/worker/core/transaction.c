@@ -217,8 +217,7 @@ static void open_it(Transaction *t) {
         if (!ok && t->error.error == ERROR_NONE) /* interrupted: its time is over */
                 return;
         if (!ok) {
-                if (t->busy_until_usec == 0)
-                        t->busy_until_usec = now + connection_share_patience(context_of(t));
+                t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
                 if (t->error.error != ERROR_BUSY) {
                         end(t);
                 } else if (now >= t->busy_until_usec) {

@@ -22,7 +22,7 @@
 #define N_EVENTS 32
 
 /* User data of the epoll: a task, or the address of one of these. */
-static const char job_event, control_event, timer_event;
+static const char job_event, control_event, timer_event, awaited_event;
 
 /* ---- messages ---- */
 
@@ -231,6 +231,13 @@ typedef struct Woken {
         bool job, control, timer;
 } Woken;
 
+/* Servers have answered: the tasks are ready at their next on_time(). */
+static void wake_answered(WorkerLoop *w) {
+        for (Task *t = w->tasks.first; t; t = t->next)
+                if (t->job && job_is_answered(t->job))
+                        job_wake(t->job);
+}
+
 /* Waits for at most `msec`. Returns the number of events, or -errno. Marks tasks that can continue; frees nothing. */
 static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
@@ -248,6 +255,8 @@ static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
                         ret->control = true;
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
+                else if (events[i].data.ptr == &awaited_event)
+                        wake_answered(w);
                 else
                         t->type->on_events(&w->tasks, t, events[i].events);
         }
@@ -551,6 +560,8 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         w->connections = (ConnectionShare) { .context = &w->context };
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
+        w->context.epoll_fd = w->tasks.epoll_fd;
+        w->context.awaited = (void *) &awaited_event;
         if (r == 0)
                 r = engine->start(w->context.setup, on_progress, w, &w->context.pool);
         if (r == 0)

@@ -53,6 +53,7 @@ static bool collect_rows(Job *job) {
                 case JOB_FILL_BUSY:
                         job_engine(job)->give_up(&job->error);
                         return false;
+                case JOB_FILL_AWAITS: /* not while it is QUEUED */
                 case JOB_FILL_FAILED:
                         return false;
                 }

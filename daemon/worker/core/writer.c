@@ -111,8 +111,8 @@ static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
 
         w->queue = (JobList) {};
         while ((job = job_list_take(&all))) {
-                if (job->write.busy_until_usec == 0)
-                        job->write.busy_until_usec = now + connection_share_patience(w->batch.context);
+                job->write.busy_until_usec =
+                        connection_share_busy_until(w->batch.context, job->write.busy_until_usec, now);
                 until = earlier(until, job->write.busy_until_usec > now ? job->write.busy_until_usec : UINT64_MAX);
                 job_list_append(job->write.busy_until_usec > now ? &w->queue : &late, job);
         }

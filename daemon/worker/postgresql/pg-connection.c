@@ -366,6 +366,35 @@ static PGresult *take_result(PgConnection *c) {
         return result;
 }
 
+static bool has_result(const PgConnection *c) {
+        return c->lost || c->flushes || (c->n_unread == 0 && !PQisBusy(c->pq));
+}
+
+/* The first bytes may be answers to pipelines that were sent before. These are short, so they are read as a whole. */
+bool pg_connection_await(PgConnection *c, uint64_t usec) {
+        struct pollfd p = { .events = POLLIN };
+        SqlError error = SQL_ERROR_INIT;
+        uint64_t until = 0;
+        bool ok = true;
+
+        while (ok && !has_result(c)) {
+                uint64_t now = now_usec();
+                struct timespec left = {};
+
+                if (until == 0)
+                        until = now + usec;
+                left.tv_nsec = now < until ? (long) (until - now) * 1000 : 0;
+                p.fd = PQsocket(c->pq);
+                if (ppoll(&p, 1, &left, NULL) == 0)
+                        return false;
+                ok = PQconsumeInput(c->pq) == 1 && pg_connection_settle(c, &error);
+                if (now >= until)
+                        break;
+        }
+        sql_error_done(&error);
+        return !ok || has_result(c);
+}
+
 bool pg_connection_next(PgConnection *c, PGresult **ret, SqlError *error) {
         if (!c->pq || c->lost)
                 return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the connection to the server was lost");

@@ -136,6 +136,10 @@ bool pg_connection_exchange(PgConnection *c, SqlError *error);
 /* Waits until libpq has sent everything. */
 bool pg_connection_send_all(PgConnection *c, SqlError *error);
 
+/* Waits for at most `usec` until the next result has begun to come. False: it has not. True as well if there is an error, or
+ * something to send: pg_connection_next() finds that. */
+bool pg_connection_await(PgConnection *c, uint64_t usec);
+
 /* Waits for the next result, which the caller clears. False: the connection is lost or broken, with the error. NULL in
  * *ret: there are no more results of this command. */
 bool pg_connection_next(PgConnection *c, PGresult **ret, SqlError *error);

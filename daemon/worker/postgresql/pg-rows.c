@@ -14,6 +14,11 @@
 
 #define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
 
+/* How long the server is waited for before the worker turns to other jobs: most statements are answered sooner, and then one
+ * connection serves all of them; rows follow each other. */
+#define FIRST_ROW_USEC UINT64_C(500)
+#define NEXT_ROW_USEC (5 * USEC_PER_MSEC)
+
 /* ---- the start ---- */
 
 static bool out_of_memory(SqlError *error) {
@@ -149,16 +154,24 @@ static EngineResult fail(PgStatement *s, PGresult *failed, SqlError *error) {
 
 /* ---- the first step ---- */
 
+static bool begin(PgStatement *s, SqlError *error) {
+        s->state = PG_STATEMENT_RUNS;
+        s->cache->connection->busy = true;
+        s->n_changes = 0;
+        return s->ahead || send(s, error);
+}
+
 /* Runs it up to its first row. */
-static EngineResult start(PgStatement *s, SqlError *error, PGresult **ret_failed) {
+static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, PGresult **ret_failed) {
         PgConnection *c = s->cache->connection;
+        uint64_t usec = s->awaits ? 0 : FIRST_ROW_USEC;
         SqlError order = SQL_ERROR_INIT;
 
-        s->state = PG_STATEMENT_RUNS;
-        c->busy = true;
-        s->n_changes = 0;
-        if (!s->ahead && !send(s, error))
+        if (!s->awaits && !begin(s, error))
                 return ENGINE_FAILED;
+        s->awaits = sink->may_await && !pg_connection_await(c, usec);
+        if (s->awaits)
+                return ENGINE_AWAITS;
         if (!pg_connection_read_orders(c, error)) {
                 c->ahead = false;
                 if (!c->broken)
@@ -178,12 +191,12 @@ static bool prepare_again(PgStatement *s, SqlError *error) {
 
 /* True if the statement can be run once more, on a connection that was opened again or as it is prepared now. The server has
  * done nothing yet that was to last. Clears *failed if its pipeline was read to the end. */
-static bool recover(PgStatement *s, bool begun, PGresult **failed, SqlError *error) {
+static bool recover(PgStatement *s, PGresult **failed, SqlError *error) {
         PgConnection *c = s->cache->connection;
         SqlError after = SQL_ERROR_INIT;
 
         if (c->lost || (*failed && pg_error_is_loss(*failed))) {
-                if (begun)
+                if (s->begun)
                         return false;
                 if (*failed)
                         (void) pg_error_take(error, *failed, NULL);
@@ -193,7 +206,7 @@ static bool recover(PgStatement *s, bool begun, PGresult **failed, SqlError *err
                 if (!*failed || !pg_error_is_outdated(*failed))
                         return false;
                 pg_statement_forget(s);
-                if (begun && !s->guarded)
+                if (s->begun && !s->guarded)
                         return false;
                 c->ahead = false;
                 (void) end(s, &after);
@@ -202,19 +215,23 @@ static bool recover(PgStatement *s, bool begun, PGresult **failed, SqlError *err
                 if (c->failed)
                         pg_connection_begin_again(c);
         }
+        s->begun = true; /* and not a third time, if the answer is awaited */
         PQclear(*failed);
         *failed = NULL;
         return prepare_again(s, error);
 }
 
 EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
-        PgConnection *c = s->cache->connection;
-        bool begun = c->begun && !s->ahead;
         PGresult *failed = NULL;
-        EngineResult result = start(s, error, &failed);
+        EngineResult result;
 
-        if (result == ENGINE_FAILED && recover(s, begun, &failed, error))
-                result = start(s, error, &failed);
+        if (!s->awaits)
+                s->begun = s->cache->connection->begun && !s->ahead;
+        result = start(s, sink, error, &failed);
+        if (result == ENGINE_FAILED && recover(s, &failed, error))
+                result = start(s, sink, error, &failed);
+        if (result == ENGINE_AWAITS)
+                return result;
         if (result == ENGINE_FAILED)
                 return fail(s, failed, error);
         sink->n_columns = s->n_columns;
@@ -313,6 +330,9 @@ static EngineResult advance(PgStatement *s, RowSink *sink, SqlError *error) {
                 return ENGINE_ROW;
         }
         drop_rows(s);
+        s->awaits = sink->may_await && !pg_connection_await(s->cache->connection, s->awaits ? 0 : NEXT_ROW_USEC);
+        if (s->awaits)
+                return ENGINE_AWAITS;
         result = next(s, error, &failed);
         sink->row_waits = result == ENGINE_ROW;
         return result == ENGINE_FAILED ? fail(s, failed, error) : result;
@@ -398,7 +418,9 @@ static void undo(PgStatement *s) {
 void pg_rows_reset(PgStatement *s) {
         PgConnection *c = s->cache->connection;
 
-        if (s->state == PG_STATEMENT_RUNS)
+        if (s->state == PG_STATEMENT_RUNS && s->awaits) /* the server computes: the rest will not come soon */
+                c->broken = c->interrupted = true;
+        else if (s->state == PG_STATEMENT_RUNS)
                 drain(s);
         drop_rows(s);
         if (s->ahead && s->state == PG_STATEMENT_RESTS) { /* its results are not wanted */
@@ -408,7 +430,7 @@ void pg_rows_reset(PgStatement *s) {
         if (s->state != PG_STATEMENT_RESTS && !c->broken)
                 undo(s);
         s->state = PG_STATEMENT_RESTS;
-        s->guarded = s->alone = s->ahead = c->busy = false;
+        s->guarded = s->alone = s->ahead = s->awaits = c->busy = false;
         if (!c->held && !c->snapshot && !c->writes && c->open)
                 pg_connection_roll_back(c);
 }

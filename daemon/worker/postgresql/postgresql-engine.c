@@ -205,6 +205,10 @@ static EngineResult engine_fill(EngineStatement *statement, RowSink *sink, SqlEr
         return pg_rows_fill(statement_of(statement), sink, error);
 }
 
+static int engine_awaited_fd(const EngineConnection *connection) {
+        return PQsocket(readable_of(connection)->pq);
+}
+
 static bool engine_measure(EngineStatement *statement, unsigned i, ValueType *ret_type, uint64_t *ret_size,
                            SqlError *error) {
         return pg_rows_measure(statement_of(statement), i, ret_type, ret_size, error);
@@ -356,6 +360,7 @@ const Engine postgresql_engine = {
         .bind = engine_bind,
         .step = engine_step,
         .fill = engine_fill,
+        .awaited_fd = engine_awaited_fd,
         .measure = engine_measure,
         .value = engine_value,
         .writes = engine_writes,
