@@ -878,6 +878,25 @@ static void test_awaits(void) {
         tear_down(&f);
 }
 
+/* A statement that ends its own connection is sent twice. */
+static void test_awaits_twice(void) {
+        static const char sql[] = "SELECT pg_sleep(0.02), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)";
+        g_autofree Awaiting *a = g_new0(Awaiting, 1);
+        EngineResult result;
+        Fixture f;
+
+        set_up(&f, false);
+        begin_awaiting(&f, a, sql);
+        for (unsigned i = 0; (result = engine->step(a->statement, &a->sink, &f.error)) == ENGINE_AWAITS; i++) {
+                g_assert_cmpuint(i, <, 50);
+                wait_for_answer(a);
+        }
+        g_assert_cmpint(result, ==, ENGINE_FAILED);
+        g_assert_cmpint(f.error.error, ==, ERROR_SERVER_UNREACHABLE);
+        end_awaiting(&f, a);
+        tear_down(&f);
+}
+
 /* Two transactions read what the other one changes. One of them must be repeated. */
 static void test_serializable(void) {
         EngineConnection *other;
@@ -1359,6 +1378,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
         g_test_add_func("/postgresql-engine/cancel", test_cancel);
         g_test_add_func("/postgresql-engine/awaits", test_awaits);
+        g_test_add_func("/postgresql-engine/awaits-twice", test_awaits_twice);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);
