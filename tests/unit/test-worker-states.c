@@ -381,7 +381,7 @@ static void await_server(Job *job) {
         CHECK_INT(job_next_usec(job), UINT64_MAX);
 }
 
-/* The worker is woken once by the answer, before and between rows. What has been read goes out before the wait. */
+/* The worker is woken once by the answer, before and between rows. Rows go out before the wait. */
 static void await_answers(Job *job, int reader_fd) {
         struct epoll_event e;
         uint8_t bytes[PAGE_SIZE];

@@ -96,8 +96,8 @@ typedef struct EngineConnections {
 typedef enum EngineResult {
         ENGINE_FAILED,        /* with an error */
         ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
-        ENGINE_AWAITS,        /* with sink->may_await only: the server has not answered. The same function is to be called
-                               * again when awaited_fd() is readable */
+        ENGINE_AWAITS,        /* with sink->may_await only: the server has not answered. Call the same function again when
+                               * awaited_fd() is readable */
         ENGINE_ROW,           /* there is a row */
         ENGINE_DONE,          /* there are no more rows */
         ENGINE_PAGE_FULL,     /* fill() only: the page must be sent */
