@@ -372,6 +372,19 @@ def limits_of_the_role():
 
 
 @test
+def too_large_row():
+    """A row that does not fit into a worker's memory is OutOfMemory, and its connection, with the buffer, is closed"""
+    if SANITIZED:
+        raise Skip("a sanitizer needs terabytes of address space, so there is no limit")
+    with relay(PATIENT | {"HeapMax": "1M"}, db={"Connection": server.connection("app")}) as service:
+        client = service.client()
+        before = client.query_rows("db", "SELECT pg_backend_pid()")[1]
+        failure = expect("OutOfMemory", client.query_rows, "db", f"SELECT repeat('{'x' * 1000}', 300000)")
+        true("HeapMax=" in failure.message, failure.message)
+        true(client.query_rows("db", "SELECT pg_backend_pid()")[1] != before, "another connection")
+
+
+@test
 def few_connections():
     """Many clients on few connections of the server: no error, and never more connections than ConnectionsMax="""
     n_clients, most = (20 if SANITIZED else 100), 3

@@ -420,6 +420,10 @@ static void fake_undo(EngineConnection *c) {
         g_string_truncate(writing.pending, writing.saved);
 }
 
+static bool fake_must_commit(const EngineConnection *c) {
+        return strstr(writing.pending->str, "set ");
+}
+
 static void fake_give_up(SqlError *error) {
         g_assert_cmpint(error->error, ==, ERROR_BUSY);
         (void) sql_error_set(error, ERROR_BUSY, "given up");
@@ -434,8 +438,9 @@ const Engine writing_engine = {
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
         .is_in_transaction = fake_is_in_transaction, .save = fake_save, .keep = fake_keep, .undo = fake_undo,
         .allow_savepoints = fake_allow_savepoints, .is_savepoint = fake_is_savepoint,
-        .changes = fake_changes, .written = fake_written, .state = fake_state, .takes_rows = fake_takes_rows,
-        .load = fake_load, .counters = fake_counters, .reset = fake_reset, .give_up = fake_give_up,
+        .must_commit = fake_must_commit, .changes = fake_changes, .written = fake_written, .state = fake_state,
+        .takes_rows = fake_takes_rows, .load = fake_load, .counters = fake_counters, .reset = fake_reset,
+        .give_up = fake_give_up,
 };
 
 /* ---- the supervisor ---- */

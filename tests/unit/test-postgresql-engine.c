@@ -398,6 +398,24 @@ static void test_session(void) {
         tear_down(&f);
 }
 
+/* A statement that may change the session has the transaction committed before that of another client. */
+static void test_must_commit(void) {
+        static const char *const changes[] = { "SELECT set_config('role', 'none', false)", "CREATE TEMP TABLE album(id int)",
+                                               "DO 'BEGIN SET search_path = nowhere; END'" };
+        Fixture f;
+
+        set_up(&f, true);
+        for (size_t i = 0; i < G_N_ELEMENTS(changes); i++) {
+                begin(&f);
+                EXPECT(&f, "UPDATE album SET title = 'x' WHERE id = 1", "");
+                g_assert_false(engine->must_commit(f.writer));
+                g_free(run(&f, changes[i], NULL, 0));
+                g_assert_true(engine->must_commit(f.writer));
+                commit(&f);
+        }
+        tear_down(&f);
+}
+
 static void test_savepoints(void) {
         Fixture f;
 
@@ -410,6 +428,7 @@ static void test_savepoints(void) {
         EXPECT(&f, "DELETE FROM album", "");
         EXPECT(&f, "ROLLBACK TO a", "");
         EXPECT(&f, "SELECT count(*) FROM album", "i:3");
+        REFUSED(&f, "SAVEPOINT sqlipc_statement", ERROR_NOT_ALLOWED, "the service itself");
         REFUSED(&f, "RELEASE b", ERROR_SQL, "savepoint \"b\" does not exist");
         EXPECT(&f, "RELEASE a", "");
         REFUSED(&f, "ROLLBACK TO a", ERROR_SQL, "does not exist");
@@ -884,6 +903,25 @@ static void test_awaits(void) {
         tear_down(&f);
 }
 
+/* A statement that ends its own connection is sent twice. */
+static void test_awaits_twice(void) {
+        static const char sql[] = "SELECT pg_sleep(0.02), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)";
+        g_autofree Awaiting *a = g_new0(Awaiting, 1);
+        EngineResult result;
+        Fixture f;
+
+        set_up(&f, false);
+        begin_awaiting(&f, a, sql);
+        for (unsigned i = 0; (result = engine->step(a->statement, &a->sink, &f.error)) == ENGINE_AWAITS; i++) {
+                g_assert_cmpuint(i, <, 50);
+                wait_for_answer(a);
+        }
+        g_assert_cmpint(result, ==, ENGINE_FAILED);
+        g_assert_cmpint(f.error.error, ==, ERROR_SERVER_UNREACHABLE);
+        end_awaiting(&f, a);
+        tear_down(&f);
+}
+
 /* Two transactions read what the other one changes. One of them must be repeated. */
 static void test_serializable(void) {
         EngineConnection *other;
@@ -1101,6 +1139,95 @@ static void test_schema_changes(void) {
         tear_down(&f);
 }
 
+/* A prepared statement whose columns change is prepared again, also as the first one of a transaction. */
+static void test_other_columns(void) {
+        static const char insert[] = "INSERT INTO album(title) VALUES(?) RETURNING *";
+        static const char read[] = "SELECT * FROM album WHERE id = 1";
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "CREATE SEQUENCE numbers START 3; GRANT USAGE ON numbers TO tester;"
+                                "ALTER TABLE album ALTER id SET DEFAULT nextval('numbers')");
+        begin(&f);
+        EXPECT(&f, insert, "i:3|t:third", "t:third");
+        commit(&f);
+        postgres_rig_exec(&rig, "ALTER TABLE album ADD COLUMN year int");
+        begin(&f);
+        EXPECT(&f, insert, "i:4|t:fourth|null", "t:fourth");
+        commit(&f);
+        expect_value("SELECT count(*) FROM album", "4");
+
+        postgres_rig_exec(&rig, "ALTER TABLE album ADD COLUMN more int");
+        begin(&f);
+        EXPECT(&f, "INSERT INTO album VALUES(50, 'x')", "");
+        REFUSED(&f, insert, ERROR_SQL, "cached plan", "t:fifth");
+        EXPECT(&f, insert, "i:5|t:fifth|null|null", "t:fifth");
+        commit(&f);
+
+        EXPECT(&f, read, "i:1|t:first|null|null");
+        g_assert_true(engine->connect(f.pool, read, strlen(read), NULL, &f.connection, &f.error));
+        g_assert_true(engine->snapshot(f.connection, &f.error));
+        postgres_rig_exec(&rig, "ALTER TABLE album DROP COLUMN more");
+        EXPECT(&f, read, "i:1|t:first|null");
+        tear_down(&f);
+}
+
+/* The parameter of a statement that is prepared again has another type: it is bound again. */
+static void test_other_parameters(void) {
+        static const char sql[] = "SELECT *, a + ? FROM numbers";
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, "CREATE TABLE numbers AS SELECT 1::float8 AS a; GRANT SELECT ON numbers TO tester");
+        EXPECT(&f, sql, "r:1|r:3", "r:2");
+        postgres_rig_exec(&rig, "ALTER TABLE numbers ALTER a TYPE bigint");
+        EXPECT(&f, sql, "i:1|i:3", "r:2");
+        postgres_rig_exec(&rig, "ALTER TABLE numbers ALTER a TYPE boolean USING true");
+        REFUSED(&f, sql, ERROR_MISSING_FUNCTION, "operator does not exist", "r:2");
+        tear_down(&f);
+}
+
+/* A function removes the commands that are prepared on the connection: another one takes its place. */
+static void test_forgotten(void) {
+        static const char *const names[] = { "ALL", "begin_read", "begin_snapshot" };
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "CREATE FUNCTION forget(name text) RETURNS void LANGUAGE plpgsql AS "
+                                "'BEGIN EXECUTE ''DEALLOCATE '' || name; END'; GRANT SELECT ON album TO tester");
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+                g_autofree char *name = g_strconcat("t:", names[i], NULL);
+
+                begin(&f);
+                EXPECT(&f, "SELECT length(forget(?)::text)", "i:0", name);
+                commit(&f);
+                for (int j = 0; j < 2; j++)
+                        EXPECT(&f, "SELECT id FROM album WHERE id = ?", "i:1", "i:1");
+        }
+        tear_down(&f);
+}
+
+/* libpq takes a longer description of parameters for an error of the protocol. */
+static void test_many_parameters(void) {
+        Fixture f;
+
+        set_up(&f, false);
+        f.setup.sql_size_max = 100000;
+        f.setup.variables_max = 32766;
+        for (unsigned n = 7498; n <= 7499; n++) {
+                g_autoptr(GString) sql = g_string_new("SELECT 1 WHERE 1 IN (");
+
+                for (unsigned i = 1; i <= n; i++)
+                        g_string_append_printf(sql, "%s?::int", i > 1 ? "," : "");
+                g_string_append_c(sql, ')');
+                if (n == 7498)
+                        REFUSED(&f, sql->str, ERROR_PARAMETER_COUNT, "has no value");
+                else
+                        REFUSED(&f, sql->str, ERROR_LIMITS_EXCEEDED, "at most 7498");
+        }
+        tear_down(&f);
+}
+
 /* ---- requests that are sent ahead ---- */
 
 /* Of a round: each row tells which transaction it was read in. */
@@ -1257,11 +1384,16 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
         g_test_add_func("/postgresql-engine/write", test_write);
         g_test_add_func("/postgresql-engine/session", test_session);
+        g_test_add_func("/postgresql-engine/must-commit", test_must_commit);
         g_test_add_func("/postgresql-engine/savepoints", test_savepoints);
         g_test_add_func("/postgresql-engine/snapshot", test_snapshot);
         g_test_add_func("/postgresql-engine/replaced", test_replaced);
         g_test_add_func("/postgresql-engine/limit", test_limit);
         g_test_add_func("/postgresql-engine/schema-changes", test_schema_changes);
+        g_test_add_func("/postgresql-engine/other-columns", test_other_columns);
+        g_test_add_func("/postgresql-engine/other-parameters", test_other_parameters);
+        g_test_add_func("/postgresql-engine/forgotten", test_forgotten);
+        g_test_add_func("/postgresql-engine/many-parameters", test_many_parameters);
         g_test_add_func("/postgresql-engine/load", test_load);
         g_test_add_func("/postgresql-engine/watched", test_watched);
         g_test_add_func("/postgresql-engine/written", test_written);
@@ -1271,6 +1403,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);
         g_test_add_func("/postgresql-engine/cancel", test_cancel);
         g_test_add_func("/postgresql-engine/awaits", test_awaits);
+        g_test_add_func("/postgresql-engine/awaits-twice", test_awaits_twice);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);

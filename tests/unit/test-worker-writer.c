@@ -214,6 +214,18 @@ static void test_batch_limits(void) {
         writing_end();
 }
 
+/* A statement that may leave a setting is the last one of its batch. */
+static void test_batch_ends(void) {
+        begin_with_lease();
+        (void) writing_execute("a");
+        (void) writing_execute("set");
+        (void) writing_execute("b");
+        (void) writing_execute("c");
+        writing_settle();
+        writing_expect_durable("c b set | a | ");
+        writing_end();
+}
+
 static void test_failure_in_batch(void) {
         begin_with_lease();
         (void) writing_execute("a");
@@ -1037,6 +1049,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/end-after-commit", test_end_after_commit);
         g_test_add_func("/writer/batch", test_batch);
         g_test_add_func("/writer/batch-limits", test_batch_limits);
+        g_test_add_func("/writer/batch-ends", test_batch_ends);
         g_test_add_func("/writer/failure-in-batch", test_failure_in_batch);
         g_test_add_func("/writer/rollback-in-batch", test_rollback_in_batch);
         g_test_add_func("/writer/many-rollbacks", test_many_rollbacks);

@@ -253,6 +253,10 @@ typedef struct Engine {
         bool (*keep)(EngineConnection *connection, SqlError *error);
         void (*undo)(EngineConnection *connection);
 
+        /* True if a statement since begin() may have left something in the session, as a setting, that no other client's
+         * statement may meet. The engine removes it after the commit. NULL: never. */
+        bool (*must_commit)(const EngineConnection *connection);
+
         /* Tells what the statement that was stepped last has changed: sqlite3_changes64(), sqlite3_last_insert_rowid(). A
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);

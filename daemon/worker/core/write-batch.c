@@ -216,8 +216,10 @@ void write_batch_on_progress(WriteBatch *b, uint64_t now) {
 }
 
 bool write_batch_is_full(const WriteBatch *b) {
+        const Engine *engine = b->context->engine;
+
         return b->n_run >= WRITE_BATCH_N_MAX || b->context->spooled >= b->spooled_before + WRITE_BATCH_SPOOL_MAX ||
-               now_usec() >= b->until_usec;
+               now_usec() >= b->until_usec || (engine->must_commit && engine->must_commit(b->connection));
 }
 
 void write_batch_release(Job *job) {

@@ -50,7 +50,8 @@ typedef struct WriteBatch {
 /* Begins a transaction. False: ERROR_BUSY, another program writes; or another error. */
 bool write_batch_begin(WriteBatch *b, SqlError *error);
 
-/* True if no other statement may run in the batch: it has as many of them, rows or microseconds as it may. */
+/* True if no other statement may run in the batch: it has as many of them, rows or microseconds as it may, or the engine
+ * must commit. */
 bool write_batch_is_full(const WriteBatch *b);
 
 /* Runs the statement of a job that is QUEUED and in no list. False: it takes so long that the others must be committed

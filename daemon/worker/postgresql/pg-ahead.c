@@ -113,10 +113,3 @@ bool pg_ahead_take(PgPooled *p, PgStatement *s, const JobSpec *spec) {
         c->ahead = ahead->next < ahead->n;
         return s->ahead = true;
 }
-
-bool pg_ahead_bind_again(PgPooled *p, PgStatement *s, SqlError *error) {
-        const JobSpec spec = spec_of(&p->pool->ahead.runs[p->pool->ahead.next - 1]);
-
-        s->ahead = false;
-        return pg_bind(s, &spec, error);
-}

@@ -41,9 +41,6 @@ bool pg_ahead_add(PgAhead *ahead, const JobSpec *spec, const EngineHint *hint);
 /* True if this run of the statement was sent ahead, perhaps just now: it needs no pg_bind() and is not sent again. */
 bool pg_ahead_take(PgPooled *p, PgStatement *s, const JobSpec *spec);
 
-/* Binds the run that was taken last, because it must be sent again, alone. */
-bool pg_ahead_bind_again(PgPooled *p, PgStatement *s, SqlError *error);
-
 /* The pool gets the connection back: forgets the list. */
 void pg_ahead_forget(PgPooled *p);
 

@@ -414,10 +414,16 @@ bool pg_connection_next(PgConnection *c, PGresult **ret, SqlError *error) {
         return PQstatus(c->pq) == CONNECTION_OK || *ret || lose(c, error);
 }
 
-/* The server may say why it ends the connection. Always returns false. */
+/* The server may say why it ends the connection. If it no longer has a command that was prepared, a function has removed
+ * it (DEALLOCATE): only another connection has it. Always returns false. */
 static bool fail(PgConnection *c, const PGresult *result, SqlError *error) {
-        c->lost = c->lost || pg_error_is_loss(result);
+        bool is_gone = pg_error_is_outdated(result);
+
+        c->lost = c->lost || is_gone || pg_error_is_loss(result);
         c->broken = c->broken || c->lost;
+        if (is_gone && error->error == ERROR_NONE)
+                return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "a function has removed the statements that were "
+                                     "prepared on the connection to the server");
         return pg_error_take(error, result, NULL);
 }
 
@@ -545,6 +551,17 @@ void pg_connection_roll_back(PgConnection *c) {
                 (void) pg_connection_carry_out(c, false, &error);
         }
         sql_error_done(&error);
+}
+
+void pg_connection_begin_again(PgConnection *c) {
+        PgOrder first[PG_ORDERS_MAX];
+        unsigned n = c->writes ? c->n_first : 0;
+
+        memcpy(first, c->first, sizeof first);
+        pg_connection_roll_back(c);
+        c->open = c->writes;
+        for (unsigned i = 0; i < n; i++)
+                pg_connection_order(c, first[i]);
 }
 
 /* ---- interrupted ones ---- */

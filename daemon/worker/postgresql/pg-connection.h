@@ -76,6 +76,7 @@ typedef struct PgConnection {
         bool failed;            /* it refuses everything but its end, or that of a savepoint */
         bool held, snapshot, writes; /* what the transaction is for */
         bool savepoints;        /* it is that of one client, which may have savepoints */
+        bool sets;              /* one of its statements may have changed the session */
         uint64_t transaction;   /* its number in this worker, if it writes */
         unsigned n_wrote;       /* statements in it that write */
         uint64_t n_own;         /* numbers that the server has given to it, at least */
@@ -151,6 +152,9 @@ bool pg_connection_carry_out(PgConnection *c, bool waits, SqlError *error);
 
 /* Ends the transaction. The answer is read later. */
 void pg_connection_roll_back(PgConnection *c);
+
+/* Ends a transaction whose first statement has failed. One that writes begins again, as it did before. */
+void pg_connection_begin_again(PgConnection *c);
 
 /* True if an interrupted connection can be used again after the server has answered everything. */
 bool pg_connection_is_in_step(const PgConnection *c);

@@ -71,6 +71,14 @@ static void set(SqlError *error, const char *state, const char *message, size_t 
         error->extended_code = states[i].code;
 }
 
+/* The message is libpq's own. It has no code for a row that does not fit into memory. */
+static bool set_own(SqlError *error, const char *what, const char *message) {
+        if (strstr(message, "out of memory") || strstr(message, "cannot allocate memory"))
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY,
+                                     "out of memory: a row needs more than a worker has (HeapMax=)");
+        return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "%s: %.*s", what, (int) strcspn(message, "\n"), message);
+}
+
 bool pg_error_take(SqlError *error, const PGresult *result, const PgText *text) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -78,9 +86,8 @@ bool pg_error_take(SqlError *error, const PGresult *result, const PgText *text) 
 
         if (error->error != ERROR_NONE)
                 return false;
-        if (!state || !message) /* libpq's own */
-                return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol: %.*s",
-                                     (int) strcspn(PQresultErrorMessage(result), "\n"), PQresultErrorMessage(result));
+        if (!state || !message)
+                return set_own(error, "the server does not keep to the protocol", PQresultErrorMessage(result));
         set(error, state, message, strlen(message));
         if (text && position)
                 error->sql_offset = pg_text_offset(text, strtol(position, NULL, 10));
@@ -90,12 +97,9 @@ bool pg_error_take(SqlError *error, const PGresult *result, const PgText *text) 
 }
 
 bool pg_error_lost(SqlError *error, const PGconn *pq) {
-        const char *message = PQerrorMessage(pq);
-
         if (error->error != ERROR_NONE)
                 return false;
-        return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the connection to the server was lost: %.*s",
-                             (int) strcspn(message, "\n"), message);
+        return set_own(error, "the connection to the server was lost", PQerrorMessage(pq));
 }
 
 /* "SEVERITY:  SQLSTATE: message" begins after "failed: " if the server said it; before that libpq names the host. */

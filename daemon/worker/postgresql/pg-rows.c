@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/worker/core/row-sink.h"
-#include "daemon/worker/postgresql/pg-ahead.h"
+#include "daemon/worker/postgresql/pg-bind.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
 #define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
@@ -49,6 +49,7 @@ static bool send(PgStatement *s, SqlError *error) {
 
         pg_connection_limit(c, s->deadline_usec);
         c->worn = c->worn || s->text.locks;
+        c->sets = c->sets || s->text.sets;
         order_begin(s);
         if (!pg_connection_send_orders(c, error))
                 return false;
@@ -142,6 +143,7 @@ static EngineResult fail(PgStatement *s, PGresult *failed, SqlError *error) {
                 if (pg_error_is_loss(failed))
                         s->cache->connection->lost = s->cache->connection->broken = true;
                 (void) pg_error_take(error, failed, &s->text);
+                s->cache->connection->worn |= error->error == ERROR_OUT_OF_MEMORY; /* libpq keeps a large buffer */
                 PQclear(failed);
                 if (!s->cache->connection->broken)
                         (void) end(s, &after);
@@ -181,43 +183,53 @@ static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, 
         return next(s, error, ret_failed);
 }
 
+/* The parameters may have other types now. */
+static bool prepare_again(PgStatement *s, SqlError *error) {
+        s->ahead = false;
+        return pg_statement_prepare(s, error) && pg_bind(s, s->spec, error);
+}
+
 /* True if the statement can be run once more, on a connection that was opened again or as it is prepared now. The server has
- * done nothing yet that was to last. */
-static bool recover(PgStatement *s, bool begun, PGresult *failed, SqlError *error) {
+ * done nothing yet that was to last. Clears *failed if its pipeline was read to the end. */
+static bool recover(PgStatement *s, PGresult **failed, SqlError *error) {
         PgConnection *c = s->cache->connection;
         SqlError after = SQL_ERROR_INIT;
 
-        if (begun)
-                return false;
-        if (failed && pg_error_is_loss(failed))
-                (void) pg_error_take(error, failed, NULL);
-        if (c->lost || (failed && pg_error_is_loss(failed)))
-                return error->error == ERROR_SERVER_UNREACHABLE && pg_pool_reopen(pg_pooled_of(s), error) &&
-                       pg_statement_prepare(s, error);
-        if (!failed || !pg_error_is_outdated(failed))
-                return false;
-        c->ahead = false;
-        (void) end(s, &after);
-        sql_error_done(&after);
-        pg_rows_reset(s);
-        pg_statement_forget(s);
-        return pg_statement_prepare(s, error);
+        if (c->lost || (*failed && pg_error_is_loss(*failed))) {
+                if (s->begun)
+                        return false;
+                if (*failed)
+                        (void) pg_error_take(error, *failed, NULL);
+                if (error->error != ERROR_SERVER_UNREACHABLE || !pg_pool_reopen(pg_pooled_of(s), error))
+                        return false;
+        } else {
+                if (!*failed || !pg_error_is_outdated(*failed))
+                        return false;
+                pg_statement_forget(s);
+                if (s->begun && !s->guarded)
+                        return false;
+                c->ahead = false;
+                (void) end(s, &after);
+                sql_error_done(&after);
+                pg_rows_reset(s);
+                if (c->failed)
+                        pg_connection_begin_again(c);
+        }
+        s->begun = true; /* and not a third time, if the answer is awaited */
+        PQclear(*failed);
+        *failed = NULL;
+        return prepare_again(s, error);
 }
 
 EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
-        bool ahead = s->ahead;
         PGresult *failed = NULL;
         EngineResult result;
 
         if (!s->awaits)
-                s->begun = s->cache->connection->begun && !ahead;
+                s->begun = s->cache->connection->begun && !s->ahead;
         result = start(s, sink, error, &failed);
-        if (result == ENGINE_FAILED && recover(s, s->begun, failed, error) &&
-            (!ahead || pg_ahead_bind_again(pg_pooled_of(s), s, error))) {
-                PQclear(failed);
-                failed = NULL;
+        if (result == ENGINE_FAILED && recover(s, &failed, error))
                 result = start(s, sink, error, &failed);
-        }
         if (result == ENGINE_AWAITS)
                 return result;
         if (result == ENGINE_FAILED)

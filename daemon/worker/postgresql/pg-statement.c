@@ -16,6 +16,7 @@
 #define SQL_SIZE_MAX ((size_t) 16384)      /* longer SQL is prepared each time */
 #define TRUST_USEC USEC_PER_SEC            /* how long a description is trusted without asking again */
 #define COLUMNS_MAX 1664                   /* of a result, in the server (MaxTupleAttributeNumber) */
+#define SERVER_PARAMETERS_MAX 7498         /* that libpq can be told of: it refuses such a message above 30,000 bytes */
 
 /* ---- a slot ---- */
 
@@ -83,11 +84,21 @@ static bool check_rights(const Setup *setup, const PgText *text, SqlError *error
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "WriteTables= cannot be enforced on this server: its administrator must remove the "
                                      "key, and give the server's role the privileges");
+        if (text->command == PG_COMMAND_SAVEPOINT && strcasestr(text->sql, PG_SAVEPOINT))
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "the service itself makes savepoints of the name " PG_SAVEPOINT);
         if (text->command == PG_COMMAND_SCHEMA && !setup->write_schema)
                 return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: WriteSchema= is off", text->word);
         if (strcmp(text->word, "DO") == 0 && !setup->write_schema)
                 return sql_error_set(error, ERROR_NOT_ALLOWED, "DO is not allowed: WriteSchema= is off");
         return true;
+}
+
+static bool check_parameters(const PgText *text, SqlError *error) {
+        if (text->n_numbers <= SERVER_PARAMETERS_MAX)
+                return true;
+        return sql_error_set(error, ERROR_LIMITS_EXCEEDED, "the statement has %u parameters: for PostgreSQL there can be at "
+                             "most %u", text->n_numbers, SERVER_PARAMETERS_MAX);
 }
 
 /* ---- preparing ---- */
@@ -268,7 +279,7 @@ static bool add(PgStatements *cache, const char *sql, size_t sql_size, PgStateme
         if (!engine_check_sql_size(setup, sql_size, error) ||
             !pg_text_read(sql, sql_size, setup->variables_max, &text, error))
                 return false;
-        if (!check_rights(setup, &text, error)) {
+        if (!check_rights(setup, &text, error) || !check_parameters(&text, error)) {
                 pg_text_done(&text);
                 return false;
         }

@@ -60,12 +60,13 @@ typedef struct PgStatement {
 
         /* the run */
         PgStatementState state;
+        const JobSpec *spec;    /* borrowed; with its parameters */
         uint64_t deadline_usec;
         PGresult *rows;         /* owned; with the row that waits; NULL: none */
         int row, n_rows;
         bool ahead;             /* it was sent already (pg-ahead.h) */
         bool awaits;            /* the last result was ENGINE_AWAITS */
-        bool begun;             /* the server had heard of the transaction before it was sent */
+        bool begun;             /* the server had heard of the transaction before it was sent, or it was sent again */
         bool alone;             /* the transaction ends with the statement */
         bool guarded;           /* a savepoint was made for it: its failure does not end the transaction */
         int64_t n_changes;

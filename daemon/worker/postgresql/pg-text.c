@@ -496,6 +496,8 @@ bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgT
                 return false;
         }
         text.locks = strcasestr(text.sql, "advisory");
+        text.sets = text.command == PG_COMMAND_SCHEMA || text.command == PG_COMMAND_CALL ||
+                    strcasestr(text.sql, "set_config");
         *ret = text;
         return true;
 }

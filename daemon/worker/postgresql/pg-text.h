@@ -53,6 +53,7 @@ typedef struct PgText {
         PgCommand command;
         char word[24];        /* the first word, in capitals */
         bool locks;           /* it may take an advisory lock, which the end of a transaction does not release */
+        bool sets;            /* it may change the session for the statements after it */
 } PgText;
 
 /* Reads `sql`. `parameters_max` limits the indexes. EmptyStatement, SeveralStatements, Sql, LimitsExceeded, OutOfMemory. */

@@ -31,6 +31,7 @@ bool pg_write_begin(PgConnection *c, SqlError *error) {
         if (!check(c, error))
                 return false;
         c->writes = c->open = true;
+        c->sets = false;
         c->transaction = ++transaction;
         c->n_wrote = 0;
         c->n_own = 0;

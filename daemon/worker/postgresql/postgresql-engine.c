@@ -184,6 +184,7 @@ static bool engine_bind(EngineStatement *statement, const JobSpec *spec, SqlErro
         PgPooled *p = pg_pooled_of(s);
         bool ok;
 
+        s->spec = spec;
         if (pg_ahead_take(p, s, spec) || pg_bind(s, spec, error))
                 return true;
         if (error->error != ERROR_PARAMETER_TYPE)
@@ -278,6 +279,10 @@ static void engine_undo(EngineConnection *connection) {
         pg_write_undo(connection_of(connection));
 }
 
+static bool engine_must_commit(const EngineConnection *connection) {
+        return readable_of(connection)->sets;
+}
+
 /* The server has no rowids. */
 static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
         const PgStatement *s = statement_of(statement);
@@ -368,6 +373,7 @@ const Engine postgresql_engine = {
         .save = engine_save,
         .keep = engine_keep,
         .undo = engine_undo,
+        .must_commit = engine_must_commit,
         .changes = engine_changes,
         .written = engine_written_by,
         .state = engine_state,
