@@ -329,6 +329,46 @@ def test_side_by_side():
         c.close()
 
 
+@test
+def test_end_in_late_cancel():
+    """a worker ends soon after a reload, or with the service, though a request to cancel is not answered; clients are told"""
+    with Proxy(server) as proxy:
+
+        def begin(connections):
+            """Begins two runs, and cancels one of them, but the request does not get through. Returns the other, and their
+            workers."""
+            others = set(unit.workers())
+            publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=connections)
+            client = service.client()
+            runs = [client.query("late", "SELECT pg_sleep(600)") for _ in range(2)]
+            wait_for(lambda: len(sleeping()) == 2, "both statements run")
+            proxy.cancels.clear()
+            before = proxy.n_cancels
+            runs[0].cancel()
+            expect("Cancelled", runs[0].read)
+            wait_for(lambda: proxy.n_cancels > before, "the request is on its way")
+            return runs[1], set(unit.workers()) - others
+
+        def check_end(workers):
+            true(len(workers) > 0, "workers")
+            wait_for(lambda: not workers & set(unit.workers()), "the workers end")
+            true("killed" not in service.log_text(), service.log_text())
+            proxy.cancels.set()
+            wait_for(lambda: not sleeping(), "the server has ended the statements")
+
+        run, workers = begin(3)
+        publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=2)
+        run.cancel()
+        expect("Cancelled", run.read)
+        check_end(workers)
+
+        run, workers = begin(2)
+        service.stop()
+        expect("ShuttingDown", run.read)
+        check_end(workers)
+        service.start()
+
+
 def mode(name):
     return {"mode": GLib.Variant("s", name)}
 
