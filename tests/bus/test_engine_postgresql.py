@@ -331,7 +331,7 @@ def test_side_by_side():
 
 @test
 def test_end_in_late_cancel():
-    """a worker ends soon after a reload, or with the service, though a request to cancel is not answered; clients are told"""
+    """a worker ends soon, and its clients are told, though the server does not answer to a request to cancel"""
     with Proxy(server) as proxy:
 
         def begin(connections):

@@ -204,6 +204,11 @@ static int check_schema(Migration *m) {
         return -ESTALE;
 }
 
+static int leave_incomplete(int r) {
+        complain("The copy is not complete. Run the same command again to continue it.");
+        return r;
+}
+
 /* Returns 1: all is done; 0: another round is needed; or an error, which has been printed. */
 static int run_round(Context *c, Migration *m, Publication *target, SwitchLock *lock, bool *ret_switched) {
         uint64_t sequence;
@@ -212,14 +217,15 @@ static int run_round(Context *c, Migration *m, Publication *target, SwitchLock *
 
         if (r >= 0)
                 r = migration_compare(m, &n_different, &sequence);
-        if (r >= 0)
-                r = check_schema(m);
+        if (r < 0)
+                return leave_incomplete(r);
+        r = check_schema(m);
         if (r < 0)
                 return r;
         if (n_different > 0)
                 return drop_different(m);
         if (made < 0) /* with the rows that the source has now */
-                return made;
+                return leave_incomplete(made);
         if (sequence == 0)
                 return 0;
         if (!arg_switch)

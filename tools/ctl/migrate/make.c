@@ -109,6 +109,11 @@ static int copy_table(Migration *m, guint n) {
 
 /* ---- After the rows ----------------------------------------------------------------------------------------------- */
 
+/* True if the target does not accept the definition, whenever it is asked. */
+static bool is_refusal(int r) {
+        return r == -EINVAL || r == -EPERM || r == -EROFS || r == -EDQUOT;
+}
+
 static int make_object(Migration *m, const PlanObject *object) {
         g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, object->sql, -1);
         int r;
@@ -118,7 +123,7 @@ static int make_object(Migration *m, const PlanObject *object) {
         r = state_set(&m->state, object->before, object->sql, object->kind, object->name, digest);
         if (r >= 0)
                 return 0;
-        if (object->is_required || migration_is_interrupted())
+        if (object->is_required || migration_is_interrupted() || !is_refusal(r))
                 return side_fail(&m->target, object->sql, r);
         g_ptr_array_add(m->refused,
                         g_strdup_printf("%s %s: %s", object->kind, object->name, side_message(&m->target, r)));
