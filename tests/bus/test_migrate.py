@@ -232,7 +232,7 @@ def interrupted():
 
 @test
 def damaged_source():
-    """A source that is damaged between the question and the copy: the error says so, and no part counts as a table"""
+    """A source that is damaged after the question: the error says so, and the damaged table does not count as copied"""
     with Migrating("SELECT 1") as service:
         make(service.old, re.sub("CREATE INDEX [^;]*;", "", numbers(2, 40000)), journal="delete")
         whole = service.old.read_bytes()
