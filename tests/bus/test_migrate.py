@@ -244,7 +244,7 @@ def damaged_source():
         asked = b""
         while b"[y/N]" not in asked:
             asked += process.stdout.read(4096) or b"[y/N] at its end"
-        counter = int.from_bytes(whole[24:28], "big") + 1  # so that nobody uses pages in memory
+        counter = int.from_bytes(whole[24:28], "big") + 1  # so that pages in memory are not used
         with open(service.old, "r+b") as file:
             file.write(whole[:24] + counter.to_bytes(4, "big") + whole[28 : len(whole) * 3 // 4])
             file.write(b"\xff" * (len(whole) - file.tell()))

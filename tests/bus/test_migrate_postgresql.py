@@ -286,6 +286,22 @@ def statement_timeout():
 
 
 @test
+def other_values():
+    """A target that changes values: the second copy differs as the first one did, which is an error"""
+    with migrating("CREATE TABLE t(x TEXT); INSERT INTO t VALUES ('one'), ('two');") as service:
+        service.sql(
+            "CREATE FUNCTION upper_x() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.x = upper(NEW.x); RETURN NEW; END';"
+            "CREATE FUNCTION add_trigger() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN"
+            " IF to_regclass('t') IS NOT NULL THEN"
+            "  CREATE OR REPLACE TRIGGER upper_x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION upper_x(); END IF; END$$;"
+            "CREATE EVENT TRIGGER add ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION add_trigger()"
+        )
+        err = migrate(service, "--switch", code=FAILED)[1]
+        equal(err.count("is copied again"), 1, err)
+        true("The copy of t has other values than the source" in err, err)
+
+
+@test
 def refusals():
     """A target that is not empty, a role without rights; no server or a wrong password is told before anything is read"""
     with migrating(CHINOOK) as service:

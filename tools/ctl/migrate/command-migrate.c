@@ -174,7 +174,7 @@ static const char *table_name(const Migration *m, guint n) {
         return ((const PlanTable *) m->plan->tables->pdata[n])->source->name;
 }
 
-/* Drops the copies of the tables that differ. It is an error if no change of the source explains that. */
+/* Drops the copies of the tables that differ. It is an error if no change of the source can explain that. */
 static int drop_different(Migration *m) {
         int r = 0;
 
@@ -183,7 +183,7 @@ static int drop_different(Migration *m) {
 
                 if (result->is_equal)
                         continue;
-                if (result->copied_sequence != 0 && result->copied_sequence == result->sequence) {
+                if (result->is_inexact) {
                         complain("The copy of %s has other values than the source: the target does not keep them exactly.",
                                  table_name(m, i));
                         return -EBADMSG;
@@ -299,7 +299,10 @@ static int begin_state(Migration *m) {
 }
 
 static void clear_result(gpointer data) {
-        row_sum_done(&((TableResult *) data)->sum);
+        TableResult *result = data;
+
+        row_sum_done(&result->source);
+        row_sum_done(&result->sum);
 }
 
 static int migrate(Context *c, Migration *m, Publication *target, const Dialect *dialect) {
