@@ -351,8 +351,8 @@ static void test_silent_commit_of_transaction(void) {
         writing_end();
 }
 
-/* A worker that is told to end waits for some seconds, and not at all without its supervisor. Its supervisor, who knows which
- * jobs are committed, tells their clients. */
+/* A worker that is told to end waits for some seconds, and not at all without its supervisor. Its supervisor tells the
+ * clients, because it knows which jobs are being committed. */
 static void test_end_in_silent_commit(void) {
         static const struct {
                 void (*how)(void);
