@@ -220,6 +220,7 @@ def test_watch():
     server.sql("INSERT INTO track VALUES (2000, 'foreign')")
     true(watch.next() is not None, "the foreign commit is told")
     true(len(unit.workers()) >= 1, "the observer is an engine process")
+    service.forget()  # otherwise there would be an observer during the other tests
 
 
 def sleeping():
