@@ -90,8 +90,12 @@ LIES = (other_type, short_length, negative_length, huge_length, ones, empty, twi
 
 
 class Proxy:
-    def __init__(self, server):
-        self.path = str(pathlib.Path(server.folder) / f".s.PGSQL.{server.port}")
+    """`tls`: what passes is encrypted, so its messages are not seen, and the server must listen at 127.0.0.1."""
+
+    def __init__(self, server, tls=False):
+        self.tls, self.family = tls, socket.AF_INET if tls else socket.AF_UNIX
+        path = str(pathlib.Path(server.folder) / f".s.PGSQL.{server.port}")
+        self.address = ("127.0.0.1", server.port) if tls else path
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.lock, self.sockets = threading.Lock(), set()
@@ -154,9 +158,9 @@ class Proxy:
             except OSError:
                 return
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            server = socket.socket(socket.AF_UNIX)
+            server = socket.socket(self.family)
             try:
-                server.connect(self.path)
+                server.connect(self.address)
             except OSError:
                 client.close()
                 continue
@@ -166,7 +170,8 @@ class Proxy:
             threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client, server):
-        back = threading.Thread(target=self._pump, args=(server, client, self._messages(server)), daemon=True)
+        answers = self._pieces(server) if self.tls else self._messages(server)
+        back = threading.Thread(target=self._pump, args=(server, client, answers), daemon=True)
         back.start()
         self._pump(client, server, self._pieces(client))
         back.join()

@@ -220,6 +220,7 @@ def test_watch():
     server.sql("INSERT INTO track VALUES (2000, 'foreign')")
     true(watch.next() is not None, "the foreign commit is told")
     true(len(unit.workers()) >= 1, "the observer is an engine process")
+    service.forget()  # otherwise there would be an observer during the other tests
 
 
 def sleeping():
@@ -327,6 +328,46 @@ def test_side_by_side():
     equal(len(unit.workers()), 1, "workers")
     for c in channels:
         c.close()
+
+
+@test
+def test_end_in_late_cancel():
+    """a worker ends soon, and its clients are told, though the server does not answer to a request to cancel"""
+    with Proxy(server) as proxy:
+
+        def begin(connections):
+            """Begins two runs, and cancels one of them, but the request does not get through. Returns the other, and their
+            workers."""
+            others = set(unit.workers())
+            publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=connections)
+            client = service.client()
+            runs = [client.query("late", "SELECT pg_sleep(600)") for _ in range(2)]
+            wait_for(lambda: len(sleeping()) == 2, "both statements run")
+            proxy.cancels.clear()
+            before = proxy.n_cancels
+            runs[0].cancel()
+            expect("Cancelled", runs[0].read)
+            wait_for(lambda: proxy.n_cancels > before, "the request is on its way")
+            return runs[1], set(unit.workers()) - others
+
+        def check_end(workers):
+            true(len(workers) > 0, "workers")
+            wait_for(lambda: not workers & set(unit.workers()), "the workers end")
+            true("killed" not in service.log_text(), service.log_text())
+            proxy.cancels.set()
+            wait_for(lambda: not sleeping(), "the server has ended the statements")
+
+        run, workers = begin(3)
+        publish("late", proxy.connection("reader"), "sesame", ConnectionsMax=2)
+        run.cancel()
+        expect("Cancelled", run.read)
+        check_end(workers)
+
+        run, workers = begin(2)
+        service.stop()
+        expect("ShuttingDown", run.read)
+        check_end(workers)
+        service.start()
 
 
 def mode(name):

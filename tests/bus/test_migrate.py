@@ -6,7 +6,9 @@ import fcntl
 import itertools
 import json
 import os
+import pty
 import pwd
+import re
 import signal
 import sqlite3
 import subprocess
@@ -225,6 +227,41 @@ def interrupted():
         true(process.returncode == OK or "interrupted" in err, err)
         service.is_clean()
         service.migrate("--yes")
+        equal(contents(service.new), contents(service.old), "the copy")
+
+
+@test
+def damaged_source():
+    """A source that is damaged after the question: the error says so, and the damaged table does not count as copied"""
+    with Migrating("SELECT 1") as service:
+        make(service.old, re.sub("CREATE INDEX [^;]*;", "", numbers(2, 40000)), journal="delete")
+        whole = service.old.read_bytes()
+        terminal, theirs = pty.openpty()
+        process = subprocess.Popen(
+            list(map(str, service.command("old", f"--to={service.conf}", "--switch"))),
+            env=service.environment, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+        )  # fmt: skip
+        asked = b""
+        while b"[y/N]" not in asked:
+            asked += process.stdout.read(4096) or b"[y/N] at its end"
+        counter = int.from_bytes(whole[24:28], "big") + 1  # so that pages in memory are not used
+        with open(service.old, "r+b") as file:
+            file.write(whole[:24] + counter.to_bytes(4, "big") + whole[28 : len(whole) * 3 // 4])
+            file.write(b"\xff" * (len(whole) - file.tell()))
+        os.write(terminal, b"y\n")
+        err = process.communicate(timeout=PATIENCE)[1].decode()
+        os.close(terminal)
+        os.close(theirs)
+        equal(process.returncode, FAILED, err)
+        true("Copying t1: " in err and "malformed" in err and "Run the same command again" in err, err)
+        with connected(service.new) as db:
+            state = dict(db.execute(f"SELECT entry, state FROM {STATE} WHERE entry LIKE 'table%'"))
+        equal(state, {b"table t0": b"copied", b"table t1": b"copying"}, "what the target tells")
+        service.is_clean()
+        true("malformed" in service.migrate("--yes", code=FAILED)[1], "a call that finds the damage at once")
+        service.old.write_bytes(whole)
+        told = json.loads(service.migrate("--yes", "--switch", "--json")[0])
+        true(told["switched"], told)
         equal(contents(service.new), contents(service.old), "the copy")
 
 

@@ -227,6 +227,80 @@ def killed():
         equal(service.sql("SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'i_'"), ["3"], "indexes")
 
 
+TWO_TABLES = "".join(
+    f"CREATE TABLE {t}(id INTEGER PRIMARY KEY, x TEXT); CREATE INDEX {t}x ON {t}(x);"
+    f"INSERT INTO {t} WITH n(v) AS (VALUES (1) UNION ALL SELECT v + 1 FROM n WHERE v < 5000)"
+    " SELECT v, printf('%0200d', v) FROM n;"
+    for t in ("a", "b")
+)
+
+
+def fails(service, *words):
+    """Fails unless the migration ends with an error that has the words, and says how to go on."""
+    err = migrate(service, "--switch", code=FAILED)[1]
+    for word in (*words, "Run the same command again"):
+        true(word in err, f"{word} in {err}")
+    true("Path=" in (service.config_dir / "databases.d/old.conf").read_text(), "nothing is switched")
+
+
+@test
+def full_disk():
+    """The server's disk is full: the error says so, and with more room the same command continues"""
+    folder = server().folder / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2M", "none", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        raise Skip("a small file system cannot be mounted here")
+    try:
+        if server().user:
+            os.chown(folder, server().user["user"], server().user["group"])
+        server().sql(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        server().sql("GRANT CREATE ON TABLESPACE small TO app; ALTER ROLE app SET default_tablespace = small")
+        with migrating(TWO_TABLES) as service:
+            fails(service, "Copying b: ", "No space left on device")
+            state = "SELECT entry, state FROM sqlipc_migration WHERE entry LIKE 'table%' ORDER BY entry"
+            equal(service.sql(state), ["table a|copied", "table b|copying"], "what the target tells")
+            subprocess.run(["mount", "-o", "remount,size=32M", folder], check=True)
+            told = json.loads(migrate(service, "--switch", "--json")[0])
+            equal((told["switched"], told["copied"]), (True, 5000), "rows of the other table")
+        server().sql("DROP DATABASE new WITH (FORCE)")
+        server().sql("DROP TABLESPACE small; ALTER ROLE app RESET ALL")
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@test
+def statement_timeout():
+    """statement_timeout ends an index: the index is made by the next call, and not left out"""
+    with migrating(TWO_TABLES) as service:
+        service.sql(
+            "CREATE FUNCTION time_out() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN"
+            " RAISE 'canceling statement due to statement timeout' USING ERRCODE = 'query_canceled'; END$$;"
+            "CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION time_out()"
+        )
+        fails(service, "statement timeout")
+        service.sql("DROP EVENT TRIGGER slow")
+        told = json.loads(migrate(service, "--switch", "--json")[0])
+        equal((told["switched"], told["refused"]), (True, []), "the outcome")
+        equal(service.sql("SELECT indexname FROM pg_indexes WHERE indexname LIKE '_x' ORDER BY 1"), ["ax", "bx"], "indexes")
+
+
+@test
+def other_values():
+    """A target that changes values: the second copy differs as the first one did, which is an error"""
+    with migrating("CREATE TABLE t(x TEXT); INSERT INTO t VALUES ('one'), ('two');") as service:
+        service.sql(
+            "CREATE FUNCTION upper_x() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.x = upper(NEW.x); RETURN NEW; END';"
+            "CREATE FUNCTION add_trigger() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN"
+            " IF to_regclass('t') IS NOT NULL THEN"
+            "  CREATE OR REPLACE TRIGGER upper_x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION upper_x(); END IF; END$$;"
+            "CREATE EVENT TRIGGER add ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION add_trigger()"
+        )
+        err = migrate(service, "--switch", code=FAILED)[1]
+        equal(err.count("is copied again"), 1, err)
+        true("The copy of t has other values than the source" in err, err)
+
+
 @test
 def refusals():
     """A target that is not empty, a role without rights; no server or a wrong password is told before anything is read"""

@@ -8,6 +8,8 @@ usage: test_server_faults.py [--all] [TEST]...
 With --all every message of the server is spoiled in every way, which takes minutes; otherwise each in a few of them.
 """
 import contextlib
+import ctypes
+import functools
 import os
 import pathlib
 import subprocess
@@ -284,19 +286,26 @@ def certificate(folder, name, host):
     return files
 
 
-@test
-def certificates():
-    """sslmode=verify-full: the server's certificate must be that of its name, and signed by an authority of ours"""
+@functools.cache
+def begin_tls():
+    """Gives the server a certificate, for localhost, and returns that."""
     try:
         subprocess.run(["openssl", "version"], capture_output=True, check=True)
     except FileNotFoundError:
         raise Skip("openssl is not installed") from None
     ours, key = certificate(server.folder, "ours", "localhost")
-    other, _ = certificate(server.folder, "other", "localhost")
     server.write("server.crt", ours.read_text())
     server.write("server.key", key.read_text())
     server.sql("ALTER SYSTEM SET ssl = on")
     server.reload()
+    return ours
+
+
+@test
+def certificates():
+    """sslmode=verify-full: the server's certificate must be that of its name, and signed by an authority of ours"""
+    ours = begin_tls()
+    other, _ = certificate(server.folder, "other", "localhost")
     tcp = {"host": "localhost", "hostaddr": "127.0.0.1", "sslmode": "verify-full"}
 
     def keys(**more):
@@ -317,6 +326,22 @@ def certificates():
             failure = expect("LoginFailed", client.query_rows, name, "SELECT 1")
             print(f"# {name}: {failure}")
         equal(text_rows(client.query("right", ROWS).read()), ALL, "rows")
+
+
+@test
+def encrypted_cancel():
+    """A request to cancel is encrypted if its connection is and libpq can do that, from version 17"""
+    begin_tls()
+    wait_for(lambda: server.sql("SHOW ssl") == ["on"], "the server uses TLS")
+    with Proxy(server, tls=True) as proxy, relay(db={"Connection": proxy.connection("app", sslmode="require")}) as service:
+        run = service.client().query("db", "SELECT pg_sleep(1000)")
+        sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        wait_for(lambda: server.sql(sleeps) == ["1"], "the statement runs")
+        run.cancel()
+        expect("Cancelled", run.read)
+        wait_for(lambda: server.sql(sleeps) == ["0"], "the server has ended it")
+        can = ctypes.CDLL("libpq.so.5").PQlibVersion() >= 170000
+        equal((proxy.n_connections, proxy.n_cancels), (2, 0 if can else 1), "connections, and requests that can be read")
 
 
 # ---- the server's limits ----

@@ -10,10 +10,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from inside_sandbox import exposure
 from machine import (
-    HOME, PATIENCE, UNIT, bus, command, done, dropped, equal, main_pid, refused, sanitized, status, stop, test, true,
+    HOME, PATIENCE, UNIT, bus, command, done, dropped, equal, main_pid, refused, reload, sanitized, status, stop, test, true,
     wait_for, written,
 )
 from served import FOLDER, PASSWORD, SOCKET, administer, genre, instances, processes, published, server
@@ -238,6 +239,32 @@ def lost_engines():
             true(other.wait(PATIENCE) != 0, "its query ends with the service")
             wait_for(lambda: not instances(), "all units end with the service")
         equal(failed_units(), "", "failed units")
+
+
+@test
+def most_connections():
+    """When MaxConnections= of the socket is reached, a job is left to its user's process; a user who has none is told"""
+    drop_in = pathlib.Path("/run/systemd/system/sqlipc-engine.socket.d/test.conf")
+
+    def n_dropped():
+        done("journalctl", "--sync")
+        return done("journalctl", "--no-pager", "-o", "cat", "-b", "-u", SOCKET).count("Too many incoming connections")
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(written("/etc/sqlipc/sqlipcd.conf", "[Limits]\nQueueTimeoutSec=600\n", then=reload))
+        stack.enter_context(
+            written(drop_in, "[Socket]\nMaxConnections=1\n", then=lambda: done("systemctl", "daemon-reload"))
+        )
+        stack.enter_context(server())
+        stack.enter_context(published(f"host={FOLDER} dbname=postgres user=sqlipc-engine"))
+        with ThreadPoolExecutor(1) as pool:
+            with asking("SELECT pg_sleep(600)"):
+                true("MaxConnections=" in genre("sqlipc-other", run=refused), "what another user gets")
+                before = n_dropped()
+                waits = pool.submit(genre)
+                wait_for(lambda: waits.done() or n_dropped() > before, "it is done, or another process is refused")
+            equal(waits.result(), "Rock\n", "the job of the user who has a process")
+        wait_for(lambda: "Rock" in genre("sqlipc-other", run=command).stdout, "the other user gets an answer")
 
 
 @contextlib.contextmanager

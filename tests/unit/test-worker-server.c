@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The worker's loop with an engine for a server: its share of the connections, jobs that await answers, and channels that
- * stay together while a request to the server is short. Time advances only when the test says so.
+ * The worker's loop with an engine for a server: its share of the connections, jobs that await answers, channels that stay
+ * together while a request to the server is short, and a server that does not answer to a commit. Time advances only when
+ * the test says so.
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/rigs/writing-rig.h"
@@ -72,6 +74,7 @@ static void begin(uint64_t busy_usec) {
         connections = (EngineConnections) { .n_max = 1 };
         n_idle = 0;
         setup.busy_usec = busy_usec;
+        setup.writes = true;
         writing_begin_on(&engine, &setup);
 }
 
@@ -272,6 +275,102 @@ static void test_channels_stay(void) {
         writing_end();
 }
 
+/* ---- a commit without an answer ---- */
+
+static uint64_t waited_usec;
+
+static bool commit_in_silence(EngineConnection *connection, SqlError *error) {
+        uint64_t began = writing.clock_usec;
+
+        (void) connection;
+        while (writing.progress(writing.userdata) == 0) {
+                g_assert_cmpuint(writing.clock_usec, <, began + LATER);
+                writing.clock_usec += 5 * MSEC;
+        }
+        waited_usec = writing.clock_usec - began;
+        writing.in_transaction = false;
+        return sql_error_set(error, ERROR_OUTCOME_UNKNOWN, "no answer");
+}
+
+/* A worker with the lease, whose server will not answer. */
+static void begin_silent(void) {
+        begin(5000 * MSEC);
+        engine.commit = commit_in_silence;
+        (void) writing_execute("first");
+        writing_expect("wanted; ");
+        writing_cancel(1);
+        writing_say(MESSAGE_LEASE);
+        writing_expect("ended 1 error 30; ");
+}
+
+static void expect_wait(uint64_t msec) {
+        g_assert_cmpuint(waited_usec, >=, msec * MSEC);
+        g_assert_cmpuint(waited_usec, <, (msec + 20) * MSEC);
+}
+
+static void cancel_it(void) {
+        writing_cancel(2);
+}
+
+static void say_exit(void) {
+        writing_say(MESSAGE_EXIT);
+}
+
+static void leave_it(void) {
+        shutdown(writing.rig.control_fd, SHUT_RDWR);
+}
+
+/* It waits for a minute, and for half a second after the deadline or a CANCEL. */
+static void test_silent_commit(void) {
+        begin_silent();
+        (void) writing_execute("a");
+        writing_expect("committing 2; ended 2 error 39; ");
+        expect_wait(60000);
+        (void) writing_execute_until("b", 10000 * MSEC);
+        writing_expect("committing 3; ended 3 error 39; ");
+        expect_wait(10500);
+        writing_end();
+
+        begin_silent();
+        writing.later = cancel_it;
+        writing.later_usec = writing.clock_usec + 20000 * MSEC;
+        (void) writing_execute("a");
+        writing_expect("committing 2; ended 2 error 39; ");
+        expect_wait(20500);
+        writing_end();
+}
+
+static void test_silent_commit_of_transaction(void) {
+        begin_silent();
+        writing.transaction = writing_open(true, LATER);
+        writing_expect("started 2 to write; ");
+        (void) writing_execute("a");
+        writing_commit(writing.transaction);
+        writing_expect("ended 3 wrote 3 77; committing 2; ended 2 error 39; ");
+        expect_wait(60000);
+        writing_end();
+}
+
+/* A worker that is told to end waits for some seconds, and not at all without its supervisor. Its supervisor tells the
+ * clients, because it knows which jobs are being committed. */
+static void test_end_in_silent_commit(void) {
+        static const struct {
+                void (*how)(void);
+                uint64_t msec;
+        } cases[] = { { say_exit, 4000 }, { leave_it, 0 } };
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+                begin_silent();
+                writing.later = cases[i].how;
+                writing.later_usec = writing.clock_usec + 1000 * MSEC;
+                (void) writing_execute("a");
+                writing.until_usec = UINT64_MAX;
+                g_assert_cmpint(worker_loop_run(&writing.loop), <=, 0);
+                expect_wait(1000 + cases[i].msec);
+                writing_end();
+        }
+}
+
 int main(int argc, char **argv) {
         (void) signal(SIGPIPE, SIG_IGN);
         g_test_init(&argc, &argv, NULL);
@@ -282,5 +381,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
         g_test_add_func("/server/file", test_file);
         g_test_add_func("/server/channels-stay", test_channels_stay);
+        g_test_add_func("/server/silent-commit", test_silent_commit);
+        g_test_add_func("/server/silent-commit-of-transaction", test_silent_commit_of_transaction);
+        g_test_add_func("/server/end-in-silent-commit", test_end_in_silent_commit);
         return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include "tests/reliability/differential/result.h"
 
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HEAD_SIZE (1 + sizeof(uint32_t)) /* of a value: type and size */
@@ -169,7 +170,7 @@ static void sort_rows(const Result *r, Result *ret) {
         ret->n_columns = r->n_columns;
         for (guint i = 0; i < r->rows->len; i++)
                 order[i] = i;
-        g_qsort_with_data(order, (gint) r->rows->len, sizeof *order, compare_rows, (void *) r);
+        qsort_r(order, r->rows->len, sizeof *order, compare_rows, (void *) r);
         for (guint i = 0; i < r->rows->len; i++) {
                 result_begin_row(ret);
                 g_byte_array_append(ret->values, row_at(r, order[i]), (guint) row_size(r, order[i]));

@@ -174,7 +174,7 @@ static const char *table_name(const Migration *m, guint n) {
         return ((const PlanTable *) m->plan->tables->pdata[n])->source->name;
 }
 
-/* Drops the copies of the tables that differ. It is an error if no change of the source explains that. */
+/* Drops the copies of the tables that differ. It is an error if no change of the source can explain that. */
 static int drop_different(Migration *m) {
         int r = 0;
 
@@ -183,7 +183,7 @@ static int drop_different(Migration *m) {
 
                 if (result->is_equal)
                         continue;
-                if (result->copied_sequence != 0 && result->copied_sequence == result->sequence) {
+                if (result->is_inexact) {
                         complain("The copy of %s has other values than the source: the target does not keep them exactly.",
                                  table_name(m, i));
                         return -EBADMSG;
@@ -204,6 +204,11 @@ static int check_schema(Migration *m) {
         return -ESTALE;
 }
 
+static int leave_incomplete(int r) {
+        complain("The copy is not complete. Run the same command again to continue it.");
+        return r;
+}
+
 /* Returns 1: all is done; 0: another round is needed; or an error, which has been printed. */
 static int run_round(Context *c, Migration *m, Publication *target, SwitchLock *lock, bool *ret_switched) {
         uint64_t sequence;
@@ -212,14 +217,15 @@ static int run_round(Context *c, Migration *m, Publication *target, SwitchLock *
 
         if (r >= 0)
                 r = migration_compare(m, &n_different, &sequence);
-        if (r >= 0)
-                r = check_schema(m);
+        if (r < 0)
+                return leave_incomplete(r);
+        r = check_schema(m);
         if (r < 0)
                 return r;
         if (n_different > 0)
                 return drop_different(m);
         if (made < 0) /* with the rows that the source has now */
-                return made;
+                return leave_incomplete(made);
         if (sequence == 0)
                 return 0;
         if (!arg_switch)
@@ -293,7 +299,10 @@ static int begin_state(Migration *m) {
 }
 
 static void clear_result(gpointer data) {
-        row_sum_done(&((TableResult *) data)->sum);
+        TableResult *result = data;
+
+        row_sum_done(&result->source);
+        row_sum_done(&result->sum);
 }
 
 static int migrate(Context *c, Migration *m, Publication *target, const Dialect *dialect) {

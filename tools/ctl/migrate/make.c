@@ -64,7 +64,7 @@ static int copy_row(const sqlipc_value *row, void *userdata) {
 }
 
 /* Copies rows; those after the largest key of the copy if `continues`. */
-static int copy_rows(Copy *copy, bool continues, uint64_t *ret_sequence) {
+static int copy_rows(Copy *copy, bool continues) {
         Migration *m = copy->m;
         const PlanTable *table = copy->table;
         g_autofree char *last = NULL;
@@ -75,7 +75,7 @@ static int copy_rows(Copy *copy, bool continues, uint64_t *ret_sequence) {
                 return r;
         migration_begin_work(m, "Copying ", table->source->name);
         last = key != INT64_MIN ? g_strdup_printf("%" PRId64, key) : NULL;
-        r = side_read_rows(&m->source, last ? table->read_after : table->read, last, copy_row, copy, ret_sequence);
+        r = side_read_rows(&m->source, last ? table->read_after : table->read, last, copy_row, copy);
         if (r >= 0)
                 r = finish_load(copy);
         return r < 0 ? migration_fail(m, copy->has_failed ? &m->target : &m->source, r) : 0;
@@ -88,7 +88,6 @@ static int copy_table(Migration *m, guint n) {
         g_autofree sqlipc_parameter *row = g_new(sqlipc_parameter, table->columns->len);
         g_autofree Converted *converted = g_new(Converted, table->columns->len);
         Copy copy = { .m = m, .table = table, .row = row, .converted = converted };
-        uint64_t sequence = 0;
         int r = 0;
 
         if (g_strcmp0(state, STATE_COPIED) == 0)
@@ -97,17 +96,20 @@ static int copy_table(Migration *m, guint n) {
                 r = state_set(&m->state, table->drop, table->create, "table", name, STATE_COPYING);
         if (r < 0)
                 return side_fail(&m->target, table->create, r);
-        r = copy_rows(&copy, continues, &sequence);
+        r = copy_rows(&copy, continues);
         sqlipc_load_close(copy.load);
         if (r < 0)
                 return r;
-        /* If an earlier call copied some rows, they may be older than this number. */
-        g_array_index(m->results, TableResult, n).copied_sequence = continues ? 0 : sequence;
         r = state_set(&m->state, NULL, NULL, "table", name, STATE_COPIED);
         return r < 0 ? side_fail(&m->target, name, r) : 0;
 }
 
 /* ---- After the rows ----------------------------------------------------------------------------------------------- */
+
+/* True if the target does not accept the definition, whenever it is asked. */
+static bool is_refusal(int r) {
+        return r == -EINVAL || r == -EPERM || r == -EROFS || r == -EDQUOT;
+}
 
 static int make_object(Migration *m, const PlanObject *object) {
         g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, object->sql, -1);
@@ -118,7 +120,7 @@ static int make_object(Migration *m, const PlanObject *object) {
         r = state_set(&m->state, object->before, object->sql, object->kind, object->name, digest);
         if (r >= 0)
                 return 0;
-        if (object->is_required || migration_is_interrupted())
+        if (object->is_required || migration_is_interrupted() || !is_refusal(r))
                 return side_fail(&m->target, object->sql, r);
         g_ptr_array_add(m->refused,
                         g_strdup_printf("%s %s: %s", object->kind, object->name, side_message(&m->target, r)));

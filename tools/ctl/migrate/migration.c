@@ -89,7 +89,7 @@ int migration_scan(Migration *m) {
                 int r;
 
                 migration_begin_work(m, "Scanning ", table->source->name);
-                r = side_read_rows(&m->source, table->read, NULL, scan_row, &scan, NULL);
+                r = side_read_rows(&m->source, table->read, NULL, scan_row, &scan);
                 if (r < 0)
                         return migration_fail(m, &m->source, r);
         }
@@ -119,21 +119,24 @@ static int sum_row(const sqlipc_value *row, void *userdata) {
 }
 
 static int compare_table(Migration *m, const PlanTable *table, TableResult *result) {
-        g_auto(RowSum) sum = {};
-        Summing source = { m, table->columns, &sum }, target = { m, table->columns, &result->sum };
+        g_auto(RowSum) before = result->source;
+        Summing source = { m, table->columns, &result->source }, target = { m, table->columns, &result->sum };
+        bool again = result->is_compared && !result->is_equal;
         int r;
 
-        row_sum_init(&sum);
+        row_sum_init(&result->source);
         row_sum_done(&result->sum);
         row_sum_init(&result->sum);
         migration_begin_work(m, "Comparing ", table->source->name);
-        r = side_read_rows(&m->source, table->read, NULL, sum_row, &source, &result->sequence);
+        r = side_read_rows(&m->source, table->read, NULL, sum_row, &source);
         if (r < 0)
                 return migration_fail(m, &m->source, r);
-        r = side_read_rows(&m->target, table->read_copy, NULL, sum_row, &target, NULL);
+        r = side_read_rows(&m->target, table->read_copy, NULL, sum_row, &target);
         if (r < 0)
                 return migration_fail(m, &m->target, r);
-        result->is_equal = row_sum_equal(&sum, &result->sum);
+        result->is_compared = true;
+        result->is_equal = row_sum_equal(&result->source, &result->sum);
+        result->is_inexact = again && !result->is_equal && row_sum_equal(&result->source, &before);
         return 0;
 }
 

@@ -16,10 +16,9 @@
 #include "tools/terminal/progress.h"
 
 typedef struct TableResult {
-        RowSum sum;               /* of the target's table, when it was compared */
-        uint64_t copied_sequence; /* the source's change sequence when it was copied; 0: by an earlier call */
-        uint64_t sequence;        /* the same when it was compared */
-        bool is_equal;
+        RowSum source, sum;       /* of the source's table and the target's, when they were compared */
+        bool is_compared, is_equal;
+        bool is_inexact;          /* it was copied again and still differs, though the source has the same rows as before */
 } TableResult;
 
 typedef struct Migration {

@@ -48,8 +48,7 @@ int side_query(const Side *side, const char *sql, const char *argument, SideVisi
         return 0;
 }
 
-int side_read_rows(const Side *side, const char *sql, const char *argument, SideRowVisitor visit, void *userdata,
-                   uint64_t *ret_sequence) {
+int side_read_rows(const Side *side, const char *sql, const char *argument, SideRowVisitor visit, void *userdata) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         const sqlipc_value *values;
         size_t n_rows;
@@ -58,8 +57,6 @@ int side_read_rows(const Side *side, const char *sql, const char *argument, Side
         while (r >= 0 && (r = sqlipc_cursor_next_block(cursor, 0, &values, &n_rows)) > 0)
                 for (size_t i = 0; r >= 0 && i < n_rows; i++)
                         r = visit(values + i * sqlipc_column_count(cursor), userdata);
-        if (r >= 0 && ret_sequence)
-                *ret_sequence = sqlipc_cursor_sequence(cursor);
         return r;
 }
 
@@ -73,7 +70,7 @@ static int ignore_row(const sqlipc_value *row, void *userdata) {
 }
 
 int side_check(const Side *side, const char *what) {
-        int r = side_read_rows(side, "SELECT 1", NULL, ignore_row, NULL, NULL);
+        int r = side_read_rows(side, "SELECT 1", NULL, ignore_row, NULL);
 
         if (r < 0)
                 complain("%s cannot be used: %s", what, side_message(side, r));

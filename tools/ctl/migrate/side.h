@@ -25,8 +25,7 @@ int side_query(const Side *side, const char *sql, const char *argument, SideVisi
 typedef int (*SideRowVisitor)(const sqlipc_value *row, void *userdata);
 
 /** Reads many rows, as side_query(), but prints nothing: side_message() has the reason. */
-int side_read_rows(const Side *side, const char *sql, const char *argument, SideRowVisitor visit, void *userdata,
-                   uint64_t *ret_sequence);
+int side_read_rows(const Side *side, const char *sql, const char *argument, SideRowVisitor visit, void *userdata);
 
 /** Finds out if the database can be used, so that an unreachable server or a wrong password is told before long work. `what`
  * names the database to people. Errors have been printed. */
