@@ -8,6 +8,7 @@ from harness import SANITIZED
 
 SIZES = {
     # name: (for each change, under sanitizers, --long)
+    "seconds of soak": (60, 20, 120),
     "queries of differential": (20000, 2000, 100000),
     "rounds of writes_kills": (208, 78, 520),
     "transactions of serializable": (4000, 1000, 10000),

@@ -8,7 +8,7 @@ import sqlite3
 import time
 
 from client import Text, reference, same_rows
-from harness import CHINOOK, SANITIZED, Service, main, wait_for
+from harness import CHINOOK, Service, main, wait_for
 from library import Library, each_way, owner_pid
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes

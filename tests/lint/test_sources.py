@@ -124,6 +124,16 @@ def every_test_is_listed():
 
 
 @test
+def either_build():
+    """Tests that run in one build only, because both builds would show the same, do not depend on sanitizers"""
+    entries = json.loads((BUILD / "meson-info/intro-tests.json").read_text())
+    either = {entry["name"]: entry["cmd"][1] for entry in entries if "sqlipc:either" in entry["suite"]}
+    true(len(either) > 20, f"only {len(either)} tests found")
+    found = [name for name, path in either.items() if re.search("SANITIZED|unsanitized", pathlib.Path(path).read_text())]
+    equal(found, [], "tests that do")
+
+
+@test
 def manual_pages():
     """Every page of the manual is installed, and those that it refers to are there, or others'"""
     pages = {p.name.removesuffix(".rst"): p.read_text() for p in files() if p.match("docs/man/*.rst")}

@@ -468,10 +468,15 @@ def huge_arguments():
     """Megabytes of SQL, statements and options in each method that takes them are refused"""
     peer, tried = Raw(service.folder / "bus", A), 0
     sql = "DELETE FROM written -- " + "x" * (4 << 20)
-    many = {f"option-{i}": GLib.Variant("t", i) for i in range(20000)}
-    batch = GLib.Variant("(a(sava{sv})a{sv})", ([("DELETE FROM written", [], {})] * 50000, {}))
+    # Made once, since Python takes a second for it. Options are the last argument of each method.
+    many = GLib.Variant("a{sv}", {f"option-{i}": GLib.Variant("t", i) for i in range(20000)})
+    statement = GLib.Variant("(sava{sv})", ("DELETE FROM written", [], {}))
+    batch = GLib.Variant.new_tuple(GLib.Variant.new_array(None, [statement] * 50000), GLib.Variant("a{sv}", {}))
     calls = [call for call in calls_of(sql, [], WRITTEN) if call[3].get_size() > len(sql)]
-    calls += calls_of("DELETE FROM written", [], WRITTEN, many) + [(WRITTEN, DATABASE, "ExecuteBatch", batch)]
+    for *called, arguments in calls_of("DELETE FROM written", [], WRITTEN):
+        others = [arguments.get_child_value(i) for i in range(arguments.n_children() - 1)]
+        calls.append((*called, GLib.Variant.new_tuple(*others, many)))
+    calls.append((WRITTEN, DATABASE, "ExecuteBatch", batch))
     for call in calls:
         peer.send_with(peer.blob(*call), [])
         name = peer.answer()

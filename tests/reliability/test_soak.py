@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench soak: for two minutes, hundreds of clients of several users do everything at once, and are killed.
+"""sqlipc-bench soak: for a minute, hundreds of clients of several users do everything at once, and are killed.
 
 Nothing may be lost, wrong or left over, and nothing may grow. For hours, against a private service like this one, with the
 report:
@@ -19,6 +19,7 @@ import sys
 
 import settled
 from harness import BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, Service, main
+from sizes import size
 from tap import at_most, cases, diagnose, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
@@ -33,7 +34,7 @@ ROWS = 2000 if SANITIZED else 20000
 GROWTH_MAX = 4.0
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--time", default="20s" if SANITIZED else "2min")
+parser.add_argument("--time", default=f"{size('seconds of soak')}s")
 parser.add_argument("--clients", type=int, default=40 if SANITIZED else 200)
 parser.add_argument("--seed", type=int, default=1)
 options, sys.argv[1:] = parser.parse_known_args()
