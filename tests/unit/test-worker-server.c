@@ -371,6 +371,46 @@ static void test_end_in_silent_commit(void) {
         }
 }
 
+/* ---- writing ---- */
+
+static void compute_for_900_msec(void) {
+        compute(900 * MSEC);
+}
+
+/* Returns the time after which the worker interrupts the step, at most 2 s. */
+static uint64_t interrupted_after;
+
+static void compute_until_interrupted(void) {
+        uint64_t since = writing.clock_usec;
+
+        while (writing.clock_usec < since + 2000 * MSEC && writing.progress(writing.userdata) == 0)
+                writing.clock_usec += MSEC;
+        interrupted_after = writing.clock_usec - since;
+        writing.hook = compute_for_900_msec;
+}
+
+/* A statement that lasts is interrupted for those before it in its batch, but later than one of a file. */
+static void test_long_statement(void) {
+        begin(5000 * MSEC);
+        engine.connect = writing_engine.connect;
+        engine.disconnect = writing_engine.disconnect;
+        (void) writing_execute("first");
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        writing.hook = compute_for_900_msec;
+        (void) writing_execute("b hook");
+        (void) writing_execute("a");
+        writing_expect("committing 3 2; ended 3 wrote 3 77; ended 2 wrote 3 77; ");
+        writing.hook = compute_until_interrupted;
+        (void) writing_execute("d hook");
+        (void) writing_execute("c");
+        writing_expect("committing 5; ended 5 wrote 3 77; committing 4; ended 4 wrote 3 77; ");
+        g_assert_cmpuint(interrupted_after / MSEC, ==, 1000);
+        writing_expect_durable("first | a b | c | d | ");
+        writing_end();
+}
+
 int main(int argc, char **argv) {
         (void) signal(SIGPIPE, SIG_IGN);
         g_test_init(&argc, &argv, NULL);
@@ -380,6 +420,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/server/returns", test_returns);
         g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
         g_test_add_func("/server/file", test_file);
+        g_test_add_func("/server/long-statement", test_long_statement);
         g_test_add_func("/server/channels-stay", test_channels_stay);
         g_test_add_func("/server/silent-commit", test_silent_commit);
         g_test_add_func("/server/silent-commit-of-transaction", test_silent_commit_of_transaction);

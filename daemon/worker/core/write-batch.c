@@ -209,7 +209,11 @@ bool write_batch_run(WriteBatch *b, Job *job) {
 }
 
 void write_batch_on_progress(WriteBatch *b, uint64_t now) {
-        if (!b->running || !b->jobs.first || now < b->until_usec || b->running->error.error != ERROR_NONE)
+        uint64_t until = b->until_usec;
+
+        if (b->context->engine->state_is_remote)
+                until += WRITE_BATCH_SERVER_USEC - WRITE_BATCH_USEC;
+        if (!b->running || !b->jobs.first || now < until || b->running->error.error != ERROR_NONE)
                 return;
         b->yields = true;
         (void) sql_error_set(&b->running->error, ERROR_BUSY, "others wait for the commit");
