@@ -138,7 +138,8 @@ def transfers(client, n, failures):
 
 
 def both_write(service, uids):
-    service.client().execute_batch(DB, ["INSERT INTO written(number) VALUES (1000), (0)", "INSERT INTO single VALUES (1)"])
+    filled = ["INSERT INTO written(number) VALUES (1000), (0)", "INSERT INTO single VALUES (1)"]
+    service.client().execute_batch(DB, filled)
     failures = []
     clients = [service.client(uid) for uid in uids for _ in range(3)]
     threads = [threading.Thread(target=transfers, args=(client, 60, failures)) for client in clients]
