@@ -13,7 +13,7 @@ import tempfile
 
 import rqlite
 
-# Of [Limits]. A node goes on with a query that was cancelled until this time, which it is told, and keeps the rows in memory.
+# Of [Limits]. A node that is told this time goes on with a cancelled query until then, and keeps its rows in memory.
 LIMITS = {"RunTimeoutSec": 4}
 
 nodes = {}  # path of a file -> the cluster of one node that has its place

@@ -93,8 +93,8 @@ def limits():
         expect("LimitsExceeded", client.execute_batch, DB, [large] * 5)
         expect("TimedOut", client.execute_batch, DB, [
             (INSERT, [7777]),
-            "INSERT INTO written(number) WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) "
-            "SELECT x FROM n",
+            "INSERT INTO written(number) WITH RECURSIVE n(x) AS ("
+            "VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) SELECT x FROM n",
         ], options={"timeout-usec": GLib.Variant("t", 200000)})  # fmt: skip
         equal(ask(service, "SELECT count(*) FROM written"), [[4096]], "rows")
 
