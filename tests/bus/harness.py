@@ -272,7 +272,7 @@ class Service:
         (self.folder / "reports").chmod(0o777)
         self.environment = self._environment(environment or {})
         self.service_keys = service or {}
-        self.limits(**(PATIENT | (limits or {})))
+        self.limits(**(PATIENT | getattr(on_server(), "LIMITS", {}) | (limits or {})))
         for name, keys in (databases or {}).items():
             self.database(name, **(keys if isinstance(keys, dict) else {"Path": keys}))
         if uid is not None:

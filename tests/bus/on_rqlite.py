@@ -13,6 +13,9 @@ import tempfile
 
 import rqlite
 
+# Of [Limits]. A node that is told this time goes on with a cancelled query until then, and keeps its rows in memory.
+LIMITS = {"RunTimeoutSec": 4}
+
 nodes = {}  # path of a file -> the cluster of one node that has its place
 
 

@@ -13,7 +13,10 @@ from suites import Suites
 from tap import diagnose, equal, make_for_file, test
 
 FOLDER = BUILD_ROOT / "tests/rqlite"
-SUITES = ("bus/parameters", "bus/library_writes", "bus/library_batches", "python/dbapi")
+SUITES = (
+    "bus/parameters", "bus/batches", "bus/writes", "bus/library_writes", "bus/library_batches", "cli/commands", "cli/query",
+    "python/dbapi",
+)  # fmt: skip
 
 make_for_file(SOURCE_ROOT / "tests/rqlite/make-rqlited.sh", FOLDER, "rqlite cannot be built")
 

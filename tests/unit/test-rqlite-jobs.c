@@ -140,7 +140,7 @@ static void test_list(void) {
         execute("INSERT INTO t VALUES(2, 'c')");
         writing_expect("wanted; ");
         writing_say(MESSAGE_LEASE);
-        writing_expect("committing 1 2; ended 1 wrote 2 0 changes 1 1 0; ended 2 wrote 1 2; ");
+        writing_expect("committing 1 2; ended 1 wrote 2 1 changes 1 1 0; ended 2 wrote 1 2; ");
         (void) writing_execute_batch("INSERT INTO t VALUES(3, 'd');INSERT INTO t VALUES(1, 'again')");
         writing_expect("committing 3; ended 3 error 11; ");
         expect_rows("SELECT * FROM t", "i1|tb\ni2|tc\n");

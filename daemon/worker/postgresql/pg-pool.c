@@ -306,6 +306,15 @@ static void settle_cancelled(PgPool *pool, uint64_t now) {
         }
 }
 
+/* The statement that the worker waits for may need a row that is locked by a connection that was cancelled. */
+static int on_progress(void *userdata) {
+        PgPool *pool = userdata;
+
+        if (pool->cancelled)
+                settle_cancelled(pool, now_coarse_usec());
+        return pool->progress ? pool->progress(pool->userdata) : 0;
+}
+
 static PgPooled *take_idle(PgPool *pool, const char *sql, size_t sql_size, const EngineHint *hint) {
         PgPooled **best = &pool->idle;
 
@@ -329,7 +338,7 @@ static bool open_new(PgPool *pool, PgPooled **ret, SqlError *error) {
         if (!p)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         p->pool = pool;
-        p->connection = (PgConnection) { .setup = pool->setup, .progress = pool->progress, .userdata = pool->userdata };
+        p->connection = (PgConnection) { .setup = pool->setup, .progress = on_progress, .userdata = pool };
         pg_statements_init(&p->statements, &p->connection, &pool->types);
         pool->connections.n++;
         if (!open_any(pool, &p->connection, error)) {

@@ -157,10 +157,16 @@ typedef struct CommitAnswer {
         unsigned failed_item;    /* with ANSWER_ERROR */
 } CommitAnswer;
 
-/* Moves on to the statement of an item. False: there is none. */
+/* Moves on to the statement of an item. In a list, one that inserts no row has the rowid of those before it. False: there
+ * is none. */
 static bool find(CommitAnswer *a, unsigned item) {
-        while (a->at && item >= a->at->first_item + a->at->n_items)
-                a->at = a->at->next;
+        while (a->at && item >= a->at->first_item + a->at->n_items) {
+                RqliteStatement *next = a->at->next;
+
+                if (next && next->job == a->at->job)
+                        next->last_rowid = a->at->last_rowid;
+                a->at = next;
+        }
         return a->at;
 }
 
