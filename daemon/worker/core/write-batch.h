@@ -15,8 +15,8 @@
 
 #define WRITE_BATCH_N_MAX 256u                              /* statements, failed ones included */
 #define WRITE_BATCH_USEC 10000u                             /* after which no statement begins or goes on beside others */
-#define WRITE_BATCH_SERVER_USEC (1 * USEC_PER_SEC) /* after which no statement of a server goes on beside others: to interrupt
-                                                    * it takes a request to cancel, and the transaction begins again */
+#define WRITE_BATCH_SERVER_USEC (1 * USEC_PER_SEC)   /* after which no statement of a server goes on beside others: an
+                                                      * interrupt takes a request to cancel, and all begins again */
 #define WRITE_BATCH_COMMIT_USEC (60 * USEC_PER_SEC)  /* for a server's answer to a commit; then its outcome is unknown */
 #define WRITE_BATCH_HURRY_USEC (500 * USEC_PER_MSEC) /* for that answer after a job should have ended; a worker that does not
                                                       * end a job within a second is killed */
