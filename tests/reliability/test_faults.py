@@ -110,6 +110,8 @@ UNREACHED = {
     ("sd_event_add_io", "start_engine"): SERVERS,
     ("setsockopt", "engine_report_expect"): SERVERS,
     ("write", "hear"): SERVERS,
+    ("epoll_ctl", "await"): SERVERS,
+    ("poll", "job_is_answered"): SERVERS,
     ("fclose", "late_libraries_load"): SERVERS,
     ("seccomp_rule_add_array", "add_network"): SERVERS,
     ("sd_event_source_set_enabled", "on_turn"): TIMER,

@@ -831,6 +831,15 @@ static void wait_for_answer(const Awaiting *a) {
         g_assert_cmpint(poll(&p, 1, -1), ==, 1);
 }
 
+/* Before the answer there may be those to commands that were sent before, which are no answer. */
+static EngineResult step_until_answered(Fixture *f, Awaiting *a) {
+        EngineResult result;
+
+        while ((result = engine->step(a->statement, &a->sink, &f->error)) == ENGINE_AWAITS)
+                wait_for_answer(a);
+        return result;
+}
+
 static void end_awaiting(Fixture *f, Awaiting *a) {
         engine->release(a->statement);
         if (!f->connection)
@@ -845,9 +854,7 @@ static void await_in_transaction(Fixture *f, Awaiting *a) {
         engine->hold(f->connection);
         EXPECT(f, "SELECT 1", "i:1");
         begin_awaiting(f, a, "SELECT generate_series(1, 3)");
-        while ((result = engine->step(a->statement, &a->sink, &f->error)) == ENGINE_AWAITS)
-                wait_for_answer(a);
-        g_assert_cmpint(result, ==, ENGINE_ROW);
+        g_assert_cmpint(step_until_answered(f, a), ==, ENGINE_ROW);
         while ((result = engine->fill(a->statement, &a->sink, &f->error)) == ENGINE_AWAITS)
                 wait_for_answer(a);
         g_assert_cmpint(result, ==, ENGINE_DONE);
@@ -873,15 +880,13 @@ static void test_awaits(void) {
         }
         postgres_rig_exec(&rig, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' "
                                 "AND pid <> pg_backend_pid()");
-        wait_for_answer(a);
-        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_FAILED);
+        g_assert_cmpint(step_until_answered(&f, a), ==, ENGINE_FAILED);
         g_assert_cmpint(f.error.error, !=, ERROR_NONE);
         sql_error_done(&f.error);
         end_awaiting(&f, a);
 
         begin_awaiting(&f, a, "SELECT repeat('x', 9000), CASE i WHEN 4 THEN pg_sleep(600) END FROM generate_series(1, 9) i");
-        while ((result = engine->step(a->statement, &a->sink, &f.error)) == ENGINE_AWAITS)
-                wait_for_answer(a);
+        result = step_until_answered(&f, a);
         g_assert_cmpint(result, ==, ENGINE_ROW);
         while (a->sink.n_rows < 2 || result != ENGINE_AWAITS) {
                 result = engine->fill(a->statement, &a->sink, &f.error);
@@ -894,8 +899,7 @@ static void test_awaits(void) {
         begin_awaiting(&f, a, "SELECT pg_sleep(600)");
         g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_AWAITS);
         postgres_rig_kill(&rig);
-        wait_for_answer(a);
-        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_FAILED);
+        g_assert_cmpint(step_until_answered(&f, a), ==, ENGINE_FAILED);
         g_assert_cmpint(f.error.error, ==, ERROR_SERVER_UNREACHABLE);
         sql_error_done(&f.error);
         end_awaiting(&f, a);
