@@ -389,6 +389,38 @@ static void compute_until_interrupted(void) {
         writing.hook = compute_for_900_msec;
 }
 
+static void answer_and_compute(void) {
+        answer();
+        compute_until_interrupted();
+}
+
+/* The answer to a job may have locks for which a statement waits, so that is interrupted once, and runs again after it. */
+static void test_gives_way(void) {
+        int fd;
+
+        begin(5000 * MSEC);
+        engine.connect = writing_engine.connect;
+        engine.disconnect = writing_engine.disconnect;
+        (void) writing_execute("first");
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        fall_silent();
+        (void) writing_run("a read", &fd);
+        writing_expect("started 2; ");
+        writing.hook = answer_and_compute;
+        (void) writing_execute("b hook");
+        writing_expect("ended 2; ");
+        writing_pass(100 * MSEC);
+        writing_expect_last("committing 3; ended 3 wrote 3 77; ");
+        g_assert_cmpuint(interrupted_after / MSEC / 10, ==, 100); /* the loop looks around now and then */
+        writing_expect_durable("first | b | ");
+        writing_end();
+        close(fd);
+        close(server[0]);
+        close(server[1]);
+}
+
 /* A statement that lasts is interrupted for those before it in its batch, but later than one of a file. */
 static void test_long_statement(void) {
         begin(5000 * MSEC);
@@ -421,6 +453,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/server/returns-inside-a-step", test_returns_inside_a_step);
         g_test_add_func("/server/file", test_file);
         g_test_add_func("/server/long-statement", test_long_statement);
+        g_test_add_func("/server/gives-way", test_gives_way);
         g_test_add_func("/server/channels-stay", test_channels_stay);
         g_test_add_func("/server/silent-commit", test_silent_commit);
         g_test_add_func("/server/silent-commit-of-transaction", test_silent_commit_of_transaction);

@@ -214,6 +214,12 @@ static void join_batch(ServedChannel *c, uint64_t number) {
         c->job.keeps = number < c->input.scanned_number || context->shares;
 }
 
+/* A slow statement of a server does not share its transaction: while it is awaited, that would keep locks for others. */
+static void run_alone(ServedChannel *c) {
+        c->job.keeps = false;
+        job_context_let_go(c->job.context);
+}
+
 static void begin(ServedChannel *c, const ChannelRequest *q) {
         begin_job(c, q->number);
         join_batch(c, q->number);
@@ -228,6 +234,8 @@ static void begin(ServedChannel *c, const ChannelRequest *q) {
                 begin_fetch(c, q);
         else
                 begin_query(c, q);
+        if (!c->is_quick && job_engine(&c->job)->awaited_fd)
+                run_alone(c);
 }
 
 /* Makes the last answer of the channel. */

@@ -69,7 +69,7 @@ void connection_share_update(ConnectionShare *s) {
 
 uint64_t connection_share_busy_until(const JobContext *context, uint64_t until, uint64_t now) {
         const EngineConnections *e = connections_of(context);
-        bool lacks = e && e->lacks;
+        bool lacks = e && e->lacks && e->n >= e->n_max;
         uint64_t usec = context->setup->busy_usec;
 
         if (until > 0 && !(lacks && context->n_awaiting > 0))

@@ -22,9 +22,9 @@ int connection_share_on_asked(ConnectionShare *s);
 /* Tells the supervisor what has changed: called after each turn. */
 void connection_share_update(ConnectionShare *s);
 
-/* Until when an attempt is repeated that now found the engine busy. `until` is the result for the attempt before, 0: this is
- * the first. BusyTimeoutSec= from then on, but at least until the supervisor has answered CONNECTION_WANTED. While jobs of
- * this worker have all connections and await their servers, they are no reason to give up: the time begins again. */
+/* Until when an attempt is repeated that now found the engine busy. `until`: what this returned for the last attempt; 0 for
+ * the first. BusyTimeoutSec= from then on, but at least until the supervisor has answered CONNECTION_WANTED. While all
+ * connections are in use and jobs of this worker await their servers, the time begins again. */
 uint64_t connection_share_busy_until(const JobContext *context, uint64_t until, uint64_t now_usec);
 
 #endif

@@ -154,6 +154,7 @@ typedef struct JobWrite {
         bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
         bool ends_batch;           /* its batch ends after it */
+        bool gave_way;             /* it was interrupted for others, which happens once if it is alone in its batch */
         Job *next;                 /* in a list of the writer */
         uint64_t busy_until_usec;  /* until when other programs may keep it out; 0: none does */
         RowSpool spool;            /* rows that did not fit the page, and wait for the commit, then for their reader */

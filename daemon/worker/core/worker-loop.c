@@ -231,7 +231,7 @@ typedef struct Woken {
         bool job, control, timer;
 } Woken;
 
-/* Servers have answered: the tasks are ready at their next on_time(). */
+/* Servers have answered. */
 static void wake_answered(WorkerLoop *w) {
         for (Task *t = w->tasks.first; t; t = t->next)
                 if (t->job && job_is_answered(t->job))
@@ -241,6 +241,7 @@ static void wake_answered(WorkerLoop *w) {
 /* Waits for at most `msec`. Returns the number of events, or -errno. Marks tasks that can continue; frees nothing. */
 static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
+        bool answered = false;
         int n = epoll_wait(w->tasks.epoll_fd, events, N_EVENTS, msec);
 
         *ret = (Woken) {};
@@ -256,10 +257,12 @@ static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
                 else if (events[i].data.ptr == &awaited_event)
-                        wake_answered(w);
+                        answered = true;
                 else
                         t->type->on_events(&w->tasks, t, events[i].events);
         }
+        if (answered)
+                wake_answered(w);
         return n;
 }
 
@@ -324,6 +327,14 @@ static int on_wait(WorkerLoop *w) {
         return is_gone(w) || now >= w->context.wait_until_usec;
 }
 
+/* True if a job whose server has answered waits for its turn. It may have locks that the task inside the step waits for. */
+static bool has_answered(const WorkerLoop *w) {
+        for (const Task *t = w->tasks.first; t; t = t->next)
+                if (t != w->tasks.current && t->job && t->job->state == JOB_READY && t->job->connection)
+                        return w->context.engine->state_is_remote;
+        return false;
+}
+
 static int on_progress(void *userdata) {
         WorkerLoop *w = userdata;
         uint64_t now;
@@ -342,7 +353,7 @@ static int on_progress(void *userdata) {
         check_leaving(w, now);
         if (is_gone(w))
                 interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
-        write_batch_on_progress(&w->writer.batch, now);
+        write_batch_on_progress(&w->writer.batch, look && has_answered(w), now);
         return job_on_progress(w->tasks.current->job, now, look);
 }
 

@@ -208,15 +208,16 @@ bool write_batch_run(WriteBatch *b, Job *job) {
         return !b->yields;
 }
 
-void write_batch_on_progress(WriteBatch *b, uint64_t now) {
+void write_batch_on_progress(WriteBatch *b, bool others_wait, uint64_t now) {
         uint64_t until = b->until_usec;
+        Job *job = b->running;
 
         if (b->context->engine->state_is_remote)
                 until += WRITE_BATCH_SERVER_USEC - WRITE_BATCH_USEC;
-        if (!b->running || !b->jobs.first || now < until || b->running->error.error != ERROR_NONE)
+        if (!job || now < until || job->error.error != ERROR_NONE || !(b->jobs.first || (others_wait && !job->write.gave_way)))
                 return;
-        b->yields = true;
-        (void) sql_error_set(&b->running->error, ERROR_BUSY, "others wait for the commit");
+        b->yields = job->write.gave_way = true;
+        (void) sql_error_set(&job->error, ERROR_BUSY, "others wait for the commit");
 }
 
 bool write_batch_is_full(const WriteBatch *b) {

@@ -42,7 +42,7 @@ typedef struct WriteBatch {
         uint64_t until_usec;          /* WRITE_BATCH_USEC after the beginning */
         Job *running;                 /* its statement steps, or NULL */
         bool is_saved;                /* the statement that runs has a savepoint */
-        bool yields;                  /* it was interrupted, because others wait for the commit */
+        bool yields;                  /* it was interrupted, because others wait for it or for the commit */
         bool announced;               /* COMMITTING was sent, or is not needed */
         uint64_t announced_usec;      /* when it was sent last, also for an earlier batch */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
@@ -60,8 +60,9 @@ bool write_batch_is_full(const WriteBatch *b);
  * before. It was taken back, and must run again, as the last one of a batch. */
 bool write_batch_run(WriteBatch *b, Job *job);
 
-/* Called by the progress handler: interrupts a statement that takes too long beside others. */
-void write_batch_on_progress(WriteBatch *b, uint64_t now_usec);
+/* Called by the progress handler: interrupts a statement that takes too long beside others, or while others wait that it may
+ * itself wait for. */
+void write_batch_on_progress(WriteBatch *b, bool others_wait, uint64_t now_usec);
 
 /* Commits; the first call sends COMMITTING if it is needed. The jobs are READY then, and have written. False: ERROR_BUSY,
  * which means that the batch goes on and this may be called again; any other error: everything was rolled back. */

@@ -209,7 +209,7 @@ static bool begin(GroupWriter *w, SqlError *error) {
 
 static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
-        bool ends;
+        bool ends, gives_way;
 
         w->batch_is_next = false;
         gathering_end(&w->gathering, w->queue.n);
@@ -235,7 +235,10 @@ static void run_batch(GroupWriter *w, uint64_t now) {
                 }
                 ends = ends || !takes_more(w);
         }
+        gives_way = w->batch.yields && !w->batch.jobs.first;
         finish_batch(w);
+        if (gives_way) /* tasks that can continue have their turns first */
+                retry(w, now_usec(), UINT64_MAX);
 }
 
 /* ---- the turn ---- */

@@ -68,6 +68,15 @@ static bool wait_for(PgConnection *c, short events, short *ret_events) {
         return goes_on(c);
 }
 
+static bool consume(PgConnection *c, SqlError *error) {
+        return PQconsumeInput(c->pq) == 1 || lose(c, error);
+}
+
+/* TLS and GSSAPI decrypt more at once than libpq takes at a time: the rest is there, and the socket is not readable. */
+static bool may_hide_bytes(const PgConnection *c) {
+        return PQsslInUse(c->pq) || PQgssEncInUse(c->pq);
+}
+
 bool pg_connection_exchange(PgConnection *c, SqlError *error) {
         short events;
 
@@ -75,8 +84,8 @@ bool pg_connection_exchange(PgConnection *c, SqlError *error) {
                 c->broken = c->interrupted = true;
                 return false;
         }
-        if (events & ~POLLOUT && PQconsumeInput(c->pq) == 0)
-                return lose(c, error);
+        if ((events & ~POLLOUT || may_hide_bytes(c)) && !consume(c, error))
+                return false;
         if (c->flushes) {
                 int r = PQflush(c->pq);
 
@@ -366,7 +375,7 @@ static PGresult *take_result(PgConnection *c) {
         return result;
 }
 
-/* PQisBusy() reads rows. If no order is before the statement, single rows must be asked for until then. */
+/* PQisBusy() takes results out of what was read. If the next one is the statement's, single rows must be asked for before. */
 static bool has_result(const PgConnection *c) {
         if (c->lost || c->flushes)
                 return true;
@@ -375,7 +384,7 @@ static bool has_result(const PgConnection *c) {
         return c->n_unread == 0 && !PQisBusy(c->pq);
 }
 
-/* The first bytes may be answers to pipelines that were sent before. These are short, so they are read as a whole. */
+/* The first bytes may be answers to pipelines that were sent before, which are read as a whole. */
 bool pg_connection_await(PgConnection *c, uint64_t usec) {
         struct pollfd p = { .events = POLLIN };
         SqlError error = SQL_ERROR_INIT;
@@ -389,10 +398,12 @@ bool pg_connection_await(PgConnection *c, uint64_t usec) {
                 if (until == 0)
                         until = now + usec;
                 left.tv_nsec = now < until ? (long) (until - now) * 1000 : 0;
+                if (may_hide_bytes(c) && (!consume(c, &error) || has_result(c)))
+                        break;
                 p.fd = PQsocket(c->pq);
                 if (ppoll(&p, 1, &left, NULL) == 0)
                         return false;
-                ok = PQconsumeInput(c->pq) == 1 && pg_connection_settle(c, &error);
+                ok = consume(c, &error) && pg_connection_settle(c, &error);
                 if (now >= until)
                         break;
         }

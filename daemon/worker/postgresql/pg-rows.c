@@ -14,8 +14,8 @@
 
 #define DRAIN_USEC (100 * USEC_PER_MSEC) /* how long the rest is read without a reader, to keep the connection */
 
-/* How long the server is waited for before the worker turns to other jobs: most statements are answered sooner, and then one
- * connection serves all of them; rows follow each other. */
+/* How long a step waits before it lets the worker run other jobs. Most statements are answered sooner, so one connection is
+ * enough for them. Rows follow each other, and statements that were sent together do. */
 #define FIRST_ROW_USEC UINT64_C(500)
 #define NEXT_ROW_USEC (5 * USEC_PER_MSEC)
 
@@ -161,16 +161,20 @@ static bool begin(PgStatement *s, SqlError *error) {
         return s->ahead || send(s, error);
 }
 
+/* True if the worker is to wait for the next result. It has waited already if the last step ended so. */
+static bool awaits(PgStatement *s, const RowSink *sink, uint64_t usec) {
+        return s->awaits = sink->may_await && !pg_connection_await(s->cache->connection, s->awaits ? 0 : usec);
+}
+
 /* Runs it up to its first row. */
 static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, PGresult **ret_failed) {
         PgConnection *c = s->cache->connection;
-        uint64_t usec = s->awaits ? 0 : FIRST_ROW_USEC;
+        uint64_t usec = c->ahead ? NEXT_ROW_USEC : FIRST_ROW_USEC;
         SqlError order = SQL_ERROR_INIT;
 
         if (!s->awaits && !begin(s, error))
                 return ENGINE_FAILED;
-        s->awaits = sink->may_await && !pg_connection_await(c, usec);
-        if (s->awaits)
+        if (awaits(s, sink, usec))
                 return ENGINE_AWAITS;
         if (!pg_connection_read_orders(c, error)) {
                 c->ahead = false;
@@ -180,6 +184,8 @@ static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, 
                 return ENGINE_FAILED;
         }
         (void) PQsetSingleRowMode(c->pq);
+        if (awaits(s, sink, usec)) /* it has answered to the orders, or told a notice */
+                return ENGINE_AWAITS;
         return next(s, error, ret_failed);
 }
 
@@ -196,7 +202,7 @@ static bool recover(PgStatement *s, PGresult **failed, SqlError *error) {
         SqlError after = SQL_ERROR_INIT;
 
         if (c->lost || (*failed && pg_error_is_loss(*failed))) {
-                if (s->begun)
+                if (s->final)
                         return false;
                 if (*failed)
                         (void) pg_error_take(error, *failed, NULL);
@@ -206,7 +212,7 @@ static bool recover(PgStatement *s, PGresult **failed, SqlError *error) {
                 if (!*failed || !pg_error_is_outdated(*failed))
                         return false;
                 pg_statement_forget(s);
-                if (s->begun && !s->guarded)
+                if (s->final && !s->guarded)
                         return false;
                 c->ahead = false;
                 (void) end(s, &after);
@@ -215,7 +221,7 @@ static bool recover(PgStatement *s, PGresult **failed, SqlError *error) {
                 if (c->failed)
                         pg_connection_begin_again(c);
         }
-        s->begun = true; /* and not a third time, if the answer is awaited */
+        s->final = true; /* and not a third time, if the answer is awaited */
         PQclear(*failed);
         *failed = NULL;
         return prepare_again(s, error);
@@ -226,7 +232,7 @@ EngineResult pg_rows_step(PgStatement *s, RowSink *sink, SqlError *error) {
         EngineResult result;
 
         if (!s->awaits)
-                s->begun = s->cache->connection->begun && !s->ahead;
+                s->final = s->cache->connection->begun && !s->ahead;
         result = start(s, sink, error, &failed);
         if (result == ENGINE_FAILED && recover(s, &failed, error))
                 result = start(s, sink, error, &failed);
@@ -330,8 +336,7 @@ static EngineResult advance(PgStatement *s, RowSink *sink, SqlError *error) {
                 return ENGINE_ROW;
         }
         drop_rows(s);
-        s->awaits = sink->may_await && !pg_connection_await(s->cache->connection, s->awaits ? 0 : NEXT_ROW_USEC);
-        if (s->awaits)
+        if (awaits(s, sink, NEXT_ROW_USEC))
                 return ENGINE_AWAITS;
         result = next(s, error, &failed);
         sink->row_waits = result == ENGINE_ROW;
@@ -418,7 +423,7 @@ static void undo(PgStatement *s) {
 void pg_rows_reset(PgStatement *s) {
         PgConnection *c = s->cache->connection;
 
-        if (s->state == PG_STATEMENT_RUNS && s->awaits) /* the server computes: the rest will not come soon */
+        if (s->state == PG_STATEMENT_RUNS && s->awaits && !c->snapshot) /* the server computes: the rest comes later */
                 c->broken = c->interrupted = true;
         else if (s->state == PG_STATEMENT_RUNS)
                 drain(s);

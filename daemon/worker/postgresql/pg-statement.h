@@ -66,7 +66,7 @@ typedef struct PgStatement {
         int row, n_rows;
         bool ahead;             /* it was sent already (pg-ahead.h) */
         bool awaits;            /* the last result was ENGINE_AWAITS */
-        bool begun;             /* the server had heard of the transaction before it was sent, or it was sent again */
+        bool final;             /* it must not be sent again: its transaction had begun before, or this is the second time */
         bool alone;             /* the transaction ends with the statement */
         bool guarded;           /* a savepoint was made for it: its failure does not end the transaction */
         int64_t n_changes;
