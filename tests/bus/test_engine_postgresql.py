@@ -294,14 +294,13 @@ def n_waiting():
 
 @contextlib.contextmanager
 def locked():
-    """Statements with WAITS wait on the server."""
+    """Statements with WAITS wait on the server until the function that this returns is called."""
     psql = [f"{server.programs}/psql", "-XAtq", "-h", server.folder, "-U", "postgres", "postgres"]
     with subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         holder.stdin.write("SELECT pg_advisory_lock(7), 'locked';\n")
         holder.stdin.flush()
         equal(holder.stdout.readline(), "|locked\n")
-        yield
-        holder.stdin.close()
+        yield holder.stdin.close
 
 
 WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
@@ -310,10 +309,10 @@ WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
 @test
 def test_side_by_side():
     """slow statements of a worker's channels run at once, and delay no other; clients cancel, run out of time, leave"""
-    end_workers()
-    publish("shared", server.connection("reader"), "sesame")
-    with locked():
-        quick, *slow = channels = [Channel(service.client(), "shared") for _ in range(6)]
+    with Service(environment=unit.environment, limits={"WorkersMax": 1}) as one_worker, locked() as unlock:
+        one_worker.database("shared", Engine="postgresql", Connection=server.connection("postgres"))
+        one_worker.driver.manager("Reload")
+        quick, *slow = [Channel(one_worker.client(), "shared") for _ in range(6)]
         equal(quick.ask("SELECT 1"), [[1]])
         runs = [c.query(WAITS) for c in slow[1:]]
         expect("TimedOut", lambda: slow[0].ask(WAITS, timeout_usec=500_000))
@@ -323,11 +322,8 @@ def test_side_by_side():
         expect("Cancelled", lambda: slow[1].read(runs[0]))
         slow[2].close()
         wait_for(lambda: n_waiting() == 2, "their statements end on the server")
-        equal(len(unit.workers()), 1, "workers")
-    equal([c.read(run).rows for c, run in zip(slow[3:], runs[2:])], [[[7]]] * 2)
-    equal(len(unit.workers()), 1, "workers")
-    for c in channels:
-        c.close()
+        unlock()
+        equal([c.read(run).rows for c, run in zip(slow[3:], runs[2:])], [[[7]]] * 2)
 
 
 @test

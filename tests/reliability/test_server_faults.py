@@ -19,7 +19,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 import postgres_proxy  # noqa: E402
 from client import Broken, Failure  # noqa: E402
 from engine_unit import ENGINE, EngineUnit  # noqa: E402
-from harness import CHINOOK, PATIENT, SANITIZED, Service, expect, fds, free_ports, main, test_unsanitized, wait_for  # noqa: E402
+from harness import (  # noqa: E402
+    CHINOOK, PATIENT, SANITIZED, Service, expect, fds, free_ports, main, test_unsanitized, wait_for,
+)  # fmt: skip
 from postgres import for_tests  # noqa: E402
 from postgres_proxy import Proxy  # noqa: E402
 from tap import Skip, cases, equal, test, true  # noqa: E402

@@ -18,9 +18,9 @@
  *    until the page must be sent (row-sink.h). Only rows that fit into no page are read value by value.
  * 3. No function blocks for long without calling the EngineProgress that start() was given. If its result is not 0, the
  *    engine interrupts the statement, and step() or fill() fails. The SqlError then has the reason already, and the engine
- *    leaves it there. An engine that waits for a network waits for its socket and the progress, never for the socket alone;
- *    or it lets the worker wait, which has other jobs (ENGINE_AWAITS).
- *    If a compile cannot call it, the engine sets an alarm instead (compile-limit.h).
+ *    leaves it there. If a compile cannot call it, the engine sets an alarm instead (compile-limit.h). An engine that waits
+ *    for a network waits for its socket and the progress, never for long for the socket alone; or it lets the worker wait,
+ *    which has other jobs (ENGINE_AWAITS).
  * 4. A function that can fail because of the SQL or the database returns false, or ENGINE_FAILED, with an SqlError.
  *
  * 5. With setup->writes a statement may write. It compiles on any connection, but is stepped only on the one that begin()

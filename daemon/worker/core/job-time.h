@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. The effects of time on a job that waits (job.h): a parked job frees memory, and ends after a while; a job
- * that met a lock tries again; a deadline ends both; a job that drains goes to the supervisor.
+ * that met a lock tries again; a deadline ends these, and one that awaits its server; a job that drains goes to the
+ * supervisor.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_TIME_H
 #define SQLIPC_DAEMON_WORKER_CORE_JOB_TIME_H

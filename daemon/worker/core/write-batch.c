@@ -214,7 +214,8 @@ void write_batch_on_progress(WriteBatch *b, bool others_wait, uint64_t now) {
 
         if (b->context->engine->state_is_remote)
                 until += WRITE_BATCH_SERVER_USEC - WRITE_BATCH_USEC;
-        if (!job || now < until || job->error.error != ERROR_NONE || !(b->jobs.first || (others_wait && !job->write.gave_way)))
+        if (!job || now < until || job->error.error != ERROR_NONE ||
+            !(b->jobs.first || (others_wait && !job->write.gave_way)))
                 return;
         b->yields = job->write.gave_way = true;
         (void) sql_error_set(&job->error, ERROR_BUSY, "others wait for the commit");

@@ -375,7 +375,7 @@ static PGresult *take_result(PgConnection *c) {
         return result;
 }
 
-/* PQisBusy() takes results out of what was read. If the next one is the statement's, single rows must be asked for before. */
+/* PQisBusy() makes results of the bytes that came. If the next one is the statement's, single rows are asked for before. */
 static bool has_result(const PgConnection *c) {
         if (c->lost || c->flushes)
                 return true;
