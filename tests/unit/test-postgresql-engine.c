@@ -864,6 +864,20 @@ static void await_in_transaction(Fixture *f, Awaiting *a) {
         f->connection = NULL;
 }
 
+/* The server answers to BEGIN, and says something, long before the first row. */
+static void await_after_notice(Fixture *f, Awaiting *a) {
+        postgres_rig_exec(&rig, "CREATE FUNCTION tell() RETURNS int LANGUAGE plpgsql AS "
+                                "'BEGIN RAISE INFO ''now''; PERFORM pg_sleep(600); RETURN 1; END'");
+        begin_awaiting(f, a, "SELECT tell()");
+        for (unsigned i = 0; i < 2; i++) {
+                g_assert_cmpint(engine->step(a->statement, &a->sink, &f->error), ==, ENGINE_AWAITS);
+                if (i == 0)
+                        wait_for_answer(a);
+        }
+        end_awaiting(f, a);
+        postgres_rig_exec(&rig, "DROP FUNCTION tell()");
+}
+
 /* While the server computes, before the first row or after it, other statements run. The end of the statement, the server or
  * the job's patience comes in the meantime. */
 static void test_awaits(void) {
@@ -873,6 +887,7 @@ static void test_awaits(void) {
 
         set_up(&f, false);
         await_in_transaction(&f, a);
+        await_after_notice(&f, a);
         begin_awaiting(&f, a, "SELECT pg_sleep(600)");
         for (unsigned i = 0; i < 3; i++) {
                 g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_AWAITS);
