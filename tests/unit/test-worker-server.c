@@ -373,6 +373,16 @@ static void test_end_in_silent_commit(void) {
 
 /* ---- writing ---- */
 
+static void begin_with_lease(void) {
+        begin(5000 * MSEC);
+        engine.connect = writing_engine.connect;
+        engine.disconnect = writing_engine.disconnect;
+        (void) writing_execute("first");
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 1; ended 1 wrote 3 77; ");
+}
+
 static void compute_for_900_msec(void) {
         compute(900 * MSEC);
 }
@@ -398,13 +408,7 @@ static void answer_and_compute(void) {
 static void test_gives_way(void) {
         int fd;
 
-        begin(5000 * MSEC);
-        engine.connect = writing_engine.connect;
-        engine.disconnect = writing_engine.disconnect;
-        (void) writing_execute("first");
-        writing_expect("wanted; ");
-        writing_say(MESSAGE_LEASE);
-        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        begin_with_lease();
         fall_silent();
         (void) writing_run("a read", &fd);
         writing_expect("started 2; ");
@@ -423,13 +427,7 @@ static void test_gives_way(void) {
 
 /* A statement that lasts is interrupted for those before it in its batch, but later than one of a file. */
 static void test_long_statement(void) {
-        begin(5000 * MSEC);
-        engine.connect = writing_engine.connect;
-        engine.disconnect = writing_engine.disconnect;
-        (void) writing_execute("first");
-        writing_expect("wanted; ");
-        writing_say(MESSAGE_LEASE);
-        writing_expect("committing 1; ended 1 wrote 3 77; ");
+        begin_with_lease();
         writing.hook = compute_for_900_msec;
         (void) writing_execute("b hook");
         (void) writing_execute("a");
