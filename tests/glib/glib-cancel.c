@@ -276,7 +276,9 @@ static gboolean finish_live_next(Objects *o, GAsyncResult *result, GError **erro
 
 /* ---- The calls ---------------------------------------------------------------------------------------------------- */
 
+/* That of the watch is the first, when nothing has been written: a late notice of a commit would end it. */
 static const Call calls[] = {
+        { "Watch.next_async", open_watch, start_watch_next, finish_watch_next, NULL },
         { "Connection.begin_async", NULL, start_begin, finish_begin, NULL },
         { "Connection.execute_async", NULL, start_execute, finish_execute, NULL },
         { "Connection.list_databases_async", NULL, start_list, finish_list, NULL },
@@ -290,7 +292,6 @@ static const Call calls[] = {
         { "Statement.query_async", prepare_statement, start_statement, finish_statement, NULL },
         { "Transaction.commit_async", begin, start_commit, finish_commit, check_commit },
         { "Transaction.rollback_async", begin, start_rollback, finish_rollback, check_rollback },
-        { "Watch.next_async", open_watch, start_watch_next, finish_watch_next, NULL },
 };
 
 static gboolean on_input(gint fd, GIOCondition condition, gpointer data) {

@@ -44,6 +44,7 @@ function loaded(connection) {
 // The object that a call belongs to, its arguments, and a check for afterwards.
 const self = connection => connection;
 const calls = {
+    'Watch.next_async': [c => c.watch_tables(DB, ['many']), []],
     'Connection.begin_async': [self, [DB, Sqlipc.TransactionMode.WRITE]],
     'Connection.execute_async': [self, [DB, ENDLESS, null]],
     'Connection.list_databases_async': [self, []],
@@ -57,7 +58,6 @@ const calls = {
     'Statement.query_async': [c => c.prepare(DB, ENDLESS, null), []],
     'Transaction.commit_async': [transaction, [], (c, o) => o.commit(null) && loaded(c) === 1],
     'Transaction.rollback_async': [transaction, [], (c, o) => o.rollback(null) && loaded(c) === 0],
-    'Watch.next_async': [c => c.watch_tables(DB, ['many']), []],
 };
 
 const context = GLib.MainContext.default();

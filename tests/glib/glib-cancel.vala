@@ -5,10 +5,10 @@ const string DB = "written";
 const string ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
 
 const string[] CALLS = {
+    "Watch.next_async",
     "Connection.begin_async", "Connection.execute_async", "Connection.list_databases_async", "Connection.prepare_async",
     "Connection.query_async", "Cursor.next_async", "Cursor.next_rows_async", "LiveQuery.next_async", "Load.add_rows_async",
-    "Load.complete_async", "Statement.query_async", "Transaction.commit_async", "Transaction.rollback_async",
-    "Watch.next_async"
+    "Load.complete_async", "Statement.query_async", "Transaction.commit_async", "Transaction.rollback_async"
 };
 
 /* Says something to the test, and runs the loop until it answers. */

@@ -51,6 +51,7 @@ def loaded(connection):
 
 # The object that a call belongs to, its arguments, and a check for afterwards.
 CALLS = {
+    "Watch.next_async": (lambda c: c.watch_tables(DB, ["many"]), (), None),
     "Connection.begin_async": (None, (DB, Sqlipc.TransactionMode.WRITE), None),
     "Connection.execute_async": (None, (DB, ENDLESS, None), None),
     "Connection.list_databases_async": (None, (), None),
@@ -64,7 +65,6 @@ CALLS = {
     "Statement.query_async": (lambda c: c.prepare(DB, ENDLESS, None), (), None),
     "Transaction.commit_async": (transaction, (), lambda c, o: o.commit(None) and loaded(c) == 1),
     "Transaction.rollback_async": (transaction, (), lambda c, o: o.rollback(None) and loaded(c) == 0),
-    "Watch.next_async": (lambda c: c.watch_tables(DB, ["many"]), (), None),
 }
 
 
