@@ -70,7 +70,7 @@ check() {
     local since=$SECONDS
     say "testing $1 ${suites[*]:-all suites} ${*:2}"
     rm -f "$1/meson-logs/testlog.json"
-    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 3)) --timeout-multiplier 4 \
+    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) --timeout-multiplier 4 \
         "${suites[@]}" "${@:2}"
     logs+=("$1/meson-logs/testlog.json")
     took "$since" "testing $1"
