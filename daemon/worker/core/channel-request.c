@@ -304,7 +304,7 @@ bool channel_request_foresee(ServedChannel *c) {
 
 /* Remembers if the statement was quick. */
 static void note_time(ServedChannel *c) {
-        bool quick = c->job.counters.usec <= CHANNEL_QUICK_USEC;
+        bool quick = c->job.counters.usec <= served_channel_quick_usec(c);
 
         if (c->job.refused)
                 return;

@@ -145,7 +145,7 @@ bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
                         break;
         }
         if (began_usec > 0 && !busy)
-                c->lasts = end_of(job) > began_usec + CHANNEL_QUICK_USEC;
+                c->lasts = end_of(job) > began_usec + served_channel_quick_usec(c);
         return true;
 }
 

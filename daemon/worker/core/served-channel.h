@@ -44,6 +44,7 @@
 #include "daemon/worker/core/task.h"
 
 #define CHANNEL_QUICK_USEC 250u /* a quick request, or a quick turn, took no longer */
+#define CHANNEL_QUICK_SERVER_USEC 1000u /* the same with a server, which answers the requests of a round together */
 
 typedef enum ChannelState {
         CHANNEL_IDLE,     /* there is nothing to do until its client sends more */
@@ -182,5 +183,10 @@ bool served_channel_has_input(const ServedChannel *c);
  * supervisor. If only a part of a request has arrived, or if a closing channel waits for its client to read the last answer,
  * it must be closed ParkTimeoutSec= after its last turn. UINT64_MAX: the channel is not quiet. */
 uint64_t served_channel_quiet_until(const ServedChannel *c);
+
+/* How long a quick request takes at most. */
+static inline uint64_t served_channel_quick_usec(const ServedChannel *c) {
+        return job_engine(&c->job)->state_is_remote ? CHANNEL_QUICK_SERVER_USEC : CHANNEL_QUICK_USEC;
+}
 
 #endif
