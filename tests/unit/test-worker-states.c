@@ -390,7 +390,7 @@ static void await_answers(Job *job, int reader_fd) {
         make_pipe(server);
         fake.server_fd = server[0];
         context.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        context.awaited = &fake;
+        context.answer_event = &fake;
         await_server(job);
         CHECK_INT(epoll_wait(context.epoll_fd, &e, 1, 0), 0);
         CHECK(!job_is_answered(job));

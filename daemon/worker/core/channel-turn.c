@@ -105,11 +105,16 @@ static uint64_t end_of(const Job *job) {
         return job->taken_usec + job->counters.usec;
 }
 
+/* A wait for a lock or a server may last. */
+static bool may_last(JobState state) {
+        return state == JOB_RETRY || state == JOB_AWAITING;
+}
+
 /* The request under way waits, or needs more turns. Its statement keeps the connection and the read transaction. */
 static bool leave_round(ServedChannel *c, JobState state) {
         job_stop_sharing(&c->job);
         c->lasts = state == JOB_READY || state == JOB_PARKED;
-        if (state == JOB_RETRY || state == JOB_AWAITING || state == JOB_QUEUED) /* it may last; nothing else reports it */
+        if (may_last(state) || state == JOB_QUEUED) /* nothing else reports it */
                 channel_report_progress(c, c->used_usec);
         (void) served_channel_set_state(c, state == JOB_READY ? CHANNEL_READY : CHANNEL_WAITING);
         return false;
@@ -126,8 +131,8 @@ bool channel_turn_run(ServedChannel *c, ChannelRound *round) {
                 if (!c->is_quick) /* it may last, so the answers to others must not wait for it */
                         channel_round_send(round);
                 state = slice(c);
-                /* answers to earlier requests need not wait for a lock or a server */
-                if ((state == JOB_RETRY || state == JOB_AWAITING) && (channel_turn_send(c) < 0 || c->client_left)) {
+                /* answers to earlier requests need not wait for it */
+                if (may_last(state) && (channel_turn_send(c) < 0 || c->client_left)) {
                         job_stop_sharing(&c->job);
                         (void) served_channel_set_state(c, CHANNEL_OVER);
                         return false;

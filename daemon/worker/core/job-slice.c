@@ -5,6 +5,7 @@
  */
 #include "daemon/worker/core/job-slice.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -212,7 +213,7 @@ static JobState flush(Job *job) {
 
 /* The rows so far go out, then the job waits for its server. */
 static JobState await(Job *job) {
-        struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = job->context->awaited };
+        struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = job->context->answer_event };
         int fd = job_engine(job)->awaited_fd(job->connection);
 
         if (job->owner->reader_left(job))
@@ -223,6 +224,15 @@ static JobState await(Job *job) {
             epoll_ctl(job->context->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0)
                 return job_end(job, ERROR_OUT_OF_MEMORY, "the kernel has no memory to wait for the server");
         return job_set_state(job, JOB_AWAITING);
+}
+
+bool job_is_answered(const Job *job) {
+        struct pollfd p = { .events = POLLIN };
+
+        if (job->state != JOB_AWAITING)
+                return false;
+        p.fd = job_engine(job)->awaited_fd(job->connection);
+        return poll(&p, 1, 0) != 0;
 }
 
 /* The slice of a job whose statement writes. Answers to earlier requests go before it waits, and its own after that. */

@@ -11,6 +11,9 @@
 /* Continues until a page is written, the pipe is full, or the job is over. Returns the job's new state. */
 JobState job_slice(Job *job);
 
+/* True if the job awaits its server, which has now answered. */
+bool job_is_answered(const Job *job);
+
 /* Called by the progress handler: sends a page that has waited, and checks if the reader left or time is up. Non-zero:
  * interrupt the statement. With `look` it also makes system calls. */
 int job_on_progress(Job *job, uint64_t now_usec, bool look);

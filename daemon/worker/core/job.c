@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -153,15 +152,6 @@ void job_wake(Job *job) {
                 (void) job_set_state(job, JOB_READY);
         else if (job->state == JOB_DRAINING)
                 (void) job_set_state(job, JOB_ENDING);
-}
-
-bool job_is_answered(const Job *job) {
-        struct pollfd p = { .events = POLLIN };
-
-        if (job->state != JOB_AWAITING)
-                return false;
-        p.fd = job_engine(job)->awaited_fd(job->connection);
-        return poll(&p, 1, 0) != 0;
 }
 
 void job_set_parked(Job *job, bool parked) {

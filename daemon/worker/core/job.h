@@ -97,7 +97,7 @@ typedef struct JobContext {
         EnginePool *pool;
         int control_fd;      /* borrowed; reports go there */
         int epoll_fd;        /* borrowed; the sockets of AWAITING jobs are in it, for one event */
-        void *awaited;       /* borrowed: the user data of these events */
+        void *answer_event;  /* borrowed: the user data of that event */
         unsigned n_awaiting; /* jobs that are AWAITING */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
@@ -255,8 +255,5 @@ void job_set_parked(Job *job, bool parked);
 
 /* Lets a job that waits for room, or for its server, continue at its next slice. */
 void job_wake(Job *job);
-
-/* True if the job awaits its server, which has now answered. */
-bool job_is_answered(const Job *job);
 
 #endif

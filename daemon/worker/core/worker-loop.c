@@ -22,7 +22,7 @@
 #define N_EVENTS 32
 
 /* User data of the epoll: a task, or the address of one of these. */
-static const char job_event, control_event, timer_event, awaited_event;
+static const char job_event, control_event, timer_event, answer_event;
 
 /* ---- messages ---- */
 
@@ -256,7 +256,7 @@ static int wait_events(WorkerLoop *w, int msec, Woken *ret) {
                         ret->control = true;
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
-                else if (events[i].data.ptr == &awaited_event)
+                else if (events[i].data.ptr == &answer_event)
                         answered = true;
                 else
                         t->type->on_events(&w->tasks, t, events[i].events);
@@ -329,9 +329,11 @@ static int on_wait(WorkerLoop *w) {
 
 /* True if a job whose server has answered waits for its turn. It may have locks that the task inside the step waits for. */
 static bool has_answered(const WorkerLoop *w) {
+        if (!w->context.engine->state_is_remote)
+                return false;
         for (const Task *t = w->tasks.first; t; t = t->next)
                 if (t != w->tasks.current && t->job && t->job->state == JOB_READY && t->job->connection)
-                        return w->context.engine->state_is_remote;
+                        return true;
         return false;
 }
 
@@ -572,7 +574,7 @@ int worker_loop_init(WorkerLoop *w, const Engine *engine, int job_fd, int contro
         w->channels = (ChannelSet) { .tasks = &w->tasks, .context = &w->context };
         r = task_queue_init(&w->tasks);
         w->context.epoll_fd = w->tasks.epoll_fd;
-        w->context.awaited = (void *) &awaited_event;
+        w->context.answer_event = (void *) &answer_event;
         if (r == 0)
                 r = engine->start(w->context.setup, on_progress, w, &w->context.pool);
         if (r == 0)
