@@ -60,6 +60,17 @@ static KeyKind database_set(Place *p, void *database, const char *key, char *val
         return KEY_LIST;
 }
 
+static const char *database_key(size_t i) {
+        static const char *const keys[] = {
+                "AllowGroups", "AllowUsers", "Connection", "ConnectionsMax", "Consistency", "DatabaseSizeMax", "Description",
+                "Engine", "Expose", "ForeignKeys", "Immutable", "Mode", "PasswordFile", "Path", "Polkit",
+                "ReplicaConnection", "SecurityBarrier", "Service", "Synchronous", "WalSizeMax", "WriteGroups", "WritePolkit",
+                "WriteSchema", "WriteTables", "WriteUsers",
+        };
+
+        return i < G_N_ELEMENTS(keys) ? keys[i] : NULL;
+}
+
 /* ---- Objects ---- */
 
 static DatabaseConfig *database_config_new(const char *name) {
@@ -116,8 +127,8 @@ void config_add_database(Config *c, const char *name, const ConfigText *texts, s
         for (size_t i = 0; i < n_texts; i++) {
                 unsigned line_here = 0;
                 const SectionRow sections[] = {
-                        { "Database", database_set, &line_here },
-                        { "Limits", database_limits_set },
+                        { "Database", database_set, database_key, &line_here },
+                        { "Limits", database_limits_set, database_limits_key },
                         { NULL },
                 };
 

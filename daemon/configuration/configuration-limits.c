@@ -108,6 +108,21 @@ static const NumberRow *find_row(const NumberRow *rows, size_t n_rows, const cha
         return NULL;
 }
 
+const char *service_config_key(size_t i) {
+        return i < G_N_ELEMENTS(service_table) ? service_table[i].key : NULL;
+}
+
+const char *limits_key(size_t i) {
+        return i < G_N_ELEMENTS(limit_table) ? limit_table[i].key : NULL;
+}
+
+const char *database_limits_key(size_t i) {
+        for (size_t k = 0; k < G_N_ELEMENTS(limit_table); k++)
+                if (limit_table[k].at_database != AT_DATABASE_NEVER && i-- == 0)
+                        return limit_table[k].key;
+        return NULL;
+}
+
 /* ---- Values ---- */
 
 static bool number_parse(const NumberRow *row, const char *value, uint64_t *ret) {
@@ -236,7 +251,7 @@ KeyKind database_limits_set(Place *p, void *database, const char *key, char *val
                 return KEY_UNKNOWN;
         switch (row->at_database) {
         case AT_DATABASE_NEVER:
-                place_warn(p, "key %s= belongs into sqlipcd.conf and does nothing here", key);
+                place_broken(p, "key %s= belongs into sqlipcd.conf, not into the file of a database", key);
                 break;
         case AT_DATABASE_REPLACES:
                 if (number_set(p, row, value, number_at(&l->values, row->offset)))

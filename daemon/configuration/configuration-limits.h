@@ -25,6 +25,11 @@ bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
 void database_sizes_set_defaults(DatabaseConfig *d);
 KeyKind database_size_set(Place *p, DatabaseConfig *d, const char *key, const char *value);
 
+/* For SectionRow.key_at. */
+const char *service_config_key(size_t i);
+const char *limits_key(size_t i);
+const char *database_limits_key(size_t i);
+
 /* For SectionRow.set: [Service] into a Config, [Limits] into a Config, and [Limits] of a database into its
  * DatabaseConfig. */
 KeyKind service_config_set(Place *p, void *config, const char *key, char *value);

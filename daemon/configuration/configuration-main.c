@@ -23,8 +23,8 @@ Config *config_new(void) {
 
 void config_add_main(Config *c, const ConfigText *texts, size_t n_texts) {
         static const SectionRow sections[] = {
-                { "Service", service_config_set },
-                { "Limits", limits_set },
+                { "Service", service_config_set, service_config_key },
+                { "Limits", limits_set, limits_key },
                 { NULL },
         };
 

@@ -8,8 +8,7 @@
 /* Everything has its default; no database is published. */
 Config *config_new(void);
 
-/* Adds sqlipcd.conf and its drop-ins. Errors go to c->broken, and their keys keep their defaults; unknown keys go to
- * c->warnings. */
+/* Adds sqlipcd.conf and its drop-ins. Errors go to c->broken, and their keys keep their defaults. */
 void config_add_main(Config *c, const ConfigText *texts, size_t n_texts);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parses one text of the configuration. Pure. */
+#include <limits.h>
 #include <string.h>
 
 #include "daemon/configuration/configuration-source.h"
@@ -11,6 +12,9 @@
 #define SENTENCE_SHOWN 400
 
 #define TOLD_MAX 20 /* messages about one text */
+
+/* No key has as many letters; longer words resemble none. */
+#define WORD_SIZE_MAX ((size_t) 40)
 
 static bool may_tell(Place *p) {
         if (p->n_told == TOLD_MAX)
@@ -53,6 +57,100 @@ bool place_unescape(Place *p, const char *key, char *value) {
         return false;
 }
 
+/* ---- Names that are not known ---- */
+
+/* Counts the letters that must be changed, added, removed or exchanged with the next one to turn `a` into `b`. The case does
+ * not matter. */
+static unsigned count_typos(const char *a, const char *b) {
+        size_t n_a = strlen(a), n_b = strlen(b);
+        unsigned counts[3][WORD_SIZE_MAX + 1] = {}, *before = counts[0], *last = counts[1], *now = counts[2];
+
+        for (size_t j = 0; j <= n_b; j++)
+                now[j] = (unsigned) j;
+        for (size_t i = 1; i <= n_a; i++) {
+                unsigned *oldest = before;
+
+                before = last;
+                last = now;
+                now = oldest;
+                now[0] = (unsigned) i;
+                for (size_t j = 1; j <= n_b; j++) {
+                        char x = g_ascii_tolower(a[i - 1]), y = g_ascii_tolower(b[j - 1]);
+
+                        now[j] = MIN(MIN(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
+                        if (i > 1 && j > 1 && x == g_ascii_tolower(b[j - 2]) && y == g_ascii_tolower(a[i - 2]))
+                                now[j] = MIN(now[j], before[j - 2] + 1);
+                }
+        }
+        return now[n_b];
+}
+
+/* Remembers `known` if `word` resembles it more than `*ret_nearest`. */
+static void compare(const char *word, const char *known, unsigned *n_typos, const char **ret_nearest) {
+        if (strlen(word) > WORD_SIZE_MAX || strlen(known) > WORD_SIZE_MAX)
+                return;
+        unsigned n = count_typos(word, known);
+
+        if (n < *n_typos && n <= (strlen(known) + 1) / 3) {
+                *n_typos = n;
+                *ret_nearest = known;
+        }
+}
+
+static const char *nearest_key(const SectionRow *section, const char *key) {
+        const char *nearest = NULL, *known;
+        unsigned n_typos = UINT_MAX;
+
+        for (size_t i = 0; (known = section->key_at(i)); i++)
+                compare(key, known, &n_typos, &nearest);
+        return nearest;
+}
+
+static const char *nearest_section(const SectionRow *sections, const char *name) {
+        const char *nearest = NULL;
+        unsigned n_typos = UINT_MAX;
+
+        for (; sections->section; sections++)
+                compare(name, sections->section, &n_typos, &nearest);
+        return nearest;
+}
+
+/* Returns the section that has `key`. */
+static const SectionRow *section_of(const SectionRow *sections, const char *key) {
+        for (; sections->section; sections++) {
+                const char *nearest = nearest_key(sections, key);
+
+                if (nearest && strcmp(nearest, key) == 0)
+                        return sections;
+        }
+        return NULL;
+}
+
+static bool is_optional(const char *name) {
+        return g_str_has_prefix(name, "X-");
+}
+
+static void reject_section(Place *p, const SectionRow *sections, const char *name) {
+        const char *nearest = nearest_section(sections, name);
+
+        place_broken(p, "section [%.*s] is not known%s%s%s", LINE_SHOWN, name, nearest ? ": perhaps [" : "", nearest ?: "",
+                     nearest ? "] is meant" : "");
+}
+
+static void reject_key(Place *p, const SectionRow *sections, const SectionRow *section, const char *key) {
+        const SectionRow *other = section_of(sections, key);
+        const char *nearest = nearest_key(section, key);
+
+        if (other)
+                place_broken(p, "key %s= belongs into the section [%s], not into [%s]", key, other->section,
+                             section->section);
+        else
+                place_broken(p, "key %.*s= is not known%s%s%s", LINE_SHOWN, key, nearest ? ": perhaps " : "", nearest ?: "",
+                             nearest ? "= is meant" : "");
+}
+
+/* ---- Lines ---- */
+
 static const SectionRow *find_section(const SectionRow *sections, const char *name) {
         for (; sections->section; sections++)
                 if (strcmp(sections->section, name) == 0)
@@ -74,18 +172,19 @@ static const SectionRow *enter_section(Place *p, GHashTable *lines, const Sectio
 
         if (before > 0)
                 place_warn(p, "section [%s] begins on line %u already; the keys of both are used", name, before);
-        else if (!section)
-                place_warn(p, "section [%s] is not known and does nothing", name);
+        else if (!section && !is_optional(name))
+                reject_section(p, sections, name);
         if (section && section->ret_line && *section->ret_line == 0)
                 *section->ret_line = p->line;
         return section;
 }
 
-static void assign(Place *p, GHashTable *lines, const SectionRow *section, const ConfigReader *reader, void *target) {
+static void assign(Place *p, GHashTable *lines, const SectionRow *sections, const SectionRow *section,
+                   const ConfigReader *reader, void *target) {
         KeyKind kind = section->set(p, target, reader->key, reader->value);
 
-        if (kind == KEY_UNKNOWN)
-                place_warn(p, "key %s= is not known and does nothing", reader->key);
+        if (kind == KEY_UNKNOWN && !is_optional(reader->key))
+                reject_key(p, sections, section, reader->key);
         unsigned before = remember(lines, g_strdup_printf("%s %s", section->section, reader->key), p->line);
         if (kind == KEY_SINGLE && before > 0)
                 place_warn(p, "key %s= is on line %u already; this one counts", reader->key, before);
@@ -118,7 +217,7 @@ bool config_walk(Config *c, const char *name, const ConfigText *text, const Sect
                 else if (!reader.section)
                         place_broken(&p, "%s= is before the first section", reader.key);
                 else if (section)
-                        assign(&p, lines, section, &reader, target);
+                        assign(&p, lines, sections, section, &reader, target);
         }
         return p.broken;
 }

@@ -2,6 +2,9 @@
 /*
  * Parses one text of the configuration. Each assignment goes to the function for its section. Errors of the text itself are
  * reported here: lines that are no assignments, unknown sections and keys, and duplicates. Pure.
+ *
+ * An unknown section or key is an error, because it may be a misspelt restriction. Only names with the prefix X- are ignored
+ * if they are unknown, so that a file can have notes for other programs, and keys that only later versions know.
  */
 #ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_SOURCE_H
 #define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_SOURCE_H
@@ -34,10 +37,12 @@ typedef enum KeyKind {
         KEY_LIST,   /* they add up */
 } KeyKind;
 
-/* A section, and the function that sets its keys: `set` may change `value`, and reports errors in it. */
+/* A section, and the function that sets its keys: `set` may change `value`, and reports errors in it. `key_at` lists the
+ * keys, for messages about misspelt ones; NULL: there are no more. */
 typedef struct SectionRow {
         const char *section;
         KeyKind (*set)(Place *p, void *target, const char *key, char *value);
+        const char *(*key_at)(size_t i);
         unsigned *ret_line; /* the line at which the section begins; NULL: not needed */
 } SectionRow;
 

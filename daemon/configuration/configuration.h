@@ -15,7 +15,8 @@
  *
  * Each may come as several texts: the file, then its drop-ins in their order; a later text overrides what it sets. Each
  * message names the file and line that it is about. An error in a database's texts leaves that database unpublished, since
- * half of a configuration could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged.
+ * half of a configuration could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged, and at a
+ * reload all values of that file (reload.h).
  */
 #ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_H
 #define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_H

@@ -62,20 +62,49 @@ def broken_files():
 
 @test
 def unknown_keys():
-    """An unknown key or section is a warning with its line, and the database is published"""
-    service.database("odd", text=f"[Database]\nPath={CHINOOK}\nFrobnicate=yes\n")
+    """An unknown key withholds its database, also one that is published, or in a drop-in, except with the prefix X-"""
+    service.database("odd", text=f"[Database]\nPath={CHINOOK}\nX-Frobnicate=yes\nExpose=Genre\n")
     equal(reload(), {}, "broken databases")
     equal(published(), ["chinook", "odd"], "published")
-    log = service.log_text()
-    true("odd.conf" in log and "Frobnicate" in log and ":3" in log, "no warning in the log")
     client.point("odd")
-    (service.config_dir / "databases.d/odd.conf").unlink()
+    file = service.database("odd", text=f"[Database]\nPath={CHINOOK}\nExpsoe=Genre\n")
+    equal(reload(), {"odd": f"{file}:3: key Expsoe= is not known: perhaps Expose= is meant"}, "broken databases")
+    equal(published(), ["chinook"], "published")
+    expect("org.freedesktop.DBus.Error.UnknownObject", client.point, "odd")
+    true(f"{file}:3: key Expsoe=" in service.log_text(), "nothing in the log")
+    service.database("odd", text=f"[Database]\nPath={CHINOOK}\nExpose=Genre\n")
+    drop_in = service.config_dir / "databases.d/odd.conf.d/10.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Database]\nWriteTable=Genre\n")
+    true("10.conf:2: key WriteTable= is not known: perhaps WriteTables=" in reload()["odd"], "a drop-in")
+    equal(published(), ["chinook"], "published")
+    shutil.rmtree(drop_in.parent)
+    file.unlink()
+    equal(reload(), {}, "broken databases")
+
+
+@test
+def misspelt_limits():
+    """A reload with an unknown key in sqlipcd.conf keeps all of its settings, and publishes databases"""
+    service.limits(StatementsMax=2)
     reload()
+    service.limits(StatementMax=2)
+    (message,) = reload().values()
+    true("sqlipcd.conf:2: key StatementMax= is not known: perhaps StatementsMax= is meant" in message, message)
+    true("stay as they were" in message, message)
+    equal(published(), ["chinook"], "published")
+    statements = [client.prepare("chinook", "SELECT 1") for _ in range(2)]
+    expect("LimitsExceeded", client.prepare, "chinook", "SELECT 1")
+    service.limits()
+    equal(reload(), {}, "broken files")
+    statements.append(client.prepare("chinook", "SELECT 1"))
+    for statement in statements:
+        statement.close()
 
 
 @test
 def broken_limits():
-    """A bad value in sqlipcd.conf is reported, and the default is used"""
+    """A bad value in sqlipcd.conf is reported, and the settings of before stay in force"""
     service.limits(StatementsMax="many", ParkTimeoutSec="0.5", HeapMax="-1")
     broken = reload()
     equal(len(broken), 1, "broken files")

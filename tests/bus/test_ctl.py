@@ -118,11 +118,11 @@ def status_of_the_service():
 @test
 def reload_says_what_is_odd():
     """reload: warnings are printed, and are no failure; errors are printed, and are a failure"""
-    odd = service.database("odd", Path=CHINOOK, Frobnicate=1)
+    odd = service.database("odd", text=f"[Database]\nPath={CHINOOK}\nPath={CHINOOK}\n")
     try:
         out, err = ask("reload")
         equal(out, "Published: 3 databases.\n", "what it printed")
-        true(err.startswith("sqlipcctl: warning: ") and "odd.conf" in err and "Frobnicate" in err, err)
+        true(err.startswith("sqlipcctl: warning: ") and "odd.conf:3" in err and "Path=" in err, err)
         odd.write_text("[Database]\n")
         true("sqlipcctl: error: odd: " in ask("reload", code=FAILED)[1], "error")
         equal(list(ask_json("reload", code=FAILED)["broken"]), ["odd"], "document")
@@ -521,7 +521,8 @@ def check_everything():
         "check",
         good=f"[Database]\nPath={CHINOOK}\n{everybody}",
         nobody=f"[Database]\nPath={CHINOOK}\n",
-        unknown=f"[Database]\nPath={CHINOOK}\nAllowUsers=nosuchuser root\nFrobnicate=1\n",
+        unknown=f"[Database]\nPath={CHINOOK}\nAllowUsers=nosuchuser root\nMode=read-only\nMode=read-only\n",
+        misspelt=f"[Database]\nPath={CHINOOK}\n{everybody}Expsoe=Genre\n",
         link=f"[Database]\nPath={link}\n{everybody}",
         fifo=f"[Database]\nPath={fifo}\n{everybody}",
         text=f"[Database]\nPath={text}\n{everybody}",
@@ -540,6 +541,7 @@ def check_everything():
         "absent": "not there",
         "hidden": "sqlite_schema",
         "pathless": "Path=",
+        "misspelt": "misspelt.conf:4: key Expsoe= is not known: perhaps Expose= is meant",
         "sqlipcd.conf": "RunsMax=",
     }.items():
         true(words in found.get(("error", subject), ""), f"error of {subject} in {found}")
@@ -547,11 +549,11 @@ def check_everything():
     true("-wal is not there" in found["warning", "wal"], f"warning of wal in {found}")
     warnings = [finding["text"] for finding in told["findings"] if finding["subject"] == "configuration"]
     true(any("unknown.conf:3" in text and "nosuchuser" in text for text in warnings), f"warnings {warnings}")
-    true(any("unknown.conf:4" in text and "Frobnicate" in text for text in warnings), f"warnings {warnings}")
-    equal(told["errors"], 7, "errors")
+    true(any("unknown.conf:5" in text and "Mode=" in text for text in warnings), f"warnings {warnings}")
+    equal(told["errors"], 8, "errors")
     lines = check(folder, "--verbose", code=FAILED).splitlines()
     true(any(line.startswith("ok: good: ") for line in lines), f"what is right in {lines}")
-    equal(lines[-1], f"{told['databases']} databases, 7 errors, {told['warnings']} warnings.", "summary")
+    equal(lines[-1], f"{told['databases']} databases, 8 errors, {told['warnings']} warnings.", "summary")
     true("ok: " not in check(folder, code=FAILED), "what is right without --verbose")
 
 
@@ -572,12 +574,13 @@ def check_one_file():
     folder = scratch("files", main=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
     drop_in = folder / "databases.d/main.conf.d/10-more.conf"
     drop_in.parent.mkdir()
-    drop_in.write_text("[Database]\nFrob=1\n")
+    drop_in.write_text("[Database]\nAllowUser=1\n")
     loose, limits = folder / "loose.conf", folder / "limits.conf"
     loose.write_text("[Database]\nPath=x\n")
     limits.write_text("[Limits]\nRunsMax=-1\n")
-    check(folder, folder / "databases.d/main.conf", "--strict")
-    true("10-more.conf:2" in check(folder, drop_in), "drop-in")
+    found = check(folder, folder / "databases.d/main.conf", "--strict", code=FAILED)
+    true("10-more.conf:2: key AllowUser= is not known: perhaps AllowUsers= is meant" in found, found)
+    true("10-more.conf:2" in check(folder, drop_in, code=FAILED), "drop-in")
     true("loose.conf:2" in check(folder, loose, code=FAILED), "database elsewhere")
     true("limits.conf:2" in check(folder, limits, code=FAILED), "limits elsewhere")
     true("RunsMax" in check(folder, limits, code=FAILED), "key")

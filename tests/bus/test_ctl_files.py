@@ -38,7 +38,9 @@ def edit():
     equal(out, f"Wrote {drop_in}.\nPublished: 1 database.\n", "what it printed")
     equal(json.loads(ask("--json", "list")[0])[0]["description"], "edited", "description")
     equal([p.name for p in drop_in.parent.iterdir()], ["override.conf"], "files")
-    true("Frobnicate" in ask("edit", "chinook", editor=appends("Frobnicate=1"))[1], "warning")
+    err = ask("edit", "chinook", code=FAILED, editor=appends("Expsoe=Genre"))[1]
+    true("key Expsoe= is not known: perhaps Expose= is meant" in err and "Nothing was changed" in err, err)
+    true("is on line" in ask("edit", "chinook", editor=appends("Polkit=no\nPolkit=no"))[1], "warning")
     file = service.config_dir / "databases.d/chinook.conf"
     told = json.loads(ask("edit", "chinook", "--full", "--json", editor=appends("Immutable=no"))[0])
     equal(told, {"file": str(file)}, "document")

@@ -100,14 +100,14 @@ def priorities():
     """At each level lines of that priority appear, and those below do not"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
-        service.database("odd", "[Database]\nPath=/nowhere\nFrobnicate=yes\n")
+        service.database("odd", "[Database]\nPath=/nowhere\nMode=read-only\nMode=read-only\n")
         service.database("broken", "[Database]\n")
         for name, info, warning, error in (("info", 1, 1, 1), ("warning", 0, 1, 1), ("err", 0, 0, 1), ("crit", 0, 0, 0)):
             set_property(client, "LogLevel", name)
             before = len(service.log_text().splitlines())
             client.manager("Reload")
             text = "\n".join(service.log_text().splitlines()[before:])
-            found = [int(word in text) for word in ("published", "Frobnicate", "Path=")]
+            found = [int(word in text) for word in ("published", "Mode=", "Path=")]
             equal(found, [info, warning, error], f"lines at {name}: {text}")
 
 

@@ -20,7 +20,16 @@ static unsigned n_databases(const Reload *l) {
         return g_hash_table_size(l->context->databases);
 }
 
+/* A misspelt limit must not give way to its default because of a reload. */
+static void keep_settings(const Reload *l, Config *config) {
+        config->service = l->context->config->service;
+        config->limits = l->context->config->limits;
+        config_add_broken(config, "sqlipcd.conf", "all settings of sqlipcd.conf stay as they were before this reload");
+}
+
 static void put_in_force(Reload *l, Config *config) {
+        if (l->loaded && g_hash_table_contains(config->broken, "sqlipcd.conf"))
+                keep_settings(l, config);
         if (l->stays_when_idle && !config->service.idle_exit_given)
                 config->service.idle_exit_usec = UINT64_MAX;
         l->put_in_force(l->context, config);

@@ -8,7 +8,8 @@
  *
  * A caller that asks while a child runs waits for another load, since the files may have changed after they were read; all
  * such callers share that one load. A reload that fails because the service lacks descriptors, memory or a process changes
- * nothing. publication.h says what a new configuration changes.
+ * nothing, and a reload that finds an error in sqlipcd.conf changes databases only: the limits in force may be stricter than
+ * the defaults. publication.h says what a new configuration changes.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_SERVICE_RELOAD_H
 #define SQLIPC_DAEMON_SUPERVISOR_SERVICE_RELOAD_H
