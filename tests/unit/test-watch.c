@@ -22,7 +22,7 @@ static void settle(void) {
 }
 
 static void end(void) {
-        for (unsigned i = 0; i < RIG_N_PEERS; i++)
+        for (unsigned i = 0; i < rig.n_peers; i++)
                 rig_leave(i);
         for (unsigned i = 0; i < 32; i++) { /* until nothing is watched, after a while without clients */
                 rig_pass_time(SECOND);
@@ -91,6 +91,39 @@ static void test_timeout_from_the_call_on(void) {
         end();
 }
 
+static const RigCall *watch(unsigned peer) {
+        sd_bus_message *m = rig_new_call(peer, DATABASE, SQLIPC_DATABASE_INTERFACE, "Watch");
+
+        CHECK(m && sd_bus_message_append(m, "asa{sv}", 0, 0) >= 0);
+        rig_send_call(peer, m, true);
+        settle();
+        CHECK_INT(last_call()->n_replies, 1);
+        return last_call();
+}
+
+/* A user gets half of the pipes that others leave. When these are used up, others get one each from the reserve. */
+static void test_share_of_pipes(void) {
+        static const unsigned shares[RIG_N_PEERS_MAX] = { 7, 4, 2, 1, 1, 1, 0, 0 };
+        const unsigned n_peers = rig.n_peers;
+
+        rig.n_peers = RIG_N_PEERS_MAX;
+        rig_begin_users();
+        rig.manager->context.watch_pipes_max = 16;
+        for (unsigned peer = 0; peer < rig.n_peers; peer++) {
+                for (unsigned n = 0; n < shares[peer]; n++)
+                        CHECK_STRING(watch(peer)->error, "");
+                CHECK_STRING(watch(peer)->error, SQLIPC_ERROR_PREFIX "LimitsExceeded");
+        }
+        CHECK_INT(rig.manager->context.n_watch_pipes, 16);
+        wait_for_change(SECOND); /* it has no pipe */
+        CHECK_INT(last_call()->n_replies, 0);
+        rig_leave(1);
+        rig_pump();
+        CHECK_STRING(watch(6)->error, "");
+        end();
+        rig.n_peers = n_peers;
+}
+
 static unsigned n_ready;
 
 static void on_ready(ChangeListener *l) {
@@ -129,6 +162,7 @@ static void test_no_longer_immutable(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_name_that_is_no_text), TEST(test_timeout_from_the_call_on), TEST(test_no_longer_immutable),
+                TEST(test_share_of_pipes),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

@@ -102,13 +102,23 @@ int quota_check_transaction(const User *u, Refusal *refusal) {
                            "You have %" PRIu64 " transactions open, which is all you may have: end one.", u->n_transactions);
 }
 
-/* How many channels the descriptors allow the user: half of those that other users leave free, so that no user takes all. */
-static uint64_t channels_share(const User *u) {
-        const Context *context = u->context;
-        uint64_t of_others = g_hash_table_size(context->channels) - u->n_channels;
-        uint64_t left = context->channels_max - MIN(context->channels_max, of_others);
+/* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the
+ * others leave, but an eighth is a reserve, of which any user may have 1/64. `n_all`: how many there are; `n_own`: those of
+ * the user. */
+static uint64_t share_of(const User *u, uint64_t max, uint64_t n_all, uint64_t n_own) {
+        uint64_t of_others = n_all - n_own, left = max - MIN(max, of_others);
+        uint64_t reserve = max / 8, little = MIN(MAX(reserve / 64, 1), left);
+        uint64_t rest = max - reserve - MIN(max - reserve, of_others);
 
-        return is_exempt(u) ? left : left - left / 2;
+        return is_exempt(u) ? left : MAX(rest - rest / 2, little);
+}
+
+static uint64_t channels_share(const User *u) {
+        return share_of(u, u->context->channels_max, g_hash_table_size(u->context->channels), u->n_channels);
+}
+
+static uint64_t watch_pipes_share(const User *u) {
+        return share_of(u, u->context->watch_pipes_max, u->context->n_watch_pipes, u->n_watch_pipes);
 }
 
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
@@ -131,9 +141,9 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal) {
         const Context *context = u->context;
 
-        if (has_pipe && context->n_watch_pipes >= context->watch_pipes_max)
+        if (has_pipe && u->n_watch_pipes >= watch_pipes_share(u))
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The service has no descriptor left for a watch; try again later.");
+                              "The service has no descriptor left for a watch of yours: end one, or try again later.");
         if (is_exempt(u))
                 return 0;
         if (u->n_watches >= context->config->limits.watches_max)
@@ -220,6 +230,11 @@ void quota_count_channel(User *u, Database *d, int change) {
 void quota_count_watch(User *u, Database *d, int change) {
         u->n_watches += (uint64_t) change;
         d->n_watches += (uint64_t) change;
+}
+
+void quota_count_watch_pipe(User *u, int change) {
+        u->n_watch_pipes += (uint64_t) change;
+        u->context->n_watch_pipes += (uint64_t) change;
 }
 
 void quota_count_worker(User *u, Database *d, int change) {

@@ -57,11 +57,12 @@ WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_d
 /* The sentence of the error Busy for a user that got no worker in time, because of the bound. */
 const char *quota_why_no_worker(WorkerBound bound);
 
-/* Each adds `change`, 1 or -1, to the sums of the user and of the database. */
+/* Each adds `change`, 1 or -1, to the sums of the user and of the database (of a watch's pipe: of the user and of all). */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
 void quota_count_channel(User *u, Database *d, int change);
 void quota_count_watch(User *u, Database *d, int change);
+void quota_count_watch_pipe(User *u, int change);
 void quota_count_worker(User *u, Database *d, int change);
 
 #endif

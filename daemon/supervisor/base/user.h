@@ -51,7 +51,7 @@ typedef struct User {
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_watch_pipes, n_workers;
         size_t held_size, joined_size, unread_size, memory_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;

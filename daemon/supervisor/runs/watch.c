@@ -37,7 +37,7 @@ static Watch *watch_free(Watch *w) {
         if (w->write_fd >= 0) {
                 watch_poll_remove(w->context->watch_poll, w->write_fd);
                 close(w->write_fd);
-                w->context->n_watch_pipes--;
+                quota_count_watch_pipe(w->user, -1);
         }
         (void) sd_bus_message_unref(w->call);
         g_strfreev(w->names);
@@ -70,7 +70,7 @@ static int open_pipe(Watch *w) {
                 return -errno;
         w->read_fd = fds[0];
         w->write_fd = fds[1];
-        w->context->n_watch_pipes++;
+        quota_count_watch_pipe(w->user, 1);
         if (fcntl(w->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
                 return -errno;
         if (fcntl(w->write_fd, F_SETPIPE_SZ, PIPE_SIZE) < 0) /* in a larger one there would always be room, so no edge */

@@ -28,7 +28,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_watch_pipes, n_workers;
         size_t held_size, unread_size;
 } Sums;
 
@@ -149,6 +149,7 @@ static void check_watch(Check *c, const Watch *w) {
         sums_of(c->of_users, w->user)->held_size += w->held_size;
         sums_of(c->of_databases, w->database)->n_watches++;
         c->n_watches++;
+        sums_of(c->of_users, w->user)->n_watch_pipes += w->write_fd >= 0;
         c->n_watch_pipes += w->write_fd >= 0;
 }
 
@@ -212,7 +213,7 @@ static void check_user(Check *c, const User *u) {
         HOLD(u->n_runs == s->n_runs, u->uid);
         HOLD(u->n_transactions == s->n_transactions, u->uid);
         HOLD(u->n_channels == s->n_channels, u->uid);
-        HOLD(u->n_watches == s->n_watches, u->uid);
+        HOLD(u->n_watches == s->n_watches && u->n_watch_pipes == s->n_watch_pipes, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
         /* waiting calls (held-call.h, pacing.h) count as held, too */
         HOLD(u->held_size == s->held_size ||
