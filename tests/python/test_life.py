@@ -40,6 +40,54 @@ def one_thread():
 
 
 @test
+def closed_by_another_thread():
+    """close() from another thread is refused, and disturbs nothing: neither the run that is read nor the transaction"""
+    with contextlib.closing(service.connect()) as db:
+        db.execute("INSERT INTO note(text) VALUES ('kept')")
+        rows = db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 99999) SELECT x FROM c")
+        rows.fetchone()
+        found = []
+        thread = threading.Thread(target=lambda: found.append(raises(sqlipc.ProgrammingError, db.close)))
+        thread.start()
+        thread.join()
+        true("thread" in str(found[0]), found)
+        equal(len(rows.fetchall()), 99998, "the other rows")
+        db.commit()
+        equal(db.execute("SELECT text FROM note").fetchall(), [("kept",)], "rows")
+    service.empty()
+
+
+@test
+def configured_while_it_is_configured():
+    """A converter that is dropped by configure() may configure the run again, and each one is freed once"""
+
+    class Converter:
+        def __init__(self, is_last):
+            self.is_last = is_last
+
+        def __call__(self, data):
+            return data
+
+        def __del__(self):
+            freed.append(self.is_last)
+            if not self.is_last:
+                run.configure([Converter(True)], Converter(True))
+
+    freed = []
+    link = service.connect("chinook")._core.link
+    run = link.execute(sqlipc._native.Sql(link, "SELECT Name FROM Artist", ()), ())
+    run.configure([Converter(False)], Converter(False))
+    run.configure([Converter(False)], Converter(False))
+    for _ in range(3):
+        run.configure(None, None)
+    equal((freed.count(False), freed.count(True)), (4, 8), "converters that were freed")
+    equal(run.fetchone(), ("AC/DC",), "row")
+    run.configure([lambda data: run.configure(None, None) or data.upper()], None)
+    equal(run.fetchone(), (b"ACCEPT",), "row whose converter is dropped by its own call")
+    link.close()
+
+
+@test
 def shared_connection():
     """Threads that share a connection get their own answers, while others read, write and drop cursors"""
     with contextlib.closing(service.connect(check_same_thread=False, isolation_level=None)) as db:

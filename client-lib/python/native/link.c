@@ -260,6 +260,8 @@ static PyObject *link_close(Link *link, PyObject *unused) {
                 link->connection = sqlipc_close(link->connection);
                 Py_RETURN_NONE;
         }
+        if (!check(link)) /* of another thread: its runs must go on */
+                return NULL;
         (void) sqlipc_interrupt(link->connection); /* another thread may wait in a call */
         if (!link_enter(link))
                 return NULL;

@@ -313,7 +313,9 @@ static PyObject *new_text(const RunObject *run, unsigned column, const sqlipc_va
         bytes = PyBytes_FromStringAndSize(value->as.text, (Py_ssize_t) value->size);
         if (!bytes || factory == (PyObject *) &PyBytes_Type)
                 return bytes;
+        Py_INCREF(factory); /* it may configure the run anew */
         text = PyObject_CallFunctionObjArgs(factory, bytes, NULL);
+        Py_DECREF(factory);
         Py_DECREF(bytes);
         return text;
 }
@@ -383,8 +385,11 @@ static PyObject *take_row(RunObject *run) {
                 if (!converter || converter == Py_None) {
                         PyErr_Clear(); /* more columns than converters */
                         value = new_value(run, i, &values[i]);
-                } else
+                } else {
+                        Py_INCREF(converter);
                         value = convert(converter, &values[i]);
+                        Py_DECREF(converter);
+                }
                 if (value)
                         PyTuple_SetItem(row, i, value);
                 else
@@ -563,6 +568,17 @@ static PyObject *drain_one(RunObject *run, PyObject *unused) {
 PyDoc_STRVAR(configure_doc, "configure(converters, text_factory)\n\nSet how values become Python objects: a list with a "
                             "callable or None for each column, or None; and a callable for text, or None for str.");
 
+/* Replaces a reference before it drops the old one: that may run Python code, which may come back here. */
+static void replace(PyObject **reference, PyObject *value) {
+        PyObject *old = *reference;
+
+        if (value == Py_None)
+                value = NULL;
+        Py_XINCREF(value);
+        *reference = value;
+        Py_XDECREF(old);
+}
+
 static PyObject *configure(RunObject *run, PyObject *arguments) {
         PyObject *converters, *factory;
 
@@ -572,12 +588,8 @@ static PyObject *configure(RunObject *run, PyObject *arguments) {
                 PyErr_SetString(PyExc_TypeError, "converters must be a list or None.");
                 return NULL;
         }
-        Py_XDECREF(run->converters);
-        Py_XDECREF(run->text_factory);
-        run->converters = converters == Py_None ? NULL : converters;
-        run->text_factory = factory == Py_None ? NULL : factory;
-        Py_XINCREF(run->converters);
-        Py_XINCREF(run->text_factory);
+        replace(&run->converters, converters);
+        replace(&run->text_factory, factory);
         Py_RETURN_NONE;
 }
 

@@ -404,9 +404,9 @@ class Core:
     def close(self):
         """Ends everything. An open transaction is rolled back."""
         if not self.link.closed:
+            self.link.close()  # first: it may refuse
             self.forget()
             self.statements.clear()
-            self.link.close()
 
 
 def description_of(names):
