@@ -46,6 +46,37 @@ for url in ("sqlipc://elsewhere/x", "sqlipc://user"):
     except sa.exc.ArgumentError as error:
         print("refused")
 """
+ARGUMENTS = """
+import sqlalchemy as sa
+import sqlipc
+
+def arguments(url):
+    engine = sa.create_engine(url)
+    return engine.dialect.create_connect_args(engine.url)[1]
+
+passed = arguments("sqlipc:///x?bus=user&host=box&timeout=3&isolation_level=IMMEDIATE&detect_types=2"
+                   "&check_same_thread=true&cached_statements=7")
+assert passed == dict(bus="user", host="box", timeout=3.0, isolation_level="IMMEDIATE", detect_types=2,
+                      check_same_thread=True, cached_statements=7), passed
+assert arguments("sqlipc://system/x?host=box") == dict(bus="system", host="box", check_same_thread=False)
+for url in ("sqlipc:///x?hots=box", "sqlipc:///x?host=a&host=b", "sqlipc:///x?timeout=soon", "sqlipc:///x?cached_statements=1.5",
+            "sqlipc:///x?check_same_thread=perhaps", "sqlipc://user/x?bus=system", "sqlipc:///x?mode=ro", "sqlipc:///x?uri=true",
+            "sqlipc://me@user/x", "sqlipc://user:5/x"):
+    try:
+        print(url, arguments(url))
+    except sa.exc.ArgumentError:
+        pass
+calls = []
+def connect(*arguments, **keywords):
+    calls.append((arguments, keywords))
+    raise sqlipc.OperationalError("not here")
+sqlipc.connect = connect
+try:
+    sa.create_engine("sqlipc:///main?host=box&isolation_level=EXCLUSIVE").connect()
+except sa.exc.OperationalError:
+    pass
+assert calls == [(("main",), dict(host="box", isolation_level="EXCLUSIVE", check_same_thread=False))], calls
+"""
 
 
 def python():
@@ -103,6 +134,13 @@ def program():
         (["['AC/DC', 'Accept']", "11", "True x", "refused", "refused"], ""),
         "output",
     )
+
+
+@test
+def arguments_of_urls():
+    """All arguments of a URL reach connect(); one that is unknown, repeated, malformed or contradictory is an error"""
+    done = subprocess.run([python(), "-c", ARGUMENTS], env=environment(), capture_output=True, text=True, check=False)
+    equal((done.stdout, done.stderr), ("", ""), "URLs that were taken, and failures")
 
 
 @test

@@ -38,9 +38,13 @@ def locate(database, bus, host, uri):
     database = os.fsdecode(database)
     if uri:
         url = urllib.parse.urlsplit(database)
-        if url.scheme != "sqlipc" or url.netloc not in ("user", "system") or not url.path[1:]:
+        if url.scheme != "sqlipc" or url.netloc not in ("user", "system") or not url.path[1:] or url.query or url.fragment:
             raise ProgrammingError("A URI is sqlipc://user/DATABASE or sqlipc://system/DATABASE.")
+        if bus is not None:
+            raise ProgrammingError("The URI names the bus: leave the argument bus out.")
         database, bus = urllib.parse.unquote(url.path[1:]), url.netloc
+    if host and bus not in (None, "user", "system"):
+        raise ProgrammingError('On another host, bus is "user" or "system".')
     if bus is None:
         bus = "system" if host or os.geteuid() == 0 else "user"
     return database, bus, host

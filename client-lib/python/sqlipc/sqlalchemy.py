@@ -5,8 +5,8 @@
 
 The host is the bus, "user" or "system"; without one it is the system bus for root, the user's for others. Options of
 sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, cached_statements, check_same_thread, host
-(of another machine), and bus, a D-Bus address in place of the host. In all else it is SQLAlchemy's dialect for SQLite,
-except that the service knows no functions of the client: there is no REGEXP.
+(of another machine), and bus, in place of the host: "user", "system" or a D-Bus address. Another option is an error. In all
+else it is SQLAlchemy's dialect for SQLite, except that the service knows no functions of the client: there is no REGEXP.
 """
 
 from sqlalchemy import exc, pool, util
@@ -14,6 +14,33 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 # Errors after which the connection is of no more use: a program that uses a pool then gets another one.
 _LOST = ("Cannot operate on a closed database.", "belongs to the parent of this process")
+
+# The options of a URL's query, and what their text becomes.
+_OPTIONS = {
+    "bus": str,
+    "host": str,
+    "timeout": float,
+    "isolation_level": str,
+    "detect_types": int,
+    "check_same_thread": util.asbool,
+    "cached_statements": int,
+}
+
+
+def _options_of(query):
+    """Returns the options of a URL's query. An option that is unknown, repeated or malformed is an error: without it, the
+    program could reach another database than the URL says."""
+    options = {}
+    for name, text in query.items():
+        if name not in _OPTIONS:
+            raise exc.ArgumentError(f"Invalid URL: unknown option {name!r}. The options are {', '.join(_OPTIONS)}.")
+        if not isinstance(text, str):
+            raise exc.ArgumentError(f"Invalid URL: option {name!r} is repeated.")
+        try:
+            options[name] = _OPTIONS[name](text)
+        except ValueError as error:
+            raise exc.ArgumentError(f"Invalid URL: option {name!r}: {error}") from None
+    return options
 
 
 class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
@@ -47,18 +74,12 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
         """Return the arguments of sqlipc.connect() for a URL."""
         if not url.database or url.username or url.password or url.port or url.host not in (None, "", "user", "system"):
             raise exc.ArgumentError(f"Invalid URL: {url}. The form is sqlipc://user/DATABASE or sqlipc://system/DATABASE.")
-        options, known = {"check_same_thread": False}, {"bus": url.host} if url.host else {}
-        for name, kind in (
-            ("bus", str),
-            ("host", str),
-            ("timeout", float),
-            ("isolation_level", str),
-            ("detect_types", int),
-            ("check_same_thread", bool),
-            ("cached_statements", int),
-        ):
-            util.coerce_kw_type(url.query, name, kind, dest=known)
-        return [url.database], options | known
+        options = _options_of(url.query)
+        if url.host:
+            if "bus" in options:
+                raise exc.ArgumentError(f"Invalid URL: {url} names two buses, {url.host!r} and {options['bus']!r}.")
+            options["bus"] = url.host
+        return [url.database], {"check_same_thread": False} | options
 
     def is_disconnect(self, e, connection, cursor):
         """Return True if the connection is of no more use."""
