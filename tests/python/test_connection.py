@@ -4,6 +4,7 @@
 
 import contextlib
 import datetime
+import itertools
 import sqlite3
 import threading
 import time
@@ -337,7 +338,14 @@ def errors():
         error = raises(sqlipc.OperationalError, db.execute, "SELECT 1")
         equal(error.sqlite_errorname, "SQLITE_CANTOPEN", "name for a database that does not exist")
     raises(sqlipc.OperationalError, sqlipc.connect, "x", bus="unix:path=/nonexistent")
-    raises(sqlipc.ProgrammingError, sqlipc.connect, "x", uri=True)
+    for arguments in (
+        {"database": "x", "uri": True},
+        {"database": "sqlipc://user/x?mode=ro", "uri": True},
+        {"database": "sqlipc://user/x#y", "uri": True},
+        {"database": "sqlipc://user/x", "uri": True, "bus": "system"},
+        {"database": "x", "bus": "unix:path=/bus", "host": "box"},
+    ):
+        raises(sqlipc.ProgrammingError, sqlipc.connect, **arguments)
     for method in ("create_function", "set_authorizer", "blobopen", "serialize", "load_extension", "getlimit"):
         with contextlib.closing(service.connect()) as db:
             raises(sqlipc.NotSupportedError, getattr(db, method), "x")
@@ -372,6 +380,79 @@ def lost_transaction():
         db.commit()
         equal(db.execute("SELECT text FROM note").fetchall(), [("c",)], "rows")
     service.empty()
+
+
+@test
+def lost_until_rolled_back():
+    """After a transaction was lost, nothing succeeds until rollback(): no statement, no load, no commit(), in each mode"""
+    write = "INSERT INTO note(text) VALUES (?)"
+    modes = ({}, {"isolation_level": "IMMEDIATE"}, {"isolation_level": None}, {"autocommit": False}, {"autocommit": True})
+    endings = ("INSERT OR ROLLBACK INTO note(text) VALUES ('a')", "SELECT 1", None)  # None: commit() is the first to learn it
+    for mode, ending in itertools.product(modes, endings):
+        with contextlib.closing(service.connect(**mode)) as db:
+            explicit = None in mode.values() or True in mode.values()
+            by_statement = mode.get("autocommit") is True  # there commit() and rollback() do nothing, as in sqlite3
+            commit = (lambda db=db: db.execute("COMMIT")) if by_statement else db.commit
+            if explicit:
+                db.execute("BEGIN")
+            db.execute(write, ("a",))
+            if ending is None or not ending.startswith("INSERT"):
+                service.kill()
+                service.start()
+            if ending is not None:
+                try:
+                    db.execute(ending)
+                    raise AssertionError(f"{mode}: {ending} worked")
+                except sqlipc.DatabaseError:
+                    pass
+            for _ in range(2):
+                error = raises(sqlipc.OperationalError, commit)
+                equal(error.service_error, "org.sqlipc1.Error.TransactionEnded", f"{mode}, {ending}: of commit")
+                equal(error.sqlite_errorname, "SQLITE_ABORT_ROLLBACK", "likewise")
+                true(db.in_transaction, f"{mode}, {ending}: not told to roll back")
+                raises(sqlipc.OperationalError, db.execute, write, ("b",))
+                raises(sqlipc.OperationalError, db.execute, "SELECT 1")
+                raises(sqlipc.OperationalError, db.executemany, write, [("b",)] * 3)
+                raises(sqlipc.OperationalError, db.executescript, "DELETE FROM note; SELECT 1")
+                raises(sqlipc.OperationalError, db.execute, "SAVEPOINT s")
+            if by_statement:
+                db.execute("ROLLBACK")
+            else:
+                db.rollback()
+            equal(count(), 0, f"{mode}, {ending}: rows")
+            equal(db.execute("SELECT 2").fetchone(), (2,), "a query behind it")
+            if explicit:
+                db.execute("BEGIN")
+            db.execute(write, ("c",))
+            commit()
+        equal(count(), 1, f"{mode}, {ending}: rows of the next transaction")
+        service.empty()
+
+
+@test
+def commit_that_fails():
+    """A commit that fails is not taken for done by a second one; `with` rolls back, and the next transaction works"""
+    path = service.add(
+        "deferred", "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(p REFERENCES p DEFERRABLE INITIALLY DEFERRED)"
+    )
+    service.database("deferred", Path=path, Mode="read-write", ForeignKeys="yes")
+    service.driver.manager("Reload")
+    with contextlib.closing(service.connect("deferred")) as db:
+        db.execute("INSERT INTO c VALUES (7)")
+        raises(sqlipc.IntegrityError, db.commit)
+        error = raises(sqlipc.OperationalError, db.commit)
+        true("FOREIGN KEY" in str(error), error)
+        raises(sqlipc.OperationalError, db.execute, "INSERT INTO p VALUES (1)")
+        db.rollback()
+        try:
+            with db:
+                db.execute("INSERT INTO c VALUES (7)")
+            raise AssertionError("the block worked")
+        except sqlipc.IntegrityError:
+            equal(db.in_transaction, False, "behind the block")
+        with db:
+            db.execute("INSERT INTO p VALUES (1)")
+        equal(db.execute("SELECT (SELECT count(*) FROM p), (SELECT count(*) FROM c)").fetchone(), (1, 0), "rows")
 
 
 @test

@@ -82,13 +82,14 @@ class Core:
         self.is_pending = False  # BEGIN was said; the first statement decides which transaction begins
         self.savepoints = []  # those that are open
         self.is_opened_by_savepoint = False
+        self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
         self.trace = None
         self.total_changes = self.last_rowid = self.n_interrupts = 0
 
     @property
     def in_transaction(self):
-        return self.transaction is not None or self.is_pending
+        return self.transaction is not None or self.is_pending or self.lost is not None
 
     async def until(self, function, *arguments, deadline=None):
         """Calls a native function, again and again until it need not wait."""
@@ -148,13 +149,31 @@ class Core:
         """Drops the transaction; it is over, or rolled back by this."""
         if self.transaction is not None:
             self.transaction.close()
-        self.transaction, self.is_pending = None, False
+        self.transaction = self.lost = None
+        self.is_pending = False
         self.savepoints.clear()
         self.is_opened_by_savepoint = False
 
-    def forget_if_over(self):
-        if self.transaction is not None and not self.transaction.open:
-            self.forget()
+    def check_not_lost(self):
+        """Refuses what follows a commit that failed. The library refuses statements of a transaction that has ended only until
+        it has told the end to a commit; after that they would run on their own."""
+        if self.lost is not None:
+            error = error_of_code("ABORT_ROLLBACK", f"The transaction has ended; rollback() leaves it. Its commit: {self.lost}")
+            error.service_error = self.lost.service_error
+            raise error
+
+    async def send_commit(self):
+        """Commits the transaction at the service. If that fails, all is refused until rollback(): sqlite3 would go on
+        without a transaction, and a second commit() would return as if the changes were written."""
+        await self.until(self.link.drain)
+        try:
+            await self.until(self.transaction.commit)
+        except Error as error:
+            if error.service_error is not None and not self.transaction.open:
+                self.forget()
+                self.lost = error
+            raise
+        self.transaction = None
 
     def check_not_loading(self):
         """Refuses a call from within executemany(): it would wait for the end of the load, which waits for it."""
@@ -164,13 +183,9 @@ class Core:
     async def commit(self):
         """Commits the transaction, if there is one."""
         self.check_not_loading()
+        self.check_not_lost()
         if self.transaction is not None:
-            await self.until(self.link.drain)
-            try:
-                await self.until(self.transaction.commit)
-            except Error:
-                self.forget_if_over()
-                raise
+            await self.send_commit()
         self.forget()
 
     async def rollback(self):
@@ -180,7 +195,8 @@ class Core:
             try:
                 await self.until(self.transaction.rollback)
             except Error:
-                self.forget_if_over()
+                if not self.transaction.open:
+                    self.forget()
                 raise
         self.forget()
 
@@ -194,9 +210,7 @@ class Core:
         if self.is_pending:
             await self.open(_native.READ if analysis.reads else _native.WRITE)
         elif self.transaction is not None and self.mode == _native.READ and not analysis.reads:
-            await self.until(self.link.drain)
-            await self.until(self.transaction.commit)
-            self.transaction = None
+            await self.send_commit()
             self.is_pending = True
             await self.open(_native.WRITE)
         if self.transaction is not None or not analysis.reads:
@@ -230,6 +244,7 @@ class Core:
             self.trace(sql)
         if analysis.words[0] in _CONTROL and await self.control(analysis):
             return None, -1
+        self.check_not_lost()
         await self.prepare_transaction(analysis)
         return await self.run(statement, parameters)
 
@@ -241,9 +256,6 @@ class Core:
                 return run, -1
             if has_row:  # of a RETURNING clause: all of it is in memory anyway, and its end tells the changes
                 await self.until(run.drain)
-        except Error:
-            self.forget_if_over()
-            raise
         except BaseException:
             run.close()
             raise
@@ -314,6 +326,7 @@ class Core:
             raise ProgrammingError("executemany() can only execute DML statements.")
         if self.trace is not None:
             self.trace(sql)
+        self.check_not_lost()
         await self.prepare_transaction(analysis)
         if isinstance(rows, (list, tuple)):
             return await self.write(statement, rows)
@@ -337,7 +350,11 @@ class Core:
                 self.forget()
             raise
         if is_ours:
-            await self.commit()
+            try:
+                await self.commit()
+            except Error:
+                self.forget()  # the program has begun no transaction that it could roll back
+                raise
         return n
 
     async def write(self, statement, rows):
@@ -364,10 +381,6 @@ class Core:
                 for row in rows:
                     await self.until(load.row, row)
             n = await self.until(load.finish)
-        except Error:
-            load.close()
-            self.forget_if_over()
-            raise
         except BaseException:
             load.close()
             raise

@@ -95,6 +95,7 @@ class Cursor:
             and statement.is_query
             and core.transaction is None
             and not core.is_pending
+            and core.lost is None
             and core.autocommit is not False
             and core.trace is None
             and not core.is_loading
