@@ -5,6 +5,8 @@
 import contextlib
 import datetime
 import inspect
+import subprocess
+import sys
 import time
 
 import sqlipc
@@ -211,6 +213,24 @@ def empty_statements():
 
 
 @test
+def imported_modules():
+    """The import loads little more than that of sqlite3; other modules follow with the first call that needs them"""
+
+    def loaded(name):
+        program = f"import sys; before = set(sys.modules); import {name}; print(*set(sys.modules) - before)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        return set(done.stdout.split())
+
+    ours = {name for name in loaded("sqlipc") if name.partition(".")[0] != "sqlipc"}
+    equal(sorted(ours - loaded("sqlite3") - {"errno", "itertools"}), [], "modules that sqlite3 does without")
+    equal(ours & {"re", "sqlite3", "threading", "typing", "urllib"}, set(), "modules for later")
+    from sqlipc import Change, Live, Watch, complete_statement  # noqa: F401 - the names are there nevertheless
+
+    true({"Change", "Live", "Watch", "complete_statement", "connect"} <= set(dir(sqlipc)), dir(sqlipc))
+    raises(AttributeError, getattr, sqlipc, "Changes")
+
+
+@test
 def docstrings():
     """Everything public has a docstring, and the stubs name it"""
     from pathlib import Path
@@ -221,7 +241,8 @@ def docstrings():
     true((folder / "py.typed").exists(), "py.typed")
     for module, stub in ((sqlipc, "__init__.pyi"), (sqlipc.aio, "aio.pyi")):
         text = (folder / stub).read_text()
-        for name, thing in vars(module).items():
+        for name in dir(module):
+            thing = getattr(module, name)
             public = not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing))
             if not public or not thing.__module__.startswith("sqlipc" if module is sqlipc else module.__name__):
                 continue

@@ -30,9 +30,7 @@ from ._errors import (
     ProgrammingError,
     Warning,  # noqa: A004
 )
-from ._follow import Change, Live, Watch
 from ._native import Row, library_version
-from ._sql import complete_statement
 
 globals().update(CODES)
 
@@ -81,3 +79,19 @@ BINARY = _TypeObject(("BLOB",))
 NUMBER = _TypeObject(("INTEGER", "INT", "REAL", "NUMERIC", "FLOAT", "DOUBLE", "DECIMAL"))
 DATETIME = _TypeObject(("DATE", "TIME", "DATETIME", "TIMESTAMP"))
 ROWID = _TypeObject(("ROWID",))
+
+_LATER = {"Change": "_follow", "Live": "_follow", "Watch": "_follow", "complete_statement": "_sql"}
+
+
+def __getattr__(name):
+    """Import what few programs use when it is first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = globals()[name] = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    return value
+
+
+def __dir__():
+    return sorted(globals() | _LATER)

@@ -8,9 +8,8 @@ send(); sqlipc.aio awaits it, and its news() suspends until the connection shoul
 import itertools
 import os
 import time
-import urllib.parse
 
-from . import _native, _sql
+from . import _native
 from ._errors import Error, NotSupportedError, ProgrammingError, error_of_code
 
 LEGACY_TRANSACTION_CONTROL = -1
@@ -26,6 +25,8 @@ class Statement:
     __slots__ = ("native", "analysis", "is_query")
 
     def __init__(self, link, sql):
+        from . import _sql  # not before the first statement: a program may import the package and not use it
+
         self.analysis = _sql.analyse(sql)
         if self.analysis.has_more:
             raise ProgrammingError("You can only execute one statement at a time.")
@@ -37,6 +38,8 @@ def locate(database, bus, host, uri):
     """Returns name, bus and host of a database, from the arguments of connect()."""
     database = os.fsdecode(database)
     if uri:
+        import urllib.parse
+
         url = urllib.parse.urlsplit(database)
         if url.scheme != "sqlipc" or url.netloc not in ("user", "system") or not url.path[1:] or url.query or url.fragment:
             raise ProgrammingError("A URI is sqlipc://user/DATABASE or sqlipc://system/DATABASE.")
@@ -252,7 +255,7 @@ class Core:
         run = self.link.start(statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
-            if statement.analysis.verb not in _sql.WRITES:
+            if not statement.analysis.writes_rows:
                 return run, -1
             if has_row:  # of a RETURNING clause: all of it is in memory anyway, and its end tells the changes
                 await self.until(run.drain)
@@ -322,7 +325,7 @@ class Core:
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
         self.check_not_loading()
-        if analysis.verb not in _sql.WRITES:
+        if not analysis.writes_rows:
             raise ProgrammingError("executemany() can only execute DML statements.")
         if self.trace is not None:
             self.trace(sql)
@@ -398,6 +401,8 @@ class Core:
             await self.commit()
         level, self.isolation_level = self.isolation_level, None
         try:
+            from . import _sql
+
             for sql in _sql.split(script):
                 run, _ = await self.execute(sql, ())
                 if run is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Connections and cursors of PEP 249, with the habits of the module sqlite3."""
 
-import threading
+from _thread import RLock
 
-from . import _adapters, _copy, _core, _follow
+from . import _adapters, _core
 from ._core import LEGACY_TRANSACTION_CONTROL
 from ._errors import (
     DatabaseError,
@@ -233,7 +233,7 @@ class Connection:
         place = _core.locate(database, bus, host, uri)
         self._core = _core.Core(place, True, check_same_thread, timeout, isolation_level, autocommit, cached_statements)
         self._detect_types = detect_types
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._place = place
         self.row_factory = None
         self.text_factory = str
@@ -331,6 +331,8 @@ class Connection:
 
     def watch(self, *tables):
         """Begin to watch tables (none: all) for changes by any program, and return a Watch. No later change is missed."""
+        from . import _follow
+
         self._check()
         return _follow.Watch(self, self._core.link.watch(tables))
 
@@ -340,6 +342,8 @@ class Connection:
         key: the numbers of the columns, from 0, by whose values rows are the same; debounce: how many seconds to wait after
         a change for others.
         """
+        from . import _follow
+
         self._check()
         statement = self._core.statement(sql)
         return _follow.Live(self, self._core.link.live(statement.native, parameters, tuple(key), debounce))
@@ -376,6 +380,8 @@ class Connection:
 
     def iterdump(self):
         """Return an iterator over the SQL that makes the database again."""
+        from . import _copy
+
         self._check()
         return _copy.iterdump(self)
 
@@ -385,6 +391,8 @@ class Connection:
         The copy is of one state of the database. `progress` is called with (status, remaining, total), in tables; `pages`
         is the number of tables between two calls.
         """
+        from . import _copy
+
         self._check()
         _copy.backup(self, target, pages, progress, name, sleep)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Watches, which tell when tables change, and live queries, which tell how a result changes."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 KINDS = (None, "added", "removed", "moved", "changed", "settled")  # sqlipc_live_kind
 
 
-class Change(NamedTuple):
+class Change(namedtuple("Change", "kind position new_position row old_row")):
     """One change to the list of rows of a live query.
 
     kind: "added": a row is inserted at `position`; "removed": the row there is removed; "moved": it is removed, and inserted
@@ -14,11 +14,7 @@ class Change(NamedTuple):
     row: the values now, except for "removed" and "settled"; old_row: those before, for "removed" and "changed".
     """
 
-    kind: str
-    position: int
-    new_position: int
-    row: tuple | None
-    old_row: tuple | None
+    __slots__ = ()
 
 
 def change_of(found):

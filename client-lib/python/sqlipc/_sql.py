@@ -2,7 +2,7 @@
 """Looks at SQL without compiling it: its verb, its parameters, and the ends of its statements."""
 
 import re
-from typing import NamedTuple
+from collections import namedtuple
 
 _TOKEN = re.compile(
     r"""(?P<space> \s+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
@@ -19,19 +19,24 @@ _VERBS = WRITES | {"SELECT", "VALUES"}
 _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
 
 
-class Analysis(NamedTuple):
-    """The properties of one statement."""
+class Analysis(namedtuple("Analysis", "words verb names returns has_more")):
+    """The properties of one statement.
 
-    words: tuple  # its first four words, in upper case
-    verb: str  # the first word; after WITH, that of the statement itself
-    names: tuple  # for each parameter its name without prefix, or None
-    returns: bool  # it has a RETURNING clause
-    has_more: bool  # another statement follows
+    words: its first four words, in upper case; verb: the first word, or after WITH that of the statement itself; names: for
+    each parameter its name without prefix, or None; returns: it has a RETURNING clause; has_more: another statement follows.
+    """
+
+    __slots__ = ()
 
     @property
     def is_dml(self):
         """It begins with INSERT, UPDATE, DELETE or REPLACE: sqlite3 begins a transaction before it."""
         return bool(self.words) and self.words[0] in WRITES
+
+    @property
+    def writes_rows(self):
+        """It is INSERT, UPDATE, DELETE or REPLACE, also after WITH."""
+        return self.verb in WRITES
 
     @property
     def reads(self):
