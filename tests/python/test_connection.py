@@ -387,7 +387,8 @@ def lost_until_rolled_back():
     """After a transaction was lost, nothing succeeds until rollback(): no statement, no load, no commit(), in each mode"""
     write = "INSERT INTO note(text) VALUES (?)"
     modes = ({}, {"isolation_level": "IMMEDIATE"}, {"isolation_level": None}, {"autocommit": False}, {"autocommit": True})
-    endings = ("INSERT OR ROLLBACK INTO note(text) VALUES ('a')", "SELECT 1", None)  # None: commit() is the first to learn it
+    # None: commit() is the first to learn it
+    endings = ("INSERT OR ROLLBACK INTO note(text) VALUES ('a')", "SELECT 1", None)
     for mode, ending in itertools.product(modes, endings):
         with contextlib.closing(service.connect(**mode)) as db:
             explicit = None in mode.values() or True in mode.values()

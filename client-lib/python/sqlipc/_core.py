@@ -158,10 +158,11 @@ class Core:
         self.is_opened_by_savepoint = False
 
     def check_not_lost(self):
-        """Refuses what follows a commit that failed. The library refuses statements of a transaction that has ended only until
-        it has told the end to a commit; after that they would run on their own."""
+        """Refuses statements after a commit that failed. The library refuses those of a transaction that has ended until it
+        has told the end to a commit; after that they would run on their own."""
         if self.lost is not None:
-            error = error_of_code("ABORT_ROLLBACK", f"The transaction has ended; rollback() leaves it. Its commit: {self.lost}")
+            text = f"The transaction has ended; rollback() leaves it. Its commit: {self.lost}"
+            error = error_of_code("ABORT_ROLLBACK", text)
             error.service_error = self.lost.service_error
             raise error
 

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 # Errors after which the connection is of no more use: a program that uses a pool then gets another one.
 _LOST = ("Cannot operate on a closed database.", "belongs to the parent of this process")
 
-# The options of a URL's query, and what their text becomes.
+# The options of a URL's query, with the functions that convert their text.
 _OPTIONS = {
     "bus": str,
     "host": str,
