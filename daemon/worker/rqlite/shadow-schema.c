@@ -30,7 +30,6 @@ static int open_database(SqliteConnection *c, const Setup *setup) {
                 rc = sqlite3_extended_result_codes(db, 1);
         if (rc == SQLITE_OK)
                 rc = access_install(db, setup, &c->access);
-        c->access.ours = true;
         return rc == SQLITE_OK ? prepare_probe(c) : rc;
 }
 
@@ -183,7 +182,6 @@ bool shadow_schema_is_primary_key(ShadowSchema *s, const char *columns) {
                 return false;
         for (const char *at = columns; (at = strstr(at, ", ")); at += 2)
                 n++;
-        s->sqlite.access.ours = true;
         if (sqlite3_prepare_v2(s->sqlite.db,
                                "SELECT name FROM pragma_table_info(?1) WHERE pk > 0", -1, &stmt, NULL) == SQLITE_OK &&
             sqlite3_bind_text(stmt, 1, columns, (int) (dot - columns), SQLITE_STATIC) == SQLITE_OK)

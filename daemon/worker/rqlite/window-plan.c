@@ -50,7 +50,6 @@ static void note(ProgramFacts *f, const char *name, int p2) {
 static sqlite3_stmt *prepare(ShadowSchema *shadow, const char *sql) {
         sqlite3_stmt *stmt = NULL;
 
-        shadow->sqlite.access.ours = true;
         (void) sqlite3_prepare_v2(shadow->sqlite.db, sql, -1, &stmt, NULL);
         return stmt;
 }

@@ -49,6 +49,12 @@ static const struct {
         { "user_version", false },
 };
 
+/* If SQLite compiles while a client's statement runs, it compiles the SQL of a module. When it compiles the statement itself
+ * again, that does not run. */
+static bool is_of_client(const Access *access) {
+        return access->of_client || (access->running && (access->no_modules || !sqlite3_stmt_busy(access->running)));
+}
+
 /* `reason` is for a user who may write. */
 static int refuse(Access *access, const char *what, const char *which, const char *reason) {
         sqlite3_snprintf(sizeof access->refused, access->refused, "%s%s%s", what, which ? " " : "", which ? which : "");
@@ -160,7 +166,7 @@ static int authorize_change(Access *access, int action, const char *table, const
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
-        if (!access->rights || access->ours || within)
+        if (!access->rights || within || !is_of_client(access))
                 return SQLITE_OK;
         if (is_temporary(action, schema))
                 return refuse_temporary(access);
@@ -230,9 +236,9 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_DETACH:
                 return refuse(access, "DETACH", NULL, one_file);
         case SQLITE_TRANSACTION:
-                return access->ours ? SQLITE_OK : refuse(access, a, NULL, transactions);
+                return is_of_client(access) ? refuse(access, a, NULL, transactions) : SQLITE_OK;
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
-                return access->ours ? SQLITE_OK : authorize_savepoint(access, a);
+                return is_of_client(access) ? authorize_savepoint(access, a) : SQLITE_OK;
         case SQLITE_FUNCTION:
                 /* both are off in any case, and are refused here in case another setting enables them */
                 if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
@@ -249,6 +255,25 @@ void access_forget(Access *access) {
         access->refused[0] = access->target[0] = 0;
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = access->asks_savepoint = false;
+}
+
+int access_step(Access *access, sqlite3_stmt *stmt) {
+        int rc;
+
+        access->refused[0] = 0; /* of a module that went on without it; otherwise the last step has failed */
+        access->running = stmt;
+        rc = sqlite3_step(stmt);
+        access->running = NULL;
+        return rc;
+}
+
+int access_reset(Access *access, sqlite3_stmt *stmt) {
+        int rc;
+
+        access->running = stmt;
+        rc = sqlite3_reset(stmt);
+        access->running = NULL;
+        return rc;
 }
 
 bool access_only_reads(const Access *access, sqlite3_stmt *stmt) {

@@ -4,6 +4,15 @@
  * write from doing anything except reading. It does not separate tables from each other for readers (see I11 in
  * docs/ARCHITECTURE.md). For writers it does: a statement writes to one table, which SQLite names. Triggers, foreign
  * keys and views then write with the rights of the database.
+ *
+ * The authorizer must know whose SQL it is asked about, and SQLite compiles at three times:
+ *
+ *   - when it is told to: a client's SQL in sqlite_compile() (Access.of_client), or the worker's;
+ *   - in sqlite3_step(), a statement again, if a schema was loaded since its last compile. It is still the SQL of the
+ *     client, or of the worker;
+ *   - in sqlite3_step() and sqlite3_reset(), while a statement runs: a module of SQLite compiles its own SQL, as FTS and
+ *     R-Tree do for their tables. It may do what the worker's SQL may do. A client can put no SQL of its own there: the
+ *     names in it are quoted, and in PRAGMA functions, as "SELECT * FROM pragma_optimize", the rules for PRAGMAs hold.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
@@ -31,7 +40,9 @@ typedef struct Access {
         bool has_target;         /* SQLite asked to change rows of a table */
         char target[128];        /* the name of the first such table, which may be empty, and is cut off if it is longer */
         bool target_is_listed;   /* setup->write_tables has it, or is empty */
-        bool ours;               /* SQL of the worker or of a virtual table is compiled, not a client's; set by the caller */
+        bool of_client;          /* a client's SQL is compiled; set by the caller */
+        sqlite3_stmt *running;   /* borrowed: the client's statement in access_step() or access_reset(); NULL: none */
+        bool no_modules;         /* no virtual table of this connection compiles SQL; set by the caller */
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
@@ -46,6 +57,11 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access);
 
 /* Must be called before a client's statement is compiled. */
 void access_forget(Access *access);
+
+/* Steps or resets a client's statement. Each statement of a client must be stepped and reset by these. They return an SQLite
+ * result code. */
+int access_step(Access *access, sqlite3_stmt *stmt);
+int access_reset(Access *access, sqlite3_stmt *stmt);
 
 /* True if the statement writes nothing. It must be the only statement that was compiled since access_forget(). SQLite
  * counts every "PRAGMA journal_mode" as writing, although without a value it only reads. */

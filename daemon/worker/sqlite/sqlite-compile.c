@@ -169,9 +169,9 @@ bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
 
         access_narrow(c->db, c->setup);
         compile_limit_begin();
-        c->access.ours = false;
+        c->access.of_client = true;
         ok = compile(c, sql, sql_size, ret, error);
-        c->access.ours = c->writes;
+        c->access.of_client = false;
         c->access.refused[0] = 0; /* the error has it; a failure after this, as of a commit, has another reason */
         compile_limit_end();
         access_widen(c->db);

@@ -269,8 +269,7 @@ static int set_up_to_write(SqliteConnection *c) {
 static int set_up(SqliteConnection *c) {
         int rc = c->writes ? set_up_to_write(c) : run_silently(c->file, CACHE_SETTINGS);
 
-        c->file_access.ours = true;
-        c->access.ours = c->writes; /* except during the compile of a client's SQL */
+        c->access.no_modules = c->setup->n_exposed > 0;
         if (rc == SQLITE_OK)
                 rc = access_install(c->file, c->setup, c->setup->n_exposed > 0 ? &c->file_access : &c->access);
         if (rc == SQLITE_OK)

@@ -192,7 +192,9 @@ static void engine_counters(EngineStatement *statement, EndCounters *counters) {
 }
 
 static void engine_reset(EngineStatement *statement) {
-        (void) sqlite3_reset(statement_of(statement)->stmt);
+        SqliteStatement *s = statement_of(statement);
+
+        (void) access_reset(&s->connection->access, s->stmt);
 }
 
 /* ---- writing ---- */

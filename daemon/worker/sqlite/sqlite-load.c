@@ -24,13 +24,14 @@ bool sqlite_load_takes_rows(SqliteStatement *s, SqlError *error) {
 static bool fail(SqliteStatement *s, int rc, SqlError *error) {
         if (error->error == ERROR_NONE)
                 (void) sqlite_connection_fail(s->connection, rc, 0, error);
-        (void) sqlite3_reset(s->stmt);
+        (void) access_reset(&s->connection->access, s->stmt);
         return false;
 }
 
 /* The bytes of a row are valid until the next one is decoded. By then the statement is reset. */
 bool sqlite_load(SqliteStatement *s, RowSource *source, SqlError *error) {
         unsigned n = source->decoder.n_columns, count = (unsigned) sqlite3_bind_parameter_count(s->stmt);
+        Access *access = &s->connection->access;
         sqlite3 *file = s->connection->file;
 
         if (n != count)
@@ -40,10 +41,10 @@ bool sqlite_load(SqliteStatement *s, RowSource *source, SqlError *error) {
                 int rc = bind_row(s->stmt, &source->decoder, n);
 
                 if (rc == SQLITE_OK)
-                        rc = sqlite3_step(s->stmt);
+                        rc = access_step(access, s->stmt);
                 if (rc != SQLITE_DONE)
                         return fail(s, rc, error);
-                (void) sqlite3_reset(s->stmt);
+                (void) access_reset(access, s->stmt);
         } while (row_source_next(source, sqlite3_changes64(file)));
         return true;
 }

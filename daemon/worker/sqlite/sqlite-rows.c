@@ -46,7 +46,8 @@ static EngineResult recover(SqliteStatement *s, SqlError *error) {
 }
 
 static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
-        int rc = sqlite3_step(s->stmt); /* the connection has the reason of a failure until it is used again */
+        /* the connection has the reason of a failure until it is used again */
+        int rc = access_step(&s->connection->access, s->stmt);
 
         *ret_rc = rc;
         sink->row_waits = rc == SQLITE_ROW;

@@ -13,6 +13,8 @@
 #include "daemon/worker/sqlite/sqlite-compile.h"
 
 void sqlite_statement_clear(SqliteStatement *s) {
+        if (s->stmt)
+                (void) access_reset(&s->connection->access, s->stmt);
         (void) sqlite3_finalize(s->stmt);
         free(s->sql);
         free(s->columns);
@@ -25,7 +27,8 @@ void sqlite_statement_clear(SqliteStatement *s) {
 static void reset(SqliteStatement *s) {
         if (s->writes)
                 sqlite_connection_set_progress(s->connection, false);
-        (void) sqlite3_reset(s->stmt); /* returns the error of the last step again, which has been handled */
+        /* returns the error of the last step again, which has been handled */
+        (void) access_reset(&s->connection->access, s->stmt);
         if (s->writes)
                 sqlite_connection_set_progress(s->connection, true);
 }

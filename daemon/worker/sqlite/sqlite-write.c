@@ -19,17 +19,6 @@ static const char *const commands[WRITE_COMMAND_N] = {
         [WRITE_UNDO] = "ROLLBACK TO statement",
 };
 
-/* A client's SQL must not contain any of the commands, so the authorizer must know whose SQL this is. */
-static int compile(SqliteConnection *c, WriteCommand command) {
-        bool ours = c->access.ours;
-        int rc;
-
-        c->access.ours = true;
-        rc = sqlite3_prepare_v3(c->file, commands[command], -1, SQLITE_PREPARE_PERSISTENT, &c->commands[command], NULL);
-        c->access.ours = ours;
-        return rc;
-}
-
 /* Executes a command, compiled once for each connection. It is not interrupted: SQLite would call COMMIT interrupted after
  * it has committed. Returns an SQLite result code. */
 static int execute(SqliteConnection *c, WriteCommand command) {
@@ -38,7 +27,7 @@ static int execute(SqliteConnection *c, WriteCommand command) {
 
         sqlite_connection_let_go(c); /* the look at the schema before a compile */
         if (!*stmt)
-                rc = compile(c, command);
+                rc = sqlite3_prepare_v3(c->file, commands[command], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
         if (rc != SQLITE_OK)
                 return rc;
         sqlite_connection_set_progress(c, false);

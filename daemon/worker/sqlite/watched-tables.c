@@ -114,12 +114,10 @@ static int kind_of(SqliteConnection *c, sqlite3_stmt *stmt, const char *name) {
 }
 
 static bool keep_named(SqliteConnection *c, EngineTables *tables) {
-        Access *access = c->exposed ? &c->file_access : &c->access;
-        bool ours = access->ours, any;
+        bool any;
         sqlite3_stmt *stmt = NULL;
         size_t n = 0;
 
-        access->ours = true;
         any = sqlite3_prepare_v2(c->file, KIND_OF_TABLE, -1, &stmt, NULL) != SQLITE_OK;
         for (size_t i = 0; i < tables->n; i++) {
                 int kind = any ? 0 : kind_of(c, stmt, tables->names[i]);
@@ -132,7 +130,6 @@ static bool keep_named(SqliteConnection *c, EngineTables *tables) {
         }
         tables->n = n;
         (void) sqlite3_finalize(stmt);
-        access->ours = ours;
         return !any;
 }
 
