@@ -16,7 +16,7 @@ static bool out_of_memory(SqlError *error) {
 
 /* ---- life ---- */
 
-/* Makes what sqlite_connection_schema_changed() looks at, which is never changed here. */
+/* Makes what sqlite_connection_look() steps. */
 static int prepare_probe(SqliteConnection *c) {
         return sqlite3_prepare_v2(c->file, "SELECT 1 FROM sqlite_schema LIMIT 1", -1, &c->probe, NULL);
 }

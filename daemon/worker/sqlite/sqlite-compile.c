@@ -164,9 +164,26 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
         return true;
 }
 
+/* SQLite compiles by the schema that it read last. That may be an old one, because a lock kept it from looking at the file,
+ * or because a program has changed the schema since then. If it noticed the change during the compile, it read the new
+ * schema under the client's limits, which may be too small for it, and connected virtual tables again, so the target may be
+ * wrong (check_rights()). */
+static bool may_be_due_to_schema(SqliteConnection *c, unsigned n_schemas, const SqlError *error) {
+        if (error->error != ERROR_SQL && error->error != ERROR_CORRUPT && error->error != ERROR_NOT_ALLOWED)
+                return false;
+        if (sqlite3_txn_state(c->file, "main") == SQLITE_TXN_WRITE) /* no other program can change it */
+                return false;
+        sqlite_connection_look(c);
+        return c->unseen || c->n_schemas != n_schemas;
+}
+
 bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error) {
+        unsigned n_schemas;
         bool ok;
 
+        /* Reads a new schema under SQLite's own limits. A compile may take seconds, and must not keep writers out. */
+        sqlite_connection_look(c);
+        n_schemas = c->n_schemas;
         access_narrow(c->db, c->setup);
         compile_limit_begin();
         c->access.of_client = true;
@@ -175,5 +192,7 @@ bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
         c->access.refused[0] = 0; /* the error has it; a failure after this, as of a commit, has another reason */
         compile_limit_end();
         access_widen(c->db);
+        if (!ok && may_be_due_to_schema(c, n_schemas, error))
+                (void) sql_error_set(error, ERROR_BUSY, "another program is changing this database: try again");
         return ok;
 }

@@ -17,7 +17,8 @@ typedef struct CompiledStatement {
 
 /* Compiles `sql`, which must have a NUL after its sql_size bytes. The caller finalizes ret->stmt. Accepts exactly one
  * statement, which must only read unless the user may write: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and
- * SQLite's own errors. */
+ * SQLite's own errors. Busy, if the SQL may be right for a schema that was not read. Nothing may be held; the connection
+ * looks at the schema. */
 bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error);
 
 #endif

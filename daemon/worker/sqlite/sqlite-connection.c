@@ -434,11 +434,12 @@ SqliteBegin sqlite_connection_begin(SqliteConnection *c, SqlError *error) {
 }
 
 void sqlite_connection_hold(SqliteConnection *c) {
-        if (c->exposed || c->held) /* an exposed connection has a transaction already */
+        if (c->exposed || c->held) /* an exposed connection has a transaction already, and has checked the schema */
                 return;
         c->held = sqlite3_step(c->probe) == SQLITE_ROW;
         /* a schema may be empty; and the progress handler may interrupt this, which says nothing about the file */
         c->unseen = !c->held && (sqlite3_reset(c->probe) & 0xff) == SQLITE_BUSY;
+        c->n_schemas += (unsigned) sqlite3_stmt_status(c->probe, SQLITE_STMTSTATUS_REPREPARE, 1);
 }
 
 void sqlite_connection_let_go(SqliteConnection *c) {
@@ -453,11 +454,9 @@ void sqlite_connection_end(SqliteConnection *c) {
                 exposed_end(c->exposed);
 }
 
-bool sqlite_connection_schema_changed(SqliteConnection *c) {
-        if (c->exposed) /* sqlite_connection_begin() has checked it */
-                return false;
+void sqlite_connection_look(SqliteConnection *c) {
         sqlite_connection_hold(c);
-        return sqlite3_stmt_status(c->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
+        sqlite_connection_let_go(c);
 }
 
 void sqlite_connection_state(const SqliteConnection *c, FileState *ret) {

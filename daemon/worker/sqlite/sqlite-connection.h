@@ -56,6 +56,7 @@ typedef struct SqliteConnection {
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
         bool unseen;         /* a lock kept the last look from seeing the schema */
+        unsigned n_schemas;  /* so often a look has found that the schema was read again */
         uint64_t log_size_borne; /* the log may be so large: readers stayed too long for the pause; 0: WalSizeMax= */
         uint64_t log_until_usec; /* the end of the pause for readers of the log; 0: none is under way */
         FilePlace place;     /* where SQLite finds the file and those beside it */
@@ -110,10 +111,9 @@ void sqlite_connection_end(SqliteConnection *c);
 void sqlite_connection_hold(SqliteConnection *c);
 void sqlite_connection_let_go(SqliteConnection *c);
 
-/* True if another program has changed the schema since statements were compiled. SQLite notices that when it steps a
- * statement, but compiles and describes by the schema that it knows. False if nothing can be read now. The transaction of
- * this check is held, so a statement that is stepped next needs no other. */
-bool sqlite_connection_schema_changed(SqliteConnection *c);
+/* Has SQLite read the schema again if another program has changed it, and counts that in n_schemas, as hold() does. SQLite
+ * notices such a change when it steps a statement, but compiles and describes by the schema that it knows. */
+void sqlite_connection_look(SqliteConnection *c);
 
 /* Reads the state of the file (database-state.h). */
 void sqlite_connection_state(const SqliteConnection *c, FileState *ret);

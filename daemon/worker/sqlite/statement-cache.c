@@ -38,12 +38,15 @@ bool statement_cache_has(const StatementCache *cache, const char *sql, size_t sq
         return find(cache, sql, sql_size, hint) != NULL;
 }
 
-bool statement_cache_refresh(StatementCache *cache) {
-        bool changed = sqlite_connection_schema_changed(cache->connection);
-
-        if (changed)
+static void forget_outdated(StatementCache *cache) {
+        if (cache->n_schemas != cache->connection->n_schemas)
                 statement_cache_clear(cache);
-        return changed;
+        cache->n_schemas = cache->connection->n_schemas;
+}
+
+void statement_cache_refresh(StatementCache *cache) {
+        sqlite_connection_hold(cache->connection);
+        forget_outdated(cache);
 }
 
 /* Keeps a statement, in place of the one that was unused for the longest time. If it is too long or not allowed to be kept,
@@ -72,26 +75,6 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         return slot;
 }
 
-/* SQLite compiles by the schema that it read last. That may be an old one, because a lock keeps it from looking at the file,
- * or because a program has changed the schema since the last look: then a failure is Busy. */
-static bool compile_by_schema(StatementCache *cache, const char *sql, size_t sql_size, CompiledStatement *ret,
-                              SqlError *error) {
-        SqliteConnection *c = cache->connection;
-        bool old;
-
-        /* if another program has changed the schema, this reads it under SQLite's own limits */
-        (void) statement_cache_refresh(cache);
-        /* a compile may take seconds, and must not keep writers out meanwhile */
-        sqlite_connection_let_go(c);
-        if (sqlite_compile(c, sql, sql_size, ret, error))
-                return true;
-        if (error->error != ERROR_SQL || sqlite3_txn_state(c->file, "main") == SQLITE_TXN_WRITE) /* it is new */
-                return false;
-        old = statement_cache_refresh(cache) || c->unseen;
-        sqlite_connection_let_go(c);
-        return old && sql_error_set(error, ERROR_BUSY, "another program is changing this database: try again");
-}
-
 /* Compiles SQL that is not in the cache. */
 static bool compile(StatementCache *cache, const char *sql, size_t sql_size, SqliteStatement **ret, SqlError *error) {
         Access *access = &cache->connection->access;
@@ -104,7 +87,8 @@ static bool compile(StatementCache *cache, const char *sql, size_t sql_size, Sql
         if (!engine_check_sql_size(cache->connection->setup, sql_size, error))
                 return false;
         access->tables = cache->connection->writes ? &tables : NULL;
-        ok = compile_by_schema(cache, sql, sql_size, &compiled, error);
+        ok = sqlite_compile(cache->connection, sql, sql_size, &compiled, error);
+        forget_outdated(cache);
         access->tables = NULL;
         engine_tables_done(&tables.read);
         if (!ok) {
