@@ -113,7 +113,15 @@ static int parse_host(const char *host, RemoteHost *ret) {
         return 0;
 }
 
+/* Connects to the user's bus of the other machine. `systemd-stdio-bridge --user` does not, up to systemd 252 at least: it
+ * ignores the option and connects to the system bus. The command is for sh, because the user's login shell may be another
+ * one, and has no quotes that one of them reads differently. The address is never empty, so that the bridge never connects
+ * to another bus by default. */
+static const char user_bridge[] = "exec sh -c 'exec systemd-stdio-bridge "
+        "--bus-path=\"${DBUS_SESSION_BUS_ADDRESS:-unix:path=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/bus}\"'";
+
 static void put_remote(FILE *f, const RemoteHost *host, bool user) {
+        const char *bridge = user ? user_bridge : "systemd-stdio-bridge";
         unsigned n = 6;
 
         fputs(SSH_PREFIX ",argv5=-xT", f);
@@ -124,9 +132,8 @@ static void put_remote(FILE *f, const RemoteHost *host, bool user) {
         fprintf(f, ",argv%u=--,argv%u=", n, n + 1);
         put_escaped(f, host->user, host->user_size);
         put_escaped(f, host->name, host->name_size);
-        fprintf(f, ",argv%u=systemd-stdio-bridge", n + 2);
-        if (user)
-                fprintf(f, ",argv%u=--user", n + 3);
+        fprintf(f, ",argv%u=", n + 2);
+        put_escaped(f, bridge, strlen(bridge));
 }
 
 /* Gets the address of the bus on `host`; the caller frees it. */

@@ -19,6 +19,16 @@ from tap import Skip, equal, test, true
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the replies' FROM n"
 NO_DESCRIPTORS = (95, "NoDescriptors")
+# The command for the user's bus: one word, which sshd passes to the login shell of the user.
+USER_BRIDGE = (
+    "exec sh -c 'exec systemd-stdio-bridge"
+    ' --bus-path="${DBUS_SESSION_BUS_ADDRESS:-unix:path=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/bus}"\''
+)
+# An ssh that does as sshd does on this machine.
+LOCAL_SSH = """while [ "$1" != -- ]; do shift; done
+shift 2
+exec "${LOGIN_SHELL:-/bin/sh}" -c "$*"
+"""
 
 
 def relay(service):
@@ -206,20 +216,47 @@ def arguments_of_ssh():
         said = service.folder / "said"
         environment = fake_ssh(service, f'printf "%s\\n" "$@" >{said}\nexec {BRIDGE} --bus-path={service.address}\n')
         for which, host, expected in (
-            ("system", "music.example", "-xT -- music.example systemd-stdio-bridge"),
-            ("user", "joe@music.example:2222", "-xT -p 2222 -- joe@music.example systemd-stdio-bridge --user"),
-            ("system", "joe@[fe80::1%eth0]:22", "-xT -p 22 -- joe@fe80::1%eth0 systemd-stdio-bridge"),
-            ("user", "[::1]", "-xT -- ::1 systemd-stdio-bridge --user"),
-            ("system", "a'b\"$(c);d,e=f", "-xT -- a'b\"$(c);d,e=f systemd-stdio-bridge"),
-            ("system", "joe@corp@host", "-xT -- joe@corp@host systemd-stdio-bridge"),
+            ("system", "music.example", "-xT -- music.example"),
+            ("user", "joe@music.example:2222", "-xT -p 2222 -- joe@music.example"),
+            ("system", "joe@[fe80::1%eth0]:22", "-xT -p 22 -- joe@fe80::1%eth0"),
+            ("user", "[::1]", "-xT -- ::1"),
+            ("system", "a'b\"$(c);d,e=f", "-xT -- a'b\"$(c);d,e=f"),
+            ("system", "joe@corp@host", "-xT -- joe@corp@host"),
         ):
             with Library(service, opening=f"remote {which} {host}", environment=environment) as library:
                 library.ok("query chinook SELECT 6 * 7")
                 equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
-                equal(said.read_text().split("\n")[:-1], expected.split(" "), host)
+                bridge = "systemd-stdio-bridge" if which == "system" else USER_BRIDGE
+                equal(said.read_text().split("\n")[:-1], [*expected.split(" "), bridge], host)
         with Library(service) as library:
             for host in ("", "-oProxy=x", "host:", "host:22x", "host:1:2", "@host", "[::1", "[::1]x", "[-x]", "a@-b", "[]"):
                 equal(library.ask(f"remote system {host}")[1].split()[:2], ["error", "22"], host)
+
+
+@test
+def bus_of_the_user():
+    """The user's bus of another machine is found by its address or in the user's folder; no other bus takes its place"""
+    need_bridge()
+    with Service({"chinook": CHINOOK}) as service:
+        run = service.folder / "run user"  # an address with a blank, which a shell could take apart
+        run.mkdir()
+        (run / "bus").symlink_to(service.address.partition("unix:path=")[2].partition(",")[0])
+        shells = [shell for shell in ("sh", "bash", "zsh", "fish", "csh") if shutil.which(shell)]
+        reached = (
+            {"DBUS_SESSION_BUS_ADDRESS": service.address, "XDG_RUNTIME_DIR": "/nowhere"},
+            {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": str(run)},
+        )
+        for shell in shells:
+            for bus in reached:
+                environment = fake_ssh(service, LOCAL_SSH) | bus
+                environment |= {"LOGIN_SHELL": shutil.which(shell), "HOME": str(service.folder)}
+                with Library(service, opening="remote user box", environment=environment) as library:
+                    library.ok("query chinook SELECT 6 * 7")
+                    equal(library.ask("rows 0"), ([[42]], "end 1"), f"{shell}, {bus}")
+        none = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": "/nowhere"}
+        environment = fake_ssh(service, LOCAL_SSH) | none
+        with Library(service, opening="remote user box", environment=environment, stderr=subprocess.DEVNULL) as library:
+            equal(library.failure("query chinook SELECT 1")[:2], (104, "DaemonLost"), "without a bus of the user")
 
 
 @test
@@ -238,7 +275,7 @@ def ssh_fails():
 
 
 class Sshd:
-    """A real sshd on the loopback interface, whose one key may run the bridge to a service's bus."""
+    """A real sshd on the loopback interface, for whose users the service's bus is that of the user."""
 
     def __init__(self, service):
         program = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
@@ -250,7 +287,7 @@ class Sshd:
         self.asked = self.folder / "asked"
         for key in ("host", "key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key], check=True)
-        command = f"echo $SSH_ORIGINAL_COMMAND >>{self.asked}; exec {BRIDGE} --bus-path={service.address}"
+        command = rf'echo \"$SSH_ORIGINAL_COMMAND\" >>{self.asked}; eval \"$SSH_ORIGINAL_COMMAND\"'
         (self.folder / "authorized").write_text(f'restrict,command="{command}" {(self.folder / "key.pub").read_text()}')
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -258,6 +295,7 @@ class Sshd:
         (self.folder / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPasswordAuthentication no\n"
+            f"SetEnv DBUS_SESSION_BUS_ADDRESS={service.address}\n"
         )
         self.log = open(self.folder / "log", "wb")
         self.process = subprocess.Popen([program, "-D", "-e", "-f", self.folder / "config"], stderr=self.log)
@@ -300,7 +338,7 @@ def over_ssh():
             rows, end = library.ask("rows 0")
             equal((end, library.via()), (f"end {len(expected)}", "dbus"), sshd.asked.read_text())
             same_rows(rows, expected)
-            equal(sshd.asked.read_text(), "systemd-stdio-bridge --user\n", "command")
+            equal(sshd.asked.read_text(), USER_BRIDGE + "\n", "command")
             refused(library)
 
             library.ok(f"query chinook {STREAM}")
