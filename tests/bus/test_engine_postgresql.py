@@ -6,12 +6,14 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 
 from channel import Channel
 from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
-from harness import CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized, wait_for
+from harness import BUILD_ROOT, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized
+from harness import wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -469,6 +471,97 @@ def test_shell_lists():
     for command in (".schema", ".functions", ".dump", "SELECT * FROM sqlite_master"):
         message = shell(command, code=1)
         true("this is PostgreSQL" in message and "pg_dump" in message, f"{command}: {message}")
+
+
+# 10 rows of "victim" go if a piece of a string, a comment or a body runs as a statement.
+SCRIPT = """
+CREATE FUNCTION one() RETURNS SETOF int LANGUAGE sql AS $$ SELECT 1; DELETE FROM victim; SELECT 2; $$;
+CREATE FUNCTION two() RETURNS int LANGUAGE plpgsql AS $body$ BEGIN
+    DELETE FROM victim; -- $$ ;
+    RETURN 1; END; $body$;
+CREATE PROCEDURE three() BEGIN ATOMIC
+    DELETE FROM victim;
+    INSERT INTO victim SELECT CASE WHEN true THEN 1 END;
+END;
+SELECT E'it\\'s; DELETE FROM victim; --', 'a\\'; /* /* */ ; DELETE FROM victim; */ SELECT 1::text;
+SELECT E'it'
+  '\\'; DELETE FROM victim; --';
+SELECT U&"\\0061;DELETE FROM victim;" FROM (VALUES (1)) AS x(U&"\\0061;DELETE FROM victim;");
+INSERT INTO done VALUES ('a;b'); -- \r INSERT INTO done VALUES ('c');
+"""
+
+
+def open_victim(name):
+    server.sql(
+        "DROP TABLE IF EXISTS victim, done CASCADE; CREATE TABLE victim (id integer); CREATE TABLE done (t text);"
+        "INSERT INTO victim SELECT generate_series(1, 10);"
+        "DROP FUNCTION IF EXISTS one, two; DROP PROCEDURE IF EXISTS three"
+    )
+    publish(name, server.connection("postgres"), Mode="read-write", WriteSchema="yes")
+
+
+def check_victim():
+    equal(server.sql("SELECT count(*) FROM victim"), ["10"], "rows of the victim")
+    equal(server.sql("SELECT string_agg(t, ' ' ORDER BY t) FROM done"), ["a;b c"], "statements that the script has")
+    equal(server.sql("SELECT count(*) FROM pg_proc WHERE proname IN ('one', 'two', 'three')"), ["3"], "functions")
+
+
+@test
+def test_shell_scripts():
+    """the shell splits a script by PostgreSQL's rules: bodies, strings and comments are not run; casts are no parameters"""
+
+    def shell(*arguments, stdin="", code=0):
+        done = service.run(CLI, f"--address={service.address}", *arguments, input=stdin.encode())
+        equal(done.returncode, code, f"exit code, of {done.stderr.decode()!r}")
+        return (done.stdout if code == 0 else done.stderr).decode()
+
+    open_victim("split")
+    shell("split", stdin=SCRIPT)
+    check_victim()
+    open_victim("split")
+    shell("split", "-c", SCRIPT)
+    check_victim()
+    open_victim("split")
+    shell(stdin=".open split\n" + SCRIPT)
+    check_victim()
+    equal(shell("split", "-c", "SELECT 1::text AS a", "--mode=csv").split(), ["a", "1"], "a cast")
+    rows = shell("split", "--mode=csv", "--param=1=7", "-c", "SELECT $1::int + 1 AS a, $$?$$ AS b").split()
+    equal(rows, ["a,b", "8,?"], "a parameter by number")
+    data = "COPY done FROM STDIN;\nINSERT INTO done VALUES ('data');\n\\.\nINSERT INTO done VALUES (1);"
+    message = shell("split", stdin=data, code=1)
+    true("COPY" in message and ".import" in message, message)
+    check_victim()
+
+
+@test
+def test_python_scripts():
+    """sqlipc for Python splits executescript() by PostgreSQL's rules; casts are no parameters"""
+    program = """
+import asyncio, sys, sqlipc, sqlipc.aio
+address, script = sys.argv[1:]
+db = sqlipc.connect("split", bus=address)
+db.executescript(script)
+print(db.execute("SELECT 1::text").fetchone())
+print(db.execute("SELECT $1::int, ?::text, jsonb_build_object() ?? 'b'", (7, "x")).fetchone())
+try:
+    db.execute("SELECT '\\\\'; DELETE FROM victim; --'")
+except sqlipc.ProgrammingError as error:
+    print(error)
+db.executemany("INSERT INTO victim VALUES (?::int)", [(1,), (2,)])
+db.rollback()
+async def later():
+    async with sqlipc.aio.connect("split", bus=address) as other:
+        async with other.execute("SELECT 2::text, E'\\\\' ?'") as cursor:
+            print(await cursor.fetchone())
+asyncio.run(later())
+"""
+    open_victim("split")
+    path = {"PYTHONPATH": str(BUILD_ROOT / "client-lib/python")}
+    done = service.run(sys.executable, "-c", program, service.address, SCRIPT, environment=path)
+    equal((done.returncode, done.stderr.decode()), (0, ""), "exit code and errors")
+    equal(done.stdout.decode().splitlines(), ["('1',)", "(7, 'x', 0)", "You can only execute one statement at a time.",
+                                              "('2', \"' ?\")"], "lines that it printed")
+    check_victim()
 
 
 @test

@@ -130,11 +130,11 @@ static const CommandGroup groups[] = { { "Commands", commands }, {} };
 
 /* ---- tokens and statements ---- */
 
-static void check_tokens(const char *text, size_t size) {
+static void check_tokens(SqlDialect dialect, const char *text, size_t size) {
         size_t position = 0, end = 0;
         SqlToken token;
 
-        while (sql_scan_next(text, size, &position, &token)) {
+        while (sql_scan_next(dialect, text, size, &position, &token)) {
                 demand(token.start == end && token.size > 0 && token.size <= size - token.start);
                 end = token.start + token.size;
                 demand(position == end && (!token.open || end == size));
@@ -144,10 +144,10 @@ static void check_tokens(const char *text, size_t size) {
 }
 
 /* By lines as they are typed, and at once. */
-static void check_extent(const char *text, size_t size) {
+static void check_extent(SqlDialect dialect, const char *text, size_t size) {
         size_t whole_size, size_now = 0, found = 0;
-        SqlExtent whole = sql_scan_statement(text, size, &whole_size), extent = SQL_EXTENT_EMPTY;
-        SqlSplit split = {};
+        SqlExtent whole = sql_scan_statement(dialect, text, size, &whole_size), extent = SQL_EXTENT_EMPTY;
+        SqlSplit split = { .dialect = dialect };
 
         demand(whole_size <= size);
         while (size_now < size) {
@@ -161,7 +161,7 @@ static void check_extent(const char *text, size_t size) {
         demand(extent == whole);
         demand(size == 0 || extent == SQL_EXTENT_EMPTY || extent == SQL_EXTENT_INCOMPLETE || found == whole_size);
         /* $a(b) as Tcl has it is one token to the tokenizer, and to us; sqlite3_complete() looks into it */
-        if (whole == SQL_EXTENT_COMPLETE && !memchr(text, 0, whole_size)) {
+        if (dialect == SQL_DIALECT_SQLITE && whole == SQL_EXTENT_COMPLETE && !memchr(text, 0, whole_size)) {
                 g_autofree char *statement = g_strndup(text, whole_size);
 
                 demand(strpbrk(statement, "$#@:") || sqlite3_complete(statement));
@@ -179,8 +179,8 @@ static void check_sql(Shell *shell, const char *sql) {
         size_t n, size = strlen(sql);
         g_autofree char *caret = sql_caret(sql, size / 2, size % 100);
 
-        (void) explain_of(sql);
-        (void) parameter_list_for(shell->parameters, sql, &n);
+        (void) explain_of(SQL_DIALECT_SQLITE, sql);
+        (void) parameter_list_for(shell->parameters, SQL_DIALECT_SQLITE, sql, &n);
         (void) parameter_list_unused(shell->parameters);
         demand((caret != NULL) == (size / 2 < size));
         demand(!caret || g_utf8_validate(caret, -1, NULL));
@@ -256,7 +256,7 @@ static void check_completion(const char *text, size_t cursor) {
 
         for (char **candidate = found; candidate && *candidate; candidate++)
                 demand(start <= cursor && g_utf8_validate(*candidate, -1, NULL));
-        sql_place_find(text, cursor, &place);
+        sql_place_find(cursor % 2 ? SQL_DIALECT_POSTGRESQL : SQL_DIALECT_SQLITE, text, cursor, &place);
         demand(place.start <= cursor && place.word);
         g_free(sql_place_quote(&place, "a name"));
         sql_place_done(&place);
@@ -314,8 +314,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         text[size - 1] = 0;
         text_size = strlen(text);
         cursor = text_size > 0 ? bytes[0] * text_size / 255 : 0;
-        check_tokens(text, size - 1);
-        check_extent(text, size - 1);
+        for (SqlDialect dialect = SQL_DIALECT_SQLITE; dialect <= SQL_DIALECT_POSTGRESQL; dialect++) {
+                check_tokens(dialect, text, size - 1);
+                check_extent(dialect, text, size - 1);
+        }
         check_units(text, size - 1);
         check_completion(text, cursor);
         check_colours(text, text_size, cursor);

@@ -209,6 +209,8 @@ def executescript():
         db.executescript("DROP TRIGGER tr; DROP TABLE log")
         raises(ValueError, db.executescript, "SELECT 1;\0")
         raises(TypeError, db.executescript, b"SELECT 1")
+        db.executescript("EXPLAIN QUERY PLAN CREATE TRIGGER tr AFTER INSERT ON note BEGIN SELECT 1; DELETE FROM note; END;")
+        equal(count(), 2, "rows after a trigger was explained")
     for text, is_complete in (
         ("SELECT 1;", True),
         ("SELECT 1", False),
@@ -216,6 +218,8 @@ def executescript():
         ("", False),
         (";", True),
         ("CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1;", False),
+        ("EXPLAIN QUERY PLAN CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1;", False),
+        ("SELECT 1; /* open", False),
     ):
         equal(sqlipc.complete_statement(text), is_complete, f"complete_statement({text!r})")
     service.empty()

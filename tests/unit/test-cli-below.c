@@ -70,12 +70,13 @@ static void test_progress(void) {
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */
 
 static void test_explain(void) {
-        g_assert_cmpint(explain_of("SELECT 1"), ==, EXPLAIN_NOT);
-        g_assert_cmpint(explain_of(""), ==, EXPLAIN_NOT);
-        g_assert_cmpint(explain_of("'EXPLAIN'"), ==, EXPLAIN_NOT);
-        g_assert_cmpint(explain_of("explain select 1"), ==, EXPLAIN_CODE);
-        g_assert_cmpint(explain_of("-- a\n /* b */ EXPLAIN -- c\n QUERY /* d */ PLAN SELECT 1"), ==, EXPLAIN_PLAN);
-        g_assert_cmpint(explain_of("EXPLAIN"), ==, EXPLAIN_CODE);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, "SELECT 1"), ==, EXPLAIN_NOT);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, ""), ==, EXPLAIN_NOT);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, "'EXPLAIN'"), ==, EXPLAIN_NOT);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, "explain select 1"), ==, EXPLAIN_CODE);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, "-- a\n /* b */ EXPLAIN -- c\n QUERY /* d */ PLAN SELECT 1"), ==,
+                        EXPLAIN_PLAN);
+        g_assert_cmpint(explain_of(SQL_DIALECT_SQLITE, "EXPLAIN"), ==, EXPLAIN_CODE);
 }
 
 static char *tree(const int rows[][2], size_t n) {

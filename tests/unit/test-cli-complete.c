@@ -18,7 +18,7 @@ static SqlPlace find(const char *marked) {
         g_autofree char *before = g_strndup(marked, (size_t) (mark - marked)), *text = g_strconcat(before, mark + 1, NULL);
         SqlPlace place;
 
-        sql_place_find(text, strlen(before), &place);
+        sql_place_find(SQL_DIALECT_SQLITE, text, strlen(before), &place);
         g_assert_cmpuint(place.start, <=, strlen(before));
         return place;
 }
@@ -189,7 +189,7 @@ static void test_anything(void) {
                 for (int n = g_rand_int_range(random, 0, 16); n > 0; n--)
                         g_string_append(text, pieces[g_rand_int_range(random, 0, G_N_ELEMENTS(pieces))]);
                 size_t cursor = (size_t) g_rand_int_range(random, 0, (gint32) text->len + 1);
-                sql_place_find(text->str, cursor, &place);
+                sql_place_find(SQL_DIALECT_SQLITE, text->str, cursor, &place);
                 g_assert_cmpuint(place.start, <=, cursor);
                 g_assert_cmpuint(strlen(place.word), <=, cursor - place.start);
                 sql_place_done(&place);

@@ -7,7 +7,7 @@
 static void check(const char *sql, SqlControl control, const char *name) {
         g_autofree char *found = NULL;
 
-        g_assert_cmpint(sql_control_of(sql, &found), ==, control);
+        g_assert_cmpint(sql_control_of(SQL_DIALECT_SQLITE, sql, &found), ==, control);
         g_assert_cmpstr(found, ==, name);
 }
 

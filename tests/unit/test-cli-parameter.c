@@ -170,16 +170,16 @@ static void test_set(void) {
         g_assert_cmpuint(n, ==, 3);
         g_assert_cmpmem(parameters[0].bytes, parameters[0].size, "x", 1);
         set(copy, "a", "6"); /* or ":a", which is looked for first, would hide it */
-        parameters = parameter_list_for(copy, "SELECT :a", &n);
+        parameters = parameter_list_for(copy, SQL_DIALECT_SQLITE, "SELECT :a", &n);
         g_assert_cmpuint(n, ==, 1);
         g_assert_cmpint(parameters[0].integer, ==, 6);
 }
 
 /* `expected`: the values by position, "-" for NULL. */
-static void check_for(ParameterList *list, const char *sql, const char *expected) {
+static void check_for_dialect(ParameterList *list, SqlDialect dialect, const char *sql, const char *expected) {
         g_autoptr(GString) found = g_string_new(NULL);
         size_t n;
-        const sqlipc_parameter *parameters = parameter_list_for(list, sql, &n);
+        const sqlipc_parameter *parameters = parameter_list_for(list, dialect, sql, &n);
 
         for (size_t i = 0; i < n; i++) {
                 g_assert_null(parameters[i].name);
@@ -189,6 +189,10 @@ static void check_for(ParameterList *list, const char *sql, const char *expected
                         g_string_append_printf(found, "%d ", (int) parameters[i].integer);
         }
         g_assert_cmpstr(g_strchomp(found->str), ==, expected);
+}
+
+static void check_for(ParameterList *list, const char *sql, const char *expected) {
+        check_for_dialect(list, SQL_DIALECT_SQLITE, sql, expected);
 }
 
 /* The positions that SQLite gives them. */
@@ -213,6 +217,18 @@ static void test_for_statement(void) {
         check_for(list, "SELECT ?99999999999999999999, ?0, :name", "10"); /* SQLite refuses the others */
 }
 
+static void test_for_postgresql(void) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+
+        set(list, "1", "1");
+        set(list, "2", "2");
+        set(list, "name", "10");
+        check_for_dialect(list, SQL_DIALECT_POSTGRESQL, "SELECT 1::text", "");
+        check_for_dialect(list, SQL_DIALECT_POSTGRESQL, "SELECT $2, $1, $name", "1 2 10");
+        check_for_dialect(list, SQL_DIALECT_POSTGRESQL, "SELECT $$ ? $$, ?::int, a ?? 'b', E'\\' ?', /* /* */ ? */ :name",
+                          "1 10");
+}
+
 static void test_unused(void) {
         _cleanup_list_ ParameterList *list = parameter_list_new(), *copy = NULL;
         g_autofree char *message = NULL;
@@ -222,10 +238,10 @@ static void test_unused(void) {
         g_assert_cmpint(parameter_list_add(list, "one=1", &message), ==, 0);
         g_assert_cmpint(parameter_list_add(list, "two=2", &message), ==, 0);
         set(list, "three", "3");
-        (void) parameter_list_for(list, "SELECT :one", &n);
+        (void) parameter_list_for(list, SQL_DIALECT_SQLITE, "SELECT :one", &n);
         g_assert_cmpstr(parameter_list_unused(list), ==, "two");
         copy = parameter_list_copy(list);
-        (void) parameter_list_for(copy, "SELECT @two", &n);
+        (void) parameter_list_for(copy, SQL_DIALECT_SQLITE, "SELECT @two", &n);
         g_assert_cmpstr(parameter_list_unused(list), ==, "two");
         parameter_list_note_use(list, copy);
         g_assert_null(parameter_list_unused(list));
@@ -238,6 +254,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/parameter/positions", test_positions);
         g_test_add_func("/parameter/set", test_set);
         g_test_add_func("/parameter/for-statement", test_for_statement);
+        g_test_add_func("/parameter/for-postgresql", test_for_postgresql);
         g_test_add_func("/parameter/unused", test_unused);
         return g_test_run();
 }

@@ -24,10 +24,8 @@ class Statement:
 
     __slots__ = ("native", "analysis", "is_query")
 
-    def __init__(self, link, sql):
-        from . import _sql  # not before the first statement: a program may import the package and not use it
-
-        self.analysis = _sql.analyse(sql)
+    def __init__(self, link, sql, analysis):
+        self.analysis = analysis
         if self.analysis.has_more:
             raise ProgrammingError("You can only execute one statement at a time.")
         self.native = _native.Sql(link, sql, self.analysis.names)
@@ -80,6 +78,7 @@ class Core:
         self.link = _native.Link(*place, waits, one_thread)
         self.news = news
         self.statements = {}
+        self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
         self.mode = None  # of it
         self.is_pending = False  # BEGIN was said; the first statement decides which transaction begins
@@ -222,13 +221,32 @@ class Core:
 
     # ---- statements ----
 
-    def statement(self, sql):
+    async def read(self, name, sql):
+        """Calls a function of _sql by the rules of the database, which is asked only if they matter."""
+        from . import _sql  # not before the first statement: a program may import the package and not use it
+
+        function = getattr(_sql, name)
+        if self.dialect is None:
+            found = function(sql, _sql.SQLITE)
+            if found == function(sql, _sql.POSTGRESQL):
+                return found
+            self.check_not_loading()
+            # SQLite has no number that equals a text; PostgreSQL gives a literal the type that it is compared with.
+            run = self.link.start(_native.Sql(self.link, "SELECT 1 = '1'", ()), ())
+            try:
+                await self.until(run.advance)
+                self.dialect = _sql.POSTGRESQL if run.fetchone()[0] else _sql.SQLITE
+            finally:
+                run.close()
+        return function(sql, self.dialect)
+
+    async def statement(self, sql):
         statement = self.statements.get(sql)
         if statement is not None:
             return statement
         if not isinstance(sql, str):
             raise TypeError(f"execute() argument 1 must be str, not {type(sql).__name__}")
-        statement = Statement(self.link, sql)
+        statement = Statement(self.link, sql, await self.read("analyse", sql))
         if self.cached_statements > 0:
             if len(self.statements) >= self.cached_statements:
                 del self.statements[next(iter(self.statements))]
@@ -237,7 +255,7 @@ class Core:
 
     async def execute(self, sql, parameters):
         """Runs a statement to its first row or its end. Returns (run or None, number of changed rows or -1)."""
-        statement = self.statement(sql)
+        statement = await self.statement(sql)
         analysis = statement.analysis
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
@@ -321,7 +339,7 @@ class Core:
 
     async def executemany(self, sql, rows):
         """Runs a statement for each row; returns the number of changed rows."""
-        statement = self.statement(sql)
+        statement = await self.statement(sql)
         analysis = statement.analysis
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
@@ -402,9 +420,7 @@ class Core:
             await self.commit()
         level, self.isolation_level = self.isolation_level, None
         try:
-            from . import _sql
-
-            for sql in _sql.split(script):
+            for sql in await self.read("split", script):
                 run, _ = await self.execute(sql, ())
                 if run is not None:
                     run.close()

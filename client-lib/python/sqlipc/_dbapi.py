@@ -345,7 +345,7 @@ class Connection:
         from . import _follow
 
         self._check()
-        statement = self._core.statement(sql)
+        statement = self._finish(self._core.statement(sql))
         return _follow.Live(self, self._core.link.live(statement.native, parameters, tuple(key), debounce))
 
     # ---- the rest ----

@@ -267,7 +267,8 @@ class Connection:
         """Run a query now and after each change of its result. Await the AsyncLive, or use it in `async with`."""
 
         async def make():
-            native = self._core.link.live(self._core.statement(sql).native, parameters, tuple(key), debounce)
+            statement = await self._core.statement(sql)
+            native = self._core.link.live(statement.native, parameters, tuple(key), debounce)
             return _follow.AsyncLive(self, native, await self._core.until(native.next, None))
 
         self._check()

@@ -15,6 +15,7 @@
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/command.h"
 #include "tools/cli/shell/cursor-values.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/target-file.h"
@@ -291,9 +292,12 @@ static int on_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
 static int read_rows(Chart *chart, const char *sql) {
         size_t n_parameters;
-        const sqlipc_parameter *parameters = parameter_list_for(chart->shell->parameters, sql, &n_parameters);
+        const sqlipc_parameter *parameters;
         int r;
 
+        dialect_look_up(chart->shell);
+        parameters = parameter_list_for(chart->shell->parameters, session_dialect(&chart->shell->session), sql,
+                                        &n_parameters);
         r = query_run(chart->shell, sql, parameters, n_parameters, on_row, chart, NULL);
         if (chart->problem)
                 return command_fail(chart->shell, -EBADE, "%s", chart->problem);

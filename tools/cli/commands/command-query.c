@@ -9,6 +9,7 @@
 #include "tools/cli/prompt/edit.h"
 #include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/saved.h"
 #include "tools/cli/sql/sql-scan.h"
@@ -44,6 +45,8 @@ static int run_statement(Shell *shell, const char *sql) {
         unit.type = UNIT_SQL;
         unit.text = sql;
         unit.pending = "";
+        dialect_look_up(shell);
+        unit.dialect = session_dialect(&shell->session); /* it is one statement, by any rules */
         return loop_run_unit(shell, &unit);
 }
 
@@ -335,11 +338,11 @@ static int take_chart_output(const char **rest, ChartArguments *ret) {
 }
 
 /* Reads the SQL, and an option after it: SQLite would take that for a comment, and no file would be made. */
-static int take_chart_sql(const char *rest, ChartArguments *ret) {
+static int take_chart_sql(SqlDialect dialect, const char *rest, ChartArguments *ret) {
         size_t size = strlen(rest), position = 0, end = size;
         SqlToken token, last = {};
 
-        while (sql_scan_next(rest, size, &position, &token))
+        while (sql_scan_next(dialect, rest, size, &position, &token))
                 if (token.type != SQL_SPACE)
                         last = token;
         if (last.type == SQL_COMMENT && starts_with_word(rest + last.start, "--output")) {
@@ -355,13 +358,13 @@ static int take_chart_sql(const char *rest, ChartArguments *ret) {
         return 0;
 }
 
-static bool is_query(const char *text) {
+static bool is_query(SqlDialect dialect, const char *text) {
         static const char *const words[] = { "SELECT", "WITH", "VALUES", "EXPLAIN", "PRAGMA" };
         size_t position = 0, size = strlen(text);
         SqlToken token;
 
         do
-                if (!sql_scan_next(text, size, &position, &token))
+                if (!sql_scan_next(dialect, text, size, &position, &token))
                         return true; /* there is no text, or only a comment */
         while (token.type == SQL_SPACE || token.type == SQL_COMMENT);
         for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
@@ -384,10 +387,10 @@ static int take_chart_arguments(Shell *shell, const Command *command, const char
         if (g_str_has_prefix(rest, "--") && g_ascii_isalpha(rest[2]))
                 return command_fail(shell, -EINVAL, ".chart has no option %.*s, only --output",
                                     (int) strcspn(rest, " \t"), rest);
-        if (!is_query(rest))
+        if (!is_query(session_dialect(&shell->session), rest))
                 return command_fail(shell, -EINVAL, "there is no chart %.*s: a chart is bar, line or hist, and SQL follows",
                                     (int) strcspn(rest, " \t\n"), rest);
-        return take_chart_sql(rest, ret) < 0 ? command_misuse(shell, command) : 0;
+        return take_chart_sql(session_dialect(&shell->session), rest, ret) < 0 ? command_misuse(shell, command) : 0;
 }
 
 static int run_chart(Shell *shell, const Command *command, char **arguments) {

@@ -19,6 +19,7 @@
 #include "tools/cli/render/watch-table.h"
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/cursor-values.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
@@ -242,7 +243,9 @@ static int run_round(Watch *watch) {
 
         watch_table_free(watch->before);
         watch->before = g_steal_pointer(&watch->table);
-        parameters = parameter_list_for(shell->parameters, watch->options->sql, &n_parameters);
+        dialect_look_up(shell);
+        parameters = parameter_list_for(shell->parameters, session_dialect(&shell->session), watch->options->sql,
+                                        &n_parameters);
         r = query_run(shell, watch->options->sql, parameters, n_parameters, on_row, watch, NULL);
         if (r < 0) { /* keep the last complete result for the next comparison */
                 watch_table_free(watch->table);

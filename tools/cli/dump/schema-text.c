@@ -22,7 +22,7 @@ const char *schema_text_comment_end(const char *sql) {
                 g_autofree char *complete = g_strconcat(sql, ends[i], ";", NULL);
                 size_t size;
 
-                if (sql_scan_statement(complete, strlen(complete), &size) == SQL_EXTENT_COMPLETE)
+                if (sql_scan_statement(SQL_DIALECT_SQLITE, complete, strlen(complete), &size) == SQL_EXTENT_COMPLETE)
                         return ends[i];
         }
         return "";
@@ -31,7 +31,7 @@ const char *schema_text_comment_end(const char *sql) {
 size_t schema_text_size(const char *sql) {
         size_t all = strlen(sql), size;
 
-        return sql_scan_statement(sql, all, &size) == SQL_EXTENT_COMPLETE ? size - strlen(";") : all;
+        return sql_scan_statement(SQL_DIALECT_SQLITE, sql, all, &size) == SQL_EXTENT_COMPLETE ? size - strlen(";") : all;
 }
 
 /* Appends a line, or a part of one. Tables with quoted names mostly belong to a virtual table, and get IF NOT EXISTS. */

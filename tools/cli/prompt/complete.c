@@ -88,7 +88,7 @@ static void add_beginnings(Candidates *candidates, const SqlPlace *place) {
 static void complete_sql(Shell *shell, Candidates *candidates, const char *text, size_t cursor, size_t *ret_start) {
         SqlPlace place;
 
-        sql_place_find(text, cursor, &place);
+        sql_place_find(session_dialect(&shell->session), text, cursor, &place);
         *ret_start = place.start;
         if (place.wants & WANTS_PRAGMAS)
                 add_keywords(candidates, &place, sql_reading_pragmas());
@@ -364,11 +364,11 @@ static void complete_command(Shell *shell, Candidates *candidates, CommandLine *
 /* ---- SQL or a command --------------------------------------------------------------------------------------------- */
 
 /* Returns true if the cursor is in a command; `*ret_start`: the start of that, else of the statement. */
-static bool is_in_command(const char *text, size_t cursor, size_t *ret_start) {
+static bool is_in_command(SqlDialect dialect, const char *text, size_t cursor, size_t *ret_start) {
         SqlExtent extent;
         size_t start = 0, size;
 
-        while ((extent = sql_scan_statement(text + start, cursor - start, &size)) == SQL_EXTENT_COMPLETE ||
+        while ((extent = sql_scan_statement(dialect, text + start, cursor - start, &size)) == SQL_EXTENT_COMPLETE ||
                extent == SQL_EXTENT_COMMAND) {
                 const char *newline = memchr(text + start + size, '\n', cursor - start - size);
 
@@ -386,7 +386,7 @@ char **complete(Shell *shell, const char *text, size_t cursor, size_t *ret_start
         Candidates candidates = { .list = g_ptr_array_new(), .seen = g_hash_table_new(g_str_hash, g_str_equal) };
         size_t start;
 
-        if (is_in_command(text, cursor, &start)) {
+        if (is_in_command(session_dialect(&shell->session), text, cursor, &start)) {
                 CommandLine line = { .text = text, .start = start, .cursor = cursor };
 
                 complete_command(shell, &candidates, &line, ret_start);

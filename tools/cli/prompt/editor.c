@@ -155,14 +155,24 @@ static bool shows_plain_line(void) {
         return rl_display_prompt == rl_prompt || g_strcmp0(rl_display_prompt, rl_prompt) == 0;
 }
 
+/* Returns the start of the token that earlier lines left open: a quote, two bytes for a comment, E'...' and x'...', or a tag
+ * of PostgreSQL. The caller frees it. */
+static char *start_of_open(const char *open) {
+        if (!open)
+                return NULL;
+        return g_strndup(open, *open == '$' ? strcspn(open + 1, "$") + 2 : strchr("'\"`[", *open) ? 1 : 2);
+}
+
 static bool paint(const Editor *editor) {
+        g_autofree char *open = start_of_open(editor->before->open);
         g_autoptr(GString) output = g_string_new(NULL);
         int rows, columns;
         HighlightText text = {
                 .text = rl_line_buffer,
                 .size = (size_t) rl_end,
                 .cursor = (size_t) rl_point,
-                .open = editor->before->open ? (char[3]) { editor->before->open[0] } : NULL,
+                .dialect = session_dialect(&editor->options.shell->session),
+                .open = open,
                 .started = editor->before->started,
                 .prompt_width = editor->prompt_width,
         };

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "tools/cli/sql/sql-scan.h"
 
 typedef enum Color {
         COLOR_PLAIN,
@@ -62,11 +61,11 @@ static size_t color_command(const char *text, size_t size, size_t start, uint8_t
 }
 
 /* Colours each byte. `text` begins with the start of the open string, name or comment. */
-static void color_bytes(const char *text, size_t size, bool started, uint8_t *colors) {
+static void color_bytes(SqlDialect dialect, const char *text, size_t size, bool started, uint8_t *colors) {
         size_t position = 0;
         SqlToken token;
 
-        while (sql_scan_next(text, size, &position, &token)) {
+        while (sql_scan_next(dialect, text, size, &position, &token)) {
                 if (token.type == SQL_BACKSLASH || (!started && token.type == SQL_OPERATOR && text[token.start] == '.')) {
                         position = color_command(text, size, token.start, colors);
                         started = false;
@@ -192,7 +191,7 @@ bool highlight_paint(const HighlightText *text, GString *output) {
         if (text->prompt_width >= text->columns || text->size > text->columns * text->rows * 4)
                 return false;
         colors = g_malloc0(n_open + text->size + 1);
-        color_bytes(all, n_open + text->size, text->started, colors);
+        color_bytes(text->dialect, all, n_open + text->size, text->started, colors);
         if (!paint_characters(&painter, colors + n_open))
                 return false;
         go_back(&painter);

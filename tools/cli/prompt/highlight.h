@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tools/cli/sql/sql-scan.h"
+
 /* Text on the screen: first the prompt, then the text, on rows of `columns` columns. */
 typedef struct HighlightText {
         const char *text;
         size_t size, cursor;  /* bytes */
+        SqlDialect dialect;
         const char *open;     /* start of the string, name or comment that earlier lines left open: "'"; NULL: none */
         bool started;         /* a statement has begun, so that "." begins no command */
         size_t prompt_width;

@@ -4,26 +4,25 @@
 
 #include <string.h>
 
-#include "tools/cli/sql/sql-scan.h"
 #include "tools/terminal/format.h"
 
 /* Returns true if the next token, without blanks and comments, is this word. */
-static bool next_is(const char *sql, size_t size, size_t *position, const char *word) {
+static bool next_is(SqlDialect dialect, const char *sql, size_t size, size_t *position, const char *word) {
         SqlToken token;
 
         do
-                if (!sql_scan_next(sql, size, position, &token))
+                if (!sql_scan_next(dialect, sql, size, position, &token))
                         return false;
         while (token.type == SQL_SPACE || token.type == SQL_COMMENT);
         return sql_token_is(sql, &token, word);
 }
 
-Explain explain_of(const char *sql) {
+Explain explain_of(SqlDialect dialect, const char *sql) {
         size_t position = 0, size = strlen(sql);
 
-        if (!next_is(sql, size, &position, "EXPLAIN"))
+        if (!next_is(dialect, sql, size, &position, "EXPLAIN"))
                 return EXPLAIN_NOT;
-        return next_is(sql, size, &position, "QUERY") ? EXPLAIN_PLAN : EXPLAIN_CODE;
+        return next_is(dialect, sql, size, &position, "QUERY") ? EXPLAIN_PLAN : EXPLAIN_CODE;
 }
 
 typedef struct PlanRow {

@@ -6,6 +6,8 @@
 #include <glib.h>
 #include <stdint.h>
 
+#include "tools/cli/sql/sql-scan.h"
+
 typedef enum Explain {
         EXPLAIN_NOT,  /* any other statement */
         EXPLAIN_CODE, /* EXPLAIN ... */
@@ -13,7 +15,7 @@ typedef enum Explain {
 } Explain;
 
 /** Returns the kind of EXPLAIN that `sql` begins with. */
-Explain explain_of(const char *sql);
+Explain explain_of(SqlDialect dialect, const char *sql);
 
 typedef struct Plan Plan;
 

@@ -7,10 +7,31 @@
 
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/shell/command.h"
+#include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/options.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/transaction.h"
+#include "tools/cli/sql/sql-control.h"
+
+static SqlDialect on_dialect(void *userdata) {
+        dialect_look_up(userdata);
+        return session_dialect(&((Shell *) userdata)->session);
+}
+
+/* Refuses SQL that was split by other rules than those of the database, which the service did not say in time. */
+static int check_dialect(Shell *shell, const Unit *unit) {
+        int r;
+
+        if ((unit->type != UNIT_SQL && !*unit->pending) || !shell->session.database)
+                return 0;
+        r = dialect_require(shell);
+        if (r < 0 || unit->dialect == session_dialect(&shell->session))
+                return r;
+        shell_complain(shell, "the service did not say in time which SQL %s has, so this did not run: try again",
+                       shell->session.database);
+        return -EINVAL;
+}
 
 int loop_run_unit(Shell *shell, const Unit *unit) {
         const Unit before = shell->unit;
@@ -21,7 +42,10 @@ int loop_run_unit(Shell *shell, const Unit *unit) {
                 printf("%s%s\n", unit->text, unit->type == UNIT_SQL ? ";" : "");
                 (void) fflush(stdout);
         }
-        if (unit->type == UNIT_SQL) {
+        r = check_dialect(shell, unit);
+        if (r < 0)
+                ;
+        else if (unit->type == UNIT_SQL) {
                 g_free(shell->statement);
                 shell->statement = g_strdup(unit->text);
                 r = query_print(shell, shell->statement);
@@ -75,6 +99,14 @@ static int run_unit(Shell *shell, Script *script, const Unit *unit) {
         return r;
 }
 
+/* Refuses COPY ... FROM STDIN, whose data would be read as statements. */
+static bool refuses_data(const Shell *shell, const Unit *unit) {
+        if (unit->type != UNIT_SQL || unit->dialect != SQL_DIALECT_POSTGRESQL || !sql_control_copies_in(unit->text))
+                return false;
+        shell_complain(shell, "COPY ... FROM STDIN is not possible, and nothing after it was read: use .import FILE TABLE");
+        return true;
+}
+
 /* Returns 1: there may be more; 0: the end; negative: the script ends with this error. */
 static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         bool goes_on = true;
@@ -88,6 +120,11 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         *n_idle = 0;
         if (r == 0)
                 return 0;
+        if (r > 0 && refuses_data(shell, &unit)) {
+                shell_note_failure(shell, EXIT_QUERY);
+                script_drop(script);
+                return shell->interactive && shell->depth == 0 ? 1 : -EINVAL;
+        }
         if (r > 0) /* a termination signal may have cut the unit short */
                 r = interrupt_leave() ? -ECANCELED : run_unit(shell, script, &unit);
         else
@@ -116,6 +153,7 @@ int loop_run_script(Shell *shell, Script *script) {
         unsigned n_idle = 0;
         int r = 1;
 
+        script_set_dialect(script, on_dialect, shell);
         do
                 while (r > 0 && !shell->quit && interrupt_leave() == 0)
                         r = run_next(shell, script, &n_idle);

@@ -112,7 +112,7 @@ static Query query_for(Shell *shell, const char *sql, Print *print) {
 
         query.pause = on_pause;
         set_pauses(&query, print);
-        query.parameters = parameter_list_for(shell->parameters, sql, &query.n_parameters);
+        query.parameters = parameter_list_for(shell->parameters, session_dialect(&shell->session), sql, &query.n_parameters);
         return query;
 }
 
@@ -247,9 +247,10 @@ static void tell_limit(const Shell *shell, uint64_t rows_max) {
 }
 
 int query_print(Shell *shell, const char *sql) {
-        Explain explain = explain_of(sql);
+        SqlDialect dialect = session_dialect(&shell->session);
+        Explain explain = explain_of(dialect, sql);
         g_autofree char *savepoint = NULL;
-        SqlControl control = sql_control_of(sql, &savepoint);
+        SqlControl control = sql_control_of(dialect, sql, &savepoint);
         Print print = {};
         Query query;
         FILE *file;

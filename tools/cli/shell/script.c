@@ -33,7 +33,10 @@ struct Script {
         size_t read_begin; /* start of the bytes that no line was made of */
         GString *buffer;
         size_t begin;     /* start of the text that is not done */
+        SqlDialect (*dialect)(void *userdata); /* of the next statement; NULL: SQLite's */
+        void *dialect_userdata;
         SqlSplit split;   /* state of the statement at .begin */
+        bool chosen;      /* its dialect was asked for */
         unsigned line_number; /* of .begin */
         GString *typed;   /* typed lines, which become a history entry when no statement is unfinished */
         char *text, *pending; /* owned; of the last unit */
@@ -83,6 +86,11 @@ static void remember_typed(Script *script) {
         g_string_truncate(script->typed, 0);
 }
 
+void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata), void *userdata) {
+        script->dialect = dialect;
+        script->dialect_userdata = userdata;
+}
+
 Script *script_free(Script *script) {
         if (!script)
                 return NULL;
@@ -115,11 +123,30 @@ static unsigned count_lines(const char *text, size_t size) {
         return n;
 }
 
+/* Begins to look for the next statement. */
+static void begin_split(Script *script) {
+        script->split = (SqlSplit) {};
+        script->chosen = false;
+}
+
+/* Asks for the dialect, unless the text is a command: commands work without a database. */
+static void choose_dialect(Script *script) {
+        size_t size, blanks = 0;
+        const char *text = rest(script, &size);
+
+        while (blanks < size && g_ascii_isspace(text[blanks]))
+                blanks++;
+        if (script->chosen || !script->dialect || blanks == size || strchr(".\\", text[blanks]))
+                return;
+        script->split.dialect = script->dialect(script->dialect_userdata);
+        script->chosen = true;
+}
+
 /* Marks bytes as done. */
 static void pass(Script *script, size_t size) {
         script->line_number += count_lines(script->buffer->str + script->begin, size);
         script->begin += size;
-        script->split = (SqlSplit) {};
+        begin_split(script);
 }
 
 /* Takes the text of a unit, [start, end) of the rest, without blanks at its end. Returns -EILSEQ: it is not UTF-8, or
@@ -140,6 +167,7 @@ static void set_unit(const Script *script, UnitType type, size_t start, Unit *re
                 .text = script->text,
                 .pending = "",
                 .file = script->name,
+                .dialect = script->split.dialect,
                 .line = script->line_number + count_lines(script->buffer->str + script->begin, start),
         };
 }
@@ -178,7 +206,10 @@ static int take_unit(Script *script, Unit *ret) {
         for (;;) {
                 size_t all, size;
                 const char *text = rest(script, &all);
-                SqlExtent extent = sql_split(&script->split, text, all, &size);
+                SqlExtent extent;
+
+                choose_dialect(script);
+                extent = sql_split(&script->split, text, all, &size);
 
                 if (extent == SQL_EXTENT_COMMAND)
                         return take_command(script, size, ret);
@@ -287,11 +318,14 @@ static char *continuation_prompt(const char *first) {
 }
 
 /* Returns true if the text may end within a statement; looks beyond the next unit. */
-static bool is_unfinished(const Script *script) {
-        SqlSplit split = script->split;
+static bool is_unfinished(Script *script) {
+        SqlSplit split;
         size_t size, all;
         const char *text = rest(script, &all);
         SqlExtent extent;
+
+        choose_dialect(script);
+        split = script->split;
 
         while ((extent = sql_split(&split, text, all, &size)) == SQL_EXTENT_COMPLETE || extent == SQL_EXTENT_COMMAND) {
                 if (extent == SQL_EXTENT_COMMAND && split.started)
@@ -303,7 +337,7 @@ static bool is_unfinished(const Script *script) {
                 }
                 text += size;
                 all -= size;
-                split = (SqlSplit) {};
+                split = (SqlSplit) { .dialect = script->split.dialect };
         }
         return extent == SQL_EXTENT_INCOMPLETE;
 }
@@ -400,7 +434,7 @@ int script_was_typing(const Script *script) {
 void script_put_back(Script *script) {
         g_string_insert_c(script->buffer, (gssize) script->begin, '\n');
         g_string_insert(script->buffer, (gssize) script->begin, script->before);
-        script->split = (SqlSplit) {};
+        begin_split(script);
         script->line_number = script->before_line;
 }
 

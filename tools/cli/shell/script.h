@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Splits lines into units. A unit is a statement up to its ";" (a line may hold several, and one may span many lines), or a
- * command: text that begins with "." if no statement has begun, or with a backslash anywhere outside of strings, up to the
- * end of its line. A statement without ";" at the end of a file is a unit, too. Blanks, comments and empty statements are
- * not units, and those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end
- * of a line of a file are skipped.
+ * Splits lines into units, by the rules of the open database. A unit is a statement up to its ";" (a line may hold several,
+ * and one may span many lines), or a command: text that begins with "." if no statement has begun, or with a backslash
+ * anywhere outside of strings, up to the end of its line. A statement without ";" at the end of a file is a unit, too.
+ * Blanks, comments and empty statements are not units, and those before a statement do not belong to it. A byte order mark,
+ * a first line "#!..." and a CR at the end of a line of a file are skipped.
  */
 #ifndef SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
 #define SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
 
 #include <stdbool.h>
 #include <stdio.h>
+
+#include "tools/cli/sql/sql-scan.h"
 
 typedef struct Script Script;
 
@@ -25,6 +27,7 @@ typedef struct Unit {
         const char *pending; /* UNIT_COMMAND: unfinished SQL before it (\g, \e), "" if none; dropped unless it is put back */
         const char *file;    /* borrowed from the script; NULL: typed, or from the command line */
         unsigned line;       /* the line on which it begins, from 1 */
+        SqlDialect dialect;  /* .text or .pending was found by its rules */
 } Unit;
 
 /* The earlier lines of the statement that is being typed. */
@@ -53,6 +56,8 @@ Script *script_new_text(const char *text, const char *name);
 Script *script_new_file(FILE *file, int close, const char *name);
 /** The lines that the user types. Copies `prompt`. */
 Script *script_new_prompt(const Prompt *prompt);
+/** Has the script ask, before each statement, whose rules it is split by. Without this they are SQLite's. */
+void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata), void *userdata);
 /** NULL is allowed. Returns NULL. */
 Script *script_free(Script *script);
 

@@ -13,7 +13,7 @@
 #define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)
 
 void session_init(Session *session) {
-        *session = (Session) { .transaction.savepoints = g_ptr_array_new_with_free_func(g_free) };
+        *session = (Session) { .transaction.savepoints = g_ptr_array_new_with_free_func(g_free), .generation = 1 };
 }
 
 static void forget_bus(BusChoice *choice) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "client-lib/sqlipc.h"
+#include "tools/cli/sql/sql-scan.h"
 
 typedef enum BusKind {
         BUS_SYSTEM,
@@ -47,6 +48,8 @@ typedef struct Session {
         bool unreachable;              /* the last session_connect() failed */
         bool lost;                     /* the service went away during a query, and no query has worked since */
         unsigned generation;           /* changes with bus and database: everything learnt before is void */
+        SqlDialect dialect;            /* of the database; valid if .dialect_generation is .generation (dialect.h) */
+        unsigned dialect_generation;
 } Session;
 
 void session_init(Session *session);
@@ -73,6 +76,11 @@ int session_open(Session *session, const char *name);
 
 /** Sets the transport of this and later connections. Errors as of session_connect(). */
 int session_set_transport(Session *session, sqlipc_transport transport);
+
+/** The dialect of the open database as far as it is known; SQLite's otherwise. dialect.h finds it out. */
+static inline SqlDialect session_dialect(const Session *session) {
+        return session->dialect_generation == session->generation ? session->dialect : SQL_DIALECT_SQLITE;
+}
 
 /** "the system bus", "the user's bus", "the system bus of HOST", ...; the caller frees it. */
 char *session_describe_bus(const Session *session);

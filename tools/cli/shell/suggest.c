@@ -19,7 +19,7 @@ static void consider_all(Nearest *nearest, const char *const *names) {
 static void consider_place(Shell *shell, Nearest *nearest, MistakeKind kind, const char *sql, size_t offset) {
         SqlPlace place;
 
-        sql_place_find(sql, offset, &place);
+        sql_place_find(session_dialect(&shell->session), sql, offset, &place);
         if (kind == MISTAKE_COLUMN)
                 for (guint i = 0; i < place.tables->len; i++)
                         consider_all(nearest, catalog_columns(shell->catalog, place.tables->pdata[i]));

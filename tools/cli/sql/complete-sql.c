@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "tools/cli/sql/sql-name.h"
-#include "tools/cli/sql/sql-scan.h"
 
 typedef struct Statement {
+        SqlDialect dialect;
         const char *text;
         GArray *tokens; /* SqlToken */
         size_t cursor;  /* index of the cursor's token */
@@ -93,7 +93,7 @@ static bool read_before(Statement *statement, size_t cursor, SqlToken *ret_word)
         SqlToken token = {};
 
         *ret_word = (SqlToken) { .start = cursor, .type = SQL_SPACE };
-        while (sql_scan_next(statement->text, cursor, &position, &token)) {
+        while (sql_scan_next(statement->dialect, statement->text, cursor, &position, &token)) {
                 if (token.type == SQL_SEMICOLON)
                         g_array_set_size(statement->tokens, 0);
                 else if (position >= cursor && (token.type == SQL_NAME || token.type == SQL_KEYWORD))
@@ -115,7 +115,7 @@ static void read_after(Statement *statement, size_t cursor) {
 
         statement->cursor = statement->tokens->len;
         g_array_append_val(statement->tokens, token);
-        while (sql_scan_next(statement->text, size, &position, &token) && token.type != SQL_SEMICOLON)
+        while (sql_scan_next(statement->dialect, statement->text, size, &position, &token) && token.type != SQL_SEMICOLON)
                 if (counts(&token))
                         g_array_append_val(statement->tokens, token);
 }
@@ -504,10 +504,10 @@ static bool uses_small_letters(const Statement *statement, const char *word) {
         return first && first->type == SQL_KEYWORD && g_ascii_islower(statement->text[first->start]);
 }
 
-void sql_place_find(const char *text, size_t cursor, SqlPlace *ret) {
+void sql_place_find(SqlDialect dialect, const char *text, size_t cursor, SqlPlace *ret) {
         g_autoptr(GArray) tokens = g_array_new(false, false, sizeof(SqlToken));
         g_autoptr(GArray) tables = g_array_new(false, false, sizeof(Table));
-        Statement statement = { .text = text, .tokens = tokens };
+        Statement statement = { .dialect = dialect, .text = text, .tokens = tokens };
         g_autoptr(GArray) queries = g_array_new(false, false, sizeof(Query));
         TableReader reader = { .statement = &statement, .tables = tables, .queries = queries };
         SqlToken word;

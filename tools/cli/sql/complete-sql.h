@@ -7,6 +7,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "tools/cli/sql/sql-scan.h"
+
 /* The kinds of words that fit at the cursor; bits. */
 enum {
         WANTS_COLUMNS = 1 << 0,   /* of .tables */
@@ -33,7 +35,7 @@ typedef struct SqlPlace {
 } SqlPlace;
 
 /** Looks at `text` (statements, one of them unfinished) around byte `cursor`. */
-void sql_place_find(const char *text, size_t cursor, SqlPlace *ret);
+void sql_place_find(SqlDialect dialect, const char *text, size_t cursor, SqlPlace *ret);
 void sql_place_done(SqlPlace *place);
 
 /** `name` in the form to insert there: quoted if the word was, or if the name needs it. The caller frees it. */

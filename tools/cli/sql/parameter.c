@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/cli/sql/sql-scan.h"
-
 /* SQLite refuses positions above this, too (SQLITE_MAX_VARIABLE_NUMBER). */
 enum { POSITION_MAX = 32766 };
 
@@ -351,15 +349,15 @@ const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n) {
 
 /* ---- For a statement ---------------------------------------------------------------------------------------------- */
 
-/* Returns a parameter's index by SQLite's rules: "?" is one more than the largest so far, "?N" is N, and a name has the same
- * index everywhere. Returns 0 if SQLite will refuse it. */
-static unsigned index_of(GHashTable *indices, const char *token, unsigned largest) {
+/* Returns a parameter's index by SQLite's rules: "?" is one more than the largest so far, "?N" is N (as is PostgreSQL's $N),
+ * and a name has the same index everywhere. Returns 0 if SQLite will refuse it. */
+static unsigned index_of(SqlDialect dialect, GHashTable *indices, const char *token, unsigned largest) {
         guint64 position;
         unsigned known;
 
         if (token[0] == '?' && token[1] == '\0')
                 return largest + 1;
-        if (token[0] == '?')
+        if (token[0] == '?' || (token[0] == '$' && g_ascii_isdigit(token[1]) && dialect == SQL_DIALECT_POSTGRESQL))
                 return g_ascii_string_to_unsigned(token + 1, 10, 1, POSITION_MAX, &position, NULL) ? (unsigned) position : 0;
         known = GPOINTER_TO_UINT(g_hash_table_lookup(indices, token));
         if (known == 0) {
@@ -382,20 +380,20 @@ static Parameter *find_value(const ParameterList *list, const char *token, unsig
 }
 
 /* Returns the name of each index, or "?N"; index i is element i - 1. NULL: a gap. */
-static GPtrArray *names_in(const char *sql) {
+static GPtrArray *names_in(SqlDialect dialect, const char *sql) {
         g_autoptr(GHashTable) indices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
         size_t size = strlen(sql), position = 0;
         SqlToken token;
 
-        while (sql_scan_next(sql, size, &position, &token)) {
+        while (sql_scan_next(dialect, sql, size, &position, &token)) {
                 g_autofree char *name = NULL;
                 unsigned index;
 
                 if (token.type != SQL_PARAMETER)
                         continue;
                 name = g_strndup(sql + token.start, token.size);
-                index = index_of(indices, name, names->len);
+                index = index_of(dialect, indices, name, names->len);
                 if (index == 0 || index > POSITION_MAX)
                         continue;
                 if (index > names->len)
@@ -406,8 +404,8 @@ static GPtrArray *names_in(const char *sql) {
         return names;
 }
 
-const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n) {
-        g_autoptr(GPtrArray) names = names_in(sql);
+const sqlipc_parameter *parameter_list_for(ParameterList *list, SqlDialect dialect, const char *sql, size_t *ret_n) {
+        g_autoptr(GPtrArray) names = names_in(dialect, sql);
 
         g_array_set_size(list->public, 0);
         for (guint i = 0; i < names->len; i++) {

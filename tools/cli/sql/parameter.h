@@ -21,6 +21,7 @@
 #include <stdbool.h>
 
 #include "client-lib/sqlipc.h"
+#include "tools/cli/sql/sql-scan.h"
 
 typedef struct ParameterList ParameterList;
 
@@ -55,7 +56,7 @@ const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n);
 
 /** Makes the array that sqlipc_query_with() takes for `sql`: a value for each parameter of the statement; NULL if the list
  * has none, as in sqlite3's shell. Borrowed as from parameter_list_get(). The parameters that are found count as used. */
-const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n);
+const sqlipc_parameter *parameter_list_for(ParameterList *list, SqlDialect dialect, const char *sql, size_t *ret_n);
 
 /** The first parameter of parameter_list_add() that parameter_list_for() has not found in any statement, borrowed; NULL:
  * there is none. Parameters of parameter_list_set() are ignored, because a later statement may need them. */

@@ -9,6 +9,7 @@
 #include "tools/cli/sql/sql-scan.h"
 
 typedef struct Words {
+        SqlDialect dialect;
         const char *sql;
         size_t size, position;
         SqlToken token; /* the next one; .size 0: the end */
@@ -16,7 +17,7 @@ typedef struct Words {
 
 static void advance(Words *words) {
         do
-                if (!sql_scan_next(words->sql, words->size, &words->position, &words->token))
+                if (!sql_scan_next(words->dialect, words->sql, words->size, &words->position, &words->token))
                         words->token = (SqlToken) { .type = SQL_SPACE };
         while (words->token.size > 0 && (words->token.type == SQL_SPACE || words->token.type == SQL_COMMENT));
 }
@@ -89,8 +90,8 @@ static SqlControl control_of(Words *words, char **ret_name) {
         return take(words, "RELEASE") ? savepoint(words, SQL_CONTROL_RELEASE, ret_name) : SQL_CONTROL_NONE;
 }
 
-SqlControl sql_control_of(const char *sql, char **ret_name) {
-        Words words = { .sql = sql, .size = strlen(sql) };
+SqlControl sql_control_of(SqlDialect dialect, const char *sql, char **ret_name) {
+        Words words = { .dialect = dialect, .sql = sql, .size = strlen(sql) };
         SqlControl control;
 
         *ret_name = NULL;
@@ -100,4 +101,19 @@ SqlControl sql_control_of(const char *sql, char **ret_name) {
                 return control;
         g_clear_pointer(ret_name, g_free);
         return SQL_CONTROL_NONE;
+}
+
+bool sql_control_copies_in(const char *sql) {
+        Words words = { .dialect = SQL_DIALECT_POSTGRESQL, .sql = sql, .size = strlen(sql) };
+
+        advance(&words);
+        if (!take(&words, "COPY"))
+                return false;
+        while (words.token.size > 0)
+                if (take(&words, "FROM")) {
+                        if (sql_token_is(words.sql, &words.token, "STDIN"))
+                                return true;
+                } else
+                        advance(&words);
+        return false;
 }

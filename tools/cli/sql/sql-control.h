@@ -3,6 +3,10 @@
 #ifndef SQLIPC_TOOLS_CLI_SQL_SQL_CONTROL_H
 #define SQLIPC_TOOLS_CLI_SQL_SQL_CONTROL_H
 
+#include <stdbool.h>
+
+#include "tools/cli/sql/sql-scan.h"
+
 typedef enum SqlControl {
         SQL_CONTROL_NONE,        /* another statement, or not SQLite's syntax */
         SQL_CONTROL_BEGIN,       /* BEGIN, BEGIN DEFERRED */
@@ -16,6 +20,9 @@ typedef enum SqlControl {
 } SqlControl;
 
 /** `*ret_name`: the name of a savepoint as it is written, which the caller frees; else NULL. */
-SqlControl sql_control_of(const char *sql, char **ret_name);
+SqlControl sql_control_of(SqlDialect dialect, const char *sql, char **ret_name);
+
+/** Returns true for COPY ... FROM STDIN of PostgreSQL: the lines after it are data, not statements. */
+bool sql_control_copies_in(const char *sql);
 
 #endif

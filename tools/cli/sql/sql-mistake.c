@@ -49,7 +49,7 @@ int sql_mistake_find(MistakeKind kind, const char *name, const char *sql) {
         size_t position = 0, size = strlen(sql);
         SqlToken token, before = {};
 
-        while (sql_scan_next(sql, size, &position, &token)) {
+        while (sql_scan_next(SQL_DIALECT_SQLITE, sql, size, &position, &token)) {
                 if (token.type == SQL_SPACE || token.type == SQL_COMMENT)
                         continue;
                 if (is_named(sql, &token, name) && (kind != MISTAKE_TABLE || is_any_of(sql, &before, before_tables)))
@@ -65,7 +65,7 @@ static char *first_words(const char *sql) {
         size_t position = 0, size = strlen(sql);
         SqlToken token;
 
-        for (unsigned n = 0; n < 2 && sql_scan_next(sql, size, &position, &token);) {
+        for (unsigned n = 0; n < 2 && sql_scan_next(SQL_DIALECT_SQLITE, sql, size, &position, &token);) {
                 if (token.type == SQL_SPACE || token.type == SQL_COMMENT)
                         continue;
                 if (n++ > 0)

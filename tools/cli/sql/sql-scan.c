@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Splits SQL into tokens, see sql-scan.h. Follows sqlite3GetToken() and sqlite3_complete(). Pure. */
+/*
+ * Splits SQL into tokens, see sql-scan.h. Pure.
+ *
+ * SQLite's rules are those of sqlite3GetToken() and sqlite3_complete(). PostgreSQL's are those of its scan.l, with the
+ * placeholders of daemon/worker/postgresql/pg-text.h; the service sets standard_conforming_strings.
+ */
 #include "tools/cli/sql/sql-scan.h"
 
 #include <glib.h>
@@ -11,7 +16,14 @@
 typedef struct Input {
         const char *text;
         size_t size;
+        SqlDialect dialect;
 } Input;
+
+/* Where the scan of a token goes on that the end of the text cut off. */
+typedef struct Resume {
+        size_t position; /* 0: at the token's start */
+        unsigned depth;  /* of comments within comments, there */
+} Resume;
 
 /* Returns NUL after the end, as SQLite's tokenizer sees it. */
 static char at(Input input, size_t position) {
@@ -172,11 +184,13 @@ static size_t skip_word(Input input, size_t position, size_t resume, SqlToken *t
         return end;
 }
 
-/* Returns the end of the token at `position`. A token that the text ended in last time was scanned up to `resume`. */
-static size_t scan_token(Input input, size_t position, size_t resume, SqlToken *ret) {
+/* Returns the end of the token at `position`. A token that the text ended in last time was scanned up to `*progress`. */
+static size_t sqlite_token(Input input, size_t position, Resume *progress, SqlToken *ret) {
         static const char byte_order_mark[] = "\357\273\277";
         char c = input.text[position], next = at(input, position + 1);
+        size_t resume = progress->position;
 
+        progress->position = input.size;
         if (is_space(c)) {
                 ret->type = SQL_SPACE;
                 return skip_space(input, position + 1);
@@ -216,17 +230,217 @@ static size_t scan_token(Input input, size_t position, size_t resume, SqlToken *
         return skip_sign(input, position, &ret->type);
 }
 
-static bool scan_from(const char *text, size_t size, size_t *position, size_t resume, SqlToken *ret) {
-        if (*position >= size)
+/* ---- PostgreSQL --------------------------------------------------------------------------------------------------- */
+
+static bool is_postgresql_space(char c) {
+        return is_space(c) || c == '\v';
+}
+
+static bool is_name_start(char c) {
+        return is_name_byte(c) && c != '$' && !g_ascii_isdigit(c);
+}
+
+/* Skips to the end of the line, which a CR ends, too. */
+static size_t skip_line(Input input, size_t position) {
+        while (position < input.size && input.text[position] != '\n' && input.text[position] != '\r')
+                position++;
+        return position;
+}
+
+static size_t skip_nested_comment(Input input, size_t position, Resume *progress, bool *ret_open) {
+        unsigned depth = progress->position > 0 ? progress->depth : 0;
+
+        for (position = MAX(position, progress->position); position < input.size; position++) {
+                char c = input.text[position], next = at(input, position + 1);
+
+                if (c == '/' && next == '*') {
+                        depth++;
+                        position++;
+                } else if (c == '*' && next == '/') {
+                        position++;
+                        if (--depth == 0)
+                                return position + 1;
+                }
+        }
+        *progress = (Resume) { .position = position, .depth = depth };
+        *ret_open = true;
+        return input.size;
+}
+
+/* Skips '...' in which a backslash escapes, from within it. */
+static size_t skip_escapes(Input input, size_t position, Resume *progress, bool *ret_open) {
+        for (; position < input.size; position++) {
+                if (input.text[position] == '\\' && position + 1 >= input.size)
+                        break;
+                if (input.text[position] == '\\')
+                        position++;
+                else if (input.text[position] == '\'' && at(input, position + 1) == '\'')
+                        position++;
+                else if (input.text[position] == '\'')
+                        return position + 1;
+        }
+        progress->position = position;
+        *ret_open = true;
+        return input.size;
+}
+
+/* Finds the quote by which a string goes on after its closing quote, before `position`: a new line is between them, and only
+ * blanks and comments. 0: it does not go on. `*ret_undecided`: the text ends before that is known. */
+static size_t find_continuation(Input input, size_t position, bool *ret_undecided) {
+        bool new_line = false;
+
+        for (; position < input.size; position++) {
+                if (input.text[position] == '-' && at(input, position + 1) == '-')
+                        position = skip_line(input, position) - 1;
+                else if (!is_postgresql_space(input.text[position]))
+                        return new_line && input.text[position] == '\'' ? position : 0;
+                else
+                        new_line = new_line || input.text[position] == '\n' || input.text[position] == '\r';
+        }
+        *ret_undecided = true;
+        return 0;
+}
+
+/* Skips E'...' with its continuations; `position` is its first quote. If it may go on after the end of the text, it is
+ * closed, but undecided. */
+static size_t skip_escaped_string(Input input, size_t position, Resume *progress, SqlToken *token) {
+        size_t next = MAX(position + 1, progress->position), end;
+
+        for (;;) {
+                end = skip_escapes(input, next, progress, &token->open);
+                if (token->open)
+                        return end;
+                next = find_continuation(input, end, &token->undecided);
+                progress->position = end - 1; /* finds the closing quote again */
+                if (next == 0)
+                        return end;
+                next++;
+        }
+}
+
+/* Skips "$tag$ ... $tag$". Returns 0 if the "$" begins none. */
+static size_t skip_dollar_string(Input input, size_t position, Resume *progress, bool *ret_open) {
+        size_t size = 1, from;
+        const char *end;
+
+        if (is_name_start(at(input, position + 1)))
+                while (is_name_byte(at(input, position + size)) && at(input, position + size) != '$')
+                        size++;
+        if (at(input, position + size) != '$')
+                return 0;
+        size++;
+        from = MAX(position + size, progress->position);
+        end = from < input.size ? memmem(input.text + from, input.size - from, input.text + position, size) : NULL;
+        if (end)
+                return (size_t) (end - input.text) + size;
+        progress->position = MAX(position + size, input.size > size ? input.size - size : 0);
+        *ret_open = true;
+        return input.size;
+}
+
+/* Skips a placeholder's name, after its prefix. Returns 0 if there is none. */
+static size_t skip_placeholder(Input input, size_t position) {
+        if (!is_name_start(at(input, position)))
+                return 0;
+        while (is_name_byte(at(input, position)) && at(input, position) != '$')
+                position++;
+        return position;
+}
+
+/* Skips an operator or placeholder that begins with "?", ":", "@" or "$". */
+static size_t skip_postgresql_mark(Input input, size_t position, Resume *progress, SqlToken *token) {
+        char c = input.text[position], next = at(input, position + 1);
+        char before = position > 0 ? input.text[position - 1] : '\0';
+        size_t end = 0;
+
+        token->type = SQL_OPERATOR;
+        if ((c == '?' || c == ':') && next == c)
+                return position + 2;
+        if (c == '?')
+                end = skip_digits(input, position + 1);
+        else if (c == '$' && g_ascii_isdigit(next))
+                end = skip_digits(input, position + 1);
+        else if (c == '$') {
+                token->type = SQL_STRING;
+                end = skip_dollar_string(input, position, progress, &token->open);
+                if (end > 0)
+                        return end;
+        }
+        if (end == 0 && (c != '@' || (before != '<' && before != '@')))
+                end = skip_placeholder(input, position + 1);
+        token->type = end > 0 ? SQL_PARAMETER : c == '$' ? SQL_OTHER : SQL_OPERATOR;
+        return end > 0 ? end : position + 1;
+}
+
+static size_t skip_postgresql_number(Input input, size_t position) {
+        while (g_ascii_isalnum(at(input, position)) || at(input, position) == '_' || at(input, position) == '.')
+                position++;
+        return position;
+}
+
+static size_t skip_postgresql_word(Input input, size_t position, Resume *progress, SqlToken *token) {
+        size_t end = skip_name(input, position);
+
+        if (end == position + 1 && (input.text[position] | 0x20) == 'e' && at(input, end) == '\'') {
+                token->type = SQL_STRING;
+                return skip_escaped_string(input, end, progress, token);
+        }
+        token->type = sql_is_keyword(input.text + position, end - position) ? SQL_KEYWORD : SQL_NAME;
+        return end;
+}
+
+/* Like sqlite_token(). */
+static size_t postgresql_token(Input input, size_t position, Resume *progress, SqlToken *ret) {
+        char c = input.text[position], next = at(input, position + 1);
+
+        if (is_postgresql_space(c)) {
+                ret->type = SQL_SPACE;
+                while (position < input.size && is_postgresql_space(input.text[position]))
+                        position++;
+                return position;
+        }
+        if (c == '-' && next == '-') {
+                ret->type = SQL_COMMENT;
+                return skip_line(input, position);
+        }
+        if (c == '/' && next == '*') {
+                ret->type = SQL_COMMENT;
+                return skip_nested_comment(input, position, progress, &ret->open);
+        }
+        if (c == '\'' || c == '"') {
+                size_t from = MAX(position + 1, progress->position);
+
+                ret->type = c == '\'' ? SQL_STRING : SQL_QUOTED;
+                progress->position = input.size;
+                return skip_quoted(input, from, c, &ret->open);
+        }
+        if (g_ascii_isdigit(c) || (c == '.' && g_ascii_isdigit(next))) {
+                ret->type = SQL_NUMBER;
+                return skip_postgresql_number(input, position);
+        }
+        if (c == '?' || c == ':' || c == '@' || c == '$')
+                return skip_postgresql_mark(input, position, progress, ret);
+        if (is_name_start(c))
+                return skip_postgresql_word(input, position, progress, ret);
+        return skip_sign(input, position, &ret->type);
+}
+
+/* ---- Tokens ------------------------------------------------------------------------------------------------------- */
+
+static bool scan_from(Input input, size_t *position, Resume *progress, SqlToken *ret) {
+        if (*position >= input.size)
                 return false;
         *ret = (SqlToken) { .start = *position };
-        *position = scan_token((Input) { text, size }, *position, resume, ret);
+        *position = input.dialect == SQL_DIALECT_POSTGRESQL ? postgresql_token(input, *position, progress, ret)
+                                                            : sqlite_token(input, *position, progress, ret);
         ret->size = *position - ret->start;
         return true;
 }
 
-bool sql_scan_next(const char *text, size_t size, size_t *position, SqlToken *ret) {
-        return scan_from(text, size, position, 0, ret);
+bool sql_scan_next(SqlDialect dialect, const char *text, size_t size, size_t *position, SqlToken *ret) {
+        Resume progress = {};
+
+        return scan_from((Input) { text, size, dialect }, position, &progress, ret);
 }
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
@@ -292,6 +506,48 @@ static Word word_of(const char *text, const SqlToken *token) {
         return sql_token_is(text, token, "END") ? WORD_END : WORD_OTHER;
 }
 
+/* The states of a statement of PostgreSQL. A semicolon does not end the statement in parentheses, as in CREATE RULE, and in
+ * the body of a function, BEGIN ATOMIC statement; ... END. The body's END is the one after a semicolon, or after ATOMIC. */
+typedef enum PostgresqlState {
+        POSTGRESQL_START,
+        POSTGRESQL_NORMAL,
+        POSTGRESQL_CREATE,
+        POSTGRESQL_BEGIN,      /* the last word was BEGIN */
+        POSTGRESQL_BODY_START, /* a statement of the body, or its END, comes next */
+        POSTGRESQL_BODY,
+} PostgresqlState;
+
+static PostgresqlState next_postgresql_state(SqlSplit *split, const char *text, const SqlToken *token) {
+        PostgresqlState state = split->state;
+
+        if (token->type == SQL_OPERATOR && text[token->start] == '(')
+                split->parentheses++;
+        else if (token->type == SQL_OPERATOR && text[token->start] == ')' && split->parentheses > 0)
+                split->parentheses--;
+        switch (state) {
+        case POSTGRESQL_START:
+                if (token->type == SQL_SEMICOLON)
+                        return POSTGRESQL_START;
+                return sql_token_is(text, token, "CREATE") ? POSTGRESQL_CREATE : POSTGRESQL_NORMAL;
+        case POSTGRESQL_CREATE:
+        case POSTGRESQL_BEGIN:
+                if (state == POSTGRESQL_BEGIN && sql_token_is(text, token, "ATOMIC"))
+                        return POSTGRESQL_BODY_START;
+                if (token->type != SQL_SEMICOLON)
+                        return sql_token_is(text, token, "BEGIN") ? POSTGRESQL_BEGIN : POSTGRESQL_CREATE;
+                return split->parentheses > 0 ? POSTGRESQL_CREATE : POSTGRESQL_START;
+        case POSTGRESQL_BODY_START:
+        case POSTGRESQL_BODY:
+                if (token->type == SQL_SEMICOLON)
+                        return POSTGRESQL_BODY_START;
+                return state == POSTGRESQL_BODY_START && sql_token_is(text, token, "END") ? POSTGRESQL_NORMAL
+                                                                                         : POSTGRESQL_BODY;
+        case POSTGRESQL_NORMAL:
+                break;
+        }
+        return token->type == SQL_SEMICOLON && split->parentheses == 0 ? POSTGRESQL_START : POSTGRESQL_NORMAL;
+}
+
 /* Records a complete token. */
 static void split_take(SqlSplit *split, const char *text, const SqlToken *token) {
         split->position = token->start + token->size;
@@ -301,7 +557,10 @@ static void split_take(SqlSplit *split, const char *text, const SqlToken *token)
                 split->started = true;
                 split->start = token->start;
         }
-        split->state = next_states[split->state][word_of(text, token)];
+        if (split->dialect == SQL_DIALECT_POSTGRESQL)
+                split->state = (uint8_t) next_postgresql_state(split, text, token);
+        else
+                split->state = next_states[split->state][word_of(text, token)];
 }
 
 static bool begins_command(const SqlSplit *split, const char *text, const SqlToken *token) {
@@ -309,10 +568,11 @@ static bool begins_command(const SqlSplit *split, const char *text, const SqlTok
 }
 
 /* Records an incomplete token at the end of the text: it is taken when the next lines complete it. */
-static void split_wait(SqlSplit *split, size_t size, const SqlToken *token) {
+static void split_wait(SqlSplit *split, const Resume *progress, const SqlToken *token) {
         split->position = token->start;
-        split->resume = size;
-        split->open = (uint8_t) token->type;
+        split->resume = progress->position;
+        split->depth = progress->depth;
+        split->open = (uint8_t) (token->open ? token->type : SQL_SPACE);
         if (!split->started && token->type != SQL_COMMENT) {
                 split->started = true;
                 split->start = token->start;
@@ -321,17 +581,18 @@ static void split_wait(SqlSplit *split, size_t size, const SqlToken *token) {
 
 SqlExtent sql_split(SqlSplit *split, const char *text, size_t size, size_t *ret_size) {
         size_t position = split->position;
+        Resume progress = { .position = split->resume, .depth = split->depth };
         SqlToken token;
 
         split->open = SQL_SPACE;
-        while (scan_from(text, size, &position, split->resume, &token)) {
+        for (; scan_from((Input) { text, size, split->dialect }, &position, &progress, &token); progress = (Resume) {}) {
                 split->resume = 0;
                 if (begins_command(split, text, &token)) {
                         *ret_size = token.start;
                         return SQL_EXTENT_COMMAND;
                 }
-                if (token.open) {
-                        split_wait(split, size, &token);
+                if (token.open || token.undecided) {
+                        split_wait(split, &progress, &token);
                         *ret_size = size;
                         return SQL_EXTENT_INCOMPLETE;
                 }
@@ -345,8 +606,8 @@ SqlExtent sql_split(SqlSplit *split, const char *text, size_t size, size_t *ret_
         return split->started ? SQL_EXTENT_INCOMPLETE : SQL_EXTENT_EMPTY;
 }
 
-SqlExtent sql_scan_statement(const char *text, size_t size, size_t *ret_size) {
-        SqlSplit split = {};
+SqlExtent sql_scan_statement(SqlDialect dialect, const char *text, size_t size, size_t *ret_size) {
+        SqlSplit split = { .dialect = dialect };
 
         return sql_split(&split, text, size, ret_size);
 }

@@ -19,21 +19,22 @@ typedef struct Log {
         GHashTable *counts; /* statement -> how often it occurs */
         GPtrArray *order;   /* borrowed: the statements in the order of their first occurrence */
         guint n;            /* statements */
+        SqlDialect dialect; /* of the database for which they were written */
 } Log;
 
 /* The size of the blanks and comments before a statement. */
-static size_t size_of_start(const char *text, size_t size) {
+static size_t size_of_start(SqlDialect dialect, const char *text, size_t size) {
         size_t position = 0;
         SqlToken token;
 
-        while (sql_scan_next(text, size, &position, &token))
+        while (sql_scan_next(dialect, text, size, &position, &token))
                 if (token.type != SQL_SPACE && token.type != SQL_COMMENT)
                         return token.start;
         return size;
 }
 
 static void take_statement(Log *log, const char *text, size_t size) {
-        size_t start = size_of_start(text, size);
+        size_t start = size_of_start(log->dialect, text, size);
         g_autofree char *sql = g_strchomp(g_strndup(text + start, size - start));
         guint count;
 
@@ -64,7 +65,7 @@ static void take_complete(Log *log, GString *text, SqlSplit *split) {
                         size = end ? (size_t) (end - text->str) + 1 : text->len;
                 }
                 g_string_erase(text, 0, (gssize) size);
-                *split = (SqlSplit) {};
+                *split = (SqlSplit) { .dialect = log->dialect };
         }
 }
 
@@ -84,7 +85,7 @@ static int read_log(Log *log, const char *path) {
         g_autoptr(GString) text = g_string_new(NULL);
         FILE *stream = g_str_equal(path, "-") ? stdin : fopen(path, "re");
         g_autofree char *line = NULL;
-        SqlSplit split = {};
+        SqlSplit split = { .dialect = log->dialect };
         size_t size = 0;
         ssize_t n;
         int r = 0;
@@ -116,11 +117,11 @@ static int try_transaction(const Side *side, sqlipc_transaction_mode mode) {
 }
 
 /* Transactions are calls of the library, so their statements cannot be prepared. */
-static int try_statement(const Side *side, const char *sql) {
+static int try_statement(const Side *side, SqlDialect dialect, const char *sql) {
         __attribute__((cleanup(sqlipc_finalizep))) sqlipc_statement *statement = NULL;
         g_autofree char *name = NULL;
 
-        switch (sql_control_of(sql, &name)) {
+        switch (sql_control_of(dialect, sql, &name)) {
         case SQL_CONTROL_NONE:
                 return sqlipc_prepare(side->connection, side->database, sql, &statement);
         case SQL_CONTROL_BEGIN:
@@ -163,7 +164,7 @@ static GVariant *find_rejected(const Side *side, const Log *log) {
         g_variant_builder_init(&rows, G_VARIANT_TYPE("aa{sv}"));
         for (guint i = 0; i < log->order->len; i++) {
                 const char *sql = log->order->pdata[i];
-                int r = try_statement(side, sql);
+                int r = try_statement(side, log->dialect, sql);
 
                 if (r < 0 && !is_about_statement(r)) {
                         (void) side_fail(side, sql, r);
@@ -200,16 +201,26 @@ static int print(const Context *c, const Log *log, GVariant *rows) {
         return n > 0 ? CTL_FAILED : CTL_OK;
 }
 
-static int check(Context *c, const Side *side, const char *path) {
+static int check(Context *c, const Side *side, SqlDialect dialect, const char *path) {
         g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         g_autoptr(GPtrArray) order = g_ptr_array_new();
         g_autoptr(GVariant) rows = NULL;
-        Log log = { .counts = counts, .order = order };
+        Log log = { .counts = counts, .order = order, .dialect = dialect };
 
         if (read_log(&log, path) < 0)
                 return CTL_FAILED;
         rows = find_rejected(side, &log);
         return rows ? print(c, &log, rows) : CTL_FAILED;
+}
+
+/* The programs that wrote the log use the database that is published under this name now. */
+static int find_dialect(const Side *side, SqlDialect *ret) {
+        int64_t is_postgresql;
+        int r = side_number(side, "SELECT CASE WHEN 1 = '1' THEN 1 ELSE 0 END", 0, &is_postgresql);
+
+        if (r >= 0)
+                *ret = is_postgresql ? SQL_DIALECT_POSTGRESQL : SQL_DIALECT_SQLITE;
+        return r;
 }
 
 int query_check(Context *c, const char *database, const char *log, const char *to) {
@@ -226,7 +237,10 @@ int query_check(Context *c, const char *database, const char *log, const char *t
         }
         if (to && publication_begin(&target) < 0)
                 return CTL_FAILED;
-        const Side side = { connection, to ? target.name : database };
+        const Side now = { connection, database }, side = { connection, to ? target.name : database };
+        SqlDialect dialect;
 
-        return side_check(&side, to ? target.file : database) < 0 ? CTL_FAILED : check(c, &side, log);
+        if (side_check(&side, to ? target.file : database) < 0 || find_dialect(&now, &dialect) < 0)
+                return CTL_FAILED;
+        return check(c, &side, dialect, log);
 }

@@ -233,7 +233,7 @@ static void read_definitions(SourceTable *table) {
         int depth = 0;
         SqlToken token;
 
-        while (sql_scan_next(sql, size, &position, &token)) {
+        while (sql_scan_next(SQL_DIALECT_SQLITE, sql, size, &position, &token)) {
                 char c = sql[token.start];
 
                 if (token.type == SQL_SPACE || token.type == SQL_COMMENT)
