@@ -63,6 +63,8 @@ static bool send_again(Call *call, sd_bus_message *reply) {
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         Call *call = userdata;
 
+        if (call->connection)
+                turns_step(&call->connection->turns); /* the program's own loop may process the bus */
         if (call->connection && send_again(call, reply))
                 return 1;
         if (call->connection) {

@@ -34,6 +34,13 @@ static ssize_t fail(ssize_t r) {
         return -1;
 }
 
+/* Counts a read or write that moved something. */
+static ssize_t note(ChannelLink *ch, ssize_t n) {
+        if (n > 0)
+                turns_step(&ch->connection->turns);
+        return n;
+}
+
 /* A full socket has bytes that wake the worker. */
 static int wake(ChannelLink *ch) {
         ssize_t n;
@@ -50,13 +57,13 @@ ssize_t channel_bytes_send(ChannelLink *ch, const uint8_t *bytes, size_t size) {
         ssize_t n;
 
         if (!ch->side.memory)
-                return send(ch->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+                return note(ch, send(ch->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT));
         n = channel_ring_write(&ch->side.out, bytes, size);
         if (n == 0) {
                 channel_ring_writer_sleeps(&ch->side.out);
                 n = channel_ring_write(&ch->side.out, bytes, size);
         }
-        return n > 0 ? n : fail(n == 0 ? -EAGAIN : n);
+        return n > 0 ? note(ch, n) : fail(n == 0 ? -EAGAIN : n);
 }
 
 int channel_bytes_wake_worker(ChannelLink *ch) {
@@ -76,7 +83,7 @@ static ssize_t take(ChannelLink *ch, uint8_t *room, size_t size) {
 
         if (n > 0 && channel_ring_wake_writer(&ch->side.in, &withdrawn) && wake(ch) < 0)
                 ch->at_end = true;
-        return n > 0 ? n : fail(n == 0 ? -EAGAIN : n);
+        return n > 0 ? note(ch, n) : fail(n == 0 ? -EAGAIN : n);
 }
 
 /* Reads bytes that woke us, or the end. False: nothing more is there. */
@@ -86,7 +93,7 @@ static bool read_socket(ChannelLink *ch) {
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
                 ch->at_end = true;
-        return n > 0;
+        return note(ch, n) > 0;
 }
 
 /* At the end of the socket, earlier answers are still there. */
@@ -97,7 +104,7 @@ static ssize_t take_last(ChannelLink *ch, uint8_t *room, size_t size) {
 }
 
 ssize_t channel_bytes_look(ChannelLink *ch, uint8_t *room, size_t size) {
-        return ch->side.memory ? take(ch, room, size) : recv(ch->fd, room, size, MSG_DONTWAIT);
+        return ch->side.memory ? take(ch, room, size) : note(ch, recv(ch->fd, room, size, MSG_DONTWAIT));
 }
 
 ssize_t channel_bytes_receive(ChannelLink *ch, uint8_t *room, size_t size) {

@@ -36,6 +36,7 @@ int connection_bus_dispatch(sqlipc_connection *c, unsigned n_max) {
         /* a handler of the program may close the connection */
         while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0) {
                 done = 1;
+                turns_step(&c->turns);
                 c->bus_was_ready |= !c->closed && sd_bus_is_ready(c->bus) > 0;
         }
         if (c->closed)

@@ -267,6 +267,7 @@ static void advance_members(struct MemberList *members) {
 
 /* `may_be_woken`: wake_fd may be readable. */
 static int process(sqlipc_connection *c, bool may_be_woken) {
+        bool woke_itself = c->is_woken;
         uint64_t count = 0;
         int r;
 
@@ -283,6 +284,8 @@ static int process(sqlipc_connection *c, bool may_be_woken) {
                 c->is_woken = false;
                 if (read(c->wake_fd, &count, sizeof count) < 0)
                         count = 0;
+                else if (count > 1 || !woke_itself)
+                        turns_step(&c->turns);
         }
         r = connection_bus_dispatch(c, CONNECTION_BUS_MESSAGES_MAX);
         c->dispatching = false;
@@ -328,6 +331,17 @@ static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
         }
         n = ppoll(fds, n_fds, t, NULL);
         return n < 0 ? (errno == EINTR ? 0 : -errno) : n;
+}
+
+/* The same as poll_until(). After a turn without progress it finds out if something is ready at once. */
+static int poll_turn(Turns *t, struct pollfd *fds, nfds_t n_fds, uint64_t until) {
+        int r = turns_next(t);
+
+        if (r < 0)
+                return r;
+        if (t->n_idle > 0 && until > now_usec() && poll_until(fds, n_fds, 0) == 0)
+                turns_wait(t);
+        return poll_until(fds, n_fds, until);
 }
 
 static uint64_t earliest(const struct MemberList *members) {
@@ -394,16 +408,19 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         } else if (r != -ENOTCONN)
                 return r;
 
-        r = poll_until(fds, 3, earlier(*deadline, earlier(bus_until, members_until)));
+        r = poll_turn(&c->turns, fds, 3, earlier(*deadline, earlier(bus_until, members_until)));
         if (r < 0)
                 return r;
-        if (fds[0].revents)
+        if (fds[0].revents && c->turns.n_idle == 0)
                 return 1;
+        /* also if there is data of which nothing was read at the last turn: the rest may bring the caller on */
         if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX || members_until != UINT64_MAX) {
                 r = process(c, fds[1].revents != 0);
                 if (r != 0)
                         return r < 0 ? r : 0;
         }
+        if (fds[0].revents)
+                return 1;
         return *deadline != UINT64_MAX && now_usec() >= *deadline ? -ETIMEDOUT : 0;
 }
 
@@ -427,7 +444,15 @@ int connection_fail_send(sqlipc_connection *connection, int r) {
         return error_set_send(&connection->error, r);
 }
 
+int connection_fail_loop(sqlipc_connection *connection) {
+        return error_set_errno(&connection->error, -ELOOP,
+                               "The library woke up %u times in a row and found nothing to do, which is an error of the "
+                               "library. Close the connection and open another; please report this.", TURNS_IDLE_MAX);
+}
+
 int connection_fail_wait(sqlipc_connection *connection, int r) {
+        if (r == -ELOOP)
+                return connection_fail_loop(connection);
         if (r != -ETIMEDOUT)
                 return connection_fail_send(connection, r);
         return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 
 #include "client-lib/error.h"
+#include "client-lib/turns.h"
 #include "dbus-interfaces/wire/channel-polling.h"
 
 /* Tells if the bus passes descriptors. */
@@ -120,6 +121,7 @@ struct sqlipc_connection {
         ChannelPolling polling;    /* for answers (channel-read.c) */
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */
         uint64_t n_turns;          /* of connection_process() */
+        Turns turns;               /* of the loops that wait: connection_wait(), and the program's */
         unsigned n_quiet;          /* runs since the bus was last processed */
         unsigned forks;            /* connection_is_foreign() */
         sqlipc_cursor *spare_cursor; /* memory of the last closed cursor, for the next one */
@@ -138,6 +140,9 @@ int connection_fail_errno(sqlipc_connection *connection, int r);
 
 /* error_set_send() in `connection`. */
 int connection_fail_send(sqlipc_connection *connection, int r);
+
+/* Sets the failure -ELOOP. Returns it. */
+int connection_fail_loop(sqlipc_connection *connection);
 
 /* Sets a failure of connection_wait(), with a sentence for -ETIMEDOUT. */
 int connection_fail_wait(sqlipc_connection *connection, int r);
@@ -160,8 +165,9 @@ uint64_t connection_deadline_after(uint64_t timeout_usec);
 uint64_t connection_answer_deadline(const sqlipc_connection *c);
 
 /* Waits for the bus, cancellation or `data`, a pipe or channel (CONNECTION_NO_DATA: none), and processes the first two.
- * `*deadline`: 0 before the first wait of a blocking call, which sets it; UINT64_MAX: none. 1: `data` has news; 0: look
- * again; -ETIMEDOUT. */
+ * `data` must follow from the state: the caller's next step reads or writes it. `*deadline`: 0 before the first wait of a
+ * blocking call, which sets it; UINT64_MAX: none. 1: `data` has news; 0: look again; -ETIMEDOUT; -ELOOP: earlier waits ended
+ * at once, again and again, for something that the caller does not read (turns.h). */
 int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline);
 
 #define CONNECTION_NO_DATA ((struct pollfd) { .fd = -1 })

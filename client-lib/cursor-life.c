@@ -6,7 +6,8 @@
 
 /* For each state, the states that may follow. */
 static const unsigned transitions[CURSOR_STATE_MAX] = {
-        [CURSOR_WAITING] = 1u << CURSOR_RUNNING | 1u << CURSOR_DONE,
+        [CURSOR_WAITING] = 1u << CURSOR_DRAINING | 1u << CURSOR_RUNNING | 1u << CURSOR_DONE,
+        [CURSOR_DRAINING] = 1u << CURSOR_WAITING | 1u << CURSOR_DONE,
         [CURSOR_RUNNING] = 1u << CURSOR_WAITING | 1u << CURSOR_ASKING | 1u << CURSOR_DONE,
         [CURSOR_ASKING] = 1u << CURSOR_DONE,
 };

@@ -2,19 +2,22 @@
 /*
  * The life cycle of a cursor: its states, and the changes from one to another. Library. Pure.
  *
- *      WAITING <--> RUNNING --> ASKING
- *         |            |           |
- *         \------------+-----------+--> DONE
+ *      DRAINING <--> WAITING <--> RUNNING --> ASKING
+ *         |             |            |           |
+ *         \-------------+------------+-----------+--> DONE
  *
  * These are all transitions; cursor_life_move() makes no others.
  *
- *      from     to       when
- *      WAITING  RUNNING  Fetch, Query or OpenRows was sent, over the bus or a channel
- *      WAITING  DONE     the request cannot be sent, or cursor_end() was called for another reason
- *      RUNNING  WAITING  the request was not served, and is to be sent again
- *      RUNNING  ASKING   the source ended without END or ERROR
- *      RUNNING  DONE     END or ERROR was read, an error reply came, or cursor_end() was called for another reason
- *      ASKING   DONE     the daemon answered or did not, or cursor_end() was called for another reason
+ *      from      to        when
+ *      WAITING   DRAINING  the pipe that is to carry the run still has bytes of an earlier one to come
+ *      DRAINING  WAITING   more of them may have come
+ *      DRAINING  DONE      cursor_end() was called
+ *      WAITING   RUNNING   Fetch, Query or OpenRows was sent, over the bus or a channel
+ *      WAITING   DONE      the request cannot be sent, or cursor_end() was called for another reason
+ *      RUNNING   WAITING   the request was not served, and is to be sent again
+ *      RUNNING   ASKING    the source ended without END or ERROR
+ *      RUNNING   DONE      END or ERROR was read, an error reply came, or cursor_end() was called for another reason
+ *      ASKING    DONE      the daemon answered or did not, or cursor_end() was called for another reason
  */
 #ifndef SQLIPC_CLIENT_LIB_CURSOR_LIFE_H
 #define SQLIPC_CLIENT_LIB_CURSOR_LIFE_H
@@ -22,10 +25,11 @@
 #include <stdbool.h>
 
 typedef enum CursorState {
-        CURSOR_WAITING, /* the statement is compiled, its pipe still holds an earlier run, or a channel opens */
-        CURSOR_RUNNING, /* rows come, maybe before the reply */
-        CURSOR_ASKING,  /* does the daemon instance that served the run live? If so, the worker died */
-        CURSOR_DONE,    /* the answer is kept */
+        CURSOR_WAITING,  /* the statement is compiled, a transaction begins, or a channel opens */
+        CURSOR_DRAINING, /* the statement's pipe is read up to the end of an earlier run, and is polled for that */
+        CURSOR_RUNNING,  /* rows come, maybe before the reply */
+        CURSOR_ASKING,   /* does the daemon instance that served the run live? If so, the worker died */
+        CURSOR_DONE,     /* the answer is kept */
         CURSOR_STATE_MAX,
 } CursorState;
 

@@ -12,20 +12,16 @@
 /* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run to show in its frames that it has started. */
 #define START_TIMEOUT_USEC (USEC_PER_SEC / 10)
 
-/* The descriptor that may bring news; fd -1: only the bus can. Never wait for a pipe that is not read: once broken, it
- * would wake the program forever. */
+/* The descriptor that may bring news; fd -1: only the bus can. It is the one that the next step reads in this state, and
+ * none else: a descriptor with bytes that are not read, or that is broken, would wake the program forever. */
 struct pollfd cursor_next_pollfd(const sqlipc_cursor *c) {
-        const sqlipc_statement *s = c->statement;
-
         switch (c->state) {
         case CURSOR_RUNNING:
                 return fetch_pollfd(c->fetch);
-        case CURSOR_WAITING: /* for the end of the previous run, which c->start() reads, or else for a reply */
-                if (s && s->state == STATEMENT_PREPARING)
-                        return prepared_channel_pollfd(s);
-                if (s && s->state == STATEMENT_READY && c->fetch->state != FETCH_IDLE)
-                        return fetch_pollfd(c->fetch);
-                break;
+        case CURSOR_DRAINING: /* once the end was read, only the reply is missing */
+                return c->fetch->state != FETCH_IDLE ? fetch_pollfd(c->fetch) : CONNECTION_NO_DATA;
+        case CURSOR_WAITING:
+                return c->statement ? prepared_channel_pollfd(c->statement) : CONNECTION_NO_DATA;
         case CURSOR_ASKING:
         case CURSOR_DONE:
         case CURSOR_STATE_MAX:
@@ -50,8 +46,9 @@ int cursor_next_now(sqlipc_cursor *c) {
                                 return r;
                         break;
                 case CURSOR_WAITING:
-                        c->start(c);
-                        if (c->state == CURSOR_WAITING)
+                case CURSOR_DRAINING:
+                        cursor_advance(c);
+                        if (c->state == CURSOR_WAITING || c->state == CURSOR_DRAINING)
                                 return -EAGAIN;
                         break;
                 case CURSOR_ASKING:
@@ -78,7 +75,7 @@ static int fail_wait(sqlipc_cursor *c, int r) {
         Error *e = &c->connection->error;
 
         (void) connection_fail_wait(c->connection, r);
-        if (c->state != CURSOR_WAITING && (e->number != ERROR_NONE || c->tells_outcome))
+        if (c->state != CURSOR_WAITING && c->state != CURSOR_DRAINING && (e->number != ERROR_NONE || c->tells_outcome))
                 cursor_set_no_answer(c, e);
         return e->result;
 }

@@ -126,6 +126,7 @@ void cursor_apply_cancel(sqlipc_cursor *c) {
                 }
                 break;
         case CURSOR_WAITING:
+        case CURSOR_DRAINING:
         case CURSOR_ASKING:
                 break;
         case CURSOR_DONE:
@@ -138,6 +139,8 @@ void cursor_apply_cancel(sqlipc_cursor *c) {
 void cursor_advance(sqlipc_cursor *c) {
         if (cursor_is_cancelled(c))
                 cursor_apply_cancel(c);
+        if (c->state == CURSOR_DRAINING)
+                cursor_life_move(&c->state, CURSOR_WAITING);
         if (c->state == CURSOR_WAITING)
                 c->start(c);
 }

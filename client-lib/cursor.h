@@ -109,7 +109,8 @@ bool cursor_is_cancelled(sqlipc_cursor *c);
 /* Acts on a cancellation. */
 void cursor_apply_cancel(sqlipc_cursor *c);
 
-/* Acts on a cancellation, and sends the run if it can be sent now. Never waits, never frees. */
+/* Acts on a cancellation, reads the rest of an earlier run, and sends the run if it can be sent now. Never waits, never
+ * frees. */
 void cursor_advance(sqlipc_cursor *c);
 
 /* Notes the size and duration of the result, for transport.h. */

@@ -227,9 +227,11 @@ static bool call_back(sqlipc_connection *c) {
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */
 
-/* Removes the one-shot events of pipes from the set; level-triggered events remain as long as their cause does. */
+/* Removes the one-shot events of pipes from the set; level-triggered events remain as long as their cause does. 1: there
+ * were events of pipes; 0; -ELOOP: something is ready again and again, and leads to nothing (turns.h). */
 static int collect_pipes(sqlipc_connection *c) {
         struct epoll_event events[16];
+        bool ready = false;
         int n, done = 0;
 
         if (c->loop_set.epoll_fd < 0)
@@ -238,6 +240,7 @@ static int collect_pipes(sqlipc_connection *c) {
                 n = epoll_wait(c->loop_set.epoll_fd, events, 16, 0);
                 bool pipes = false;
 
+                ready |= n > 0;
                 for (int i = 0; i < n; i++)
                         if (events[i].data.u64 >= TAG_MAX) {
                                 note_news(c, (const void *) (uintptr_t) events[i].data.u64);
@@ -247,6 +250,10 @@ static int collect_pipes(sqlipc_connection *c) {
                 if (!pipes)
                         break;
         } while (n == 16);
+        if (!ready && connection_deadline(c) > now_usec())
+                turns_wait(&c->turns);
+        else if (turns_next(&c->turns) < 0)
+                return -ELOOP;
         return done;
 }
 
@@ -261,6 +268,8 @@ _public_ int sqlipc_process(sqlipc_connection *connection) {
                 return connection_fail_errno(connection, -EBUSY);
         pipes = collect_pipes(connection);
         r = connection_process(connection);
+        if (r >= 0 && pipes < 0)
+                return connection_fail_loop(connection);
         if (r < 0)
                 return connection_fail_errno(connection, r);
         if (r > 0)

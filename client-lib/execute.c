@@ -146,8 +146,10 @@ static void start_on_bus(sqlipc_cursor *c) {
 
         if (s->state == STATEMENT_READY && s->number > 0) {
                 r = fetch_drain(&s->fetch);
-                if (r == -EAGAIN)
+                if (r == -EAGAIN) {
+                        cursor_life_move(&c->state, CURSOR_DRAINING);
                         return;
+                }
                 if (r >= 0 && !s->fetch.pipe.at_end_of_file) {
                         send_fetch(c);
                         return;

@@ -156,6 +156,7 @@ static int fill(Fetch *fetch) {
         n = fetch->source->operations->next(fetch->source, room, size);
         if (n < 0)
                 return (int) n;
+        turns_step(&fetch->connection->turns);
         page_decoder_commit(&fetch->decoder, (size_t) n);
         return 0;
 }

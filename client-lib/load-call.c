@@ -268,6 +268,7 @@ int load_call_write(sqlipc_load *l) {
                         fail_errno(l, (int) n);
                 if (n < 0)
                         return -EAGAIN;
+                turns_step(&l->connection->turns);
                 load_stream_sent(&l->stream, (size_t) n);
                 if (load_is_sent(l))
                         close_pipe(l);

@@ -331,6 +331,7 @@ static void read_pipe(sqlipc_watch *w) {
         else if (n < 0 || n % MESSAGE_SIZE != 0)
                 fail_errno(w, n < 0 ? (int) n : -EBADMSG);
         else {
+                turns_step(&w->connection->turns);
                 w->sequence = load_le64(bytes + n - MESSAGE_SIZE);
                 w->changed = true;
         }

@@ -3,10 +3,41 @@
  * The library in a program's own event loop, against a scripted service: no call blocks, and one descriptor becomes
  * readable whenever there is something to do, and only then.
  */
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "client-lib/turns.h"
 #include "tests/rigs/fake-service.h"
+
+/* Waits of the library. A test may make one descriptor ready for ever: of blocking calls, which use ppoll(), by its place;
+ * of loops, which use epoll_wait(), by the data of its events. */
+static atomic_uint n_waits;
+static int ready_place = -1, ready_event = -1;
+int __real_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask);
+int __real_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout);
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask) {
+        n_waits++;
+        if (ready_place < 0)
+                return __real_ppoll(fds, n_fds, timeout, mask);
+        for (nfds_t i = 0; i < n_fds; i++)
+                fds[i].revents = 0;
+        CHECK(fds[ready_place].fd >= 0);
+        fds[ready_place].revents = POLLIN;
+        return 1;
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout) {
+        n_waits++;
+        if (ready_event < 0)
+                return __real_epoll_wait(fd, events, n_events, timeout);
+        events[0] = (struct epoll_event) { .events = EPOLLIN, .data.u64 = (uint64_t) ready_event };
+        return 1;
+}
 
 static uint64_t now_usec(void) {
         struct timespec now;
@@ -467,8 +498,149 @@ static void test_bus_lost(void) {
         fake_done(&f);
 }
 
+/* ---- Waits that lead to nothing ---- */
+
+/* A call that is refused after a while, in which a library that does not wait turns thousands of times. */
+static int refuse_channel(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "OpenChannel") != 0)
+                return 0;
+        usleep(20000);
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
+        return 1;
+}
+
+/* A statement whose pipe has bytes of a run that was given up, and a small result after it: so its next run waits for a
+ * channel. */
+static sqlipc_statement *begin_unread(FakeService *f, bool broken) {
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+        int kept;
+
+        f->on_call = refuse_channel;
+        fake_set_unfinished(f, 1, 5);
+        CHECK_INT(sqlipc_prepare(f->connection, "db", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(next(f->connection, c), 1);
+        kept = f->write_fd;
+        f->write_fd = broken ? kept : -1; /* the next pipe closes it */
+        sqlipc_cursor_close(c);
+        fake_wait_for(&f->n_cancel, 1);
+        fake_set_result(f, 1, 1);
+        CHECK_INT(sqlipc_query(f->connection, "db", "SELECT 2", &c, NULL), 0);
+        check_result(f, c, 1, 1);
+        sqlipc_cursor_close(c);
+        if (!broken) {
+                fake_close_pipe(f);
+                f->write_fd = kept;
+                stream_done(&f->rows);
+                stream_add_error(&f->rows, FAKE_RUN, SQLIPC_ERROR_CANCELLED, "cancelled");
+                fake_write(f, &f->rows);
+        }
+        fake_set_result(f, 1, 5);
+        return s;
+}
+
+/* While the channel opens, the pipe is not read, so it must not wake the program either. */
+static void check_unread(bool blocking, bool broken) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+        unsigned before;
+
+        fake_start(&f);
+        s = begin_unread(&f, broken);
+        CHECK_INT(sqlipc_set_blocking(f.connection, blocking), 0);
+        before = n_waits;
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        check_result(&f, c, 1, 5);
+        CHECK(n_waits - before < 50);
+        CHECK_INT(f.n_prepare, broken ? 2 : 1);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_unread_pipe(void) {
+        for (int i = 0; i < 4; i++)
+                check_unread(i % 2, i / 2);
+}
+
+/* Waits for a run whose pipe stays silent. */
+static int wait_in_vain(FakeService *f, int which) {
+        sqlipc_cursor *c;
+        int r;
+
+        fake_set_unfinished(f, 1, 1);
+        CHECK_INT(sqlipc_query(f->connection, "db", "SELECT 1", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), 1);
+        ready_place = which;
+        n_waits = 0;
+        r = sqlipc_cursor_next(c);
+        ready_place = -1;
+        sqlipc_cursor_close(c);
+        return r;
+}
+
+static int turn_in_vain(FakeService *f, int which) {
+        int r = 0;
+
+        CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
+        for (int i = 0; i < 100 && sqlipc_process(f->connection) >= 0; i++)
+                ;
+        ready_event = which;
+        n_waits = 0;
+        while (r >= 0 && n_waits < 2 * TURNS_IDLE_MAX + 10)
+                r = sqlipc_process(f->connection);
+        ready_event = -1;
+        return r;
+}
+
+static void run_in_vain(bool blocking, int which) {
+        FakeService f;
+        int r;
+
+        fake_start(&f);
+        r = blocking ? wait_in_vain(&f, which) : turn_in_vain(&f, which);
+        CHECK_INT(r, -ELOOP);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        CHECK(strstr(sqlipc_error_message(f.connection), "error of the library"));
+        CHECK(n_waits <= 2 * TURNS_IDLE_MAX + 10);
+        fake_done(&f);
+}
+
+/* In builds for tests the library aborts. */
+static void check_in_vain(bool blocking, int which) {
+        pid_t pid = fork();
+        int status;
+
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                const struct rlimit none = { 0 };
+
+                (void) setrlimit(RLIMIT_CORE, &none);
+                run_in_vain(blocking, which);
+                _exit(0);
+        }
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        if (SQLIPC_INVARIANTS)
+                CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        else
+                CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A descriptor that is ready for ever, although there is nothing to read, ends in an error after a limited number of turns:
+ * the pipe, what wakes the library, the bus; in a loop the bus, what wakes it, and the pipe of a run. */
+static void test_ready_for_ever(void) {
+        for (int i = 0; i < 3; i++) {
+                check_in_vain(true, i);
+                check_in_vain(false, i);
+        }
+}
+
 int main(void) {
         static const Test tests[] = {
+                TEST(test_unread_pipe),
+                TEST(test_ready_for_ever),
                 TEST(test_prepare_bind_execute_at_once),
                 TEST(test_wrong_bindings_fail_the_run),
                 TEST(test_errors_come_later),

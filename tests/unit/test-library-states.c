@@ -32,7 +32,8 @@ LIFE_FUNCTIONS(watch_life, WatchState)
 LIFE_FUNCTIONS(live_life, LiveState)
 
 static Life cursor_life = LIFE(cursor_life, "cursor", CURSOR_STATE_MAX, [CURSOR_WAITING] = "WAITING",
-                               [CURSOR_RUNNING] = "RUNNING", [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
+                               [CURSOR_DRAINING] = "DRAINING", [CURSOR_RUNNING] = "RUNNING",
+                               [CURSOR_ASKING] = "ASKING", [CURSOR_DONE] = "DONE");
 static Life fetch_life = LIFE(fetch_life, "fetch", FETCH_STATE_MAX, [FETCH_IDLE] = "IDLE", [FETCH_RUNNING] = "RUNNING",
                               [FETCH_CANCELLING] = "CANCELLING", [FETCH_CANCELLED] = "CANCELLED");
 static Life prepared_life = LIFE(prepared_life, "statement", STATEMENT_STATE_MAX, [STATEMENT_PREPARING] = "PREPARING",
