@@ -4,10 +4,12 @@
 
 import contextlib
 import gc
+import inspect
 import itertools
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +23,10 @@ from python_service import PythonService, raises
 from tap import at_most, equal, test, true
 
 service = PythonService()
+UNSUPPORTED = (
+    "create_function create_aggregate create_window_function create_collation set_authorizer set_progress_handler"
+    " enable_load_extension load_extension blobopen serialize deserialize setlimit getlimit"
+).split()
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 
 
@@ -37,6 +43,91 @@ def one_thread():
         thread.start()
         thread.join()
         true("thread" in str(found[0]), found)
+
+
+def thread_failures(module, db, cursor):
+    """Calls all methods and attributes of a connection and of its cursor in another thread. Returns the names of those that
+    are refused because of the thread, and of those that fail otherwise."""
+    arguments = {
+        "backup": ("/nowhere/copy",) if module is sqlipc else (module.connect(":memory:"),),
+        "blobopen": ("note", "text", 1),
+        "cursor": (),
+        "execute": ("SELECT 1",),
+        "executemany": ("INSERT INTO note(text) VALUES (?)", [("x",)]),
+        "executescript": ("SELECT 1",),
+        "create_aggregate": ("f", 1, object),
+        "create_collation": ("f", lambda a, b: 0),
+        "create_function": ("f", 0, int),
+        "create_window_function": ("f", 1, object),
+        "deserialize": (b"",),
+        "enable_load_extension": (False,),
+        "getlimit": (0,),
+        "load_extension": ("x",),
+        "setlimit": (0, 1),
+        "set_authorizer": (None,),
+        "set_progress_handler": (None, 1),
+        "set_trace_callback": (None,),
+        "setinputsizes": ([],),
+        "setoutputsize": (1,),
+        "__exit__": (None, None, None),
+        "live": ("SELECT 1",),
+        "set_run_timeout": (1,),
+        "isolation_level": (None,),
+        "autocommit": (True,),
+    }
+    refused, failed = set(), set()
+
+    def call(thing, name):
+        member = getattr(type(thing), name)
+        if callable(member):
+            outcome = getattr(thing, name)(*arguments.get(name, ()))
+            if name == "iterdump":
+                next(outcome)
+        elif name in arguments:
+            setattr(thing, name, *arguments[name])
+        else:
+            getattr(thing, name)
+
+    def work():
+        for thing in (cursor, db):
+            names = {name for name in dir(type(thing)) if not name.startswith("_")} - {"interrupt"}  # for any thread
+            names |= {"__next__"} if thing is cursor else {"__enter__", "__exit__"}
+            for name in sorted(names, key=lambda name: name == "close"):
+                if inspect.isclass(getattr(type(thing), name)):  # an exception
+                    continue
+                label = f"{'cursor' if thing is cursor else 'connection'}.{name}"
+                try:
+                    call(thing, name)
+                except module.ProgrammingError as error:
+                    (refused if "same thread" in str(error) else failed).add(label)
+                except Exception:  # noqa: BLE001 - as in the test
+                    failed.add(label)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return refused, failed
+
+
+@test
+def each_method_in_another_thread():
+    """check_same_thread is enforced by each method that enforces it in sqlite3, and nothing has happened then"""
+    with contextlib.closing(sqlite3.connect(":memory:")) as yardstick, contextlib.closing(service.connect()) as db:
+        yardstick.execute("CREATE TABLE note(id INTEGER PRIMARY KEY, text UNIQUE)")
+        found = []
+        for module, connection in ((sqlite3, yardstick), (sqlipc, db)):
+            connection.execute("INSERT INTO note(text) VALUES ('a')")
+            cursor = connection.execute("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3")
+            equal(cursor.fetchone(), (1,), "row")
+            found.append(thread_failures(module, connection, cursor))
+            equal(cursor.fetchall(), [(2,), (3,)], "the other rows")
+            true(connection.in_transaction, "the transaction was ended")
+            connection.rollback()
+        (theirs, _), (ours, unsupported) = found
+        true({"cursor.fetchone", "connection.cursor", "connection.rollback"} <= theirs, theirs)
+        equal(sorted(theirs - ours - unsupported), [], "calls that only sqlite3 refuses")
+        supported = {name for name in unsupported if name.partition(".")[2] not in UNSUPPORTED}
+        equal(supported, set(), "calls that failed otherwise")
 
 
 @test

@@ -83,23 +83,28 @@ void link_bury(Link *link, GraveKind kind, void *object) {
         link->graves = grave;
 }
 
-static bool check(const Link *link) {
+static bool check_thread(const Link *link) {
+        if (link->thread == 0 || link->thread == PyThread_get_thread_ident())
+                return true;
+        native_raise("ProgrammingError",
+                     "SQLite objects created in a thread can only be used in that same thread. "
+                     "The object was created in thread id %lu and this is thread id %lu.",
+                     link->thread, PyThread_get_thread_ident());
+        return false;
+}
+
+bool link_check(const Link *link) {
         if (!link->connection)
                 native_raise("ProgrammingError", "Cannot operate on a closed database.");
         else if (is_foreign(link))
                 native_raise("ProgrammingError", "The connection belongs to the parent of this process: open another one.");
-        else if (link->thread != 0 && link->thread != PyThread_get_thread_ident())
-                native_raise("ProgrammingError",
-                             "SQLite objects created in a thread can only be used in that same thread. "
-                             "The object was created in thread id %lu and this is thread id %lu.",
-                             link->thread, PyThread_get_thread_ident());
         else
-                return true;
+                return check_thread(link);
         return false;
 }
 
 bool link_enter(Link *link) {
-        if (!check(link))
+        if (!link_check(link))
                 return false;
         if (!PyThread_acquire_lock(link->lock, NOWAIT_LOCK)) {
                 Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(link->lock, WAIT_LOCK);
@@ -108,7 +113,7 @@ bool link_enter(Link *link) {
         if (link->connection) /* it may have been closed meanwhile */
                 return true;
         link_leave(link);
-        return check(link);
+        return link_check(link);
 }
 
 void link_leave(Link *link) {
@@ -260,7 +265,7 @@ static PyObject *link_close(Link *link, PyObject *unused) {
                 link->connection = sqlipc_close(link->connection);
                 Py_RETURN_NONE;
         }
-        if (!check(link)) /* of another thread: its runs must go on */
+        if (!link_check(link)) /* of another thread: its runs must go on */
                 return NULL;
         (void) sqlipc_interrupt(link->connection); /* another thread may wait in a call */
         if (!link_enter(link))
@@ -269,6 +274,22 @@ static PyObject *link_close(Link *link, PyObject *unused) {
         link->connection = NULL;
         sqlipc_close(connection);
         link_leave(link);
+        Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(check_doc, "check()\n\nRaise if the link is closed, or belongs to another thread or process.");
+
+static PyObject *check(Link *link, PyObject *unused) {
+        if (!link_check(link))
+                return NULL;
+        Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(check_thread_doc, "check_thread()\n\nRaise if the link belongs to another thread.");
+
+static PyObject *link_check_thread(Link *link, PyObject *unused) {
+        if (!check_thread(link))
+                return NULL;
         Py_RETURN_NONE;
 }
 
@@ -454,6 +475,8 @@ static PyObject *link_set(Link *link, PyObject *arguments) {
 
 static PyMethodDef methods[] = {
         { "close", (PyCFunction) link_close, METH_NOARGS, close_doc },
+        { "check", (PyCFunction) check, METH_NOARGS, check_doc },
+        { "check_thread", (PyCFunction) link_check_thread, METH_NOARGS, check_thread_doc },
         { "interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc },
         { "fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc },
         { "delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc },

@@ -263,7 +263,7 @@ static bool enter(RunObject *run) {
                 native_raise("ProgrammingError", "Recursive use of cursors not allowed.");
                 return false;
         }
-        return run->is_busy = true;
+        return link_check(run->link) && (run->is_busy = true);
 }
 
 /* As fetch(), while there is a row left. The run is busy. */

@@ -57,10 +57,8 @@ class Cursor:
     def __init__(self, connection, /):
         if not isinstance(connection, Connection):
             raise TypeError(f"Cursor() argument 1 must be sqlipc.Connection, not {type(connection).__name__}")
-        core = connection._core
-        if core is None or core.link.closed:
-            connection._check()
-        self._core = core
+        connection._check()
+        self._core = connection._core
         self.connection = connection
         self.row_factory = connection.row_factory
 
@@ -76,8 +74,7 @@ class Cursor:
             raise ProgrammingError("Base Cursor.__init__ not called.")
         if self._is_closed:
             raise ProgrammingError("Cannot operate on a closed cursor.")
-        if self._core.link.closed:
-            raise ProgrammingError("Cannot operate on a closed database.")
+        self._core.link.check()
 
     def execute(self, sql, parameters=(), /):
         """Run one statement; values for its parameters come from a sequence or, by name, from a mapping. Returns the cursor.
@@ -187,10 +184,10 @@ class Cursor:
         """Close the cursor, and end its run."""
         if self._core is None:
             raise ProgrammingError("Base Cursor.__init__ not called.")
-        if self._run is not None:
-            run, self._run = self._run, None
-            if not self._core.link.closed:
-                run.close()
+        self._core.link.check_thread()
+        run, self._run = self._run, None
+        if run is not None and not self._core.link.closed:
+            run.close()
         self._is_closed = True
 
     def setinputsizes(self, sizes, /):
@@ -245,8 +242,7 @@ class Connection:
     def _check(self):
         if self._core is None:
             raise ProgrammingError("Base Connection.__init__ not called.")
-        if self._core.link.closed:
-            raise ProgrammingError("Cannot operate on a closed database.")
+        self._core.link.check()
 
     def _plain(self):
         """Returns another connection to the same database, for the same user."""
@@ -302,7 +298,10 @@ class Connection:
 
     @isolation_level.setter
     def isolation_level(self, level):
-        self._core.isolation_level = _core.check_level(level)
+        level = _core.check_level(level)
+        if level is None:
+            self._check()
+        self._core.isolation_level = level
         if level is None:
             self._finish(self._core.commit())
 
@@ -315,6 +314,7 @@ class Connection:
     @autocommit.setter
     def autocommit(self, value):
         _core.check_autocommit(value)
+        self._check()
         if value is True:
             self._finish(self._core.commit())
         self._core.autocommit = value
@@ -324,6 +324,7 @@ class Connection:
         return self
 
     def __exit__(self, kind, value, trace):
+        self._check()
         self._finish(self._core.end_block(kind is not None))
         return False
 
@@ -376,6 +377,7 @@ class Connection:
 
     def set_trace_callback(self, trace_callback, /):
         """Call a function with the text of each statement before it runs; None: no more."""
+        self._check()
         self._core.trace = trace_callback
 
     def iterdump(self):
