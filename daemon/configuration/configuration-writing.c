@@ -72,7 +72,7 @@ KeyKind writing_set(Place *p, DatabaseConfig *d, const char *key, const char *va
 
         if (kind == KEY_UNKNOWN)
                 kind = set_single(p, d, key, value);
-        if (kind != KEY_UNKNOWN && !d->write_key_at)
+        if (kind != KEY_UNKNOWN && strcmp(key, "WalSizeMax") != 0 && !d->write_key_at)
                 d->write_key_at = g_strdup_printf("%s:%u: key %s=", p->file, p->line, key);
         return kind;
 }

@@ -179,7 +179,8 @@ typedef struct Setup {
         uint64_t heap_size_max;      /* SQLite's (heap.h); RLIMIT_AS is 512 MiB more */
         uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
-        uint64_t park_rollback_usec; /* the same in rollback mode */
+        uint64_t park_rollback_usec; /* the same in rollback mode; and how long a run may keep too large a log */
+        uint64_t wal_size_max;       /* WalSizeMax=: the log is truncated when it is larger */
         uint64_t busy_usec;          /* how long a run is tried again after SQLITE_BUSY */
         uint64_t drain_usec;         /* how long an ended run waits for its reader before the supervisor takes over */
         uint32_t sql_size_max;       /* SQLITE_LIMIT_SQL_LENGTH, EXPR_DEPTH, COMPOUND_SELECT, VDBE_OP, VARIABLE_NUMBER */
@@ -195,7 +196,6 @@ typedef struct Setup {
         bool sync_full;              /* Synchronous=full; false: normal */
         bool foreign_keys;           /* ForeignKeys= */
         uint64_t database_size_max;  /* DatabaseSizeMax=; UINT64_MAX: none */
-        uint64_t wal_size_max;       /* WalSizeMax=: the log is truncated when it is larger */
         uint32_t n_write_tables;     /* WriteTables=: the tables that may be written; 0: all */
         Bytes *write_tables;         /* their names, never NULL, without NULs */
 } Setup;

@@ -22,6 +22,7 @@ const Setup wide = {
         .temp_size_max = UINT64_C(1) << 30,
         .park_usec = 30000000,
         .park_rollback_usec = 30000000,
+        .wal_size_max = UINT64_MAX,
         .busy_usec = 5000000,
         .drain_usec = UINT64_MAX, /* the rig takes nothing over unless a test asks for it */
         .sql_size_max = 1000000,

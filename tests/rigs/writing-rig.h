@@ -37,7 +37,8 @@ typedef struct Writing {
         uint64_t commit_usec;   /* how long a commit takes */
         bool reader_locks;      /* snapshots, and "read" while it is stepped, keep writers out, and a commit is busy */
         bool has_no_wal;         /* the database has a rollback journal */
-        bool foreign_writer;    /* another program waits for these locks */
+        bool reader_logs;       /* snapshots, and "read" while it is stepped, keep the log */
+        bool foreign_writer;    /* another program waits for these locks, or the log is too large */
         bool loses_snapshots;   /* a statement that reads ends its transaction */
         bool counts_commits;    /* commits change the state of the file, so the supervisor hears of them */
         uint32_t file_counter;  /* the state of the file */

@@ -242,6 +242,39 @@ static void test_computing_reader_and_writer(void) {
         rig_done(&rig);
 }
 
+/* In WAL mode it keeps the log from being written back: for as long as that is small, then for the same time. */
+static void test_computing_reader_and_log(void) {
+        Setup setup = wide;
+        sqlite3 *writer;
+        uint64_t number;
+        Outcome o;
+        Rig rig;
+        int fd;
+
+        setup.park_rollback_usec = 100000;
+        setup.wal_size_max = 1 << 20;
+        rig_init_folder(&rig);
+        exec_sql(rig.database, "PRAGMA journal_mode = WAL; CREATE TABLE t(i); INSERT INTO t VALUES(1)");
+        rig_start(&rig, setup);
+        g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(writer, "INSERT INTO t VALUES(2)", NULL, NULL, NULL), ==, SQLITE_OK);
+        fd = send_run(&rig, ENDLESS_ON_FILE, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        g_assert_cmpint(sqlite3_exec(writer, "INSERT INTO t VALUES(3); PRAGMA wal_checkpoint", NULL, NULL, NULL), ==,
+                        SQLITE_OK);
+        rig_wait_computing(&rig, rig_cpu_usec(&rig) + 2 * setup.park_rollback_usec);
+        g_assert_cmpint(sqlite3_exec(writer, "INSERT INTO t VALUES(zeroblob(1100000)); PRAGMA wal_checkpoint", NULL, NULL,
+                                     NULL), ==, SQLITE_OK);
+        o = read_stream(fd, number);
+        g_assert_cmpint(o.error, ==, ERROR_TIMED_OUT);
+        g_assert_nonnull(strstr(o.message, "WalSizeMax="));
+        expect_ended(&rig, number, ERROR_TIMED_OUT);
+        close(fd);
+        sqlite3_close(writer);
+        rig_done(&rig);
+}
+
 /* A writer that waits gets its turn although runs of the worker overlap: none of them joins the lock of the one before. */
 static void test_reader_waits_behind_writer(void) {
         ReceivedMessage parked;
@@ -462,6 +495,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/own-wal", test_own_wal);
         g_test_add_func("/worker/reader-leaves-busy", test_reader_leaves_busy);
         g_test_add_func("/worker/computing-reader-and-writer", test_computing_reader_and_writer);
+        g_test_add_func("/worker/computing-reader-and-log", test_computing_reader_and_log);
         g_test_add_func("/worker/reader-waits-behind-writer", test_reader_waits_behind_writer);
         return g_test_run();
 }

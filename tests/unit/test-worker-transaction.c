@@ -497,6 +497,24 @@ static void test_snapshot_in_the_way(void) {
         writing_end();
 }
 
+/* With a log the same rule ends it; but only if the log is too large all the time. */
+static void test_snapshot_keeps_log(void) {
+        writing_begin();
+        writing.reader_logs = true;
+        (void) writing_open(false, LONG);
+        writing_pass(SEC);
+        writing.foreign_writer = true;
+        writing_pass(writing.setup->park_rollback_usec / 2);
+        writing.foreign_writer = false;
+        writing_pass(2 * SEC);
+        writing.foreign_writer = true;
+        writing_pass(writing.setup->park_rollback_usec - 100 * MSEC);
+        writing_expect("started 1; ");
+        writing_pass(SEC + 200 * MSEC); /* it looks each second */
+        writing_expect("ended 1 error 40; ");
+        writing_end();
+}
+
 /* Only a worker for writers may begin to write. */
 static void test_may_not(void) {
         writing_begin();
@@ -539,6 +557,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/snapshot-lost", test_snapshot_lost);
         g_test_add_func("/worker/transaction/snapshot-busy", test_snapshot_busy);
         g_test_add_func("/worker/transaction/snapshot-in-the-way", test_snapshot_in_the_way);
+        g_test_add_func("/worker/transaction/snapshot-keeps-log", test_snapshot_keeps_log);
         g_test_add_func("/worker/transaction/may-not", test_may_not);
         return g_test_run();
 }

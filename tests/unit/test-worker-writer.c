@@ -551,6 +551,30 @@ static void test_own_reader(void) {
         writing_end();
 }
 
+/* A reader that is parked, and so keeps the log of other programs from being written back: the same, when the log is too
+ * large. */
+static void test_reader_keeps_log(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        writing_begin();
+        writing.setup->park_usec = 60000 * MSEC;
+        writing.setup->park_rollback_usec = 5000 * MSEC;
+        writing.reader_logs = true;
+        number = writing_run("r read rows=1000", &fd);
+        writing_settle();
+        writing_pass(10000 * MSEC);
+        writing.foreign_writer = true;
+        writing_pass(4900 * MSEC);
+        writing_expect("started 1; ");
+        writing_pass(1200 * MSEC); /* it looks each second */
+        writing_expect("ended 1 error 28; ");
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_TIMED_OUT);
+        writing_end();
+}
+
 /* ---- jobs that end before they write ---- */
 
 static void test_end_while_queued(void) {
@@ -1068,6 +1092,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/commit-stays-busy", test_commit_stays_busy);
         g_test_add_func("/writer/cancel-while-commit-waits", test_cancel_while_commit_waits);
         g_test_add_func("/writer/own-reader", test_own_reader);
+        g_test_add_func("/writer/reader-keeps-log", test_reader_keeps_log);
         g_test_add_func("/writer/end-while-queued", test_end_while_queued);
         g_test_add_func("/writer/interrupt", test_interrupt);
         g_test_add_func("/writer/long-statement", test_long_statement);

@@ -844,6 +844,72 @@ static void test_snapshot_locks(void) {
         tear_down(&f);
 }
 
+static void write_a_megabyte(sqlite3 *db) {
+        g_assert_cmpint(sqlite3_exec(db, "INSERT INTO log VALUES(zeroblob(1100000))", NULL, NULL, NULL), ==, SQLITE_OK);
+}
+
+static void checkpoint(sqlite3 *db) {
+        g_assert_cmpint(sqlite3_exec(db, "PRAGMA wal_checkpoint", NULL, NULL, NULL), ==, SQLITE_OK);
+}
+
+static EngineConnection *begin_snapshot(Fixture *f) {
+        EngineConnection *c;
+
+        g_assert_true(sqlite_engine.connect(f->pool, "", 0, NULL, &c, &f->error));
+        g_assert_false(sqlite_engine.keeps_log(c));
+        g_assert_true(sqlite_engine.snapshot(c, &f->error));
+        g_assert_false(sqlite_engine.keeps_writers_out(c));
+        g_assert_true(sqlite_engine.keeps_log(c));
+        g_assert_false(sqlite_engine.writer_waits(c));
+        return c;
+}
+
+/* In WAL mode a snapshot is in the way if it alone keeps more than WalSizeMax= of another program's log from being written
+ * back. */
+static void snapshot_keeps_log(bool writes) {
+        Setup setup = to_write;
+        EngineConnection *first, *second;
+        sqlite3 *other;
+        Fixture f;
+
+        setup.writes = writes;
+        set_up(&f, "wal", &setup);
+        other = foreign_open(&f);
+        g_assert_cmpint(sqlite3_exec(other, "PRAGMA wal_autocheckpoint = 0; INSERT INTO log VALUES(1)", NULL, NULL, NULL),
+                        ==, SQLITE_OK);
+        first = begin_snapshot(&f);
+        write_a_megabyte(other);
+        g_assert_false(sqlite_engine.writer_waits(first)); /* there was no checkpoint */
+        second = begin_snapshot(&f);
+        checkpoint(other);
+        g_assert_true(sqlite_engine.writer_waits(first));
+        g_assert_false(sqlite_engine.writer_waits(second));
+        write_a_megabyte(other);
+        sqlite_engine.disconnect(f.pool, first);
+        checkpoint(other);
+        g_assert_true(sqlite_engine.writer_waits(second));
+        sqlite_engine.disconnect(f.pool, second);
+        checkpoint(other);
+        first = begin_snapshot(&f); /* reads the file alone, which cannot be written meanwhile */
+        write_a_megabyte(other);
+        checkpoint(other);
+        g_assert_true(sqlite_engine.writer_waits(first));
+        sqlite_engine.disconnect(f.pool, first);
+        checkpoint(other);
+        first = begin_snapshot(&f);
+        sqlite_engine.disconnect(f.pool, first);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        tear_down(&f);
+}
+
+static void test_snapshot_keeps_log(void) {
+        snapshot_keeps_log(true);
+}
+
+static void test_snapshot_keeps_log_of_others(void) {
+        snapshot_keeps_log(false);
+}
+
 /* ---- limits ---- */
 
 static int64_t size_of(const Fixture *f, const char *suffix) {
@@ -1277,6 +1343,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/schema-unseen", test_schema_unseen);
         g_test_add_func("/worker/writes/snapshot", test_snapshot);
         g_test_add_func("/worker/writes/snapshot-locks", test_snapshot_locks);
+        g_test_add_func("/worker/writes/snapshot-keeps-log", test_snapshot_keeps_log);
+        g_test_add_func("/worker/writes/snapshot-keeps-log-of-others", test_snapshot_keeps_log_of_others);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
         g_test_add_func("/worker/writes/write-fails", test_write_fails);
         g_test_add_func("/worker/writes/sync-fails", test_sync_fails);

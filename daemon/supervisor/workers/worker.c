@@ -48,7 +48,6 @@ static void set_writing(const DatabaseConfig *d, const Bytes *tables, uint32_t n
         setup->sync_full = d->sync_full;
         setup->foreign_keys = d->foreign_keys;
         setup->database_size_max = d->database_size_max;
-        setup->wal_size_max = d->wal_size_max;
         setup->n_write_tables = n_tables;
         setup->write_tables = (Bytes *) tables;
 }
@@ -75,6 +74,7 @@ static int send_setup(Worker *w, const Password *password) {
                         .temp_size_max = l.temp_size_max / l.workers_max,
                         .park_usec = l.park_timeout_usec,
                         .park_rollback_usec = l.park_timeout_rollback_usec,
+                        .wal_size_max = d->wal_size_max,
                         .busy_usec = l.busy_timeout_usec,
                         .drain_usec = DRAIN_USEC,
                         .sql_size_max = (uint32_t) l.sql_size_max,

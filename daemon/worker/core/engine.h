@@ -159,9 +159,11 @@ typedef struct Engine {
          * is_in_transaction() tells if it still is there. ERROR_BUSY: worth another try in a moment. */
         bool (*snapshot)(EngineConnection *connection, SqlError *error);
 
-        /* True if this connection now keeps writers of other programs out. writer_waits() also asks the system if one of
-         * them waits, which costs more. */
+        /* True if this connection now keeps writers of other programs out; or if it reads a snapshot, and the log of all
+         * changes since then is kept for it (NULL: this engine has none). writer_waits() also finds out if one of the
+         * writers waits, or if the log has grown too large, which costs more. */
         bool (*keeps_writers_out)(const EngineConnection *connection);
+        bool (*keeps_log)(const EngineConnection *connection);
         bool (*writer_waits)(const EngineConnection *connection);
 
         /* Frees memory that is easily filled again: the connection waits for a slow reader. */

@@ -13,6 +13,7 @@
 
 #define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked for so long: the reader is slow, and not just a little late */
 #define ASK_USEC (50 * USEC_PER_MSEC)    /* between two checks for waiting writers */
+#define ASK_LOG_USEC USEC_PER_SEC        /* the same of a job that is parked, if only the log grows meanwhile */
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
 /* Returns memory to the kernel: the part of the page that was sent, the engine's cache, and memory that was freed
@@ -59,6 +60,19 @@ static bool writer_waits(const Job *job) {
         return context->engine->writer_waits(job->connection);
 }
 
+static bool keeps_log(const Job *job) {
+        const Engine *engine = job->context->engine;
+
+        return job->connection && engine->keeps_log && engine->keeps_log(job->connection);
+}
+
+/* When a parked job must check if the log has grown too large. UINT64_MAX: it is kept for no log. */
+static uint64_t ask_log_usec(const Job *job) {
+        if (!keeps_log(job))
+                return UINT64_MAX;
+        return job->asked_usec + earlier(job->context->setup->park_rollback_usec, ASK_LOG_USEC);
+}
+
 /* A writer that has given up and another one that has come since look the same. Both wait for this job. */
 bool job_is_in_writers_way(Job *job, uint64_t now) {
         const uint64_t patience_usec = patience(job->context);
@@ -75,10 +89,17 @@ bool job_is_in_writers_way(Job *job, uint64_t now) {
                 job->writer_usec = now;
         if (now - job->writer_usec < patience_usec)
                 return false;
-        (void) sql_error_set(&job->error, ERROR_TIMED_OUT,
-                             "a writer has waited for the end of the query for ParkTimeoutRollbackSec=: make the query "
-                             "cheaper, ask for less at a time, or put the database into WAL mode, in which readers are in "
-                             "no writer's way");
+        if (keeps_log(job))
+                (void) sql_error_set(
+                        &job->error, ERROR_TIMED_OUT,
+                        "the query has kept more than WalSizeMax= of the log from being written back for "
+                        "ParkTimeoutRollbackSec=: make the query cheaper, or ask for less at a time");
+        else
+                (void) sql_error_set(
+                        &job->error, ERROR_TIMED_OUT,
+                        "a writer has waited for the end of the query for ParkTimeoutRollbackSec=: make the query cheaper, "
+                        "ask for less at a time, or put the database into WAL mode, in which readers are in no writer's "
+                        "way");
         return true;
 }
 
@@ -89,7 +110,7 @@ uint64_t job_next_usec(const Job *job) {
         switch (job->state) {
         case JOB_PARKED:
                 return earlier(earlier(w->settled ? w->park_until_usec : w->parked_usec + SETTLE_USEC, job->deadline_usec),
-                               again);
+                               earlier(again, ask_log_usec(job)));
         case JOB_RETRY:
                 return earlier(w->retry_usec, job->deadline_usec);
         case JOB_AWAITING:
@@ -110,7 +131,7 @@ uint64_t job_next_usec(const Job *job) {
 static void on_parked_time(Job *job, uint64_t now, bool again) {
         if (job->wait.parked_usec + SETTLE_USEC <= now)
                 settle(job);
-        if (job->context->commit_waits && job_is_in_writers_way(job, now))
+        if ((job->context->commit_waits || keeps_log(job)) && job_is_in_writers_way(job, now))
                 (void) job_end(job, ERROR_NONE, NULL);
         else if (job->wait.settled && job->wait.park_until_usec <= now)
                 (void) job_end(

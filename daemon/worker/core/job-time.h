@@ -13,8 +13,8 @@
 uint64_t job_next_usec(const Job *job);
 void job_on_time(Job *job, uint64_t now_usec);
 
-/* True if a writer has waited for this job's lock for as long as ParkTimeoutRollbackSec= allows; then job->error says so.
- * Asks the kernel every 50 ms at most. */
+/* True if a writer has waited for this job's lock, or the log has been too large because of this job, for as long as
+ * ParkTimeoutRollbackSec= allows; then job->error says so. Asks the kernel every 50 ms at most. */
 bool job_is_in_writers_way(Job *job, uint64_t now_usec);
 
 #endif

@@ -18,6 +18,7 @@
 
 #define RETRY_USEC (10 * USEC_PER_MSEC) /* after a lock was met */
 #define ASK_USEC (50 * USEC_PER_MSEC)   /* between two checks for writers of other programs */
+#define ASK_LOG_USEC USEC_PER_SEC       /* the same if only the log grows meanwhile */
 
 typedef enum TransactionState {
         TRANSACTION_WAITS,
@@ -452,11 +453,18 @@ static uint64_t idle_until(const Transaction *t) {
         return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;
 }
 
-/* When a snapshot must check if writers wait for it. UINT64_MAX: it is in no writer's way, or its job checks. */
+/* When a snapshot must check if writers wait for it, or the log has grown too large. UINT64_MAX: it is in no way, or its job
+ * checks. */
 static uint64_t ask_usec(const Transaction *t) {
-        bool asks = t->snapshot && !t->borrower && engine_of(t)->keeps_writers_out(t->snapshot);
+        const Engine *engine = engine_of(t);
 
-        return asks ? t->asked_usec + ASK_USEC : UINT64_MAX;
+        if (!t->snapshot || t->borrower)
+                return UINT64_MAX;
+        if (engine->keeps_writers_out(t->snapshot))
+                return t->asked_usec + ASK_USEC;
+        if (engine->keeps_log && engine->keeps_log(t->snapshot))
+                return t->asked_usec + earlier(context_of(t)->setup->park_rollback_usec, ASK_LOG_USEC);
+        return UINT64_MAX;
 }
 
 /* True if a load must read its first row before the transaction begins. */
@@ -522,19 +530,22 @@ static void turn(Task *task) {
 /* The system does not tell of locks of the same process. */
 static void ask_for_writers(Transaction *t, uint64_t now) {
         const JobContext *context = context_of(t);
+        bool locks = engine_of(t)->keeps_writers_out(t->snapshot), own = locks && context->commit_waits;
         uint64_t patience = context->setup->park_rollback_usec;
 
         t->asked_usec = now;
-        if (!context->commit_waits && !engine_of(t)->writer_waits(t->snapshot)) {
+        if (!own && !engine_of(t)->writer_waits(t->snapshot)) {
                 t->writer_usec = 0;
                 return;
         }
         if (t->writer_usec == 0)
                 t->writer_usec = now;
-        if (context->commit_waits) /* a commit of this worker must not give up before */
+        if (own) /* a commit of this worker must not give up before */
                 patience = earlier(patience, context->setup->busy_usec / 2);
         if (now - t->writer_usec >= patience)
-                break_off(t, "a writer has waited for it for ParkTimeoutRollbackSec=");
+                break_off(t, locks ? "a writer has waited for it for ParkTimeoutRollbackSec="
+                                   : "it has kept more than WalSizeMax= of the log from being written back for "
+                                     "ParkTimeoutRollbackSec=");
 }
 
 static bool on_time(Task *task, uint64_t now) {

@@ -20,6 +20,8 @@
 #define SHARED_FIRST (PENDING_BYTE + 2)
 #define SHARED_SIZE 510
 #define LOG_WRITER_BYTE 120     /* of the wal-index */
+#define CHECKPOINT_INFO 96      /* after the two headers: nBackfill and aReadMark of WalCkptInfo */
+#define LOG_FRAME_HEADER_SIZE 24
 
 typedef struct IndexHeader {
         uint32_t version, unused, change;
@@ -63,7 +65,7 @@ void database_state_attach(sqlite3_file *file, int offset, int fd) {
         file->pMethods = &s->methods;
 }
 
-static void read_index(const volatile void *index, FileState *ret) {
+static bool read_index_header(const volatile void *index, IndexHeader *ret) {
         IndexHeader copies[2];
 
         for (unsigned i = 0; i < N_TRIES; i++) {
@@ -74,17 +76,23 @@ static void read_index(const volatile void *index, FileState *ret) {
                 if (memcmp(&copies[0], &copies[1], sizeof copies[0]) == 0)
                         break;
                 if (i == N_TRIES - 1)
-                        return;
+                        return false;
         }
-        if (copies[0].version != INDEX_VERSION || !copies[0].is_init)
-                return;
-        *ret = (FileState) {
-                .kind = FILE_STATE_WAL,
-                .counter = copies[0].change,
-                .epoch = be32toh(copies[0].salt[0]),
-                .size = copies[0].max_frame,
-                .content = (uint64_t) copies[0].frame_checksum[0] << 32 | copies[0].frame_checksum[1],
-        };
+        *ret = copies[0];
+        return ret->version == INDEX_VERSION && ret->is_init;
+}
+
+static void read_index(const volatile void *index, FileState *ret) {
+        IndexHeader header;
+
+        if (read_index_header(index, &header))
+                *ret = (FileState) {
+                        .kind = FILE_STATE_WAL,
+                        .counter = header.change,
+                        .epoch = be32toh(header.salt[0]),
+                        .size = header.max_frame,
+                        .content = (uint64_t) header.frame_checksum[0] << 32 | header.frame_checksum[1],
+                };
 }
 
 static uint32_t load_be32(const uint8_t *p) {
@@ -129,6 +137,21 @@ bool database_state_header(sqlite3_file *file, DatabaseHeader *ret) {
 
 bool database_state_is_wal(sqlite3_file *file) {
         return state_of(file)->index;
+}
+
+uint64_t database_state_log_behind(sqlite3_file *file, int mark) {
+        const volatile uint32_t *info, *index = state_of(file)->index;
+        IndexHeader header;
+        uint32_t backfilled, page_size;
+
+        if (!index || !read_index_header(index, &header))
+                return 0;
+        info = index + CHECKPOINT_INFO / sizeof *info;
+        backfilled = info[0];
+        if (backfilled < info[1 + mark] || backfilled > header.max_frame)
+                return 0;
+        page_size = (header.page_size & 0xfe00u) + ((header.page_size & 1u) << 16);
+        return (uint64_t) (header.max_frame - backfilled) * (LOG_FRAME_HEADER_SIZE + page_size);
 }
 
 /* Asks the kernel about a lock, which conflicts only with that of a writer. This changes no lock. */

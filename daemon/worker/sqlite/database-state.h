@@ -38,6 +38,10 @@ bool database_state_header(sqlite3_file *file, DatabaseHeader *ret);
 /* True if SQLite has mapped the wal-index. */
 bool database_state_is_wal(sqlite3_file *file);
 
+/* Returns the bytes of the log that cannot be written back to the file because of a reader with this mark in the wal-index.
+ * 0: something else is in the way, or a checkpoint has not come so far. */
+uint64_t database_state_log_behind(sqlite3_file *file, int mark);
+
 /* 1: another process is changing the file or, in WAL mode, writing to the log, whose "-shm" SQLite has open as
  * `log_index_fd`. 0: none is. An error of fcntl(2), also if that descriptor is -1: it is not known. */
 int database_state_is_changing(sqlite3_file *file, int log_index_fd);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define PENDING_BYTE 0x40000000 /* of SQLite's file format */
+#define FIRST_READ_LOCK 3       /* of the wal-index; a reader has a shared lock of one of the marks from here on */
 
 static int state_offset;
 static unsigned n_held; /* by all files of the worker */
@@ -56,9 +57,12 @@ static int give_back(sqlite3_file *file, int level) {
 /* The database is in WAL mode: SHARED is held as long as the connection, and keeps no writer out. */
 static int lock_log(sqlite3_file *file, int first, int n, int flags) {
         ReaderLock *lock = state_of(file);
+        int rc = lock->below->xShmLock(file, first, n, flags);
 
         set_held(lock, false);
-        return lock->below->xShmLock(file, first, n, flags);
+        if (rc == SQLITE_OK && (flags & SQLITE_SHM_SHARED) && first >= FIRST_READ_LOCK)
+                lock->mark = (flags & SQLITE_SHM_LOCK) ? first - FIRST_READ_LOCK : -1;
+        return rc;
 }
 
 static int close_file(sqlite3_file *file) {
@@ -73,7 +77,7 @@ void reader_lock_attach(sqlite3_file *file, int offset, int fd) {
 
         state_offset = offset;
         lock = state_of(file);
-        *lock = (ReaderLock) { .below = file->pMethods, .methods = *file->pMethods, .fd = fd };
+        *lock = (ReaderLock) { .below = file->pMethods, .methods = *file->pMethods, .fd = fd, .mark = -1 };
         lock->methods.xLock = take;
         lock->methods.xUnlock = give_back;
         lock->methods.xShmLock = lock_log;

@@ -8,7 +8,7 @@
  * ever. Here a connection does not join the lock of another connection while a writer waits: it gets SQLITE_BUSY, as it
  * would in a process of its own.
  *
- * In WAL mode a reader keeps no writer out, and this module does nothing.
+ * In WAL mode a reader keeps no writer out, and this module only notes its place in the log.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_READER_LOCK_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_READER_LOCK_H
@@ -21,6 +21,7 @@ typedef struct ReaderLock {
         sqlite3_io_methods methods; /* a copy of those below, except for calls that take or release a lock */
         int fd;                     /* SQLite's own, borrowed: another one must not be opened (I12) */
         bool held;                  /* this file has a lock that keeps writers out */
+        int mark;                   /* WAL: the mark in the index of the snapshot that is read; -1: none is read */
 } ReaderLock;
 
 /* `file` was just opened by SQLite as `fd`. Its state is `offset` bytes after the start of `file`, the same offset for all

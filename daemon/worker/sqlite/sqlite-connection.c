@@ -470,6 +470,16 @@ bool sqlite_connection_keeps_writers_out(const SqliteConnection *c) {
         return c->lock->held;
 }
 
+bool sqlite_connection_keeps_log(const SqliteConnection *c) {
+        return c->lock->mark >= 0 && !c->writes;
+}
+
 bool sqlite_connection_writer_waits(const SqliteConnection *c) {
-        return c->lock->held && reader_lock_writer_waits(c->lock);
+        sqlite3_file *file;
+
+        if (c->lock->held)
+                return reader_lock_writer_waits(c->lock);
+        return sqlite_connection_keeps_log(c) &&
+               sqlite3_file_control(c->file, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+               database_state_log_behind(file, c->lock->mark) > c->setup->wal_size_max;
 }

@@ -121,7 +121,11 @@ void sqlite_connection_state(const SqliteConnection *c, FileState *ret);
 /* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);
 
-/* True if a writer waits for that lock. Makes a system call. */
+/* True if this connection only reads, and reads a snapshot of a log now. */
+bool sqlite_connection_keeps_log(const SqliteConnection *c);
+
+/* True if a writer waits for that lock, which takes a system call; or if that snapshot keeps more than WalSizeMax= of the
+ * log from being written back. */
 bool sqlite_connection_writer_waits(const SqliteConnection *c);
 
 /* Turns SQLite's failure `rc` on this database into an error, with the worker's knowledge beyond the code: what the

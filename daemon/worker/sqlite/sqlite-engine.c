@@ -115,6 +115,10 @@ static bool engine_keeps_writers_out(const EngineConnection *connection) {
         return sqlite_connection_keeps_writers_out(readable_of(connection));
 }
 
+static bool engine_keeps_log(const EngineConnection *connection) {
+        return sqlite_connection_keeps_log(readable_of(connection));
+}
+
 static bool engine_writer_waits(const EngineConnection *connection) {
         return sqlite_connection_writer_waits(readable_of(connection));
 }
@@ -300,6 +304,7 @@ const Engine sqlite_engine = {
         .let_go = engine_let_go,
         .snapshot = engine_snapshot,
         .keeps_writers_out = engine_keeps_writers_out,
+        .keeps_log = engine_keeps_log,
         .writer_waits = engine_writer_waits,
         .trim = engine_trim,
         .compile = engine_compile,
