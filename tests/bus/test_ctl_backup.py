@@ -7,14 +7,16 @@ The database has accounts. Each transaction moves an amount from one to another,
 import contextlib
 import json
 import os
+import pathlib
 import pwd
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
-from harness import CTL, PATIENCE, UID_A, UID_B, UID_DAEMON, Service, main, needs_root, wait_for
+from harness import CTL, PATIENCE, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, children, main, needs_root, wait_for
 from tap import equal, test, true
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -179,8 +181,7 @@ def backup_failures():
                 [CTL, f"--config-dir={service.config_dir}", f"--address={service.address}", "backup", "accounts", copy,
                  "--force", f"--service-user={service.user}"], stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
             wait_for(lambda: len(files(folder)) == 2, "the file that is being written")
-            children = f"/proc/{program.pid}/task/{program.pid}/children"
-            wait_for(lambda: open(children).read().strip(), "the child")
+            wait_for(lambda: children(program.pid), "the child")
             program.send_signal(signal.SIGINT)
             err = program.communicate(timeout=PATIENCE)[1].decode()
             equal(program.returncode, FAILED, err)
@@ -208,6 +209,139 @@ def backup_as_root():
         service.file.symlink_to(secret)
         err = ask(service, "backup", "accounts", service.folder / "stolen", code=FAILED)[1]
         true("Permission denied" in err and not (service.folder / "stolen").exists(), err)
+
+
+def refused(service, what):
+    """Each verb refuses the database "users", and nothing of it is copied."""
+    copy = service.folder / "stolen"
+    for arguments in (("backup", "users", copy), ("integrity", "users"), ("vacuum", "users")):
+        err = ask(service, *arguments, code=FAILED)[1]
+        true("link" in err or "does not own" in err, f"{arguments[0]}, {what}: {err!r}")
+    true("link" in ask(service, "backup", "users", copy, code=FAILED)[1], f"the reason, {what}")
+    true(not copy.exists(), f"a copy was made, {what}")
+
+
+@needs_root
+def links_of_a_user():
+    """backup, integrity, vacuum: a link of a user at any component of Path=, or beside the file, is not followed"""
+    with accounts(uid=UID_DAEMON) as service:
+        secret = service.folder / "secret" / "home" / "users.sqlite"
+        secret.parent.mkdir(parents=True)
+        make_accounts(secret, "delete")
+        for path in (secret.parent.parent, secret.parent, secret):
+            os.chown(path, UID_DAEMON, UID_DAEMON)
+        before = (secret.read_bytes(), secret.stat().st_mtime_ns, files(secret.parent))
+        top = service.folder / "top"
+        file = top / "home" / "users.sqlite"
+        service.database("users", Path=file, Mode="read-write")
+
+        def populate():
+            subprocess.run(["rm", "-rf", top], check=True)
+            file.parent.mkdir(parents=True)
+            make_accounts(file, "delete")
+            file.chmod(0o644)
+            for path in (top, file.parent, file):
+                os.chown(path, UID_A, UID_A)
+
+        def replace(path, target):
+            populate()
+            path.rename(f"{path}.away")
+            path.symlink_to(target)
+            os.lchown(path, UID_A, UID_A)
+
+        populate()
+        ask(service, "backup", "users", service.folder / "copy")
+        for path, target in ((file, secret), (file.parent, secret.parent), (file, "/proc/self/mem")):
+            replace(path, target)
+            refused(service, f"{path.name} -> {target}")
+        replace(file.parent, secret.parent)
+        os.chown(top, 0, 0)  # the link is still the user's
+        refused(service, "a link of the user in a folder of root")
+        os.lchown(file.parent, 0, 0)
+        ask(service, "backup", "users", service.folder / "trusted")
+        populate()
+        with connected(file) as db:
+            db.execute("PRAGMA journal_mode=wal")
+            db.execute("INSERT INTO note VALUES (1)")
+            for suffix in ("-wal", "-shm"):
+                path = file.parent / (file.name + suffix)
+                path.chmod(0o644)
+                path.rename(f"{path}.away")
+                path.symlink_to(secret)
+                os.lchown(path, UID_A, UID_A)
+                refused(service, suffix)
+                path.unlink()
+                path.with_name(f"{path.name}.away").rename(path)
+        equal((secret.read_bytes(), secret.stat().st_mtime_ns, files(secret.parent)), before, "the other database")
+
+
+@needs_root
+def swapped_links():
+    """backup: a user who keeps exchanging a folder for a link gets no copy of another database"""
+    exchange = (
+        "import ctypes, sys\nc = ctypes.CDLL(None)\n"
+        "while True: c.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)"
+    )
+    with accounts(uid=UID_DAEMON) as service:
+        top = service.folder / "top"
+        for name in ("home", "secret"):
+            (top / name).mkdir(parents=True)
+            with connected(top / name / "users.sqlite") as db:
+                db.execute(f"CREATE TABLE {name}(a)")
+            os.chown(top / name / "users.sqlite", UID_A if name == "home" else UID_DAEMON, 0)
+        (top / "link").symlink_to("secret")
+        os.lchown(top / "link", UID_A, UID_A)
+        service.database("users", Path=top / "home" / "users.sqlite")
+        copy = service.folder / "copy"
+        swapper = subprocess.Popen([sys.executable, "-c", exchange, top / "home", top / "link"])
+        try:
+            outcomes = set()
+            for _ in range(200):
+                options = f"--config-dir={service.config_dir}", f"--address={service.address}"
+                arguments = "backup", "users", copy, "--force", f"--service-user={service.user}"
+                done = service.run(CTL, *options, *arguments)
+                outcomes.add(done.returncode)
+                if done.returncode == OK:
+                    with connected(copy) as db:
+                        equal(db.execute("SELECT name FROM sqlite_schema").fetchall(), [("home",)], "tables of the copy")
+        finally:
+            swapper.kill()
+            swapper.wait()
+        true(FAILED in outcomes and outcomes <= {OK, FAILED}, f"exit codes {outcomes}")
+
+
+@needs_root
+def confined_child():
+    """integrity: the child that reads the file has a session of its own, no descriptor of root's, and a worker's limits"""
+    with accounts("delete", uid=UID_DAEMON) as service, connected(service.file) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        command = [CTL, f"--config-dir={service.config_dir}", f"--address={service.address}", "integrity", "accounts",
+                   f"--service-user={service.user}"]  # fmt: skip
+        read_fd, write_fd = os.pipe()
+        program = subprocess.Popen(command, stdin=read_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   pass_fds=(write_fd,))  # fmt: skip
+        os.close(read_fd)
+        os.close(write_fd)
+        wait_for(lambda: children(program.pid), "the child")
+        (child,) = children(program.pid)
+
+        def seen(what):
+            return pathlib.Path(f"/proc/{child}/{what}").read_text()
+
+        def opened():
+            return {os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
+
+        wait_for(lambda: str(service.file) in opened(), "the child opens the database")
+        status = dict(line.split(":\t", 1) for line in seen("status").splitlines() if ":\t" in line)
+        equal(status["Uid"].split(), [str(UID_DAEMON)] * 4, "uids")
+        equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "0" if SANITIZED else "2"), "privileges and filter")
+        equal(os.getsid(child), child, "session")
+        true("Max core file size        0                    0" in seen("limits"), seen("limits"))
+        names = [name for name in opened() if name not in ("/dev/null", str(service.file))]
+        equal(sorted(name.split(":")[0] for name in names if not name.startswith(str(service.file.parent))),
+              ["pipe", "pipe"], f"descriptors beside its output: {names}")  # fmt: skip
+        lock.execute("ROLLBACK")
+        equal(program.communicate(timeout=PATIENCE)[0].decode(), "accounts: no problems.\n", "output")
 
 
 @needs_root

@@ -90,6 +90,7 @@ static void print(const Context *c, const DatabaseConfig *d, const char *path, u
 }
 
 static int back_up(const Context *c, const DatabaseConfig *d, const char *path, const ServiceUser *user) {
+        ServiceChild child = { .user = user, .heap_max = OPEN_DATABASE_HEAP_MAX };
         TargetFile target;
         struct stat st = {};
         int r = target_file_begin_private(&target, path, arg_force);
@@ -98,7 +99,8 @@ static int back_up(const Context *c, const DatabaseConfig *d, const char *path, 
                 complain_of_file(path, r);
                 return CTL_FAILED;
         }
-        if (service_child_run(user, copy, &(Work) { .d = d, .fd = target.fd, .progress = !c->json }) != CTL_OK ||
+        child.kept_fd = target.fd;
+        if (service_child_run(&child, copy, &(Work) { .d = d, .fd = target.fd, .progress = !c->json }) != CTL_OK ||
             !check_place(d, path)) {
                 target_file_drop(&target);
                 return CTL_FAILED;

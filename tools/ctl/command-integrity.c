@@ -80,7 +80,9 @@ static int run(Context *c, char **words) {
         config = open_database_find(c, words[0], &work.d);
         if (!config || service_child_user(arg_service_user, context_is_system(c), unit, &user) < 0)
                 return CTL_FAILED;
-        return service_child_run(&user, check, &work) == CTL_OK ? CTL_OK : CTL_FAILED;
+        const ServiceChild child = { .user = &user, .kept_fd = -1, .heap_max = OPEN_DATABASE_HEAP_MAX };
+
+        return service_child_run(&child, check, &work) == CTL_OK ? CTL_OK : CTL_FAILED;
 }
 
 const Verb verb_integrity = {

@@ -104,7 +104,9 @@ static int run(Context *c, char **words) {
                 complain("%s is not published with Mode=read-write, so it is not changed.", work.d->name);
                 return CTL_FAILED;
         }
-        return service_child_run(&user, work_on, &work) == CTL_OK ? CTL_OK : CTL_FAILED;
+        const ServiceChild child = { .user = &user, .kept_fd = -1, .heap_max = OPEN_DATABASE_HEAP_MAX };
+
+        return service_child_run(&child, work_on, &work) == CTL_OK ? CTL_OK : CTL_FAILED;
 }
 
 const Verb verb_vacuum = {

@@ -158,13 +158,14 @@ static int undo(void *path) {
 /* A child that was killed, for example by Ctrl-C, leaves its file to another one. */
 int create_file(const NewFile *file, const ServiceUser *user) {
         g_autofree char *temporary = g_strdup_printf("%s.%d.new", file->path, (int) getpid());
-        int r = service_child_run(user, make, &(Making) { .file = file, .temporary = temporary });
+        const ServiceChild child = { .user = user, .kept_fd = -1 };
+        int r = service_child_run(&child, make, &(Making) { .file = file, .temporary = temporary });
 
         if (r < 0)
-                (void) service_child_run(user, undo, temporary);
+                (void) service_child_run(&child, undo, temporary);
         return r == 0 ? 0 : -1;
 }
 
 void create_file_undo(const NewFile *file, const ServiceUser *user) {
-        (void) service_child_run(user, undo, (void *) file->path);
+        (void) service_child_run(&(ServiceChild) { .user = user, .kept_fd = -1 }, undo, (void *) file->path);
 }

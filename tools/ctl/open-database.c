@@ -2,17 +2,16 @@
 /* Opens a published database, see open-database.h. */
 #include "tools/ctl/open-database.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "daemon/configuration/configuration-database.h"
 #include "daemon/configuration/configuration-files.h"
+#include "daemon/worker/core/sql-error.h"
+#include "daemon/worker/sqlite/file-names.h"
+#include "daemon/worker/sqlite/path.h"
+#include "daemon/worker/sqlite/vfs.h"
 
 enum {
-        HEADER_READ_VERSION = 19, /* the byte of the header that is 2 in WAL mode */
         LOCK_POLL_MS = 2,         /* short, because other writers leave only short gaps */
         PROGRESS_OPCODES = 10000,
 };
@@ -63,42 +62,6 @@ static int on_busy(void *userdata, int n_calls) {
         return 1;
 }
 
-/* ---- Rules -------------------------------------------------------------------------------------------------------- */
-
-static bool is_wal_file(const char *path) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-        uint8_t version = 0;
-
-        if (fd < 0)
-                return false;
-        if (pread(fd, &version, 1, HEADER_READ_VERSION) != 1)
-                version = 0;
-        (void) close(fd);
-        return version == 2;
-}
-
-static bool is_beside(const char *path, const char *suffix) {
-        g_autofree char *name = g_strconcat(path, suffix, NULL);
-
-        return access(name, R_OK) == 0;
-}
-
-/* The rules of the service (I12): it changes only files that its user owns, in folders that its user owns, and it makes no
- * file beside a database of another user. */
-static bool check_rules(const DatabaseConfig *d, const char *path, bool own, bool to_write) {
-        g_autofree char *folder = g_path_get_dirname(path);
-        struct stat st;
-
-        if (to_write && (!own || stat(folder, &st) < 0 || st.st_uid != geteuid()))
-                complain("%s: the service's user does not own %s and its folder, so it is not changed.", d->name, path);
-        else if (!own && !d->immutable && is_wal_file(path) && !(is_beside(path, "-wal") && is_beside(path, "-shm")))
-                complain("%s: %s is in WAL mode and belongs to another user, and its \"-wal\" and \"-shm\" cannot be read: "
-                         "try again while a program has it open to write.", d->name, path);
-        else
-                return true;
-        return false;
-}
-
 /* ---- Opening ------------------------------------------------------------------------------------------------------ */
 
 int complain_of_sqlite(const DatabaseConfig *d, const char *what, sqlite3 *db, int rc) {
@@ -113,14 +76,37 @@ int complain_of_sqlite(const DatabaseConfig *d, const char *what, sqlite3 *db, i
         return CTL_FAILED;
 }
 
-static int open_path(const DatabaseConfig *d, const char *path, bool own, bool to_write, sqlite3 **ret) {
-        bool writable = to_write || (own && g_str_equal(d->mode, "read-write"));
-        g_autofree char *escaped = g_uri_escape_string(path, "/", FALSE);
-        g_autofree char *uri = g_strdup_printf("file:%s?readonly_shm=%d%s", escaped, !own,
+/* Prints why the file could not be opened, as far as the modules of the worker know more than SQLite. */
+static void complain_of_file(const DatabaseConfig *d, const FilePlace *place, sqlite3 *db, int rc) {
+        switch (file_names_trouble()) {
+        case FILE_TROUBLE_IRREGULAR:
+                complain("%s: %s, or its \"-wal\", \"-shm\" or \"-journal\", is no regular file (but a link or a FIFO, for "
+                         "example): its owner must remove it.", d->name, d->path);
+                return;
+        case FILE_TROUBLE_REPLACED:
+                complain("%s: %s was just replaced: try again.", d->name, d->path);
+                return;
+        case FILE_TROUBLE_LEASED:
+                complain("%s: another program has a lease on %s: try again.", d->name, d->path);
+                return;
+        case FILE_TROUBLE_READ_ONLY:
+        case FILE_TROUBLE_TOO_LARGE:
+        case FILE_TROUBLE_NONE:
+                break;
+        }
+        if (!place->own && !d->immutable && (rc & 0xff) == SQLITE_CANTOPEN && file_place_readable(place, ""))
+                complain("%s: %s is in WAL mode and belongs to another user, and its \"-wal\" and \"-shm\" cannot be read: "
+                         "try again while a program has it open to write.", d->name, d->path);
+        else
+                (void) complain_of_sqlite(d, "opened", db, rc);
+}
+
+static int open_name(const DatabaseConfig *d, const FilePlace *place, const char *name, sqlite3 **ret) {
+        g_autofree char *uri = g_strdup_printf("file:%s?readonly_shm=%d%s", name, !place->own,
                                                d->immutable ? "&immutable=1" : "");
         int rc = sqlite3_open_v2(uri, ret,
-                                 (writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
-                                         SQLITE_OPEN_NOFOLLOW, NULL);
+                                 (place->writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
+                                         SQLITE_OPEN_NOFOLLOW, VFS_NAME);
 
         if (rc != SQLITE_OK)
                 return rc;
@@ -130,34 +116,54 @@ static int open_path(const DatabaseConfig *d, const char *path, bool own, bool t
         return sqlite3_exec(*ret, "PRAGMA synchronous=EXTRA; SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
 }
 
+/* Finds the file as a worker does, so that no other user decides which file it is. */
+static bool find_place(const DatabaseConfig *d, FilePlace *place, char ret_name[static FILE_NAME_SIZE]) {
+        SqlError error = SQL_ERROR_INIT;
+        FoundFile found;
+        bool ok = path_resolve(d->path, &found, &error);
+
+        if (ok)
+                file_place_add(place, found, ret_name);
+        else
+                complain("%s: %s cannot be opened: %s", d->name, d->path, sql_error_as_failure(&error).message);
+        sql_error_done(&error);
+        return ok;
+}
+
 sqlite3 *open_database(const DatabaseConfig *d, bool to_write, double lock_seconds) {
+        static FilePlace place; /* until the process ends: SQLite may open files beside it at any time */
+        char name[FILE_NAME_SIZE];
+        sqlite3 *db = NULL;
+        bool may_write;
+        int rc;
+
         if (database_config_is_server(d)) {
                 complain("%s is a database of Engine=%s: use the programs of its server.", d->name,
                          engine_kind_name(d->engine));
                 return NULL;
         }
-
-        char *path = realpath(d->path, NULL); /* SQLite then refuses links */
-        sqlite3 *db = NULL;
-        struct stat st;
-        int rc;
-
         catch_signals();
         lock_seconds_max = lock_seconds;
-        if (!path || lstat(path, &st) < 0)
-                complain("%s: %s cannot be opened: %s", d->name, d->path, g_strerror(errno));
-        else if (!S_ISREG(st.st_mode))
-                complain("%s: %s is no regular file.", d->name, d->path);
-        else if (check_rules(d, path, st.st_uid == geteuid(), to_write)) {
-                rc = open_path(d, path, st.st_uid == geteuid(), to_write, &db);
-                if (rc != SQLITE_OK) {
-                        (void) complain_of_sqlite(d, "opened", db, rc);
-                        (void) sqlite3_close(db);
-                        db = NULL;
-                }
+        (void) sqlite3_initialize();
+        rc = vfs_register(UINT64_MAX);
+        if (rc != SQLITE_OK) {
+                (void) complain_of_sqlite(d, "opened", NULL, rc);
+                return NULL;
         }
-        free(path);
-        return db;
+        if (!find_place(d, &place, name))
+                return NULL;
+        may_write = file_place_may_be_written(&place);
+        if (to_write && !may_write) {
+                complain("%s: the service's user does not own %s and its folder, so it is not changed.", d->name, d->path);
+                return NULL;
+        }
+        place.writes = to_write || (may_write && database_config_is_writable(d));
+        rc = open_name(d, &place, name, &db);
+        if (rc == SQLITE_OK)
+                return db;
+        complain_of_file(d, &place, db, rc);
+        (void) sqlite3_close(db);
+        return NULL;
 }
 
 int64_t pragma_number(sqlite3 *db, const char *sql) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opens a published database with SQLite, in a child of service-child.h, for the verbs backup, integrity and vacuum. */
+/*
+ * Opens a published database with SQLite, in a child of service-child.h, for the verbs backup, integrity and vacuum: with
+ * the modules by which a worker finds and opens it (I12), so that no other user decides which file is read. A process opens
+ * one database.
+ */
 #ifndef SQLIPC_TOOLS_CTL_OPEN_DATABASE_H
 #define SQLIPC_TOOLS_CTL_OPEN_DATABASE_H
 
@@ -7,6 +11,9 @@
 
 #include "daemon/configuration/configuration.h"
 #include "tools/ctl/context.h"
+
+/* Memory for SQLite in the child: enough for a row of the largest size, 1 GB, twice. */
+#define OPEN_DATABASE_HEAP_MAX (UINT64_C(5) << 29)
 
 /** The configuration, and its database `name`; NULL if there is none, which has been printed. */
 Config *open_database_find(const Context *c, const char *name, const DatabaseConfig **ret);

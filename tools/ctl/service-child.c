@@ -3,14 +3,18 @@
 #include "tools/ctl/service-child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/worker/sandbox/sandbox.h"
 #include "tools/ctl/complain.h"
 
 static int become(const ServiceUser *user) {
@@ -35,15 +39,51 @@ static void ending_signals(sigset_t *ret) {
                         (void) sigaddset(ret, ending[i]);
 }
 
-static G_NORETURN void be_child(const ServiceUser *user, pid_t parent, const sigset_t *ending,
+/* Keeps the caller's descriptors from the child: among them are root's connection to the bus, and the terminal's input. */
+static int close_descriptors(int kept_fd) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
+
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+                return -errno;
+        if (kept_fd < 0)
+                return close_range(STDERR_FILENO + 1, UINT_MAX, 0) < 0 ? -errno : 0;
+        r = kept_fd > STDERR_FILENO + 1 ? close_range(STDERR_FILENO + 1, (unsigned) kept_fd - 1, 0) : 0;
+        return r < 0 || close_range((unsigned) kept_fd + 1, UINT_MAX, 0) < 0 ? -errno : 0;
+}
+
+/* The limits and the filter of a worker: this child, too, parses a file that another user may have made. */
+static int confine(uint64_t heap_max) {
+        int r = sandbox_limit(&(Setup) { .heap_size_max = heap_max });
+
+        if (r < 0)
+                return r;
+        (void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* which ends the work at its next step, so that SQLite rolls back */
+        (void) prctl(PR_SET_DUMPABLE, 0);
+        (void) sqlite3_hard_heap_limit64((sqlite3_int64) MIN(heap_max, INT64_MAX));
+        return sandbox_filter(SANDBOX_TERMINAL);
+}
+
+static int set_up(const ServiceChild *child, pid_t parent) {
+        int r = setsid() < 0 ? -errno : close_descriptors(child->kept_fd);
+
+        if (getppid() != parent) /* it died before this process would have been told */
+                return -ECANCELED;
+        if (r >= 0 && child->heap_max > 0)
+                r = confine(child->heap_max);
+        if (r < 0)
+                complain("The process for the work cannot be set up: %s", g_strerror(-r));
+        return r;
+}
+
+static G_NORETURN void be_child(const ServiceChild *child, pid_t parent, const sigset_t *ending,
                                 int (*function)(void *userdata), void *userdata) {
         int r = 1;
 
         (void) umask(0077);
         (void) sigprocmask(SIG_UNBLOCK, ending, NULL);
-        if (become(user) == 0) {
+        if (become(child->user) == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGTERM); /* a change of user clears it */
-                if (getppid() == parent)
+                if (set_up(child, parent) >= 0)
                         r = function(userdata);
         }
         if (fflush(stdout) != 0)
@@ -63,7 +103,7 @@ static int wait_for(pid_t child, const sigset_t *waited) {
         return status;
 }
 
-int service_child_run(const ServiceUser *user, int (*function)(void *userdata), void *userdata) {
+int service_child_run(const ServiceChild *options, int (*function)(void *userdata), void *userdata) {
         sigset_t ending, waited, before;
         pid_t parent = getpid(), child;
         int status;
@@ -76,7 +116,7 @@ int service_child_run(const ServiceUser *user, int (*function)(void *userdata), 
         (void) fflush(stdout);
         child = fork();
         if (child == 0)
-                be_child(user, parent, &ending, function, userdata);
+                be_child(options, parent, &ending, function, userdata);
         status = child < 0 ? -errno : wait_for(child, &waited);
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
         if (child < 0)

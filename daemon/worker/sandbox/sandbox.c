@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -142,6 +143,9 @@ static int add_network(scmp_filter_ctx filter) {
         return r < 0 ? r : allow(filter, SCMP_SYS(clone), 1, thread);
 }
 
+/* Calls that ask about a terminal, and change nothing. */
+static const uint64_t terminal_requests[] = { TCGETS, TIOCGWINSZ };
+
 static int add_rules(scmp_filter_ctx filter, SandboxNeeds needs) {
         const struct scmp_arg_cmp any = {}, no_execution = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
         int r = 0;
@@ -155,6 +159,8 @@ static int add_rules(scmp_filter_ctx filter, SandboxNeeds needs) {
         for (size_t i = 0; i < N_ELEMENTS(file_control); i++)
                 for (size_t j = 0; r == 0 && j < N_ELEMENTS(file_commands); j++)
                         r = allow(filter, file_control[i], 1, SCMP_A1(SCMP_CMP_EQ, file_commands[j]));
+        for (size_t i = 0; r == 0 && (needs & SANDBOX_TERMINAL) && i < N_ELEMENTS(terminal_requests); i++)
+                r = allow(filter, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, terminal_requests[i]));
         if (r == 0 && (needs & SANDBOX_NETWORK))
                 r = add_network(filter);
         /* abort() may end this process, and no other */

@@ -16,6 +16,7 @@ int sandbox_limit(const Setup *setup);
 typedef enum SandboxNeeds {
         SANDBOX_INOTIFY = 1 << 0, /* an observer */
         SANDBOX_NETWORK = 1 << 1, /* connections to servers, and the threads in which a library looks up their names */
+        SANDBOX_TERMINAL = 1 << 2, /* the size and mode of its terminal, for the progress of a tool */
 } SandboxNeeds;
 
 /* From here on allows only the system calls of a worker, which reads and may write: no socket, no exec, no fork, no
