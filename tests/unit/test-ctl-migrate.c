@@ -276,6 +276,79 @@ static void test_postgresql(void) {
         free_table(source);
 }
 
+/* A DEFAULT is copied if it is one literal, and the server gives new rows the value that SQLite would; else it is named. */
+static void test_defaults(void) {
+        static const struct {
+                const char *type, *sql;
+                sqlipc_value found;
+                const char *wanted; /* NULL: not copied */
+        } cases[] = {
+                { "TEXT", "'x'", { .type = SQLIPC_NULL }, "'x'" },
+                { "TEXT", "'it''s \\'", { .type = SQLIPC_NULL }, "'it''s \\'" },
+                { "TEXT", "'a' || wipe() || 'b'", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "'a'||'b'", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "'a' /* b */", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "'a') , (wipe()::text || '", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "\"x\"", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "5", { .type = SQLIPC_NULL }, "'5'" },
+                { "TEXT", "-5", { .type = SQLIPC_NULL }, "'-5'" },
+                { "TEXT", "+5", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "1.50", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "nan", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "inf", { .type = SQLIPC_NULL }, NULL },
+                { "TEXT", "'1.50'", { .type = SQLIPC_NULL }, "'1.50'" },
+                { "DECIMAL", "'1.50'", { .type = SQLIPC_TEXT, .as.text = "" }, NULL },
+                { "REAL", "1.5", { .type = SQLIPC_NULL }, "1.5" },
+                { "REAL", "-1e3", { .type = SQLIPC_NULL }, "-1e3" },
+                { "REAL", "1 - 1", { .type = SQLIPC_NULL }, NULL },
+                { "REAL", "nan", { .type = SQLIPC_NULL }, NULL },
+                { "REAL", "-inf", { .type = SQLIPC_NULL }, NULL },
+                { "REAL", "infinity", { .type = SQLIPC_NULL }, NULL },
+                { "REAL", "1e999", { .type = SQLIPC_NULL }, NULL },
+                { "REAL", "0x10", { .type = SQLIPC_NULL }, NULL },
+                { "INTEGER", "7", { .type = SQLIPC_NULL }, "7" },
+                { "INTEGER", "1.5", { .type = SQLIPC_NULL }, NULL },
+                { "INTEGER", "9223372036854775808", { .type = SQLIPC_NULL }, NULL },
+                { "INTEGER", "TRUE", { .type = SQLIPC_NULL }, "1" },
+                { "INTEGER", "NULL", { .type = SQLIPC_NULL }, "NULL" },
+                { "BLOB", "5", { .type = SQLIPC_NULL }, NULL },
+                { "DATE", "'2024-02-29'", { .type = SQLIPC_NULL }, "'2024-02-29'" },
+                { "DATE", "'2023-02-29'", { .type = SQLIPC_NULL }, NULL },
+                { "DATE", "'now'", { .type = SQLIPC_NULL }, NULL },
+                { "DATE", "5", { .type = SQLIPC_NULL }, NULL },
+                { "DATETIME", "'2024-02-29 23:59:59'", { .type = SQLIPC_NULL }, "'2024-02-29 23:59:59'" },
+                { "DATETIME", "'2024-02-29'", { .type = SQLIPC_NULL }, NULL },
+        };
+        const PlanOptions options = { .dialect = &dialect_postgresql, .with_dates = true };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const SourceColumn column = { .name = (char *) "a", .type = (char *) cases[i].type,
+                                              .default_sql = (char *) cases[i].sql };
+                SourceTable source = { .name = (char *) "t", .rowid_column = -1, .indexes = g_ptr_array_new(),
+                                       .references = g_ptr_array_new() };
+                SourceSchema schema = { .tables = g_ptr_array_new(), .objects = g_ptr_array_new() };
+                g_autofree char *wanted = cases[i].wanted ? g_strconcat(" DEFAULT ", cases[i].wanted, ")", NULL) : NULL;
+                g_autoptr(Plan) plan = NULL;
+                const PlanTable *table;
+
+                source.columns = g_array_append_vals(g_array_new(FALSE, FALSE, sizeof column), &column, 1);
+                g_ptr_array_add(schema.tables, &source);
+                plan = plan_new(&schema, &options);
+                table = plan->tables->pdata[0];
+                if (cases[i].found.type != SQLIPC_NULL)
+                        column_found_add(&g_array_index(table->columns, PlanColumn, 0).found, &cases[i].found);
+                plan_write(plan);
+                if (wanted ? !g_str_has_suffix(table->create, wanted) : strstr(table->create, "DEFAULT") != NULL)
+                        test_fail(__FILE__, __LINE__, cases[i].sql, table->create, wanted ?: "none");
+                CHECK_INT(plan->omitted->len, !wanted);
+                g_ptr_array_unref(schema.tables);
+                g_ptr_array_unref(schema.objects);
+                g_ptr_array_unref(source.indexes);
+                g_ptr_array_unref(source.references);
+                g_array_unref(source.columns);
+        }
+}
+
 static void test_sqlite(void) {
         SourceTable *source = make_table();
         SourceSchema schema = { .tables = g_ptr_array_new(), .objects = g_ptr_array_new(), .user_version = 3 };
@@ -303,7 +376,7 @@ static void test_sqlite(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_sent), TEST(test_kinds), TEST(test_choice), TEST(test_found), TEST(test_sum),
-                TEST(test_postgresql), TEST(test_sqlite),
+                TEST(test_postgresql), TEST(test_defaults), TEST(test_sqlite),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

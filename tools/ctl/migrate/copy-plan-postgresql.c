@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The statements of a migration in PostgreSQL's dialect. Pure. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "tools/cli/sql/sql-name.h"
+#include "tools/cli/sql/sql-scan.h"
 #include "tools/ctl/migrate/copy-plan.h"
 
 /* The text that SQLite's CURRENT_TIMESTAMP and datetime('now') give. */
@@ -36,11 +40,82 @@ static char *quoted(const Plan *plan, const char *name) {
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------- */
 
-static bool is_number(const char *text) {
+/* True if the text is one token of SQLite, with nothing before or after it. Two literals with an operator between them begin
+ * and end like one. */
+static bool is_token(const char *sql, SqlTokenType type) {
+        size_t position = 0, size = strlen(sql);
+        SqlToken token;
+
+        return sql_scan_next(SQL_DIALECT_SQLITE, sql, size, &position, &token) && token.type == type && !token.open &&
+               position == size;
+}
+
+/* A number in decimal digits, maybe with a sign; SQLite has no literal for infinity. */
+static bool is_number(const char *sql) {
+        const char *digits = sql + (*sql == '-' || *sql == '+');
+
+        return is_token(digits, SQL_NUMBER) && !strpbrk(digits, "xX_") && isfinite(g_ascii_strtod(sql, NULL));
+}
+
+/* An integer as SQLite writes it. */
+static bool is_integer(const char *sql) {
+        g_autofree char *written = NULL;
+        gint64 n;
+
+        if (!g_ascii_string_to_signed(sql, 10, INT64_MIN, INT64_MAX, &n, NULL))
+                return false;
+        written = g_strdup_printf("%" PRId64, n);
+        return g_str_equal(written, sql);
+}
+
+/* True if a column of this declared type keeps texts that look like numbers; others would turn '1.50' into 1.5. */
+static bool keeps_texts(const char *declared) {
+        g_autofree char *upper = g_ascii_strup(declared, -1);
+
+        if (strstr(upper, "INT"))
+                return false;
+        return !*upper || strstr(upper, "CHAR") || strstr(upper, "CLOB") || strstr(upper, "TEXT") || strstr(upper, "BLOB");
+}
+
+/* True if the text is a date, or a time, in the form of the values that are copied. The server has other words for times,
+ * such as 'now', and would keep the moment of the migration. */
+static bool is_time(const char *text, bool is_date) {
+        unsigned year, month, day, hour = 0, minute = 0, second = 0;
+        g_autofree char *written = NULL;
+        bool has_time = sscanf(text, "%4u-%2u-%2u %2u:%2u:%2u", &year, &month, &day, &hour, &minute, &second) == 6;
+
+        if (has_time == is_date || (is_date && sscanf(text, "%4u-%2u-%2u", &year, &month, &day) != 3))
+                return false;
+        written = is_date ? g_strdup_printf("%04u-%02u-%02u", year, month, day)
+                          : g_strdup_printf("%04u-%02u-%02u %02u:%02u:%02u", year, month, day, hour, minute, second);
+        return g_str_equal(written, text) && g_date_valid_dmy((GDateDay) day, (GDateMonth) month, (GDateYear) year) &&
+               hour < 24 && minute < 60 && second < 60;
+}
+
+/* True if the text between the quotes is a value of the column's kind. */
+static bool fits_kind(const PlanColumn *column, const char *literal) {
+        g_autofree char *text = sql_name_unquote(literal + 1, strlen(literal) - 2, '\'');
         char *end;
 
+        if (column->kind != KIND_TEXT)
+                return is_time(text, column->kind == KIND_DATE);
         (void) g_ascii_strtod(text, &end);
-        return *text && *end == 0 && !strpbrk(text, "xX");
+        return *end || end == text || keeps_texts(column->source->type);
+}
+
+/* The number as a DEFAULT of the kind; NULL: the server would store another value. The caller frees it. */
+static char *translate_number(const PlanColumn *column, const char *sql) {
+        switch (column->kind) {
+        case KIND_DOUBLE:
+        case KIND_NUMERIC:
+                return g_strdup(sql);
+        case KIND_BIGINT:
+                return is_integer(sql) ? g_strdup(sql) : NULL;
+        case KIND_TEXT:
+                return is_integer(sql) ? g_strdup_printf("'%s'", sql) : NULL;
+        default:
+                return NULL;
+        }
 }
 
 /* The DEFAULT in PostgreSQL; NULL: it cannot be translated. The caller frees it. */
@@ -55,7 +130,6 @@ static char *translate_default(const PlanColumn *column) {
                 { "CURRENT_TIME", NOW_AS_TEXT("HH24:MI:SS") },
         };
         const char *sql = column->source->default_sql;
-        size_t size = strlen(sql);
         bool is_text = column->kind == KIND_TEXT || column->kind == KIND_DATE || column->kind == KIND_TIMESTAMP;
 
         if (g_ascii_strcasecmp(sql, "NULL") == 0)
@@ -63,15 +137,13 @@ static char *translate_default(const PlanColumn *column) {
         for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
                 if (g_ascii_strcasecmp(sql, times[i].sqlite) == 0)
                         return is_text ? g_strconcat(times[i].text, "::", column_kind_to_string(column->kind), NULL) : NULL;
-        if (is_number(sql) && column->kind != KIND_BYTEA)
-                return is_text ? g_strdup_printf("'%s'", sql) : g_strdup(sql);
+        if (is_number(sql))
+                return translate_number(column, sql);
         if (column->kind == KIND_BIGINT && g_ascii_strcasecmp(sql, "TRUE") == 0)
                 return g_strdup("1");
         if (column->kind == KIND_BIGINT && g_ascii_strcasecmp(sql, "FALSE") == 0)
                 return g_strdup("0");
-        if (is_text && size >= 2 && sql[0] == '\'' && sql[size - 1] == '\'')
-                return g_strdup(sql);
-        return NULL;
+        return is_text && is_token(sql, SQL_STRING) && fits_kind(column, sql) ? g_strdup(sql) : NULL;
 }
 
 static void append_default(Plan *plan, GString *sql, const PlanTable *table, const PlanColumn *column) {
