@@ -15,6 +15,7 @@
 #include "tests/unit/test.h"
 
 #define SECOND UINT64_C(1000000)
+#define TURN_USEC UINT64_C(500000)
 #define SIBLING_USEC (SECOND / 10) /* more than a job waits before another worker starts */
 #define UNDEAD_USEC (3 * SECOND)   /* more than a killed worker has to die */
 
@@ -175,6 +176,7 @@ static void test_shares_of_three(void) {
         begin();
         for (unsigned i = 0; i < 3; i++)
                 (void) start(A, "open");
+        rig_pass_time(TURN_USEC); /* their turns are over */
         for (unsigned i = 0; i < 2; i++)
                 (void) start(B, "open");
         (void) start(C, "open");

@@ -4,6 +4,7 @@
  * wait, and an idle worker that does not end. The test's clock does not advance by itself.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -16,6 +17,7 @@
 
 #define SECOND UINT64_C(1000000)
 #define SIBLING_USEC (SECOND / 10) /* more than a job waits before another worker starts */
+#define TURN_USEC (SECOND / 2)
 #define QUEUE_USEC (11 * SECOND)   /* a little more than QueueTimeoutSec= */
 
 static Limits limits_before;
@@ -59,22 +61,37 @@ static uint64_t number_of_last_run(void) {
         return ((const Run *) w->runs.tail->data)->number;
 }
 
-/* A run of the peer keeps a worker, which is a new one. */
-static void occupy(unsigned peer, const char *database) {
-        unsigned n = n_workers();
-
-        (void) query(peer, database);
-        CHECK_INT(n_workers(), n + 1);
-        CHECK_INT(stub_workers_alive(), n + 1);
+/* Worker `n` of those that are alive, the newest, takes its job and starts it. Returns the number of the run. */
+static uint64_t take(unsigned n) {
         CHECK(stub_worker_take(n));
         rig_pump();
-        stub_worker_say(n, &(Message) {
-                .kind = MESSAGE_STARTED,
-                .started = { .number = number_of_last_run(), .described = true },
+        const uint64_t number = number_of_last_run();
+
+        stub_worker_say(n, &(Message) { .kind = MESSAGE_STARTED, .started = { .number = number, .described = true } });
+        rig_pump();
+        return number;
+}
+
+/* A run of the peer keeps a worker, which is a new one. Its turn passes. Returns the number of the run. */
+static uint64_t occupy(unsigned peer, const char *database) {
+        unsigned n = n_workers();
+        const RigCall *c = &rig.calls[query(peer, database)];
+
+        CHECK_INT(n_workers(), n + 1);
+        CHECK_INT(stub_workers_alive(), n + 1);
+        const uint64_t number = take(n);
+        CHECK_INT(c->n_replies, 1);
+        CHECK_STRING(c->error, "");
+        rig_pass_time(TURN_USEC);
+        return number;
+}
+
+static void end_run(unsigned worker, uint64_t number) {
+        stub_worker_say(worker, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = { .number = number, .failure.sql_offset = -1, .drained = true },
         });
         rig_pump();
-        CHECK_INT(rig.calls[rig.n_calls - 1].n_replies, 1);
-        CHECK_STRING(rig.calls[rig.n_calls - 1].error, "");
 }
 
 /* The peer gets no worker: its call waits as long as calls may, and is told why. */
@@ -165,16 +182,104 @@ static void test_places_on_a_database(void) {
 /* An idle worker that does not obey EXIT is killed: otherwise it would count against its user for ever. */
 static void test_idle_worker_that_does_not_end(void) {
         begin(1, 8);
-        occupy(0, "open");
-        stub_worker_say(0, &(Message) {
-                .kind = MESSAGE_ENDED,
-                .ended = { .number = number_of_last_run(), .failure.sql_offset = -1, .drained = true },
-        });
+        end_run(0, occupy(0, "open"));
         rig_pass_time(11 * SECOND); /* WorkerIdleSec= */
         CHECK_INT(n_workers(), 1);
         rig_pass_time(5 * SECOND);
         CHECK_INT(n_workers(), 0);
         occupy(0, "open");
+        end();
+}
+
+/* ---- Turns ---- */
+
+/* The peer whose worker is the newest. */
+static unsigned newest(void) {
+        return ((const Worker *) g_queue_peek_tail(&rig.manager->context.workers))->group->user->uid - 1000;
+}
+
+/* Of eight users who ask at once, two for each of the two processors get a worker. The others get one in their order, as
+ * soon as a run ends, or its turn is over. */
+static void test_turns(void) {
+        uint64_t numbers[4];
+
+        begin(8, 8);
+        for (unsigned peer = 0; peer < 4; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                CHECK_INT(n_workers(), peer + 1);
+                numbers[peer] = take(peer);
+        }
+        for (unsigned peer = 4; peer < 8; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                CHECK_INT(n_workers(), 4);
+        }
+        rig_query(0, "open"); /* not even a sibling goes before them */
+        rig_pass_time(SECOND / 40);
+        CHECK_INT(n_workers(), 4);
+        end_run(1, numbers[1]);
+        rig_pass_time(SECOND / 100);
+        CHECK_INT(n_workers(), 5);
+        CHECK_INT(newest(), 4);
+        end_run(2, numbers[2]);
+        end_run(3, numbers[3]);
+        rig_pass_time(SECOND / 100);
+        CHECK_INT(n_workers(), 7);
+        CHECK_INT(newest(), 6);
+        for (unsigned n = 4; n < 7; n++)
+                CHECK(stub_worker_take(n));
+        rig_pump();
+        rig_pass_time(SECOND / 100);
+        CHECK_INT(n_workers(), 7);
+        rig_pass_time(TURN_USEC);
+        CHECK_INT(newest(), 7);
+        end();
+}
+
+/* Runs that wait for their readers, and runs that compute for long, delay no start. */
+static void test_no_turn(void) {
+        begin(8, 8);
+        for (unsigned peer = 0; peer < 4; peer++)
+                occupy(peer, "open");
+        for (unsigned peer = 4; peer < 8; peer++) {
+                (void) query(peer, "open");
+                CHECK_INT(n_workers(), peer + 1);
+                const uint64_t number = take(peer);
+
+                stub_worker_say(peer, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = number, .parked = true } });
+                rig_pump();
+        }
+        end();
+}
+
+/* A queue that moves makes no call fail, however long the call waits. A queue that stands still does. */
+static void test_queue_that_moves(void) {
+        uint64_t numbers[2];
+        size_t calls[RIG_N_PEERS_MAX];
+
+        begin(8, 2);
+        for (unsigned peer = 0; peer < 2; peer++)
+                numbers[peer] = occupy(peer, "open");
+        for (unsigned peer = 2; peer < 8; peer++)
+                calls[peer] = query(peer, "open");
+        for (unsigned peer = 2; peer < 7; peer++) {
+                rig_pass_time(8 * SECOND);
+                end_run(peer % 2, numbers[peer % 2]); /* its worker gives up the place */
+                rig_pass_time(SIBLING_USEC);
+                stub_worker_die(peer % 2, CLD_EXITED, 0);
+                rig_pass_time(SIBLING_USEC);
+                CHECK_INT(n_workers(), 2);
+                CHECK_INT(newest(), peer);
+                numbers[peer % 2] = take(peer % 2);
+                CHECK_STRING(rig.calls[calls[peer]].error, "");
+                CHECK_INT(rig.calls[calls[peer]].n_replies, 1);
+                CHECK_INT(rig.calls[calls[7]].n_replies, 0);
+        }
+        rig_pass_time(8 * SECOND);
+        CHECK_INT(rig.calls[calls[7]].n_replies, 0);
+        rig_pass_time(QUEUE_USEC - 8 * SECOND);
+        CHECK_STRING(rig.calls[calls[7]].error, SQLIPC_ERROR_PREFIX "Busy");
         end();
 }
 
@@ -216,7 +321,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
                 TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
-                TEST(test_idle_worker_that_does_not_end), TEST(test_channels_wait_no_longer),
+                TEST(test_idle_worker_that_does_not_end), TEST(test_turns), TEST(test_no_turn), TEST(test_queue_that_moves),
+                TEST(test_channels_wait_no_longer),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

@@ -63,7 +63,8 @@ struct Context {
         uint64_t watch_pipes_max; /* the same for all watches that have a pipe */
         uint64_t n_watch_pipes;
         uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */
-        unsigned n_starved;      /* groups that want a worker, but a bound forbids it */
+        GQueue starved;          /* of Group that wants a worker, but a bound forbids it, by starved_link; in their order */
+        uint64_t moved_usec;     /* when one of them last got a worker; 0: none did */
 
         uint64_t next_number;    /* of statements, runs and channels */
         uint64_t total_runs, total_rows, total_bytes;

@@ -17,6 +17,7 @@ typedef struct Database {
         char *object_path;      /* owned */
         bool published;
         uint64_t n_statements, n_runs, n_channels, n_watches, n_workers; /* over all uids; quota.h */
+        uint64_t moved_usec;    /* when a group that waited last got a worker for it; 0: none did */
 } Database;
 
 /* Takes ownership of `config` if it succeeds. -ENOMEM. */

@@ -208,6 +208,7 @@ const char *quota_why_no_worker(WorkerBound bound) {
         case WORKER_BOUND_TOTAL:
                 return "All workers that you may have now are occupied (WorkersTotalMax=, which all users share): try again "
                        "later, or cancel a run of yours.";
+        case WORKER_BOUND_CPU: return "The processors are occupied with other queries: try again later.";
         }
         return "No worker was free in time (QueueTimeoutSec=): try again later.";
 }

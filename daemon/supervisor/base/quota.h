@@ -51,6 +51,7 @@ typedef enum WorkerBound {
         WORKER_BOUND_CONNECTIONS, /* the user's workers have all of its connections to the server */
         WORKER_BOUND_DATABASE,
         WORKER_BOUND_TOTAL,
+        WORKER_BOUND_CPU,         /* it is not the group's turn (group.h) */
 } WorkerBound;
 WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database, bool has_connection);
 

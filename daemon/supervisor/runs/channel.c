@@ -247,6 +247,16 @@ static bool is_due(Context *context, uint64_t number) {
         return c && sd_event_source_get_enabled(c->timer, NULL) == 0;
 }
 
+/* As for a run that waits. */
+static void on_queue_timeout(Channel *c) {
+        uint64_t until = group_moved_usec(c->group) + quota_limits(c->user, c->database).queue_timeout_usec;
+
+        if (clock_usec() < until)
+                arm(c, until);
+        else
+                channel_end(c, CHANNEL_END_NO_PLACE);
+}
+
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Channel *c = userdata;
 
@@ -267,7 +277,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (clock_usec() >= expires(c))
                         channel_end(c, CHANNEL_END_UNREAD);
                 break;
-        case CHANNEL_WAITING: channel_end(c, CHANNEL_END_NO_PLACE); break;
+        case CHANNEL_WAITING: on_queue_timeout(c); break;
         case CHANNEL_AT_WORKER:
         case CHANNEL_LEAVING: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;

@@ -203,16 +203,23 @@ static bool starts_late(const Run *run) {
         return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run->transaction > 0;
 }
 
+/* QueueTimeoutSec= is for a queue that does not move. */
+static void on_queue_timeout(Run *run) {
+        uint64_t now = clock_usec(), queue_usec = quota_limits(run->user, run->database).queue_timeout_usec;
+        uint64_t moved_usec = group_moved_usec(run->group);
+
+        if (now >= run->deadline_usec)
+                cancel(run, ERROR_TIMED_OUT, why_not_begun(run));
+        else if (now < moved_usec + queue_usec)
+                arm(run, MIN(moved_usec + queue_usec, run->deadline_usec));
+        else
+                cancel(run, ERROR_BUSY, run->group->engine_failure ?: quota_why_no_worker(group_worker_bound(run->group)));
+}
+
 void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
-        case RUN_SENT:
-                if (clock_usec() >= run->deadline_usec)
-                        cancel(run, ERROR_TIMED_OUT, why_not_begun(run));
-                else
-                        cancel(run, ERROR_BUSY, run->group->engine_failure ?:
-                                                quota_why_no_worker(group_worker_bound(run->group)));
-                return;
+        case RUN_SENT: on_queue_timeout(run); return;
         case RUN_MISSING: lose(run); return;
         case RUN_TAKEN:
                 if (starts_late(run))
@@ -386,6 +393,7 @@ int run_on_taken(Run *run, Worker *w) {
         run_life_move(&run->state, RUN_TAKEN);
         run->worker = w;
         worker_runs_add(w, run);
+        run->group->moved_usec = clock_usec();
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
         else if (starts_late(run)) /* nothing is reported meanwhile */

@@ -10,6 +10,7 @@
 #include "daemon/supervisor/workers/connections.h"
 
 void worker_runs_add(Worker *w, Run *run) {
+        worker_begin_turn(w);
         g_queue_push_tail_link(&w->runs, &run->worker_link);
         worker_priority_watch(w->context->priorities);
 }

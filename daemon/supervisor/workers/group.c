@@ -17,6 +17,7 @@
 
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
 #define STARVED_USEC UINT64_C(250000)        /* until another worker is asked for its place */
+#define TURNS_PER_CPU 2u
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
@@ -80,6 +81,7 @@ int group_get(User *u, Database *d, bool writes, Group **ret) {
                 .channels = G_QUEUE_INIT,
                 .workers = G_QUEUE_INIT,
                 .user_link.data = g,
+                .starved_link.data = g,
         };
         g_queue_push_tail_link(&u->groups, &g->user_link);
         int r = open_socket(g);
@@ -96,20 +98,28 @@ Group *group_ref(Group *g) {
         return g;
 }
 
-static void set_starved(Group *g, bool starved) {
-        if (!starved)
-                g->asked_usec = 0;
-        if (starved == g->starved)
+static void begin_to_starve(Group *g, WorkerBound bound) {
+        g->starved_by = bound;
+        if (g->starved)
                 return;
-        g->starved = starved;
-        g->starved_usec = clock_usec();
-        g->context->n_starved += starved ? 1 : -1u;
+        g->starved = true;
+        g_queue_push_tail_link(&g->context->starved, &g->starved_link);
+}
+
+static void end_to_starve(Group *g) {
+        g->asked_usec = 0;
+        if (!g->starved)
+                return;
+        g->starved = false;
+        g_queue_unlink(&g->context->starved, &g->starved_link);
+        if (g->starved_by == WORKER_BOUND_CPU) /* perhaps it is the next one's turn, too */
+                g->context->events->place_offered(g->context);
 }
 
 Group *group_unref(Group *g) {
         if (!g || --g->n_ref > 0)
                 return NULL;
-        set_starved(g, false);
+        end_to_starve(g);
         g->writable = sd_event_source_disable_unref(g->writable);
         g->timer = sd_event_source_disable_unref(g->timer);
         g->resend = sd_event_source_disable_unref(g->resend);
@@ -177,10 +187,40 @@ bool group_ask_for_connection(const Group *g, const Worker *besides) {
         return any;
 }
 
-WorkerBound group_worker_bound(const Group *g) {
-        bool has_connection = !database_config_is_server(g->database->config) || group_connections_left(g) > 0;
+/* True if another group has waited longer for its turn. */
+static bool is_after_others(const Group *g) {
+        for (GList *i = g->context->starved.head; i && i->data != g; i = i->next)
+                if (((const Group *) i->data)->starved_by == WORKER_BOUND_CPU)
+                        return true;
+        return false;
+}
 
-        return quota_worker_bound(g->user, g->database, group_n_on_database(g), has_connection);
+WorkerBound group_worker_bound(const Group *g) {
+        bool is_server = database_config_is_server(g->database->config);
+        WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g),
+                                               !is_server || group_connections_left(g) > 0);
+
+        if (bound != WORKER_BOUND_NONE || is_server)
+                return bound;
+        return is_after_others(g) || worker_n_in_turn(g->context) >= TURNS_PER_CPU * g->context->n_cpus ? WORKER_BOUND_CPU
+                                                                                                      : WORKER_BOUND_NONE;
+}
+
+uint64_t group_moved_usec(const Group *g) {
+        uint64_t usec = g->moved_usec;
+
+        switch (g->starved ? g->starved_by : group_worker_bound(g)) {
+        case WORKER_BOUND_NONE: break;
+        case WORKER_BOUND_USER:
+        case WORKER_BOUND_CONNECTIONS:
+                for (GList *i = g->user->groups.head; i; i = i->next)
+                        usec = MAX(usec, ((const Group *) i->data)->moved_usec);
+                break;
+        case WORKER_BOUND_DATABASE: return MAX(usec, g->database->moved_usec);
+        case WORKER_BOUND_TOTAL:
+        case WORKER_BOUND_CPU: return MAX(usec, g->context->moved_usec);
+        }
+        return usec;
 }
 
 unsigned group_n_workers(const Group *g) {
@@ -216,18 +256,20 @@ static bool make_room(const Group *g, WorkerBound bound) {
                 return group_ask_for_connection(g, NULL) || worker_end_idle(context, g->user, g->database);
         case WORKER_BOUND_DATABASE: return worker_end_idle(context, NULL, g->database);
         case WORKER_BOUND_TOTAL: return worker_end_idle(context, NULL, NULL);
+        case WORKER_BOUND_CPU: return false;
         }
         return false;
 }
 
 /* True if the bounds allow another worker. If not, asks a worker for its place, one at a time: it ends in a moment, unless
  * it is in use. */
-static bool may_spawn(Group *g) {
+static bool may_spawn(Group *g, WorkerBound *ret_bound) {
         uint64_t now = clock_usec();
 
+        *ret_bound = WORKER_BOUND_NONE;
         if (g->context->stopping || (now < g->refused_usec + STARVED_USEC && group_n_workers(g) > 0))
                 return false;
-        WorkerBound bound = group_worker_bound(g);
+        WorkerBound bound = *ret_bound = group_worker_bound(g);
         if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && make_room(g, bound))
                 g->asked_usec = now;
         return bound == WORKER_BOUND_NONE;
@@ -275,10 +317,17 @@ static void fail_without_worker(Group *g, int r) {
 }
 
 void group_spawn(Group *g) {
-        set_starved(g, !may_spawn(g));
-        if (g->starved)
+        WorkerBound bound;
+
+        if (!may_spawn(g, &bound)) {
+                begin_to_starve(g, bound);
                 return;
+        }
+        bool has_waited = g->starved;
         int r = worker_new(g);
+        if (r >= 0 && has_waited)
+                g->context->moved_usec = g->database->moved_usec = g->moved_usec = clock_usec();
+        end_to_starve(g);
         if (r >= 0)
                 return;
         LogFields fields = fields_of(g);
@@ -318,12 +367,13 @@ void group_staff(Group *g) {
                 group_spawn(g);
         g->context->work->place_channels(g);
         if (!wants && g->channels.length == 0)
-                set_starved(g, false);
+                end_to_starve(g);
         if (g->sent.length + g->waiting.length + g->channels.length == 0) {
                 (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
                 return;
         }
-        (void) sd_event_source_set_time(g->timer, now + (g->starved ? STARVED_USEC : SIBLING_USEC));
+        bool is_next = g->starved_by == WORKER_BOUND_CPU && !is_after_others(g);
+        (void) sd_event_source_set_time(g->timer, now + (g->starved && !is_next ? STARVED_USEC : SIBLING_USEC));
         (void) sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
 }
 

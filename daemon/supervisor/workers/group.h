@@ -14,6 +14,16 @@
  * idle worker is asked to give up its place, and the group tries again (`starved`) once a worker is gone, and at intervals.
  * Groups that wait for a place are served in the order in which they began to wait. If all workers are occupied, one is
  * asked as soon as it has nothing to do.
+ *
+ * If many users ask at the same time, not all of them get a worker at once: too many would share the processors until all
+ * are late. Turns for databases in files:
+ *
+ *      a worker is in its turn     from its start, or from a run it takes while it computes nothing, until it computes no
+ *                                  more, or half a second has passed
+ *      workers in their turn       at most two for each processor; past that, groups wait, the longest one first
+ *
+ * So a crowd of short queries is computed as fast as the processors can, and a long query delays the start of others by no
+ * more than its turn. Workers that exist take jobs without waiting: one that computes on and on has a lower priority soon.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
@@ -38,13 +48,15 @@ typedef struct Group {
         GQueue channels;          /* of Channel, by group_link: channels that wait for a worker */
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker, but a bound forbids it */
-        uint64_t starved_usec;    /* since when */
+        WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
+        uint64_t moved_usec;      /* when a worker last took one of its jobs, or was started after the group had waited */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
         uint64_t refused_usec;    /* when an engine process last ended without a word */
         const char *engine_failure; /* what is told to clients if engine processes end so early; NULL: nothing special */
         sd_event_source *writable, *timer, *resend;
         GList user_link;          /* in the user's `groups` */
+        GList starved_link;       /* in the context's `starved`, while `starved` */
 } Group;
 
 /* Returns a reference to the group of uid, database and right, which is created if there is none. -errno, for lack of
@@ -77,6 +89,10 @@ bool group_ask_for_connection(const Group *g, const Worker *besides);
 
 /* The bound that keeps the group from having another worker. */
 WorkerBound group_worker_bound(const Group *g);
+
+/* The time of the last progress among the work that waits for the same as the jobs of this group; 0: none. While there is
+ * progress, a job may wait longer. */
+uint64_t group_moved_usec(const Group *g);
 
 /* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
 void group_spawn(Group *g);

@@ -7,7 +7,7 @@
 
 #include "daemon/supervisor/base/context.h"
 
-/* A worker may have become idle: starved groups check if they can have its place. */
+/* A worker may have become idle, or a turn may be over: starved groups check if they can have a worker. */
 void places_offer(Context *context);
 
 /* A worker was reaped, or is given up as undead: starved groups try again, in the order in which they began to wait. */

@@ -24,6 +24,7 @@
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define DRAIN_USEC UINT64_C(20000) /* until the worker hands over the last bytes for a slow reader */
 #define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker is checked again while a job waits */
+#define TURN_USEC UINT64_C(500000)
 #define KILLED_USEC UINT64_C(2000000) /* the time in which a killed worker should die */
 #define EXIT_USEC UINT64_C(5000000) /* for a worker to answer the requests under way on channels (4 s at most), and to end */
 #define GIVE_WAY_USEC (WORKER_TURN_USEC + EXIT_USEC)
@@ -122,6 +123,7 @@ int worker_new(Group *g) {
                 .channels = G_QUEUE_INIT,
                 .started_usec = clock_usec(),
                 .idle_usec = clock_usec(),
+                .turn_usec = clock_usec(),
                 .group_link.data = w,
                 .context_link.data = w,
                 .lease_link.data = w,
@@ -166,6 +168,26 @@ unsigned worker_n_busy(const Group *g) {
                 n += database_config_is_server(w->group->database->config) == is_server && worker_n_runnable(w) > 0;
         }
         return n;
+}
+
+static bool is_in_turn(const Worker *w, uint64_t now) {
+        return now < w->turn_usec + TURN_USEC && !worker_is_closed(w) &&
+               !database_config_is_server(w->group->database->config) &&
+               (w->state == WORKER_STARTING || worker_n_runnable(w) > 0);
+}
+
+unsigned worker_n_in_turn(const Context *context) {
+        uint64_t now = clock_usec();
+        unsigned n = 0;
+
+        for (GList *i = context->workers.head; i; i = i->next)
+                n += is_in_turn(i->data, now);
+        return n;
+}
+
+void worker_begin_turn(Worker *w) {
+        if (worker_n_runnable(w) == 0)
+                w->turn_usec = clock_usec();
 }
 
 /* ---- Priority ---- */
