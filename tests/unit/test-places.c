@@ -237,6 +237,50 @@ static void test_turns(void) {
         end();
 }
 
+/* A worker of peer 0 that is idle; its run took so long. */
+static void keep_idle(uint64_t usec) {
+        rig_query(0, "open");
+        rig_pump();
+        const uint64_t number = take(0);
+        rig_pass_time(usec);
+        end_run(0, number);
+}
+
+static bool is_used(unsigned worker) {
+        return ((const Worker *) g_queue_peek_nth(&rig.manager->context.workers, worker))->runs.length > 0;
+}
+
+/* A user with an idle worker waits for a turn after the users without a worker, unless the user's last query was quick. */
+static void test_turn_of_an_idle_worker(void) {
+        for (unsigned quick = 0; quick < 2; quick++) {
+                uint64_t numbers[5];
+
+                begin(8, 8);
+                keep_idle(quick ? SECOND / 200 : SECOND / 20);
+                for (unsigned peer = 1; peer < 5; peer++) {
+                        rig_query(peer, "open");
+                        rig_pass_time(SECOND / 100);
+                        numbers[peer] = take(peer);
+                }
+                rig_query(5, "open");
+                rig_pass_time(SECOND / 100);
+                CHECK_INT(n_workers(), 5);
+                rig_query(0, "open");
+                rig_pass_time(SECOND / 100);
+                CHECK_INT(is_used(0), quick);
+                if (!quick) {
+                        end_run(1, numbers[1]);
+                        rig_pass_time(SECOND / 100);
+                        CHECK_INT(newest(), 5);
+                        CHECK(!is_used(0));
+                        end_run(2, numbers[2]);
+                        rig_pass_time(SECOND / 100);
+                        CHECK(is_used(0));
+                }
+                end();
+        }
+}
+
 /* Runs that wait for their readers, and runs that compute for long, delay no start. */
 static void test_no_turn(void) {
         begin(8, 8);
@@ -321,7 +365,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
                 TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
-                TEST(test_idle_worker_that_does_not_end), TEST(test_turns), TEST(test_no_turn), TEST(test_queue_that_moves),
+                TEST(test_idle_worker_that_does_not_end), TEST(test_turns), TEST(test_turn_of_an_idle_worker),
+                TEST(test_no_turn), TEST(test_queue_that_moves),
                 TEST(test_channels_wait_no_longer),
         };
 

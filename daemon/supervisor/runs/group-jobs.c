@@ -128,6 +128,7 @@ static ErrorNumber error_of_send(int r) {
 
 void group_jobs_send(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
+        bool has_turn = true;
         int r = 0;
 
         while (r >= 0 && g->waiting.head) {
@@ -137,6 +138,9 @@ void group_jobs_send(Group *g) {
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
                         continue;
                 }
+                has_turn = run->transaction > 0 || group_has_turn(g);
+                if (!has_turn)
+                        break;
                 r = send_job(g, run);
                 if (r < 0 && r != -EAGAIN) {
                         LogFields fields = { .database = database_name(g->database), .uid = &g->user->uid };
@@ -145,7 +149,7 @@ void group_jobs_send(Group *g) {
                         r = 0;
                 }
         }
-        (void) sd_event_source_set_enabled(g->writable, g->waiting.head ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(g->writable, has_turn && g->waiting.head ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
         group_staff(g);
 }
 

@@ -393,7 +393,6 @@ int run_on_taken(Run *run, Worker *w) {
         run_life_move(&run->state, RUN_TAKEN);
         run->worker = w;
         worker_runs_add(w, run);
-        run->group->moved_usec = clock_usec();
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
         else if (starts_late(run)) /* nothing is reported meanwhile */
@@ -404,7 +403,7 @@ int run_on_taken(Run *run, Worker *w) {
                 grace_begin(&run->grace, w->process.pid, until - clock_usec());
                 arm(run, until);
         }
-        group_staff(run->group);
+        group_on_job_taken(run->group);
         return 0;
 }
 

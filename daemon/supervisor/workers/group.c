@@ -18,6 +18,7 @@
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
 #define STARVED_USEC UINT64_C(250000)        /* until another worker is asked for its place */
 #define TURNS_PER_CPU 2u
+#define QUICK_USEC UINT64_C(20000)           /* a group whose last job took less needs no turn for a worker that it has */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
@@ -195,6 +196,30 @@ static bool is_after_others(const Group *g) {
         return false;
 }
 
+static bool is_its_turn(const Group *g) {
+        return !is_after_others(g) && worker_n_in_turn(g->context) < TURNS_PER_CPU * g->context->n_cpus;
+}
+
+bool group_has_turn(Group *g) {
+        if (database_config_is_server(g->database->config) || g->took_usec < QUICK_USEC || !group_find_idle_worker(g) ||
+            is_its_turn(g))
+                return true;
+        begin_to_starve(g, WORKER_BOUND_CPU);
+        return false;
+}
+
+/* True if a job waits for its turn at a worker that the group has. */
+static bool waits_for_turn(const Group *g) {
+        return g->starved && g->starved_by == WORKER_BOUND_CPU && g->waiting.head && group_find_idle_worker(g);
+}
+
+void group_on_job_taken(Group *g) {
+        g->moved_usec = clock_usec();
+        if (g->starved && g->starved_by == WORKER_BOUND_CPU)
+                g->context->moved_usec = g->moved_usec;
+        group_staff(g);
+}
+
 WorkerBound group_worker_bound(const Group *g) {
         bool is_server = database_config_is_server(g->database->config);
         WorkerBound bound = quota_worker_bound(g->user, g->database, group_n_on_database(g),
@@ -202,8 +227,7 @@ WorkerBound group_worker_bound(const Group *g) {
 
         if (bound != WORKER_BOUND_NONE || is_server)
                 return bound;
-        return is_after_others(g) || worker_n_in_turn(g->context) >= TURNS_PER_CPU * g->context->n_cpus ? WORKER_BOUND_CPU
-                                                                                                      : WORKER_BOUND_NONE;
+        return is_its_turn(g) ? WORKER_BOUND_NONE : WORKER_BOUND_CPU;
 }
 
 uint64_t group_moved_usec(const Group *g) {
@@ -366,7 +390,10 @@ void group_staff(Group *g) {
         if (wants)
                 group_spawn(g);
         g->context->work->place_channels(g);
-        if (!wants && g->channels.length == 0)
+        bool waits = waits_for_turn(g);
+        if (waits && is_its_turn(g))
+                (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+        if (!wants && !waits && g->channels.length == 0)
                 end_to_starve(g);
         if (g->sent.length + g->waiting.length + g->channels.length == 0) {
                 (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);

@@ -23,7 +23,8 @@
  *      workers in their turn       at most two for each processor; past that, groups wait, the longest one first
  *
  * So a crowd of short queries is computed as fast as the processors can, and a long query delays the start of others by no
- * more than its turn. Workers that exist take jobs without waiting: one that computes on and on has a lower priority soon.
+ * more than its turn. An idle worker needs its turn, too, to take a
+ * job, unless the last job of its group was quick.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
@@ -49,6 +50,7 @@ typedef struct Group {
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker, but a bound forbids it */
         WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
+        uint64_t took_usec;       /* how long its last work took a worker, from the beginning of the turn */
         uint64_t moved_usec;      /* when a worker last took one of its jobs, or was started after the group had waited */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
@@ -93,6 +95,12 @@ WorkerBound group_worker_bound(const Group *g);
 /* The time of the last progress among the work that waits for the same as the jobs of this group; 0: none. While there is
  * progress, a job may wait longer. */
 uint64_t group_moved_usec(const Group *g);
+
+/* May a job be sent to an idle worker of the group now? If not, the group waits for its turn. */
+bool group_has_turn(Group *g);
+
+/* A worker has taken a job of the group. */
+void group_on_job_taken(Group *g);
 
 /* Starts a worker if the bounds allow it. If they do not, an idle worker is ended first, and the group is `starved`. */
 void group_spawn(Group *g);

@@ -233,6 +233,7 @@ void worker_on_work_over(Worker *w) {
                 w->context->events->place_offered(w->context);
         if (!worker_is_idle(w) || worker_is_closed(w))
                 return;
+        w->group->took_usec = clock_usec() - w->turn_usec;
         w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
         if (w->state == WORKER_ASKED || w->state == WORKER_ENDING)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
