@@ -149,6 +149,74 @@ def mixed():
         true("by_order" in "".join(service.sql("SELECT indexdef FROM pg_indexes WHERE tablename = 'child'")), "index")
 
 
+MEANINGS = """
+PRAGMA user_version = 3;
+CREATE TABLE parent(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE UNIQUE, code TEXT UNIQUE COLLATE RTRIM,
+    other TEXT COLLATE "nocase" COLLATE binary UNIQUE, any COLLATE NOCASE UNIQUE, s TEXT);
+CREATE UNIQUE INDEX by_s ON parent(s COLLATE NOCASE, id);
+INSERT INTO parent VALUES (1, 'Ä a', 'x', 'a', 5, 'a'), (2, 'ä A', ' x', 'A', 'x', 'b');
+CREATE TABLE named(name TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
+CREATE TABLE child(
+    one INT REFERENCES parent(id) DEFERRABLE INITIALLY DEFERRED, -- REFERENCES
+    two INT REFERENCES parent ON DELETE CASCADE NOT DEFERRABLE INITIALLY DEFERRED,
+    three INT REFERENCES parent DEFERRABLE,
+    four INT, five TEXT COLLATE RTRIM REFERENCES parent(name),
+    FOREIGN KEY (four) REFERENCES parent(id) ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE other(a INT UNIQUE ON CONFLICT REPLACE, b TEXT NOT NULL ON CONFLICT ABORT);
+CREATE TABLE quiet(a INT, "ON CONFLICT IGNORE" TEXT, UNIQUE (a) ON CONFLICT IGNORE);
+"""
+
+
+@test
+def meanings():
+    """Collations of unique columns, deferred foreign keys: copied with their meaning; ON CONFLICT and the like are named"""
+    with migrating(MEANINGS) as service:
+        told = types(service)[1]
+        omitted = "\n".join(told["omitted"])
+        for words in ("ON CONFLICT REPLACE of other", "ON CONFLICT IGNORE of quiet", "user_version = 3",
+                      "UNIQUE COLLATE NOCASE of parent.any"):  # fmt: skip
+            true(words in omitted, f"{words} in {omitted}")
+        equal(len(told["omitted"]), 5, omitted)  # and NOCASE of parent.any, which has another note
+        notes = {(c["table"], c["column"]): c.get("note", "") for c in told["columns"]}
+        true("NOCASE" in notes["parent", "name"] and "RTRIM" in notes["child", "five"], notes)
+        equal(notes["parent", "other"], "", "the last COLLATE counts")
+        deferred = service.sql(
+            "SELECT a.attname, c.condeferred, c.condeferrable FROM pg_constraint AS c JOIN pg_attribute AS a"
+            " ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] WHERE contype = 'f' ORDER BY 1"
+        )
+        equal(deferred, ["five|f|f", "four|t|t", "one|t|t", "three|f|f", "two|f|f"], "foreign keys")
+        insert = "INSERT INTO parent(id, name, code, other, s) VALUES "
+        for values, is_accepted in (
+            ("(3, 'Ä A', 'y', 'b', 'c')", False),  # ASCII letters are equal, as for SQLite
+            ("(3, 'c', 'x  ', 'b', 'c')", False),
+            ("(1, 'c', 'y', 'b', 'A')", False),
+            ("(3, 'c', 'X', 'B', 'A')", True),
+        ):
+            answer = service.sql(f"WITH x AS ({insert}{values} ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM x")
+            equal(answer, [str(int(is_accepted))], values)
+        service.sql("INSERT INTO named VALUES ('a')")
+        service.sql("INSERT INTO named VALUES ('A') ON CONFLICT DO NOTHING")
+        equal(service.sql("SELECT count(*) FROM named"), ["1"], "rows with a PRIMARY KEY that ignores case")
+
+
+@test
+def refused_names():
+    """Names that PostgreSQL would cut off, or that its tables have already, are an error before anything is written"""
+    long = "x" * 64
+    for schema, word in (
+        (f"CREATE TABLE {long}(a); CREATE TABLE {long}y(a);", f"the table {long}"),
+        (f"CREATE TABLE t({long} INT, {long}y INT);", f"the column t.{long}"),
+        (f"CREATE TABLE t(a); CREATE INDEX {long} ON t(a); CREATE INDEX {long}y ON t(a);", f"the index {long}"),
+        (f"CREATE TABLE t(a); CREATE VIEW {long} AS SELECT 1;", f"the view {long}"),
+        ("CREATE TABLE t(a, Xmin INT);", "the column t.Xmin"),
+        ("CREATE TABLE t(ctid TEXT);", "the column t.ctid"),
+    ):
+        with migrating(schema) as service:
+            err = migrate(service, code=FAILED)[1]
+            true(word in err and "rename" in err, err)
+            equal(service.sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"), [], "relations")
+
+
 @test
 def options():
     """--dates, --type and --keep-case; other types than before make the tables anew"""

@@ -250,7 +250,75 @@ static void write_sequence(Plan *plan, const PlanTable *table) {
                 });
 }
 
-static void write_index(Plan *plan, const SourceTable *table, const SourceIndex *index) {
+static const PlanColumn *find_column(const PlanTable *table, const char *name) {
+        for (guint i = 0; i < table->columns->len; i++) {
+                const PlanColumn *column = &g_array_index(table->columns, PlanColumn, i);
+
+                if (g_ascii_strcasecmp(column->source->name, name) == 0)
+                        return column;
+        }
+        return NULL;
+}
+
+static bool has_collation(const SourceIndex *index) {
+        for (guint i = 0; i < index->columns->len; i++) {
+                const char *collation = g_array_index(index->columns, SourceIndexColumn, i).collation;
+
+                if (collation && g_ascii_strcasecmp(collation, "BINARY") != 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Appends an expression whose values are equal if and only if SQLite's collation takes those of the column for equal. False:
+ * there is none. In the collation "C" lower() changes ASCII letters only, as NOCASE does. */
+static bool append_collated(GString *sql, const Plan *plan, const PlanTable *table, const SourceIndexColumn *column) {
+        const PlanColumn *planned = find_column(table, column->name);
+        g_autofree char *name = quoted(plan, column->name);
+
+        if (!planned || planned->kind == KIND_BYTEA)
+                return false; /* texts among blobs */
+        if (planned->kind != KIND_TEXT || g_ascii_strcasecmp(column->collation ?: "BINARY", "BINARY") == 0)
+                g_string_append(sql, name);
+        else if (planned->found.n[SQLIPC_INTEGER] + planned->found.n[SQLIPC_REAL] > 0)
+                return false; /* SQLite compares numbers as numbers */
+        else if (g_ascii_strcasecmp(column->collation, "NOCASE") == 0)
+                g_string_append_printf(sql, "lower(%s COLLATE \"C\")", name);
+        else if (g_ascii_strcasecmp(column->collation, "RTRIM") == 0)
+                g_string_append_printf(sql, "rtrim(%s, ' ')", name);
+        else
+                return false;
+        return true;
+}
+
+/* A unique index that takes more values for equal than "=" does. False: there can be none, which was listed. */
+static bool write_collated(Plan *plan, const PlanTable *table, const SourceIndex *index) {
+        g_autofree char *name = quoted(plan, table->source->name), *index_name = quoted(plan, index->name);
+        g_autoptr(GString) columns = g_string_new(NULL);
+
+        for (guint i = 0; i < index->columns->len; i++) {
+                const SourceIndexColumn *column = &g_array_index(index->columns, SourceIndexColumn, i);
+
+                g_string_append(columns, i > 0 ? ", " : "");
+                if (!append_collated(columns, plan, table, column)) {
+                        plan_omit(plan, "%s COLLATE %s of %s.%s", index->is_key ? "PRIMARY KEY" : "UNIQUE",
+                                  column->collation, table->source->name, column->name);
+                        return false;
+                }
+        }
+        plan_add(plan, &(PlanObject) {
+                .kind = "unique",
+                .name = g_strconcat(index->name, " COLLATE", NULL),
+                .sql = index->sql ? g_strdup_printf("CREATE UNIQUE INDEX %s ON %s (%s)", index_name, name, columns->str)
+                                  : g_strdup_printf("CREATE UNIQUE INDEX ON %s (%s)", name, columns->str),
+                .table = table->source->name,
+                .is_required = true,
+        });
+        return true;
+}
+
+static void write_index(Plan *plan, const PlanTable *planned, const SourceIndex *index) {
+        const SourceTable *table = planned->source;
         g_autofree char *name = quoted(plan, table->name), *index_name = quoted(plan, index->name);
         g_autoptr(GString) columns = g_string_new(NULL);
 
@@ -266,6 +334,11 @@ static void write_index(Plan *plan, const SourceTable *table, const SourceIndex 
                 append_name(columns, plan, column->name);
                 g_string_append(columns, column->descending && index->sql ? " DESC" : "");
         }
+        /* foreign keys need the constraint itself, too */
+        if (index->is_unique && has_collation(index) && write_collated(plan, planned, index) && index->sql)
+                return;
+        if (index->is_key) /* it is made with the table */
+                return;
         plan_add(plan, &(PlanObject) {
                 .kind = index->is_unique ? "unique" : "index",
                 .name = g_strdup(index->name),
@@ -290,8 +363,9 @@ static void write_reference(Plan *plan, const SourceTable *table, const SourceRe
         plan_add(plan, &(PlanObject) {
                 .kind = "foreign-key",
                 .name = g_strdup_printf("%s %u", table->name, n),
-                .sql = g_strdup_printf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s ON UPDATE %s ON DELETE %s", name,
-                                       from, parent_name, list, reference->on_update, reference->on_delete),
+                .sql = g_strdup_printf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s ON UPDATE %s ON DELETE %s%s",
+                                       name, from, parent_name, list, reference->on_update, reference->on_delete,
+                                       reference->is_deferred ? " DEFERRABLE INITIALLY DEFERRED" : ""),
                 .table = table->name,
                 .parent = parent->name,
                 .is_required = true,
@@ -309,7 +383,63 @@ static void write_view(Plan *plan, const SourceObject *object) {
         });
 }
 
+/* ---- Names that the server changes or refuses --------------------------------------------------------------------- */
+
+enum { NAME_SIZE_MAX = 63 }; /* NAMEDATALEN - 1: the server cuts off the rest */
+
+/* Lists a name that must be another one. `table`: of a column; NULL. */
+static void refuse_name(Plan *plan, const char *what, const char *table, const char *name, const char *why) {
+        g_ptr_array_add(plan->obstacles, g_strdup_printf("the %s %s%s%s: %s: rename it in the source", what, table ?: "",
+                                                         table ? "." : "", name, why));
+}
+
+static void check_name(Plan *plan, const char *what, const char *table, const char *name) {
+        if (strlen(name) > NAME_SIZE_MAX)
+                refuse_name(plan, what, table, name, "PostgreSQL cuts off names after 63 bytes");
+}
+
+static void check_column(Plan *plan, const char *table, const char *name) {
+        static const char *const system_columns[] = { "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid" };
+        g_autofree char *made = plan->options->keep_case ? g_strdup(name) : g_ascii_strdown(name, -1);
+
+        check_name(plan, "column", table, name);
+        for (size_t i = 0; i < G_N_ELEMENTS(system_columns); i++)
+                if (g_str_equal(made, system_columns[i]))
+                        refuse_name(plan, "column", table, name, "every table of PostgreSQL has such a column already");
+}
+
+static void check_names(Plan *plan) {
+        for (guint i = 0; i < plan->tables->len; i++) {
+                const PlanTable *table = plan->tables->pdata[i];
+
+                check_name(plan, "table", NULL, table->source->name);
+                for (guint n = 0; n < table->columns->len; n++)
+                        check_column(plan, table->source->name,
+                                     g_array_index(table->columns, PlanColumn, n).source->name);
+                for (guint n = 0; n < table->source->indexes->len; n++) {
+                        const SourceIndex *index = table->source->indexes->pdata[n];
+
+                        if (index->sql)
+                                check_name(plan, "index", NULL, index->name);
+                }
+        }
+        for (guint i = 0; i < plan->schema->objects->len; i++) {
+                const SourceObject *object = plan->schema->objects->pdata[i];
+
+                if (g_str_equal(object->type, "view"))
+                        check_name(plan, "view", NULL, object->name);
+        }
+}
+
+static void write_header(Plan *plan, const char *pragma, int64_t value) {
+        if (value != 0)
+                plan_omit(plan, "PRAGMA %s = %" PRId64, pragma, value);
+}
+
 static void write_all(Plan *plan) {
+        check_names(plan);
+        write_header(plan, "user_version", plan->schema->user_version);
+        write_header(plan, "application_id", plan->schema->application_id);
         for (guint i = 0; i < plan->tables->len; i++) {
                 PlanTable *table = plan->tables->pdata[i];
 
@@ -318,13 +448,15 @@ static void write_all(Plan *plan) {
                 write_sequence(plan, table);
                 if (table->source->has_checks)
                         plan_omit(plan, "CHECK constraints of %s", table->source->name);
+                if (table->source->conflict)
+                        plan_omit(plan, "ON CONFLICT %s of %s: rows that break a constraint become errors",
+                                  table->source->conflict, table->source->name);
         }
         for (guint i = 0; i < plan->tables->len; i++) {
-                const SourceTable *table = ((const PlanTable *) plan->tables->pdata[i])->source;
+                const PlanTable *table = plan->tables->pdata[i];
 
-                for (guint n = 0; n < table->indexes->len; n++)
-                        if (!((const SourceIndex *) table->indexes->pdata[n])->is_key)
-                                write_index(plan, table, table->indexes->pdata[n]);
+                for (guint n = 0; n < table->source->indexes->len; n++)
+                        write_index(plan, table, table->source->indexes->pdata[n]);
         }
         for (guint i = 0; i < plan->tables->len; i++) { /* they need the unique indexes of all tables */
                 const SourceTable *table = ((const PlanTable *) plan->tables->pdata[i])->source;

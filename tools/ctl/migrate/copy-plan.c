@@ -191,7 +191,17 @@ static const char *type_of_options(const PlanOptions *options, const char *table
         return NULL;
 }
 
-static void choose(const Plan *plan, const PlanTable *table, PlanColumn *column) {
+/* A column has one note in the table of columns; another one is listed after it. */
+static void add_note(Plan *plan, const PlanTable *table, PlanColumn *column, bool applies, const char *note) {
+        if (!applies)
+                return;
+        if (column->note)
+                plan_omit(plan, "%s.%s, %s", table->source->name, column->source->name, note);
+        else
+                column->note = note;
+}
+
+static void choose(Plan *plan, const PlanTable *table, PlanColumn *column) {
         const char *type = type_of_options(plan->options, table->source->name, column->source->name);
         const ColumnFound *found = &column->found;
 
@@ -202,10 +212,9 @@ static void choose(const Plan *plan, const PlanTable *table, PlanColumn *column)
                 column->kind = KIND_BIGINT;
         else
                 column->kind = column_choose(column->source->type, found, plan->options->with_dates, &column->note);
-        if (!column->note && column->source->ignores_case)
-                column->note = "NOCASE: comparisons will heed capitals";
-        if (!column->note && column->source->is_computed)
-                column->note = "computed: becomes a plain column";
+        add_note(plan, table, column, column->source->ignores_case, "NOCASE: comparisons will heed capitals");
+        add_note(plan, table, column, column->source->ignores_blanks, "RTRIM: comparisons will heed blanks at the end");
+        add_note(plan, table, column, column->source->is_computed, "computed: becomes a plain column");
 }
 
 static void add_bad_texts(Plan *plan, const PlanTable *table, const PlanColumn *column, uint64_t n, const char *what) {

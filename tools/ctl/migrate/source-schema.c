@@ -14,7 +14,7 @@
         "WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY s.rowid"
 #define COLUMNS_SQL "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid"
 #define INDEXES_SQL                                                                                    \
-        "SELECT l.name, s.sql, l.\"unique\", l.partial, l.origin = 'pk', x.name, x.\"desc\" "          \
+        "SELECT l.name, s.sql, l.\"unique\", l.partial, l.origin = 'pk', x.name, x.\"desc\", x.coll "  \
         "FROM pragma_index_list(?1) AS l JOIN pragma_index_xinfo(l.name) AS x ON x.key "               \
         "LEFT JOIN sqlite_schema AS s ON s.type = 'index' AND s.name = l.name ORDER BY l.seq DESC, x.seqno"
 #define REFERENCES_SQL                                                                                 \
@@ -35,7 +35,10 @@ static void clear_column(gpointer data) {
 }
 
 static void clear_index_column(gpointer data) {
-        g_free(((SourceIndexColumn *) data)->name);
+        SourceIndexColumn *column = data;
+
+        g_free(column->name);
+        g_free(column->collation);
 }
 
 static void free_index(gpointer data) {
@@ -63,6 +66,7 @@ static void free_table(gpointer data) {
 
         g_free(table->name);
         g_free(table->sql);
+        g_free(table->conflict);
         g_array_unref(table->columns);
         g_ptr_array_unref(table->indexes);
         g_ptr_array_unref(table->references);
@@ -130,7 +134,11 @@ static int take_column(sqlipc_cursor *cursor, void *userdata) {
 }
 
 static int take_index(sqlipc_cursor *cursor, void *userdata) {
-        const SourceIndexColumn column = { .name = copy_text(cursor, 5), .descending = is_true(cursor, 6) };
+        const SourceIndexColumn column = {
+                .name = copy_text(cursor, 5),
+                .descending = is_true(cursor, 6),
+                .collation = copy_text(cursor, 7),
+        };
         GPtrArray *indexes = userdata;
         SourceIndex *index = indexes->len > 0 ? indexes->pdata[indexes->len - 1] : NULL;
         const char *name = sqlipc_column_text(cursor, 0, NULL);
@@ -223,13 +231,52 @@ static SourceColumn *find_column(const SourceTable *table, const char *name) {
         return NULL;
 }
 
+/* The clauses of a table, as read_definitions() has come to them. */
+typedef struct Clauses {
+        SourceColumn *column;       /* NULL: of the table */
+        const char *words[2];       /* static: the last words, the last one first, if take_word() knows them; else "" */
+        guint n_references;         /* so many foreign keys have begun */
+        bool not_deferrable;        /* the last clause about that is NOT DEFERRABLE */
+} Clauses;
+
+/* Takes a word outside of inner parentheses. */
+static void take_word(SourceTable *table, Clauses *clauses, const char *sql, const SqlToken *token) {
+        static const char *const known[] = {
+                "COLLATE", "CHECK", "ON", "CONFLICT", "REPLACE", "IGNORE", "FAIL", "ROLLBACK", "REFERENCES",
+                "NOT", "DEFERRABLE", "INITIALLY", "DEFERRED",
+        };
+        const char **words = clauses->words, *word = "";
+        guint n = table->references->len, i_last = clauses->n_references;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(known); i++)
+                if (token->type != SQL_STRING && sql_token_is(sql, token, known[i]))
+                        word = known[i];
+        if (clauses->column && g_strcmp0(words[0], "COLLATE") == 0) { /* the last one counts */
+                g_autofree char *collation = name_of(sql, token);
+
+                clauses->column->ignores_case = g_ascii_strcasecmp(collation, "NOCASE") == 0;
+                clauses->column->ignores_blanks = g_ascii_strcasecmp(collation, "RTRIM") == 0;
+        }
+        if (g_strcmp0(words[0], "CONFLICT") == 0 && g_strcmp0(words[1], "ON") == 0 && *word && !table->conflict)
+                table->conflict = g_strdup(word);
+        table->has_checks = table->has_checks || g_str_equal(word, "CHECK");
+        clauses->n_references += g_str_equal(word, "REFERENCES");
+        if (g_str_equal(word, "DEFERRABLE"))
+                clauses->not_deferrable = g_strcmp0(words[0], "NOT") == 0;
+        if (g_str_equal(word, "DEFERRED") && g_strcmp0(words[0], "INITIALLY") == 0 && i_last > 0 && i_last <= n)
+                /* the PRAGMA has the last foreign key first */
+                ((SourceReference *) table->references->pdata[n - i_last])->is_deferred = !clauses->not_deferrable;
+        words[1] = words[0];
+        words[0] = word;
+}
+
 /* Reads the definitions between the outer parentheses: each begins with the name of a column, or with a word of a table's
- * constraint. No PRAGMA shows collations and checks. */
+ * constraint. No PRAGMA shows collations, checks, what a conflict does, and when a foreign key is checked. */
 static void read_definitions(SourceTable *table) {
         const char *sql = table->sql ?: "";
         size_t position = 0, size = strlen(sql);
-        SourceColumn *column = NULL;
-        bool begins = false, after_collate = false;
+        Clauses clauses = {};
+        bool begins = false;
         int depth = 0;
         SqlToken token;
 
@@ -252,11 +299,11 @@ static void read_definitions(SourceTable *table) {
                 if (begins) {
                         g_autofree char *name = name_of(sql, &token);
 
-                        column = find_column(table, name);
-                } else if (after_collate && column && sql_token_is(sql, &token, "NOCASE"))
-                        column->ignores_case = true;
-                after_collate = sql_token_is(sql, &token, "COLLATE");
-                table->has_checks = table->has_checks || sql_token_is(sql, &token, "CHECK");
+                        clauses.column = find_column(table, name);
+                        clauses.words[0] = NULL;
+                }
+                if (!begins || !clauses.column)
+                        take_word(table, &clauses, sql, &token);
                 begins = false;
         }
 }

@@ -13,11 +13,13 @@ typedef struct SourceColumn {
         char *default_sql;   /* owned; NULL: none */
         bool not_null, is_computed;
         bool ignores_case;   /* COLLATE NOCASE */
+        bool ignores_blanks; /* COLLATE RTRIM: those at the end */
         int key;             /* its position in the PRIMARY KEY, from 1; 0: none */
 } SourceColumn;
 
 typedef struct SourceIndexColumn {
         char *name;          /* owned; NULL: an expression */
+        char *collation;     /* owned: "BINARY", "NOCASE", "RTRIM" */
         bool descending;
 } SourceIndexColumn;
 
@@ -31,6 +33,7 @@ typedef struct SourceReference {
         char *parent;                  /* owned */
         GPtrArray *from, *to;          /* of char *; to: empty for the PRIMARY KEY of the parent */
         char *on_update, *on_delete;   /* owned */
+        bool is_deferred;              /* DEFERRABLE INITIALLY DEFERRED: checked at COMMIT */
 } SourceReference;
 
 typedef struct SourceTable {
@@ -41,6 +44,7 @@ typedef struct SourceTable {
         bool is_virtual;     /* or belongs to a virtual table */
         bool is_clustered;   /* WITHOUT ROWID */
         bool has_checks;
+        char *conflict;      /* owned; REPLACE, IGNORE, FAIL or ROLLBACK of an ON CONFLICT clause; NULL: none */
         int rowid_column;    /* the INTEGER PRIMARY KEY; -1: none */
         const char *rowid;   /* a name for the rowid, if no column has it; NULL */
         int64_t sequence;    /* of AUTOINCREMENT: the largest rowid ever used; 0 */
