@@ -232,8 +232,9 @@ typedef struct Engine {
         bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
 
         /* Makes everything that was kept durable. ERROR_BUSY while is_in_transaction() holds: readers of another program are
-         * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: a server was lost before it
-         * answered. Any other error: it was rolled back. */
+         * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: the changes may exist,
+         * because a server was lost before it answered, or the commit failed when they existed already. The transaction has
+         * ended, and none of its statements may run again. Any other error: it was rolled back. */
         bool (*commit)(EngineConnection *connection, SqlError *error);
 
         /* Takes back everything since begin(). */

@@ -65,7 +65,8 @@ bool write_batch_run(WriteBatch *b, Job *job);
 void write_batch_on_progress(WriteBatch *b, bool others_wait, uint64_t now_usec);
 
 /* Commits; the first call sends COMMITTING if it is needed. The jobs are READY then, and have written. False: ERROR_BUSY,
- * which means that the batch goes on and this may be called again; any other error: everything was rolled back. */
+ * which means that the batch goes on and this may be called again; ERROR_OUTCOME_UNKNOWN: the jobs must not run again; any
+ * other error: everything was rolled back. */
 bool write_batch_commit(WriteBatch *b, SqlError *error);
 
 /* When the engine must give up the wait for a server's answer to a commit, whose jobs must end at `deadline_usec`

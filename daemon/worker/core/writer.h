@@ -12,7 +12,7 @@
  *    waits for a lock, the transaction is rolled back, and the other jobs run again.
  * 2. If a statement rolls back the transaction, those that ran before it run again, and are committed before others join
  *    them. So no statement runs more often than twice because of others. If a commit fails, its jobs run again, each in a
- *    transaction of its own.
+ *    transaction of its own, unless its outcome is unknown.
  * 3. A statement that takes long does not delay the commit of those that ran before it in a batch: it is interrupted, and
  *    runs again after them, alone.
  * 4. A transaction under way is only left open while its commit waits for readers. So the lease can be returned between any

@@ -58,6 +58,12 @@ FilePlace *file_place_find(const char *name) {
         return name && is_ours(name) ? find(name, &suffix) : NULL;
 }
 
+bool file_name_is_journal(const char *name) {
+        const char *suffix;
+
+        return is_ours(name) && find(name, &suffix) && strcmp(suffix, "-journal") == 0;
+}
+
 static int name_beside(const FilePlace *place, const char *suffix, char ret[static NAME_MAX + SUFFIX_SIZE_MAX]) {
         int n = snprintf(ret, NAME_MAX + SUFFIX_SIZE_MAX, "%s%s", place->found.name, suffix);
 

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/worker/sqlite/commit-point.h"
 #include "daemon/worker/sqlite/path.h"
 
 #define FILE_NAME_SIZE 48 /* size of the longest name for SQLite, including the NUL */
@@ -32,6 +33,7 @@ typedef struct FilePlace {
         FoundFile found;
         bool own;    /* the worker's user owns the database file */
         bool writes; /* the connection that writes has this place; set by the caller */
+        CommitPoint commit; /* if it writes */
         int log_index_fd; /* SQLite's own of the "-shm", borrowed; 0: it has opened none for this place */
 } FilePlace;
 
@@ -58,6 +60,9 @@ void file_place_remove(FilePlace *place);
 
 /* Finds the place of a name that SQLite passes on. NULL: it is no such name. */
 FilePlace *file_place_find(const char *name);
+
+/* True if a name that SQLite passes on is that of a journal. */
+bool file_name_is_journal(const char *name);
 
 /* True if the worker's user owns the database file and the folder that it is in. Otherwise the files that a writer makes
  * beside it could lock its owner out (I12). */

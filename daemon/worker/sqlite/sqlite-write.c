@@ -108,17 +108,37 @@ bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
         if (pauses_for_log(c))
                 return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
         rc = execute(c, WRITE_BEGIN);
-        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
+        if (rc != SQLITE_OK)
+                return sqlite_connection_fail(c, rc, 0, error);
+        commit_point_begin(&c->place.commit);
+        return true;
+}
+
+/* In WAL mode the transaction exists once the log is recovered, unless another one is written before. The connection must
+ * be closed: it takes the commit before this one for the last. */
+static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
+        c->doubtful = true;
+        sqlite_write_rollback(c);
+        (void) sql_error_set(error, ERROR_OUTCOME_UNKNOWN,
+                             "the end of the commit failed (%s), so it is not known if the changes were written: look "
+                             "before you repeat them", sqlite3_errstr(rc));
+        error->extended_code = rc;
+        return false;
 }
 
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
-        int rc = execute(c, WRITE_COMMIT);
+        int rc;
 
+        commit_point_expect(&c->place.commit);
+        rc = execute(c, WRITE_COMMIT);
         if (rc == SQLITE_OK) {
+                (void) commit_point_was_passed(&c->place.commit);
                 (void) bound_log(c, c->setup->wal_size_max); /* if readers are in the way, the next transaction waits */
                 return true;
         }
         (void) sqlite_connection_fail(c, rc, 0, error);
+        if (commit_point_was_passed(&c->place.commit))
+                return fail_unknown(c, rc, error);
         if ((rc & 0xff) != SQLITE_BUSY)
                 sqlite_write_rollback(c);
         return false;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "daemon/worker/sqlite/commit-point.h"
 #include "daemon/worker/sqlite/database-state.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/read-ahead.h"
@@ -29,6 +30,8 @@ typedef struct DatabaseFile {
         ReaderLock lock;
         DatabaseState state;
 } DatabaseFile;
+
+_Static_assert(sizeof(CommitFile) <= sizeof(DatabaseFile), "it is beside a log or journal");
 
 /* Space that is allocated beside a file of the real VFS. */
 #define BESIDE_SIZE (sizeof(TempFile) > sizeof(DatabaseFile) ? sizeof(TempFile) : sizeof(DatabaseFile))
@@ -188,7 +191,7 @@ static void watch_sync(sqlite3_file *file) {
 
 /* Called before a lock is taken. If the file is not the one that was checked, SQLite's own xClose closes it, which keeps
  * the descriptor open as long as closing it would drop locks of other connections to the same file (I12). */
-static int begin_database(const FilePlace *place, sqlite3_file *file) {
+static int begin_database(FilePlace *place, sqlite3_file *file) {
         bool is_checked;
         int fd = file_names_opened(place, &is_checked);
 
@@ -201,11 +204,21 @@ static int begin_database(const FilePlace *place, sqlite3_file *file) {
                 read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
         reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
         database_state_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, state), fd);
+        place->commit.database = file;
         return SQLITE_OK;
 }
 
+/* Of the connection that writes. */
+static void watch_changes(FilePlace *place, sqlite3_file *file, int flags) {
+        watch_sync(file);
+        if (flags & SQLITE_OPEN_WAL)
+                commit_point_attach_log(file, real_vfs->szOsFile, &place->commit);
+        if (flags & SQLITE_OPEN_MAIN_JOURNAL)
+                commit_point_attach_journal(file, real_vfs->szOsFile, &place->commit);
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags) {
-        const FilePlace *place;
+        FilePlace *place;
         int rc;
 
         (void) vfs;
@@ -220,7 +233,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         }
         rc = real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
         if (rc == SQLITE_OK && place->writes)
-                watch_sync(file);
+                watch_changes(place, file, flags);
         return rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) ? begin_database(place, file) : rc;
 }
 
@@ -228,10 +241,13 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
  * which is its owner's business. SQLite continues as if the file were gone, with the same result. (Temporary files are not
  * deleted by name.) */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
-        const FilePlace *place = file_place_find(name);
+        FilePlace *place = file_place_find(name);
 
         (void) vfs;
-        return place && place->writes ? real_vfs->xDelete(real_vfs, name, sync_directory) : SQLITE_OK;
+        if (!place || !place->writes)
+                return SQLITE_OK;
+        return file_name_is_journal(name) ? commit_point_delete_journal(&place->commit, real_vfs, name, sync_directory)
+                                          : real_vfs->xDelete(real_vfs, name, sync_directory);
 }
 
 /* Does not sleep. SQLite sleeps, for ten seconds in total, if it cannot decode the start of a log, and nothing could

@@ -11,6 +11,7 @@
  *   - SQLite never sleeps.
  *   - Sequential reads of a database are made in larger pieces (read-ahead.h).
  *   - The lock of a database is watched for waiting writers (reader-lock.h).
+ *   - The log and the journal are watched for the moment from which on a transaction exists (commit-point.h).
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_VFS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_VFS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Records what this process does to a database, its journal and its log: every write, truncation, creation, deletion and
- * sync, between SQLite and the C library. Syncs are recorded and then skipped, so a test does not wait for the disk. Tests
- * only.
+ * sync, between SQLite and the C library. Syncs are recorded and then skipped, so a test does not wait for the disk. Or it
+ * has one of these calls fail. Tests only.
  */
 #ifndef SQLIPC_TESTS_RELIABILITY_POWER_RECORDER_H
 #define SQLIPC_TESTS_RELIABILITY_POWER_RECORDER_H
@@ -51,5 +51,41 @@ const GArray *recorder_sent(void);
 
 /* Frees the events. */
 void recorder_done(void);
+
+/* ---- calls that fail ---- */
+
+/* Calls that change a file of the database, map its "-shm", or make a change durable. */
+typedef enum CallKind {
+        CALL_WRITE,
+        CALL_TRUNCATE,
+        CALL_SYNC,
+        CALL_UNLINK,
+        CALL_MAP,
+} CallKind;
+
+typedef enum CallManner {
+        CALL_UNDONE,  /* it has no effect */
+        CALL_HALF,    /* half of the bytes are written; the call for the rest fails */
+        CALL_DONE,    /* it has its effect, and an error all the same */
+} CallManner;
+
+typedef struct FileCall {
+        CallKind kind;
+        char file;    /* 'd'atabase, its 'j'ournal, 'l'og, log 'i'ndex, or 'f'older */
+        size_t size;  /* of a write */
+} FileCall;
+
+/* From now on the calls for this database are counted. The `n`th, if there are so many, fails once with `error`; then
+ * `on_failure` is called, before SQLite learns of it. 0: none fails. */
+void recorder_fail(const char *database, uint64_t n, int error, CallManner manner, void (*on_failure)(void));
+
+/* The calls are counted no more. */
+void recorder_fail_stop(void);
+
+/* All calls that were counted: FileCall. */
+const GArray *recorder_calls(void);
+
+/* Frees them. */
+void recorder_fail_done(void);
 
 #endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See commit-point.h. The layout of the log is that of SQLite's file format: a header of 32 bytes, then
+ * frames, each a header of 24 bytes and a page. The layout of the "-shm" is that of SQLite's wal.c: 4,096 frames in each
+ * region of 32 KiB, and 34 fewer in the first.
+ */
+#include "daemon/worker/sqlite/commit-point.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define LOG_HEADER_SIZE 32
+#define FRAME_HEADER_SIZE 24
+#define REGION_SIZE 32768
+#define REGION_FRAMES 4096
+#define REGION_FRAMES_LACKING 34 /* in the first */
+#define PIECE_SIZE 4096          /* in which files are compared */
+
+static const uint8_t journal_magic[8] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+
+static int state_offset;
+
+static CommitFile *state_of(sqlite3_file *file) {
+        return (CommitFile *) (void *) ((char *) file + state_offset);
+}
+
+static uint32_t load_be32(const uint8_t *p) {
+        return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
+}
+
+/* True if the file is known to have other bytes there. */
+static bool differs(sqlite3_file *file, const uint8_t *bytes, int size, sqlite3_int64 offset) {
+        uint8_t piece[PIECE_SIZE];
+
+        for (int at = 0, n; at < size; at += n) {
+                int rc;
+
+                n = size - at < PIECE_SIZE ? size - at : PIECE_SIZE;
+                rc = state_of(file)->below->xRead(file, piece, n, offset + at);
+                if (rc == SQLITE_IOERR_SHORT_READ) /* the file ends before */
+                        return true;
+                if (rc != SQLITE_OK)
+                        return false;
+                if (memcmp(piece, bytes + at, (size_t) n) != 0)
+                        return true;
+        }
+        return false;
+}
+
+/* ---- the log ---- */
+
+/* Writes what the commit point waits for. */
+static int write_last(sqlite3_file *file, const uint8_t *bytes, int size, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+        int rc = f->below->xWrite(file, bytes, size, offset);
+
+        f->point->passed = rc == SQLITE_OK || f->point->passed || !differs(file, bytes, size, offset);
+        return rc;
+}
+
+static int find_page_size(sqlite3_file *file) {
+        CommitFile *f = state_of(file);
+        uint8_t size[4];
+        int rc;
+
+        if (f->point->page_size > 0)
+                return SQLITE_OK;
+        rc = f->below->xRead(file, size, sizeof size, 8);
+        if (rc == SQLITE_OK)
+                f->point->page_size = (int) load_be32(size);
+        return rc;
+}
+
+/* Maps the "-shm" as far as SQLite will need it for the frame at `offset`, and all before it. */
+static int map_index(sqlite3_file *file, sqlite3_int64 offset) {
+        const CommitPoint *p = state_of(file)->point;
+        int rc = find_page_size(file), region;
+        void volatile *mapped;
+
+        if (rc != SQLITE_OK)
+                return rc;
+        region = (int) (((offset - LOG_HEADER_SIZE) / (FRAME_HEADER_SIZE + p->page_size) + REGION_FRAMES_LACKING) /
+                        REGION_FRAMES);
+        return region > 0 ? p->database->pMethods->xShmMap(p->database, region, REGION_SIZE, true, &mapped) : SQLITE_OK;
+}
+
+/* The header of a frame whose page is written next. */
+static int write_header(sqlite3_file *file, const uint8_t *header, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+        CommitPoint *p = f->point;
+        bool has_mark = load_be32(header + 4) != 0;
+        int rc = has_mark ? map_index(file, offset) : SQLITE_OK;
+
+        if (rc == SQLITE_OK)
+                rc = f->below->xWrite(file, header, FRAME_HEADER_SIZE, offset);
+        if (rc != SQLITE_OK)
+                return rc;
+        if (offset < p->stale_at) /* a savepoint was taken back, and its frames are used again */
+                p->stale_at = 0;
+        p->page_at = offset + FRAME_HEADER_SIZE;
+        p->has_mark = has_mark;
+        return rc;
+}
+
+static int write_page(sqlite3_file *file, const uint8_t *page, int size, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+        CommitPoint *p = f->point;
+
+        if (offset == p->page_at) {
+                p->page_at = 0;
+                return p->has_mark && p->stale_at == 0 ? write_last(file, page, size, offset)
+                                                       : f->below->xWrite(file, page, size, offset);
+        }
+        /* a page that was spilled and has changed since then; or has not */
+        if ((p->stale_at == 0 || offset < p->stale_at) && differs(file, page, size, offset))
+                p->stale_at = offset;
+        return f->below->xWrite(file, page, size, offset);
+}
+
+static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+        const uint8_t *bytes = data;
+        bool again = f->point->read_at == offset; /* SQLite computes checksums again, frame after frame */
+
+        f->point->read_at = 0;
+        if (offset == 0) {
+                if (size == LOG_HEADER_SIZE)
+                        f->point->page_size = (int) load_be32(bytes + 8);
+                return f->below->xWrite(file, bytes, size, offset);
+        }
+        if (size != FRAME_HEADER_SIZE)
+                return write_page(file, bytes, size, offset);
+        if (!again)
+                return write_header(file, bytes, offset);
+        return load_be32(bytes + 4) != 0 ? write_last(file, bytes, size, offset)
+                                         : f->below->xWrite(file, bytes, size, offset);
+}
+
+static int log_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+
+        f->point->read_at = offset;
+        return f->below->xRead(file, bytes, size, offset);
+}
+
+/* ---- the journal ---- */
+
+static bool ends_by_commit(const CommitPoint *p) {
+        return p->commits && !p->rolls_back;
+}
+
+static int journal_size(sqlite3_file *file, sqlite3_int64 *ret_size) {
+        CommitFile *f = state_of(file);
+
+        f->point->rolls_back = f->point->commits;
+        return f->below->xFileSize(file, ret_size);
+}
+
+static int journal_truncate(sqlite3_file *file, sqlite3_int64 size) {
+        CommitFile *f = state_of(file);
+        int rc = f->below->xTruncate(file, size);
+        sqlite3_int64 left;
+
+        if (size == 0 && ends_by_commit(f->point))
+                f->point->passed = rc == SQLITE_OK || f->below->xFileSize(file, &left) != SQLITE_OK || left == 0;
+        return rc;
+}
+
+static int journal_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset) {
+        CommitFile *f = state_of(file);
+        int rc = f->below->xWrite(file, data, size, offset);
+        bool zeroes = offset == 0 && size >= (int) sizeof journal_magic &&
+                memcmp(data, journal_magic, sizeof journal_magic) != 0;
+        uint8_t magic[sizeof journal_magic];
+
+        if (zeroes && ends_by_commit(f->point))
+                f->point->passed = rc == SQLITE_OK || f->below->xRead(file, magic, sizeof magic, 0) != SQLITE_OK ||
+                        memcmp(magic, journal_magic, sizeof magic) != 0;
+        return rc;
+}
+
+int commit_point_delete_journal(CommitPoint *point, sqlite3_vfs *vfs, const char *name, int sync_directory) {
+        int rc = vfs->xDelete(vfs, name, sync_directory), exists = false;
+
+        if (!ends_by_commit(point))
+                return rc;
+        if (rc != SQLITE_OK && vfs->xAccess(vfs, name, SQLITE_ACCESS_EXISTS, &exists) != SQLITE_OK)
+                exists = false;
+        point->passed = !exists;
+        return rc;
+}
+
+/* ---- both ---- */
+
+static CommitFile *attach(sqlite3_file *file, int offset, CommitPoint *point) {
+        CommitFile *f;
+
+        state_offset = offset;
+        f = state_of(file);
+        *f = (CommitFile) { .below = file->pMethods, .methods = *file->pMethods, .point = point };
+        file->pMethods = &f->methods;
+        return f;
+}
+
+void commit_point_attach_log(sqlite3_file *file, int offset, CommitPoint *point) {
+        CommitFile *f = attach(file, offset, point);
+
+        f->methods.xRead = log_read;
+        f->methods.xWrite = log_write;
+}
+
+void commit_point_attach_journal(sqlite3_file *file, int offset, CommitPoint *point) {
+        CommitFile *f = attach(file, offset, point);
+
+        f->methods.xFileSize = journal_size;
+        f->methods.xTruncate = journal_truncate;
+        f->methods.xWrite = journal_write;
+}
+
+void commit_point_begin(CommitPoint *point) {
+        *point = (CommitPoint) { .database = point->database, .page_size = point->page_size };
+}
+
+void commit_point_expect(CommitPoint *point) {
+        point->commits = true;
+        point->rolls_back = false;
+}
+
+bool commit_point_was_passed(CommitPoint *point) {
+        point->commits = false;
+        return point->passed;
+}
