@@ -437,9 +437,18 @@ void sqlite_connection_hold(SqliteConnection *c) {
         if (c->exposed || c->held) /* an exposed connection has a transaction already, and has checked the schema */
                 return;
         c->held = sqlite3_step(c->probe) == SQLITE_ROW;
+        c->probe_rc = c->held ? SQLITE_OK : sqlite3_reset(c->probe);
         /* a schema may be empty; and the progress handler may interrupt this, which says nothing about the file */
-        c->unseen = !c->held && (sqlite3_reset(c->probe) & 0xff) == SQLITE_BUSY;
+        c->unseen = (c->probe_rc & 0xff) == SQLITE_BUSY;
         c->n_schemas += (unsigned) sqlite3_stmt_status(c->probe, SQLITE_STMTSTATUS_REPREPARE, 1);
+}
+
+bool sqlite_connection_may_step(SqliteConnection *c, SqlError *error) {
+        if (!c->writes || !sqlite3_get_autocommit(c->file))
+                return true;
+        if (error->error == ERROR_NONE)
+                (void) fail_on(c, c->file, c->probe_rc != SQLITE_OK ? c->probe_rc : SQLITE_ABORT_ROLLBACK, 0, error);
+        return false;
 }
 
 void sqlite_connection_let_go(SqliteConnection *c) {

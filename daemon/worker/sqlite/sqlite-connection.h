@@ -57,6 +57,7 @@ typedef struct SqliteConnection {
         bool held;           /* the probe is at its row, and so keeps the read transaction */
         bool unseen;         /* a lock kept the last look from seeing the schema */
         unsigned n_schemas;  /* so often a look has found that the schema was read again */
+        int probe_rc;        /* the result of the last look, an SQLite result code */
         uint64_t log_size_borne; /* the log may be so large: readers stayed too long for the pause; 0: WalSizeMax= */
         uint64_t log_until_usec; /* the end of the pause for readers of the log; 0: none is under way */
         FilePlace place;     /* where SQLite finds the file and those beside it */
@@ -114,6 +115,10 @@ void sqlite_connection_let_go(SqliteConnection *c);
 /* Has SQLite read the schema again if another program has changed it, and counts that in n_schemas, as hold() does. SQLite
  * notices such a change when it steps a statement, but compiles and describes by the schema that it knows. */
 void sqlite_connection_look(SqliteConnection *c);
+
+/* False if the connection writes and is in no transaction any more, with the error that has rolled it back: a failure of any
+ * statement may do that, also of a look at the schema. A statement that is stepped then would be committed by itself. */
+bool sqlite_connection_may_step(SqliteConnection *c, SqlError *error);
 
 /* Reads the state of the file (database-state.h). */
 void sqlite_connection_state(const SqliteConnection *c, FileState *ret);

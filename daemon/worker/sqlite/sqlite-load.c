@@ -34,6 +34,8 @@ bool sqlite_load(SqliteStatement *s, RowSource *source, SqlError *error) {
         Access *access = &s->connection->access;
         sqlite3 *file = s->connection->file;
 
+        if (!sqlite_connection_may_step(s->connection, error))
+                return false;
         if (n != count)
                 return sql_error_set(error, ERROR_PARAMETER_COUNT, "%u values in a row, for a statement with %u parameters",
                                      n, count);

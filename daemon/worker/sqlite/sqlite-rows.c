@@ -55,9 +55,12 @@ static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
 }
 
 EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error) {
+        EngineResult result;
         int rc;
-        EngineResult result = step(s, sink, &rc);
 
+        if (!sqlite_connection_may_step(s->connection, error))
+                return ENGINE_FAILED;
+        result = step(s, sink, &rc);
         if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE)
                 return is_busy(rc, error);
         if (result == ENGINE_FAILED) {
