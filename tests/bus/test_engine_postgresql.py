@@ -12,8 +12,8 @@ from channel import Channel
 from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
-from harness import BUILD_ROOT, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, test_unsanitized
-from harness import wait_for
+from harness import BUILD_ROOT, CHINOOK, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon
+from harness import test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -562,6 +562,36 @@ asyncio.run(later())
     equal(done.stdout.decode().splitlines(), ["('1',)", "(7, 'x', 0)", "You can only execute one statement at a time.",
                                               "('2', \"' ?\")"], "lines that it printed")
     check_victim()
+
+
+@test
+def test_moved_scripts():
+    """a shell and a Python connection that are open while a file is replaced by a server split by the server's rules then"""
+    program = """
+import sys, sqlipc
+db = sqlipc.connect("split", bus=sys.argv[1])
+db.executescript("SELECT 'a\\\\'; SELECT [x] FROM (SELECT 1 AS x)")
+print("ready", flush=True)
+db.executescript(sys.stdin.read())
+"""
+    for is_shell in (True, False):
+        service.database("split", Path=CHINOOK)
+        service.driver.manager("Reload")
+        if is_shell:
+            command, more = [CLI, f"--address={service.address}", "--mode=csv", "split"], {}
+        else:
+            command = [sys.executable, "-c", program, service.address]
+            more = {"PYTHONPATH": str(BUILD_ROOT / "client-lib/python")}
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=service.environment | more)  # fmt: skip
+        if is_shell:
+            process.stdin.write(b"SELECT 'ready', 'a\\', [x] FROM (SELECT 1 AS x);\n")
+            process.stdin.flush()
+        true(b"ready" in process.stdout.readline(), "the first script")
+        open_victim("split")
+        err = process.communicate(SCRIPT.encode(), timeout=PATIENCE)[1].decode()
+        equal((process.returncode, err), (0, ""), f"exit code, of {'the shell' if is_shell else 'Python'}")
+        check_victim()
 
 
 @test

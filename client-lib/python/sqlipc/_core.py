@@ -420,6 +420,7 @@ class Core:
             await self.commit()
         level, self.isolation_level = self.isolation_level, None
         try:
+            self.dialect = None  # the database may have been moved to another server meanwhile
             for sql in await self.read("split", script):
                 run, _ = await self.execute(sql, ())
                 if run is not None:

@@ -81,6 +81,10 @@ void dialect_look_up(Shell *shell) {
                 (void) ask_service(shell, &engine);
 }
 
+void dialect_forget(Shell *shell) {
+        shell->session.dialect_generation = shell->session.generation - 1;
+}
+
 int dialect_require(Shell *shell) {
         g_autofree char *engine = NULL;
         int r;

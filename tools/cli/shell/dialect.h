@@ -8,8 +8,11 @@
 /** Asks the service, unless the answer is known. Reports nothing: if it fails, dialect_require() says why. */
 void dialect_look_up(Shell *shell);
 
-/** The same, and if the service does not answer, asks the database. Must come before SQL runs that was split or scanned.
- * Returns 0, or an error, which it reports. */
+/** Has the next call ask again. */
+void dialect_forget(Shell *shell);
+
+/** Does the same as dialect_look_up(), and if the service does not answer, asks the database. Must come before SQL runs that
+ * was split or scanned. Returns 0, or an error, which it reports. */
 int dialect_require(Shell *shell);
 
 /** Returns 1: SQLite's; 0: PostgreSQL's; or an error as dialect_require(). */

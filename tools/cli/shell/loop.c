@@ -14,7 +14,9 @@
 #include "tools/cli/shell/transaction.h"
 #include "tools/cli/sql/sql-control.h"
 
-static SqlDialect on_dialect(void *userdata) {
+static SqlDialect on_dialect(void *userdata, bool again) {
+        if (again)
+                dialect_forget(userdata);
         dialect_look_up(userdata);
         return session_dialect(&((Shell *) userdata)->session);
 }

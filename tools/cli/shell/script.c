@@ -33,10 +33,11 @@ struct Script {
         size_t read_begin; /* start of the bytes that no line was made of */
         GString *buffer;
         size_t begin;     /* start of the text that is not done */
-        SqlDialect (*dialect)(void *userdata); /* of the next statement; NULL: SQLite's */
+        SqlDialect (*dialect)(void *userdata, bool again); /* of the next statement; NULL: SQLite's */
         void *dialect_userdata;
         SqlSplit split;   /* state of the statement at .begin */
-        bool chosen;      /* its dialect was asked for */
+        bool chosen;      /* its dialect was asked for, */
+        bool chosen_again; /* and asked for again, because the other one would split it in another way */
         unsigned line_number; /* of .begin */
         GString *typed;   /* typed lines, which become a history entry when no statement is unfinished */
         char *text, *pending; /* owned; of the last unit */
@@ -86,7 +87,7 @@ static void remember_typed(Script *script) {
         g_string_truncate(script->typed, 0);
 }
 
-void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata), void *userdata) {
+void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata, bool again), void *userdata) {
         script->dialect = dialect;
         script->dialect_userdata = userdata;
 }
@@ -126,7 +127,7 @@ static unsigned count_lines(const char *text, size_t size) {
 /* Begins to look for the next statement. */
 static void begin_split(Script *script) {
         script->split = (SqlSplit) {};
-        script->chosen = false;
+        script->chosen = script->chosen_again = false;
 }
 
 /* Asks for the dialect, unless the text is a command: commands work without a database. */
@@ -138,7 +139,7 @@ static void choose_dialect(Script *script) {
                 blanks++;
         if (script->chosen || !script->dialect || blanks == size || strchr(".\\", text[blanks]))
                 return;
-        script->split.dialect = script->dialect(script->dialect_userdata);
+        script->split.dialect = script->dialect(script->dialect_userdata, false);
         script->chosen = true;
 }
 
@@ -201,6 +202,24 @@ static int take_command(Script *script, size_t start, Unit *ret) {
         return r < 0 || p < 0 ? -EILSEQ : 1;
 }
 
+/* The next `size` bytes are a statement. Returns true if the other dialect would not split them in the same way, and the
+ * database turns out to have that one. */
+static bool is_mistaken(Script *script, const char *text, size_t size) {
+        SqlSplit other = {
+                .dialect = script->split.dialect == SQL_DIALECT_SQLITE ? SQL_DIALECT_POSTGRESQL : SQL_DIALECT_SQLITE,
+        };
+        size_t other_size;
+
+        if (!script->chosen || script->chosen_again ||
+            (sql_split(&other, text, size, &other_size) == SQL_EXTENT_COMPLETE && other_size == size))
+                return false;
+        script->chosen_again = true;
+        if (script->dialect(script->dialect_userdata, true) == script->split.dialect)
+                return false;
+        script->split = (SqlSplit) { .dialect = other.dialect };
+        return true;
+}
+
 /* Returns 1: a unit; 0: none without more text; -EILSEQ. */
 static int take_unit(Script *script, Unit *ret) {
         for (;;) {
@@ -211,6 +230,8 @@ static int take_unit(Script *script, Unit *ret) {
                 choose_dialect(script);
                 extent = sql_split(&script->split, text, all, &size);
 
+                if (extent == SQL_EXTENT_COMPLETE && script->split.started && is_mistaken(script, text, size))
+                        continue;
                 if (extent == SQL_EXTENT_COMMAND)
                         return take_command(script, size, ret);
                 if (extent == SQL_EXTENT_COMPLETE && script->split.started)

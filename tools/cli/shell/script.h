@@ -56,8 +56,9 @@ Script *script_new_text(const char *text, const char *name);
 Script *script_new_file(FILE *file, int close, const char *name);
 /** The lines that the user types. Copies `prompt`. */
 Script *script_new_prompt(const Prompt *prompt);
-/** Has the script ask, before each statement, whose rules it is split by. Without this they are SQLite's. */
-void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata), void *userdata);
+/** Has the script ask, before each statement, whose rules it is split by. Without this they are SQLite's. `again`: the
+ * answer matters for this statement, so an earlier one is not enough: the database may have been moved to a server. */
+void script_set_dialect(Script *script, SqlDialect (*dialect)(void *userdata, bool again), void *userdata);
 /** NULL is allowed. Returns NULL. */
 Script *script_free(Script *script);
 
