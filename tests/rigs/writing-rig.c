@@ -333,6 +333,11 @@ static bool fake_snapshot(EngineConnection *c, SqlError *error) {
         return true;
 }
 
+static bool fake_others_commit(const EnginePool *pool) {
+        (void) pool;
+        return writing.others_commit;
+}
+
 static bool fake_keeps_writers_out(const EngineConnection *c) {
         return writing.n_locks > 0 || (c->writes && writing.has_no_wal);
 }
@@ -437,7 +442,7 @@ const Engine writing_engine = {
         .start = fake_start, .stop = fake_stop, .expire = fake_expire, .connect = fake_connect,
         .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold, .snapshot = fake_snapshot,
         .keeps_writers_out = fake_keeps_writers_out, .keeps_log = fake_keeps_log,
-        .writer_waits = fake_writer_waits, .trim = fake_trim,
+        .writer_waits = fake_writer_waits, .others_commit = fake_others_commit, .trim = fake_trim,
         .compile = fake_compile, .release = fake_release, .describe = fake_describe, .columns = fake_columns,
         .bind = fake_bind, .step = fake_step, .fill = fake_fill, .measure = fake_measure, .value = fake_value,
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,

@@ -30,6 +30,7 @@ typedef struct Writing {
 
         /* what the engine does */
         unsigned n_begin_busy;  /* so many begin() fail */
+        bool others_commit;     /* meanwhile */
         ErrorNumber begin_error;
         void (*begin_hook)(void); /* called once, by the next begin() that succeeds */
         ErrorNumber commits[8]; /* results of the next commits; ERROR_NONE: it is committed */

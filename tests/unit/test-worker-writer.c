@@ -421,6 +421,31 @@ static void test_begin_busy(void) {
         writing_end();
 }
 
+/* While other programs commit one after the other, the lock is free only for moments: the writer tries each millisecond. If
+ * one of them has it all the time, less and less often. */
+static void test_begin_beside_commits(void) {
+        unsigned n;
+
+        begin_with_lease();
+        writing.n_begin_busy = UINT_MAX;
+        (void) writing_execute("a");
+        writing_pass(300 * MSEC);
+        n = writing.n_begins;
+        g_assert_cmpuint(n, <, 20);
+        writing.others_commit = true;
+        writing_pass(50 * MSEC + 100 * MSEC); /* the pause that has begun, and the others */
+        g_assert_cmpuint(writing.n_begins - n, >=, 50);
+        writing.others_commit = false;
+        writing_pass(300 * MSEC);
+        n = writing.n_begins;
+        writing_pass(300 * MSEC);
+        g_assert_cmpuint(writing.n_begins - n, <=, 6);
+        writing.n_begin_busy = 0;
+        writing_pass(60 * MSEC);
+        writing_expect("committing 2; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
 /* Each statement has its own time to wait for another program. */
 static void test_begin_stays_busy(void) {
         begin_with_lease();
@@ -1085,6 +1110,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/gather-less", test_gather_less);
         g_test_add_func("/writer/no-gathering", test_no_gathering);
         g_test_add_func("/writer/begin-busy", test_begin_busy);
+        g_test_add_func("/writer/begin-beside-commits", test_begin_beside_commits);
         g_test_add_func("/writer/begin-stays-busy", test_begin_stays_busy);
         g_test_add_func("/writer/begin-cancelled", test_begin_cancelled);
         g_test_add_func("/writer/begin-fails", test_begin_fails);

@@ -719,7 +719,15 @@ static void test_foreign_writer(void) {
                 other = foreign_open(&f);
                 g_assert_cmpint(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), ==, SQLITE_OK);
                 g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+                g_assert_false(sqlite_engine.others_commit(f.pool));
                 g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+                g_assert_false(sqlite_engine.others_commit(f.pool));
+                g_assert_cmpint(sqlite3_exec(other, "DELETE FROM log; COMMIT; BEGIN IMMEDIATE", NULL, NULL, NULL), ==,
+                                SQLITE_OK);
+                g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+                g_assert_true(sqlite_engine.others_commit(f.pool));
+                g_assert_cmpint(begin_error(&f), ==, ERROR_BUSY);
+                g_assert_false(sqlite_engine.others_commit(f.pool));
                 g_assert_cmpint(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), ==, SQLITE_OK);
                 sql_error_done(&f.error);
                 begin(&f);

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/core/monotonic.h"
+
+/* Between two commits of other programs the lock is free for some ten microseconds. A writer gets it by trying often. */
+#define RIVALS_PAUSE_USEC USEC_PER_MSEC
+
 int engine_tables_add(EngineTables *tables, const char *name) {
         char **names, *copy;
 
@@ -35,6 +40,10 @@ void engine_tables_done(EngineTables *tables) {
 void engine_written_done(EngineWritten *written) {
         engine_tables_done(&written->tables);
         *written = (EngineWritten) {};
+}
+
+uint64_t engine_begin_pause(const Engine *engine, const EnginePool *pool, uint64_t last) {
+        return engine->others_commit && engine->others_commit(pool) ? RIVALS_PAUSE_USEC : retry_pause(last);
 }
 
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {

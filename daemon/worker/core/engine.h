@@ -231,6 +231,10 @@ typedef struct Engine {
          * case. Other errors are those of connect(). */
         bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
 
+        /* True if begin() met the lock of another program, and since the time before another program has committed: the lock
+         * is free again and again, each time for a moment. NULL: no other program can have the lock. */
+        bool (*others_commit)(const EnginePool *pool);
+
         /* Makes everything that was kept durable. ERROR_BUSY while is_in_transaction() holds: readers of another program are
          * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: the changes may exist,
          * because a server was lost before it answered, or the commit failed when they existed already. The transaction has
@@ -320,6 +324,9 @@ void engine_tables_done(EngineTables *tables);
 
 /* Forgets everything. */
 void engine_written_done(EngineWritten *written);
+
+/* The pause after begin() failed with ERROR_BUSY, in microseconds; `last`: the one before it, 0 at first. */
+uint64_t engine_begin_pause(const Engine *engine, const EnginePool *pool, uint64_t last);
 
 /* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);

@@ -207,6 +207,13 @@ static bool begin_waiting(Transaction *t) {
         return ok;
 }
 
+static uint64_t begin_pause(const Transaction *t) {
+        const JobContext *context = context_of(t);
+
+        return t->begin.writes ? earlier(RETRY_USEC, engine_begin_pause(context->engine, context->pool, RETRY_USEC))
+                               : RETRY_USEC;
+}
+
 static void open_it(Transaction *t) {
         bool ok = begin_waiting(t);
         uint64_t now = now_usec();
@@ -226,7 +233,7 @@ static void open_it(Transaction *t) {
                         end(t);
                 } else {
                         sql_error_done(&t->error);
-                        t->retry_usec = now + RETRY_USEC;
+                        t->retry_usec = now + begin_pause(t);
                 }
                 return;
         }

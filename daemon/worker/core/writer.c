@@ -98,28 +98,32 @@ static void run_again(GroupWriter *w, bool alone) {
 }
 
 /* Sets the time of the next attempt, at the latest `until`. */
+static void retry_after(GroupWriter *w, uint64_t pause, uint64_t now, uint64_t until) {
+        w->retry_pause_usec = pause;
+        w->retry_usec = earlier(now + pause, until);
+}
+
 static void retry(GroupWriter *w, uint64_t now, uint64_t until) {
-        w->retry_pause_usec = retry_pause(w->retry_pause_usec);
-        w->retry_usec = earlier(now + w->retry_pause_usec, until);
+        retry_after(w, retry_pause(w->retry_pause_usec), now, until);
 }
 
 /* Another program writes, or the engine pauses. Jobs that have waited for it for too long end. */
 static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
+        JobContext *context = w->batch.context;
         uint64_t until = UINT64_MAX;
         JobList all = w->queue, late = {};
         Job *job;
 
         w->queue = (JobList) {};
         while ((job = job_list_take(&all))) {
-                job->write.busy_until_usec =
-                        connection_share_busy_until(w->batch.context, job->write.busy_until_usec, now);
+                job->write.busy_until_usec = connection_share_busy_until(context, job->write.busy_until_usec, now);
                 until = earlier(until, job->write.busy_until_usec > now ? job->write.busy_until_usec : UINT64_MAX);
                 job_list_append(job->write.busy_until_usec > now ? &w->queue : &late, job);
         }
         if (late.first)
-                w->batch.context->engine->give_up(error);
+                context->engine->give_up(error);
         fail_all(&late, error);
-        retry(w, now, until);
+        retry_after(w, engine_begin_pause(context->engine, context->pool, w->retry_pause_usec), now, until);
 }
 
 /* ---- a batch ---- */

@@ -15,6 +15,7 @@
 
 #define N_IDLE_MAX 4
 #define IDLE_USEC (5 * USEC_PER_SEC)
+#define MOMENT_USEC UINT64_C(100)         /* so long a lock is tried again at once that other programs take in turns */
 #define IDENTIFY_USEC (5 * USEC_PER_MSEC) /* between two checks of the file, for a channel in constant use */
 
 int pool_new(const Setup *setup, EngineProgress progress, void *userdata, Pool **ret) {
@@ -148,16 +149,43 @@ static void rest_writer(Pool *pool) {
         w->idle_usec = now_coarse_usec();
 }
 
+/* A pause because of a large log is Busy, too. */
+static bool met_lock(const SqlError *error) {
+        return error->error == ERROR_BUSY && (error->extended_code & 0xff) == SQLITE_BUSY;
+}
+
+static void note_lock(Pool *pool, const SqlError *error) {
+        FileState before = pool->busy_state, now = {};
+
+        if (met_lock(error))
+                sqlite_connection_state(&pool->writer->sqlite, &now);
+        pool->busy_state = now;
+        pool->others_commit = before.kind != FILE_STATE_UNKNOWN && now.kind != FILE_STATE_UNKNOWN &&
+                !file_state_same(&before, &now);
+}
+
 static bool begin_writer(Pool *pool, SqlError *error) {
+        uint64_t until;
+        bool ok;
+
         if (!pool->writer)
                 pool->writer = open_fresh(pool, true, error);
         if (!pool->writer)
                 return false;
         pool->writing = true;
-        if (sqlite_write_begin(&pool->writer->sqlite, error))
-                return true;
-        rest_writer(pool);
-        return false;
+        ok = sqlite_write_begin(&pool->writer->sqlite, error);
+        if (ok)
+                pool->busy_state = (FileState) {};
+        else
+                note_lock(pool, error);
+        until = !ok && pool->others_commit ? now_usec() + MOMENT_USEC : 0;
+        while (!ok && met_lock(error) && now_usec() < until) {
+                sql_error_done(error);
+                ok = sqlite_write_begin(&pool->writer->sqlite, error);
+        }
+        if (!ok)
+                rest_writer(pool);
+        return ok;
 }
 
 /* All connections of a process share the "-shm". If the file system was read-only when the first of them opened it, none can

@@ -34,6 +34,8 @@ typedef struct Pool {
         unsigned n_idle;
         PooledConnection *writer; /* the connection that writes; NULL: none is open */
         bool writing;             /* it is in use */
+        FileState busy_state;     /* when the last attempt to write met a lock; UNKNOWN: it did not */
+        bool others_commit;       /* since the attempt before that */
         Observation observation;
         uint64_t identified_usec; /* when the file at the path was last checked; coarse clock */
 } Pool;

@@ -217,6 +217,10 @@ static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *err
         return true;
 }
 
+static bool engine_others_commit(const EnginePool *pool) {
+        return ((const Pool *) (const void *) pool)->others_commit;
+}
+
 static bool engine_commit(EngineConnection *connection, SqlError *error) {
         return sqlite_write_commit(&connection_of(connection)->sqlite, error);
 }
@@ -320,6 +324,7 @@ const Engine sqlite_engine = {
         .value = engine_value,
         .writes = engine_writes,
         .begin = engine_begin,
+        .others_commit = engine_others_commit,
         .commit = engine_commit,
         .rollback = engine_rollback,
         .allow_savepoints = engine_allow_savepoints,
