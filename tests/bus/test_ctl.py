@@ -739,6 +739,32 @@ def add_of_a_relative_path():
 
 
 @test
+def closed_folders():
+    """add, edit: what they write is closed to users who may not read its folder, and has the folder's group"""
+    need_root("gives files to a group")
+    with Service({}) as fresh:
+        folder = fresh.config_dir / "databases.d"
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, 0, 4321)
+        folder.chmod(0o750)
+
+        def owner(path):
+            stat = path.stat()
+            return stat.st_uid, stat.st_gid, stat.st_mode & 0o777
+
+        for force in ((), ("--force",)):
+            ask("add", "new", CHINOOK, "--allow-user=root", "--service-user=root", *force, on=fresh)
+            equal(owner(folder / "new.conf"), (0, 4321, 0o640), "owner, group and mode of the file")
+        done = fresh.run(
+            CTL, f"--config-dir={fresh.config_dir}", "edit", "new",
+            environment={"SYSTEMD_EDITOR": "sh -c 'echo Polkit=no >>\"$0\"'"},
+        )  # fmt: skip
+        equal(done.returncode, OK, done.stderr)
+        equal(owner(folder / "new.conf.d"), (0, 4321, 0o750), "owner, group and mode of the folder of drop-ins")
+        equal(owner(folder / "new.conf.d/override.conf"), (0, 4321, 0o640), "owner, group and mode of the drop-in")
+
+
+@test
 def add_writable():
     """add --mode=read-write: names those who may write; refuses a file that is not the service's, and Expose="""
     with Service({}) as fresh:

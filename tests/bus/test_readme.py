@@ -134,7 +134,10 @@ def installed_elsewhere():
     paths = set(json.loads(done.stdout).values())
     outside = {"/etc/dbus-1/system.d/org.sqlipc1.conf", "/etc/adbc/drivers/sqlipc.toml"}
     equal({path for path in paths if not path.startswith("/usr/local/")}, outside, "files outside")
-    for path in ("lib/systemd/system/sqlipcd.service", "lib/sysusers.d/sqlipc.conf", "libexec/sqlipcd"):
+    for path in (
+        "lib/systemd/system/sqlipcd.service", "lib/sysusers.d/sqlipc.conf", "lib/tmpfiles.d/sqlipc.conf",
+        "libexec/sqlipcd",
+    ):
         true(f"/usr/local/{path}" in paths, f"{path} is not there")
 
 

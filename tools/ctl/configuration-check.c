@@ -3,6 +3,10 @@
 #include "tools/ctl/configuration-check.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
 
 #include "daemon/configuration/configuration-names.h"
 #include "tools/ctl/file-check.h"
@@ -122,11 +126,33 @@ static void check_database(const Context *c, const DatabaseConfig *d, const Serv
                              database_config_is_writable(d) ? "reads and writes" : "reads");
 }
 
+/* The names of files are names of databases. The folder of the package has none of the administrator's. */
+static void check_folders(const Context *c, const ServiceUser *user, GPtrArray *findings) {
+        g_auto(GStrv) directories = context_directories(c);
+
+        for (char **i = directories; *i; i++) {
+                g_autofree char *folder = g_build_filename(*i, "databases.d", NULL);
+                struct stat st;
+
+                if (strcmp(*i, SQLIPC_VENDOR_DIR) == 0 || lstat(folder, &st) < 0)
+                        continue;
+                if (!service_user_may(user, &st, R_OK) || !service_user_may(user, &st, X_OK))
+                        findings_add(findings, FINDING_ERROR, "configuration", "the user %s may not read %s", user->name,
+                                     folder);
+                else if (st.st_mode & (S_IROTH | S_IXOTH))
+                        findings_add(findings, FINDING_WARNING, "configuration",
+                                     "all users of the machine may read %s, and so learn which databases and users there "
+                                     "are: give it the group of the service, and the mode 0750", folder);
+        }
+}
+
 void configuration_check(const Context *c, const Config *config, const ServiceUser *user, const ServiceUnit *unit,
                          GPtrArray *findings) {
         g_autoptr(GList) broken = g_list_sort(g_hash_table_get_keys(config->broken), compare);
         g_autoptr(GList) names = configuration_names(config);
 
+        if (unit)
+                check_folders(c, user, findings);
         for (GList *i = broken; i; i = i->next)
                 findings_add(findings, FINDING_ERROR, i->data, "%s",
                              (const char *) g_hash_table_lookup(config->broken, i->data));

@@ -9,13 +9,48 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Gives a new file or folder the group of `folder`, and lets those read it who may read `folder`: users without access to a
+ * database must not learn from its file that it exists. */
+static int close_like(int folder, int fd, bool is_folder) {
+        struct stat st, own;
+
+        if (fstat(folder, &st) < 0 || fstat(fd, &own) < 0)
+                return -errno;
+        if (st.st_gid != own.st_gid && fchown(fd, (uid_t) -1, st.st_gid) < 0)
+                return -errno;
+        return fchmod(fd, is_folder ? st.st_mode & 0755 : (st.st_mode & 0644) | 0600) < 0 ? -errno : 0;
+}
+
+/* A folder of drop-ins is as closed as the folder that it is in. */
+static int make_folder(const char *directory) {
+        g_autofree char *parent = g_path_get_dirname(directory), *parent_name = g_path_get_basename(parent);
+        int above, fd = -1, r = 0;
+
+        if (g_mkdir_with_parents(parent, 0755) < 0)
+                return -errno;
+        if (mkdir(directory, 0755) < 0)
+                return errno == EEXIST ? 0 : -errno;
+        if (strcmp(parent_name, DATABASES) != 0)
+                return 0;
+        above = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (above >= 0)
+                fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        r = above < 0 || fd < 0 ? -errno : close_like(above, fd, true);
+        if (above >= 0)
+                (void) close(above);
+        if (fd >= 0)
+                (void) close(fd);
+        return r;
+}
+
 static int write_text(int folder, const char *name, const char *text) {
-        int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         size_t size = strlen(text);
         int r = 0;
 
         if (fd < 0)
                 return -errno;
+        r = close_like(folder, fd, false);
         for (size_t done = 0; r == 0 && done < size;) {
                 ssize_t n = write(fd, text + done, size - done);
 
@@ -37,8 +72,9 @@ int configuration_write(const char *directory, const char *name, const char *tex
         int folder, r;
 
         (void) umask(0022); /* the service runs as another user */
-        if (g_mkdir_with_parents(directory, 0755) < 0)
-                return -errno;
+        r = make_folder(directory);
+        if (r < 0)
+                return r;
         folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder < 0)
                 return -errno;

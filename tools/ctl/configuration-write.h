@@ -10,7 +10,8 @@
 /* The drop-in that edit writes. */
 #define OVERRIDE "override.conf"
 
-/** Writes the file `name` in `directory`, and makes the directory if it does not exist. A failure leaves no incomplete file.
+/** Writes the file `name` in `directory`, and makes the directory if it does not exist. Users who may not read the directory
+ * may not read the file, which gets the directory's group. A failure leaves no incomplete file.
  * -EEXIST: the file exists already, and `replace` is false. */
 int configuration_write(const char *directory, const char *name, const char *text, bool replace);
 
