@@ -11,6 +11,8 @@
 
 #define LOG_HEADER_SIZE 32
 #define FRAME_HEADER_SIZE 24
+#define PAGE_SIZE_MIN 512
+#define PAGE_SIZE_MAX 65536
 #define REGION_SIZE 32768
 #define REGION_FRAMES 4096
 #define REGION_FRAMES_LACKING 34 /* in the first */
@@ -58,17 +60,23 @@ static int write_last(sqlite3_file *file, const uint8_t *bytes, int size, sqlite
         return rc;
 }
 
+/* The header of the log may have been damaged since SQLite has read it. */
 static int find_page_size(sqlite3_file *file) {
         CommitFile *f = state_of(file);
-        uint8_t size[4];
+        uint8_t bytes[4];
+        uint32_t size;
         int rc;
 
         if (f->point->page_size > 0)
                 return SQLITE_OK;
-        rc = f->below->xRead(file, size, sizeof size, 8);
-        if (rc == SQLITE_OK)
-                f->point->page_size = (int) load_be32(size);
-        return rc;
+        rc = f->below->xRead(file, bytes, sizeof bytes, 8);
+        if (rc != SQLITE_OK)
+                return rc;
+        size = load_be32(bytes);
+        if (size < PAGE_SIZE_MIN || size > PAGE_SIZE_MAX)
+                return SQLITE_CORRUPT;
+        f->point->page_size = (int) size;
+        return SQLITE_OK;
 }
 
 /* Maps the "-shm" as far as SQLite will need it for the frame at `offset`, and all before it. */
