@@ -5,6 +5,7 @@
 #include "client-lib/call.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/database-list.h"
 #include "client-lib/dictionary.h"
 #include "client-lib/error.h"
 #include "dbus-interfaces/sqlipc-names.h"
@@ -81,6 +82,62 @@ static int read_database(sd_bus_message *reply, sqlipc_database *ret) {
                 return r;
         r = sd_bus_message_exit_container(reply);
         return r < 0 ? r : 1;
+}
+
+typedef struct Broken {
+        const char *name, *problem; /* problem: borrowed from the reply; NULL: none */
+} Broken;
+
+/* Reads info["broken"], which the service tells its own user. */
+static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        Broken *broken = userdata;
+        const char *name, *problem;
+        int r;
+
+        if (strcmp(key, "broken") != 0 || strcmp(type, "a{ss}") != 0)
+                return 0;
+        r = sd_bus_message_enter_container(reply, 'v', "a{ss}");
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', "{ss}");
+        while (r >= 0 && (r = sd_bus_message_read(reply, "{ss}", &name, &problem)) > 0)
+                if (strcmp(name, broken->name) == 0)
+                        broken->problem = problem;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(reply);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(reply);
+        return r < 0 ? r : 1;
+}
+
+static int find(sd_bus_message *reply, const char *name, const char **ret_problem) {
+        sqlipc_database database;
+        Broken broken = { .name = name };
+        int r = sd_bus_message_enter_container(reply, 'a', "(soa{sv})"), found = 0;
+
+        while (r >= 0 && (r = read_database(reply, &database)) > 0)
+                found |= strcmp(database.name, name) == 0;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(reply);
+        if (r >= 0)
+                r = dictionary_read(reply, read_info, &broken);
+        *ret_problem = broken.problem;
+        return r < 0 ? r : found;
+}
+
+int database_list_find(sqlipc_connection *c, const char *name) {
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        const char *problem = NULL;
+        int r = request(c, &reply);
+
+        if (r < 0)
+                return r;
+        r = name ? find(reply, name, &problem) : 1;
+        if (r < 0)
+                return connection_fail_errno(c, r);
+        if (r == 0 && problem)
+                return error_set(&c->error, ERROR_UNKNOWN_DATABASE, "The database \"%.200s\" is not published, because its "
+                                 "configuration has an error: %.500s", name, problem);
+        return r;
 }
 
 _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata) {

@@ -66,13 +66,33 @@ typedef struct sqlipc_live sqlipc_live;
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
 /**
+ * Opens a connection to the bus whose service has `database`. `bus`: "user", "system", a D-Bus address, or NULL: that of
+ * $SQLIPC_BUS. If neither chooses a bus, the name is looked up on the user's bus, and then on the system's; sqlipc_open(3)
+ * has the rule. With NULL for `database`, a bus is taken if it has the service. The connection keeps its bus. This function
+ * waits for the services, and starts them; with an address it does not.
+ *
+ * If a service or a bus has refused, *ret_connection is a connection nevertheless, which has the details and must be freed,
+ * as with sqlite3_open(); otherwise it is NULL. Errors: -ENOENT (no such database, SQLIPC_ERROR_UNKNOWN_DATABASE),
+ * -ENOMEDIUM (there is no bus), -EINVAL (`bus` or $SQLIPC_BUS is malformed), and those of the functions below and of
+ * sqlipc_list_databases(). Since: 0.2
+ */
+int sqlipc_open(const char *database, const char *bus, sqlipc_connection **ret_connection);
+
+/**
+ * Returns "user" or "system", or NULL if the connection is to another bus: one with an address, of the caller, or of another
+ * machine. A static string. Since: 0.2
+ */
+const char *sqlipc_get_bus_name(sqlipc_connection *connection);
+
+/**
  * Open a connection to the system bus, to the user's bus, or to the bus at `address` (a D-Bus address such as
  * "unix:path=/run/user/1000/bus"; copied). The bus connection is the library's own. These functions neither wait for the bus
  * nor start the daemon: the first call does. If the bus connection is lost later, the next call that needs it opens another
  * one. The caller gets one reference, and must drop it with sqlipc_connection_unref() or sqlipc_close().
  *
  * Errors: the errno of connecting the socket (-ENOENT, -ECONNREFUSED, -EACCES), or -ENOMEDIUM if the environment does not
- * tell where the user's bus is. There is no connection then that could hold details. Since: 0.1
+ * tell where the user's bus is, or -EPERM if that bus belongs to another user, as under sudo. There is no connection then
+ * that could hold details. Since: 0.1
  */
 int sqlipc_open_system(sqlipc_connection **ret_connection);
 int sqlipc_open_user(sqlipc_connection **ret_connection);

@@ -479,7 +479,11 @@ static void finalize(void) {
 static void obey(char *line) {
         char *verb = strsep(&line, " "), *word = strsep(&line, " ");
 
-        if (!strcmp(verb, "open")) {
+        if (!strcmp(verb, "find")) {
+                answer(sqlipc_open(word, line && *line ? line : NULL, &connection));
+        } else if (!strcmp(verb, "bus-name")) {
+                printf("bus %s\n", sqlipc_get_bus_name(connection) ? sqlipc_get_bus_name(connection) : "other");
+        } else if (!strcmp(verb, "open")) {
                 answer(sqlipc_open_address(word, &connection));
         } else if (!strcmp(verb, "remote")) {
                 answer(open_remote(word, line ? line : ""));
