@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client-lib/adbc/adbc-error.h"
 #include "client-lib/adbc/cleanup.h"
@@ -91,9 +90,9 @@ static AdbcStatusCode keep_early(DriverConnection *c, const char *key, const cha
         return ADBC_STATUS_OK;
 }
 
-static int open_bus(const char *bus, sqlipc_connection **ret) {
+static int open_bus(const char *bus, const char *database, sqlipc_connection **ret) {
         if (!bus)
-                return geteuid() == 0 ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
+                return sqlipc_open(database, NULL, ret);
         if (strcmp(bus, "system") == 0)
                 return sqlipc_open_system(ret);
         return strcmp(bus, "user") == 0 ? sqlipc_open_user(ret) : sqlipc_open_address(bus, ret);
@@ -123,7 +122,12 @@ AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct 
         status = inherit(c, d, error);
         if (status != ADBC_STATUS_OK)
                 return status;
-        r = open_bus(c->bus, &c->connection);
+        r = open_bus(c->bus, c->catalog, &c->connection);
+        if (r < 0 && c->connection) {
+                status = adbc_error_connection(error, c->connection, r);
+                c->connection = sqlipc_close(c->connection);
+                return status;
+        }
         if (r < 0)
                 return adbc_error_set(error, r == -ENOMEM ? ADBC_STATUS_INTERNAL : ADBC_STATUS_IO, "08001",
                                       "Cannot connect to the bus \"%s\": %s", c->bus ? c->bus : "", strerror(-r));

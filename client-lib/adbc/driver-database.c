@@ -2,7 +2,6 @@
 /* AdbcDatabase (driver-database.h). ADBC driver. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client-lib/adbc/adbc-error.h"
 #include "client-lib/adbc/cleanup.h"
@@ -86,8 +85,6 @@ static AdbcStatusCode set(void *object, const char *key, const char *value, stru
         return driver_settings_set(&d->settings, key, value, error);
 }
 
-static const char *default_bus(void) { return geteuid() == 0 ? "system" : "user"; }
-
 static AdbcStatusCode get_uri(const DriverDatabase *d, char **ret_value, struct AdbcError *error) {
         size_t size;
 
@@ -109,7 +106,7 @@ static AdbcStatusCode get(void *object, const char *key, char **ret_value, struc
         if (strcmp(key, "adbc.sqlipc.database") == 0)
                 return driver_settings_copy(d->name ? d->name : "", ret_value, error);
         if (strcmp(key, "adbc.sqlipc.bus") == 0)
-                return driver_settings_copy(d->bus ? d->bus : default_bus(), ret_value, error);
+                return driver_settings_copy(d->bus ? d->bus : "", ret_value, error);
         return driver_settings_get(&d->settings, key, ret_value, error);
 }
 

@@ -20,6 +20,7 @@ SQLITE_EXTENSION_INIT3
 typedef enum Bus {
         BUS_USER,
         BUS_SYSTEM,
+        BUS_FOUND, /* the one that has the database; of the connections, that to an address in $SQLIPC_BUS */
         BUS_MAX,
 } Bus;
 
@@ -108,12 +109,34 @@ static char *unquote(const char *argument) {
         return text;
 }
 
-/* The default is that of the shell: root's databases are on the system bus. */
-static Bus default_bus(void) { return geteuid() == 0 ? BUS_SYSTEM : BUS_USER; }
+/* Finds the bus by the rule of sqlipc_open(3). All tables of a bus share one connection. */
+static int find_bus(Module *m, const char *database, sqlipc_connection **ret, char **error) {
+        sqlipc_connection *connection = NULL;
+        const char *name;
+        int r = sqlipc_open(database, NULL, &connection);
+        Bus bus;
 
-static int open_bus(Module *m, Bus bus, sqlipc_connection **ret, char **error) {
+        if (r < 0) {
+                *error = sqlite3_mprintf("cannot open %s: %s", database,
+                                         connection ? sqlipc_error_message(connection) : strerror(-r));
+                sqlipc_close(connection);
+                return r;
+        }
+        name = sqlipc_get_bus_name(connection);
+        bus = !name ? BUS_FOUND : strcmp(name, "system") == 0 ? BUS_SYSTEM : BUS_USER;
+        if (m->buses[bus])
+                sqlipc_close(connection);
+        else
+                m->buses[bus] = connection;
+        *ret = m->buses[bus];
+        return 0;
+}
+
+static int open_bus(Module *m, Bus bus, const char *database, sqlipc_connection **ret, char **error) {
         int r = 0;
 
+        if (bus == BUS_FOUND)
+                return find_bus(m, database, ret, error);
         if (!m->buses[bus])
                 r = bus == BUS_SYSTEM ? sqlipc_open_system(&m->buses[bus]) : sqlipc_open_user(&m->buses[bus]);
         if (r < 0)
@@ -140,7 +163,7 @@ static int read_arguments(int argc, const char *const *argv, char **ret_database
         if (!*ret_database || !*ret_name || (argc > 5 && !bus))
                 rc = SQLITE_NOMEM;
         else if (!bus)
-                *ret_bus = default_bus();
+                *ret_bus = BUS_FOUND;
         else if (strcmp(bus, "user") == 0 || strcmp(bus, "system") == 0)
                 *ret_bus = strcmp(bus, "system") == 0 ? BUS_SYSTEM : BUS_USER;
         else {
@@ -186,7 +209,7 @@ static int open_table(sqlite3 *db, Module *m, Bus bus, const char *database, con
         SharedTable *t;
         int r, rc;
 
-        if (open_bus(m, bus, &connection, error) < 0)
+        if (open_bus(m, bus, database, &connection, error) < 0)
                 return SQLITE_ERROR;
         t = calloc(1, sizeof *t);
         if (!t)

@@ -396,10 +396,12 @@ def without_permission():
     """A user without access gets the service's sentence, also if access ends later"""
     with Extension(service, user=UID_A, group=UID_A, extra_groups=[]) as client:
         message = 'cannot read "t" in secret: There is no database of this name, or it is not yours to use.'
-        equal(client.failure("CREATE VIRTUAL TABLE t USING sqlipc(secret, t, user)")[1], message)
+        # the test's bus is root's, so for this client it is no bus of its own
+        true("not permitted" in client.failure("CREATE VIRTUAL TABLE t USING sqlipc(secret, t, user)")[1], "another user's bus")
+        equal(client.failure("CREATE VIRTUAL TABLE t USING sqlipc(secret, t, system)")[1], message)
         service.database("secret", Path=service.data / "secret.sqlite")
         service.driver.manager("Reload")
-        client.table("t", "secret")
+        client.ok("CREATE VIRTUAL TABLE t USING sqlipc(secret, t, system)")
         equal(client.ok("SELECT * FROM t"), [])
         service.database("secret", Path=service.data / "secret.sqlite", AllowUsers="nobody")
         service.driver.manager("Reload")
