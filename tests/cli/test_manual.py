@@ -90,7 +90,7 @@ def examples_for_scripts():
         environment = service.environment | {
             "PATH": f"{CLI.parent}:{os.environ['PATH']}",
             "DBUS_SESSION_BUS_ADDRESS": service.address,
-            "DBUS_SYSTEM_BUS_ADDRESS": service.address,
+            "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent",
         }
         command = ["bash", "-o", "pipefail", "-c", line]
         done = subprocess.run(command, env=environment, cwd=service.folder, capture_output=True, text=True, check=False)

@@ -17,9 +17,10 @@
 
 /* ---- .databases --------------------------------------------------------------------------------------------------- */
 
-enum { COLUMN_NAME, COLUMN_DESCRIPTION, COLUMN_MODE, COLUMN_OPEN, N_COLUMNS };
+/* The bus comes last: it is left out if only one bus is asked. */
+enum { COLUMN_NAME, COLUMN_DESCRIPTION, COLUMN_MODE, COLUMN_OPEN, COLUMN_BUS, N_COLUMNS };
 
-static const char *const database_columns[N_COLUMNS] = { "name", "description", "mode", "open" };
+static const char *const database_columns[N_COLUMNS] = { "name", "description", "mode", "open", "bus" };
 
 static Value text_value(const char *text) {
         return (Value) { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
@@ -59,8 +60,23 @@ static int read_details(sd_bus_message *m, Value values[static N_COLUMNS]) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* The databases of one bus. */
+typedef struct Listing {
+        const char *bus; /* NULL: the only one */
+        sqlipc_connection *connection; /* owned; NULL: the shell's */
+        sd_bus_message *reply;         /* owned; NULL: none came */
+} Listing;
+
+static void listing_done(Listing *listing) {
+        (void) sd_bus_message_unref(listing->reply);
+        (void) sqlipc_close(listing->connection);
+}
+
 /* Returns 1: a row; 0: the end. */
-static int read_database(const Shell *shell, sd_bus_message *m, Value values[static N_COLUMNS]) {
+static int read_database(const Shell *shell, const Listing *listing, GHashTable *names, Value values[static N_COLUMNS]) {
+        sd_bus_message *m = listing->reply;
+        const char *session_bus = sqlipc_get_bus_name(shell->session.connection);
+        bool is_session = !listing->bus || g_strcmp0(listing->bus, session_bus) == 0;
         const char *name, *object;
         int r = sd_bus_message_enter_container(m, 'r', "soa{sv}");
 
@@ -69,7 +85,10 @@ static int read_database(const Shell *shell, sd_bus_message *m, Value values[sta
         r = sd_bus_message_read(m, "so", &name, &object);
         if (r < 0)
                 return r;
-        values[COLUMN_OPEN] = text_value(g_strcmp0(name, shell->session.database) == 0 ? "*" : "");
+        values[COLUMN_OPEN] = text_value(is_session && g_strcmp0(name, shell->session.database) == 0 ? "*" : "");
+        values[COLUMN_BUS] = text_value(listing->bus ?: "");
+        if (!g_hash_table_add(names, (char *) name))
+                shell_complain(shell, "%s is on both buses: without --system the user's is taken", name);
         values[COLUMN_NAME] = text_value(name);
         values[COLUMN_DESCRIPTION] = values[COLUMN_MODE] = text_value("");
         r = read_details(m, values);
@@ -78,37 +97,85 @@ static int read_database(const Shell *shell, sd_bus_message *m, Value values[sta
         return r < 0 ? r : 1;
 }
 
-static int write_databases(Shell *shell, sd_bus_message *m, FILE *file) {
+static int write_databases(Shell *shell, const Listing *listings, size_t n, FILE *file) {
         const RenderOptions options = query_render_options(shell, file);
+        g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal); /* the replies have the strings */
         Renderer *renderer = NULL;
         Value values[N_COLUMNS];
-        int r = renderer_new(shell->settings.mode, &options, database_columns, N_COLUMNS, &renderer);
+        int r = renderer_new(shell->settings.mode, &options, database_columns, N_COLUMNS - (n == 1), &renderer);
 
-        while (r >= 0 && (r = read_database(shell, m, values)) > 0)
-                r = renderer_row(renderer, values);
+        for (size_t i = 0; i < n; i++)
+                while (r >= 0 && listings[i].reply && (r = read_database(shell, &listings[i], names, values)) > 0)
+                        r = renderer_row(renderer, values);
         if (renderer)
                 r = r < 0 ? r : renderer_finish(renderer, true);
         renderer_free(renderer);
         return r;
 }
 
+/* Asks the bus that the connection is not on. A bus without the service adds nothing. Returns if there is an answer. */
+static bool ask_other_bus(const Shell *shell, const char *asked, Listing *ret) {
+        const char *bus = g_str_equal(asked, "user") ? "system" : "user";
+        sqlipc_connection *connection = NULL;
+        sd_bus_message *reply = NULL;
+        int r = sqlipc_open(NULL, bus, &connection);
+
+        if (r >= 0)
+                r = sd_bus_call_method(sqlipc_get_bus(connection), "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager",
+                                       "ListDatabases", NULL, &reply, "a{sv}", 0);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', "(soa{sv})");
+        if (r < 0 && r != -EHOSTDOWN && connection)
+                shell_complain(shell, "the service on the %s bus does not tell its databases: %s", bus, g_strerror(-r));
+        if (r < 0) {
+                (void) sd_bus_message_unref(reply);
+                (void) sqlipc_close(connection);
+                return false;
+        }
+        *ret = (Listing) { .bus = bus, .connection = connection, .reply = reply };
+        return true;
+}
+
+/* Without a choice of the user, the list is that of both buses. */
+static size_t ask_both(const Shell *shell, Listing listings[static 2]) {
+        const char *asked = sqlipc_get_bus_name(shell->session.connection), *variable = g_getenv("SQLIPC_BUS");
+        Listing first;
+
+        if (shell->session.bus.kind != BUS_FOUND || !asked || (variable && *variable) ||
+            !ask_other_bus(shell, asked, &listings[1]))
+                return 1;
+        listings[0].bus = asked;
+        first = listings[0];
+        if (g_str_equal(asked, "system")) { /* the user's comes first */
+                listings[0] = listings[1];
+                listings[1] = first;
+        }
+        return 2;
+}
+
 static int run_databases(Shell *shell, const Command *command, char **arguments) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(listing_done) Listing one = {}, two = {};
+        Listing listings[2] = {};
         bool is_empty;
+        size_t n = 1;
         FILE *file;
-        int r = service_call(shell, "ListDatabases", &reply);
+        int r = service_call(shell, "ListDatabases", &listings[0].reply);
 
         (void) command, (void) arguments;
         if (r >= 0)
-                r = sd_bus_message_enter_container(reply, 'a', "(soa{sv})");
+                r = sd_bus_message_enter_container(listings[0].reply, 'a', "(soa{sv})");
+        if (r >= 0)
+                n = ask_both(shell, listings);
+        one = listings[0];
+        two = listings[1];
         if (r < 0) {
                 service_complain(shell, r);
                 return r;
         }
-        is_empty = sd_bus_message_at_end(reply, false) > 0;
+        is_empty = sd_bus_message_at_end(one.reply, false) > 0 && (n == 1 || sd_bus_message_at_end(two.reply, false) > 0);
         r = answer_begin(shell, &file);
         if (r >= 0)
-                r = answer_end(shell, write_databases(shell, reply, file));
+                r = answer_end(shell, write_databases(shell, listings, n, file));
         if (r >= 0 && is_empty)
                 query_suggest_database(shell);
         return r;
@@ -153,7 +220,6 @@ static bool take_value(const char *argument, const char *name, char **ret) {
 static int read_choice(char **arguments, BusChoice *ret) {
         bool system = false, user = false;
 
-        ret->chosen = true;
         for (char **argument = arguments; *argument; argument++)
                 if (g_str_equal(*argument, "--system"))
                         system = true;
@@ -238,7 +304,7 @@ const Command commands_session[] = {
                      "is. The database stays open if there is one of its name.",
           .n_max = 2, .kinds = { ARGUMENT_WORDS, ARGUMENT_WORDS }, .words = buses, .run = run_connect },
         { .name = "databases", .aliases = "l",
-          .summary = "List the databases of this bus that are for you", .run = run_databases },
+          .summary = "List the databases that are for you", .run = run_databases },
         { .name = "limit", .arguments = "[rows N|off]",
           .summary = "Show the service's limits, or end results after N rows",
           .details = "Shows the service's limits that hold for you on the open database. rows N is the shell's own: it "

@@ -200,11 +200,12 @@ static int take_bus(Options *options, bool system, bool user) {
                 complain("--host and --address exclude each other.");
                 return -EINVAL;
         }
-        bus->chosen = system || user || bus->address || bus->host;
         if (bus->address)
                 bus->kind = BUS_ADDRESS;
+        else if (user)
+                bus->kind = BUS_USER;
         else
-                bus->kind = system || (!user && (bus->host || geteuid() == 0)) ? BUS_SYSTEM : BUS_USER;
+                bus->kind = system || bus->host ? BUS_SYSTEM : BUS_FOUND;
         return 0;
 }
 

@@ -22,15 +22,18 @@ static size_t stderr_width(void) {
         return isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) >= 0 ? size.ws_col : 0;
 }
 
-void query_suggest_other_bus(const Shell *shell) {
+void query_suggest_other_bus(const Shell *shell, const char *database) {
         const BusChoice *bus = &shell->session.bus;
         bool system = bus->kind == BUS_SYSTEM;
+        sqlipc_connection *other = NULL;
 
-        if (bus->chosen || bus->kind == BUS_ADDRESS)
+        if (bus->kind == BUS_FOUND || bus->kind == BUS_ADDRESS || bus->host || !database)
                 return;
-        shell_complain(shell, "you asked %s; %s%s asks %s", system ? "the system's service" : "your own service",
-                       shell->interactive ? ".connect " : "", system ? "--user" : "--system",
-                       system ? "your own" : "the system's");
+        if (sqlipc_open(database, system ? "user" : "system", &other) >= 0)
+                shell_complain(shell, "the service on the %s bus has a database %s: %s%s asks there",
+                               system ? "user's" : "system", database, shell->interactive ? ".connect " : "",
+                               system ? "--user" : "--system");
+        sqlipc_close(other);
 }
 
 static int stop_at_first(const sqlipc_database *database, void *userdata) {
@@ -95,7 +98,7 @@ static void complain_of_service(Shell *shell, int r, const char *sql) {
         if (code == SQLIPC_ERROR_UNKNOWN_DATABASE)
                 query_suggest_database(shell);
         if (code == SQLIPC_ERROR_UNKNOWN_DATABASE || r == -EHOSTDOWN)
-                query_suggest_other_bus(shell);
+                query_suggest_other_bus(shell, shell->session.database);
 }
 
 void query_complain(Shell *shell, int r, const char *sql) {
@@ -108,17 +111,18 @@ void query_complain(Shell *shell, int r, const char *sql) {
         sentence = unreachable_bus(&shell->session.bus, bus, r);
         shell_complain(shell, "%s", sentence);
         if (r != -EOPNOTSUPP)
-                query_suggest_other_bus(shell);
+                query_suggest_other_bus(shell, shell->session.database);
 }
 
 int query_open_database(Shell *shell, const char *name) {
         int r = session_open(&shell->session, name);
 
-        if (r == -ENOENT) {
+        if (r == -ENOENT && !shell->session.not_found) {
                 g_autofree char *bus = session_describe_bus(&shell->session);
 
                 shell_complain(shell, "there is no database %s on %s, or it is not for you", name, bus);
                 query_suggest_database(shell);
+                query_suggest_other_bus(shell, name);
         } else if (r < 0)
                 query_complain(shell, r, NULL);
         return r;

@@ -15,8 +15,8 @@ void query_suggest_database(Shell *shell);
 /** Opens `name`, or reports why that failed. Returns as session_open() does. */
 int query_open_database(Shell *shell, const char *name);
 
-/** Mentions the other bus if the user chose none. */
-void query_suggest_other_bus(const Shell *shell);
+/** If the user chose one bus, asks the other one for the database, and mentions it if it has that. NULL: no database. */
+void query_suggest_other_bus(const Shell *shell, const char *database);
 
 /** Returns the exit code for `r`, as documented in options.h. */
 int query_exit_code(Shell *shell, int r);

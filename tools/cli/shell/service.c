@@ -166,7 +166,7 @@ void service_complain(Shell *shell, int r) {
         shell_complain(shell, refusal ? "%s (%s)" : "%s", sentence, refusal);
         if (r == -EHOSTUNREACH || r == -ENXIO) {
                 shell_note_failure(shell, EXIT_UNREACHABLE);
-                query_suggest_other_bus(shell);
+                query_suggest_other_bus(shell, shell->session.database);
         }
 }
 

@@ -28,7 +28,9 @@ void session_done(Session *session) {
         g_clear_pointer(&session->database, g_free);
 }
 
-static int open_connection(const BusChoice *bus, sqlipc_connection **ret) {
+static int open_connection(const BusChoice *bus, const char *database, sqlipc_connection **ret) {
+        if (bus->kind == BUS_FOUND)
+                return sqlipc_open(database, NULL, ret);
         if (bus->kind == BUS_ADDRESS)
                 return sqlipc_open_address(bus->address, ret);
         if (bus->host)
@@ -59,10 +61,11 @@ static int wait_for_relay(sd_bus *bus) {
         return 0;
 }
 
-static int connect_anew(Session *session) {
-        int r = open_connection(&session->bus, &session->connection);
+static int connect_anew(Session *session, const char *database) {
+        int r = open_connection(&session->bus, database, &session->connection);
 
-        session->unreachable = r < 0;
+        session->unreachable = r < 0 && !session->connection;
+        session->not_found = r < 0 && session->connection;
         if (r < 0)
                 return r;
         r = session->bus.host ? wait_for_relay(sqlipc_get_bus(session->connection)) : 0;
@@ -79,8 +82,11 @@ static int connect_anew(Session *session) {
 }
 
 int session_connect(Session *session, sqlipc_connection **ret) {
-        int r = session->connection ? 0 : connect_anew(session);
+        int r;
 
+        if (session->not_found)
+                session_disconnect(session);
+        r = session->connection ? 0 : connect_anew(session, session->database);
         *ret = session->connection;
         return r;
 }
@@ -96,6 +102,7 @@ void session_forget_transaction(Session *session) {
 void session_disconnect(Session *session) {
         session_forget_transaction(session);
         session->connection = sqlipc_close(session->connection);
+        session->not_found = false;
 }
 
 void session_change_bus(Session *session, BusChoice *choice) {
@@ -115,14 +122,17 @@ int session_open(Session *session, const char *name) {
         sqlipc_connection *connection;
         int r;
 
-        r = session_connect(session, &connection);
+        if (session->bus.kind == BUS_FOUND) {
+                session_disconnect(session);
+                r = connect_anew(session, wanted);
+        } else {
+                r = session_connect(session, &connection);
+                if (r >= 0)
+                        r = sqlipc_list_databases(connection, is_wanted, wanted);
+                r = r == 0 ? -ENOENT : r;
+        }
         if (r < 0)
                 return r;
-        r = sqlipc_list_databases(connection, is_wanted, wanted);
-        if (r < 0)
-                return r;
-        if (r == 0)
-                return -ENOENT;
         g_free(session->database);
         session->database = g_steal_pointer(&wanted);
         session->generation++;
@@ -146,7 +156,9 @@ int session_set_transport(Session *session, sqlipc_transport transport) {
 
 char *session_describe_bus(const Session *session) {
         const BusChoice *bus = &session->bus;
-        const char *whose = bus->kind == BUS_SYSTEM ? "the system bus" : "the user's bus";
+        const char *found = bus->kind == BUS_FOUND ? sqlipc_get_bus_name(session->connection) : NULL;
+        bool system = bus->kind == BUS_SYSTEM || g_strcmp0(found, "system") == 0;
+        const char *whose = system ? "the system bus" : "the user's bus";
 
         if (bus->kind == BUS_ADDRESS)
                 return g_strdup_printf("the bus at %s", bus->address);

@@ -13,6 +13,7 @@
 #include "tools/cli/sql/sql-scan.h"
 
 typedef enum BusKind {
+        BUS_FOUND, /* the one that has the database: the rule of sqlipc_open(3) */
         BUS_SYSTEM,
         BUS_USER,
         BUS_ADDRESS,
@@ -21,7 +22,6 @@ typedef enum BusKind {
 /* The bus to use. A host is reached over ssh: its system bus or the bus of its user. */
 typedef struct BusChoice {
         BusKind kind;
-        bool chosen;   /* false: the default for this uid; error messages then mention the other bus */
         char *address; /* owned; BUS_ADDRESS */
         char *host;    /* owned; NULL: this machine. Never with BUS_ADDRESS */
 } BusChoice;
@@ -46,6 +46,7 @@ typedef struct Session {
         int64_t n_total_changes;       /* the sum of all statements */
         bool interactive_authorization;
         bool unreachable;              /* the last session_connect() failed */
+        bool not_found;                /* BUS_FOUND: no service has the database; the connection has the details */
         bool lost;                     /* the service went away during a query, and no query has worked since */
         unsigned generation;           /* changes with bus and database: everything learnt before is void */
         SqlDialect dialect;            /* of the database; valid if .dialect_generation is .generation (dialect.h) */
@@ -71,7 +72,8 @@ void session_forget_transaction(Session *session);
  * first use. */
 void session_change_bus(Session *session, BusChoice *choice);
 
-/** Opens `name`, which must exist. Returns 0; -ENOENT; or an error of the service, with details in the connection. */
+/** Opens `name`, which must exist; with BUS_FOUND, it may be on another bus than the database before. Returns 0; -ENOENT; or
+ * an error of the service, with details in the connection. */
 int session_open(Session *session, const char *name);
 
 /** Sets the transport of this and later connections. Errors as of session_connect(). */

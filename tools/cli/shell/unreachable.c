@@ -21,6 +21,8 @@ static char *not_an_address(const BusChoice *choice, const char *bus) {
                 return g_strdup_printf("cannot reach %s: write the host as [USER@]HOST[:PORT]", bus);
         if (choice->kind == BUS_ADDRESS)
                 return g_strdup_printf("%s is no D-Bus address: %s", choice->address, example);
+        if (choice->kind == BUS_FOUND)
+                return g_strdup("SQLIPC_BUS or the address of a bus is wrong: SQLIPC_BUS is user, system or an address");
         return g_strdup_printf("the address of %s is wrong: correct %s; %s", bus,
                                choice->kind == BUS_USER ? "DBUS_SESSION_BUS_ADDRESS" : "DBUS_SYSTEM_BUS_ADDRESS", example);
 }
