@@ -125,16 +125,18 @@ void link_leave(Link *link) {
 
 static char *copy(const char *text) { return text ? strdup(text) : NULL; }
 
-LinkFailure link_failure(Link *link, int r) {
+static LinkFailure failure_of(sqlipc_connection *connection, int r) {
         return (LinkFailure){
                 .r = r,
-                .code = (int) sqlipc_error_code(link->connection),
-                .sqlite_code = sqlipc_error_sqlite_extended_code(link->connection),
-                .sql_offset = sqlipc_error_sql_offset(link->connection),
-                .name = copy(sqlipc_error_name(link->connection)),
-                .message = copy(sqlipc_error_message(link->connection)),
+                .code = (int) sqlipc_error_code(connection),
+                .sqlite_code = sqlipc_error_sqlite_extended_code(connection),
+                .sql_offset = sqlipc_error_sql_offset(connection),
+                .name = copy(sqlipc_error_name(connection)),
+                .message = copy(sqlipc_error_message(connection)),
         };
 }
+
+LinkFailure link_failure(Link *link, int r) { return failure_of(link->connection, r); }
 
 PyObject *link_raise(LinkFailure *f) {
         PyObject *make = native_error_class("make_error"), *error = NULL;
@@ -208,6 +210,27 @@ static int open_bus(const char *bus, const char *host, sqlipc_connection **ret) 
         if (is_system || is_user)
                 return is_system ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
         return sqlipc_open_address(bus, ret);
+}
+
+PyObject *link_find_bus(PyObject *module, PyObject *database) {
+        const char *name = PyUnicode_AsUTF8AndSize(database, NULL), *bus = NULL;
+        sqlipc_connection *connection = NULL;
+        LinkFailure failure;
+        int r;
+
+        if (!name)
+                return NULL;
+        Py_BEGIN_ALLOW_THREADS r = sqlipc_open(name, NULL, &connection);
+        if (r < 0 && connection)
+                failure = failure_of(connection, r);
+        else if (r >= 0)
+                bus = sqlipc_get_bus_name(connection);
+        sqlipc_close(connection);
+        Py_END_ALLOW_THREADS if (r >= 0) return PyUnicode_FromString(bus ? bus : getenv("SQLIPC_BUS"));
+        if (connection)
+                return link_raise(&failure);
+        return native_raise("OperationalError", "Cannot connect to a bus that has the database \"%s\": %s", name,
+                            strerror(-r));
 }
 
 static PyObject *link_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {

@@ -33,7 +33,7 @@ class Statement:
 
 
 def locate(database, bus, host, uri):
-    """Returns name, bus and host of a database, from the arguments of connect()."""
+    """Returns name, bus and host of a database, from the arguments of connect(). If no bus is chosen, asks the services."""
     database = os.fsdecode(database)
     if uri:
         import urllib.parse
@@ -47,7 +47,7 @@ def locate(database, bus, host, uri):
     if host and bus not in (None, "user", "system"):
         raise ProgrammingError('On another host, bus is "user" or "system".')
     if bus is None:
-        bus = "system" if host or os.geteuid() == 0 else "user"
+        bus = "system" if host else _native.find_bus(database)
     return database, bus, host
 
 

@@ -425,9 +425,11 @@ def connect(database, *arguments, factory=None, **keywords):
     cached_statements   the number of statements that stay prepared
     uri                 database is sqlipc://user/NAME or sqlipc://system/NAME
     autocommit          True, False or LEGACY_TRANSACTION_CONTROL
-    bus                 "user", "system" or a D-Bus address; by default the system bus for root, the user's for others
+    bus                 "user", "system" or a D-Bus address; None: $SQLIPC_BUS, or else the user's bus if its service has the
+                        database, and then the system's (sqlipc_open(3))
     host                [USER@]HOST of another machine, reached over ssh; its system bus, or with bus="user" its user's
 
-    Does not wait for the service: the first statement does. Raises OperationalError if the bus cannot be reached.
+    Without `bus` or `host` it asks the services which of them has the database. Otherwise it does not wait: the first
+    statement does. Raises OperationalError if the bus cannot be reached, or no service has the database.
     """
     return (factory or Connection)(database, *arguments, **keywords)

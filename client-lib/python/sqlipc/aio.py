@@ -204,8 +204,7 @@ class Cursor:
 class Connection:
     """A connection to one database of the service. connect() makes it."""
 
-    def __init__(self, database, timeout, detect_types, isolation_level, cached_statements, uri, autocommit, bus, host):
-        place = _core.locate(database, bus, host, uri)
+    def __init__(self, place, timeout, detect_types, isolation_level, cached_statements, autocommit):
         self._core = _core.Core(place, False, True, timeout, isolation_level, autocommit, cached_statements)
         self._news = _News(self._core.link)
         self._core.news = self._news.wait
@@ -336,6 +335,10 @@ def connect(
     """
 
     async def make():
-        return Connection(database, timeout, detect_types, isolation_level, cached_statements, uri, autocommit, bus, host)
+        if bus is None and not host and not uri:  # the loop must not wait until the services have answered
+            place = await asyncio.to_thread(_core.locate, database, bus, host, uri)
+        else:
+            place = _core.locate(database, bus, host, uri)
+        return Connection(place, timeout, detect_types, isolation_level, cached_statements, autocommit)
 
     return _Result(make())

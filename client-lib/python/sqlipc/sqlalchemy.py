@@ -3,7 +3,7 @@
 
     engine = sqlalchemy.create_engine("sqlipc://user/chinook")
 
-The host is the bus, "user" or "system"; without one it is the system bus for root, the user's for others. Options of
+The host is the bus, "user" or "system"; without one the bus that has the database, as in sqlipc.connect(). Options of
 sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, cached_statements, check_same_thread, host
 (of another machine), and bus, in place of the host: "user", "system" or a D-Bus address. Another option is an error. In all
 else it is SQLAlchemy's dialect for SQLite, except that the service knows no functions of the client: there is no REGEXP.
