@@ -22,7 +22,8 @@ class Extension:
             [PROGRAM, EXTENSION],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=service.environment | {"DBUS_SESSION_BUS_ADDRESS": service.address, "DBUS_SYSTEM_BUS_ADDRESS": service.address},
+            env=service.environment
+            | {"DBUS_SESSION_BUS_ADDRESS": service.address, "DBUS_SYSTEM_BUS_ADDRESS": service.address},
             text=True,
             **keywords,
         )

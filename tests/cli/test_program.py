@@ -130,8 +130,7 @@ def wrong_queries():
 
 @test
 def the_other_bus():
-    """The exit code is that of a missing database or service, whether or not an option names the bus; no bus is suggested in
-    vain"""
+    """The exit code tells a missing database from a missing service; a bus without the database is never suggested"""
     with Service({}, start=False) as empty:
         for address, arguments, code in (
             (service.address, ("nosuch", "SELECT 1"), QUERY),
