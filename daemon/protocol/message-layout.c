@@ -94,6 +94,7 @@ static const Field job_batch[] = {
 static const Field begin[] = {
         FIELD(begin.number),
         FIELD(begin.writes),
+        FIELD(begin.deferred),
         FIELD(begin.deadline_usec),
         FIELD(begin.idle_usec),
         {},

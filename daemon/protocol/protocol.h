@@ -241,6 +241,8 @@ typedef struct JobSpec {
 typedef struct Begin {
         uint64_t number;
         bool writes;                 /* it has the lease until it ends; false: it reads one snapshot */
+        bool deferred;               /* and not `writes`: its first statement that writes makes it write, if nothing was
+                                      * committed since it has begun to read */
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC; also for its beginning */
         uint64_t idle_usec;          /* it ends after so long without a statement while others wait to write */
 } Begin;

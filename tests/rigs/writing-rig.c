@@ -79,7 +79,7 @@ void writing_pass(uint64_t usec) {
 
 struct EngineStatement {
         char *sql;
-        bool stepped, locks;
+        bool stepped, locks, on_reader;
         uint64_t n_rows;
         size_t row_size;
         int64_t n_changes;
@@ -87,6 +87,7 @@ struct EngineStatement {
 
 struct EngineConnection {
         bool writes, reads, locks; /* it writes; it has a snapshot, which keeps writers out */
+        uint32_t file_counter;     /* of the snapshot */
         unsigned n_held;
 };
 
@@ -112,6 +113,7 @@ static bool fake_compile(EngineConnection *connection, const char *sql, size_t s
                 return sql_error_set(error, ERROR_SQL, "nonsense");
         *ret = g_new0(EngineStatement, 1);
         (*ret)->sql = g_strndup(sql, sql_size);
+        (*ret)->on_reader = !connection->writes;
         if (hint)
                 *hint = (EngineHint) { .id = 1 };
         writing.n_statements++;
@@ -167,6 +169,11 @@ static void hang(void) {
 static void write_name(const EngineStatement *s) {
         const char *end = strchr(s->sql, ' ');
 
+        if (s->on_reader) {
+                g_assert_true(option(s, " savepoint") && writing.savepoints);
+                writing.n_reader_savepoints++;
+                return;
+        }
         g_assert_true(writing.in_transaction && writing.is_saved == !option(s, " savepoint"));
         g_string_append_len(writing.pending, s->sql, end ? end - s->sql : (gssize) strlen(s->sql));
         g_string_append_c(writing.pending, ' ');
@@ -329,6 +336,7 @@ static bool fake_snapshot(EngineConnection *c, SqlError *error) {
                 return sql_error_set(error, ERROR_BUSY, "locked");
         }
         writing.n_snapshots += c->reads = true;
+        c->file_counter = writing.file_counter;
         writing.n_locks += c->locks = writing.reader_locks;
         return true;
 }
@@ -336,6 +344,15 @@ static bool fake_snapshot(EngineConnection *c, SqlError *error) {
 static bool fake_others_commit(const EnginePool *pool) {
         (void) pool;
         return writing.others_commit;
+}
+
+static bool fake_is_current(EngineConnection *c, SqlError *error) {
+        g_assert_true(c->reads);
+        if (c->file_counter == writing.file_counter)
+                return true;
+        (void) sql_error_set(error, ERROR_BUSY, "old");
+        error->extended_code = WRITING_OLD;
+        return false;
 }
 
 static bool fake_keeps_writers_out(const EngineConnection *c) {
@@ -411,6 +428,8 @@ static bool fake_is_savepoint(const EngineStatement *s) {
 }
 
 static bool fake_save(EngineConnection *c, SqlError *error) {
+        if (c->reads)
+                return true;
         g_assert_true(writing.in_transaction && !writing.is_saved);
         writing.is_saved = true;
         writing.saved = writing.pending->len;
@@ -418,12 +437,16 @@ static bool fake_save(EngineConnection *c, SqlError *error) {
 }
 
 static bool fake_keep(EngineConnection *c, SqlError *error) {
+        if (c->reads)
+                return true;
         g_assert_true(writing.is_saved);
         writing.is_saved = false;
         return true;
 }
 
 static void fake_undo(EngineConnection *c) {
+        if (c->reads)
+                return;
         g_assert_true(writing.is_saved);
         writing.is_saved = false;
         g_string_truncate(writing.pending, writing.saved);
@@ -441,7 +464,7 @@ static void fake_give_up(SqlError *error) {
 const Engine writing_engine = {
         .start = fake_start, .stop = fake_stop, .expire = fake_expire, .connect = fake_connect,
         .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold, .snapshot = fake_snapshot,
-        .keeps_writers_out = fake_keeps_writers_out, .keeps_log = fake_keeps_log,
+        .is_current = fake_is_current, .keeps_writers_out = fake_keeps_writers_out, .keeps_log = fake_keeps_log,
         .writer_waits = fake_writer_waits, .others_commit = fake_others_commit, .trim = fake_trim,
         .compile = fake_compile, .release = fake_release, .describe = fake_describe, .columns = fake_columns,
         .bind = fake_bind, .step = fake_step, .fill = fake_fill, .measure = fake_measure, .value = fake_value,
@@ -506,7 +529,8 @@ static void add_numbers(GString *text, const char *word, const Bytes *numbers) {
 static void add_ended(GString *text, const Ended *e) {
         g_string_append_printf(text, "ended %" G_GUINT64_FORMAT, e->number);
         if (e->failure.error != ERROR_NONE)
-                g_string_append_printf(text, " error %u", e->failure.error);
+                g_string_append_printf(text, " error %u%s", e->failure.error,
+                                       e->failure.extended_code == WRITING_OLD ? " old" : "");
         if (e->wrote)
                 g_string_append_printf(text, " wrote %d %d", (int) e->n_changes, (int) e->last_rowid);
         if (e->changes.size > 0)
@@ -650,15 +674,23 @@ uint64_t writing_execute_batch_until(const char *statements, uint64_t usec) {
         return m.job.number;
 }
 
-uint64_t writing_open(bool writes, uint64_t usec) {
+static uint64_t begin(bool writes, bool deferred, uint64_t usec) {
         Message m = {
                 .kind = MESSAGE_BEGIN,
-                .begin = { .number = ++writing.rig.next_number, .writes = writes, .deadline_usec = writing.clock_usec + usec,
-                           .idle_usec = WRITING_IDLE_USEC },
+                .begin = { .number = ++writing.rig.next_number, .writes = writes, .deferred = deferred,
+                           .deadline_usec = writing.clock_usec + usec, .idle_usec = WRITING_IDLE_USEC },
         };
 
         post(&m, -1);
         return m.begin.number;
+}
+
+uint64_t writing_open(bool writes, uint64_t usec) {
+        return begin(writes, false, usec);
+}
+
+uint64_t writing_open_deferred(uint64_t usec) {
+        return begin(false, true, usec);
 }
 
 void writing_commit(uint64_t transaction) {

@@ -18,6 +18,7 @@
 
 #define WRITING_ROW_SIZE 3000
 #define WRITING_IDLE_USEC UINT64_C(5000000)
+#define WRITING_OLD 517 /* the code of the engine for a snapshot that is old; reports then say "old" */
 
 typedef struct Writing {
         WorkerLoop loop;
@@ -46,7 +47,7 @@ typedef struct Writing {
 
         /* what was called */
         GString *durable;       /* names, with a bar after each commit */
-        unsigned n_commits, n_rollbacks, n_compiles, n_begins;
+        unsigned n_commits, n_rollbacks, n_compiles, n_begins, n_reader_savepoints;
         int n_connections, n_statements, n_snapshots;
 
         /* the engine's own */
@@ -103,6 +104,9 @@ uint64_t writing_execute_batch_until(const char *statements, uint64_t usec);
 /* A transaction that begins within `usec`, and ends then at the latest. The next jobs belong to it if the test sets
  * writing.transaction. */
 uint64_t writing_open(bool writes, uint64_t usec);
+
+/* The same for one that reads until it writes. */
+uint64_t writing_open_deferred(uint64_t usec);
 void writing_commit(uint64_t transaction);
 
 /* EXECUTE with a deadline, so long from now. */

@@ -94,7 +94,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_LEASE_ASKED },
         { .kind = MESSAGE_LEASE_RETURNED },
         { .kind = MESSAGE_COMMITTING, .committing = { { "12345678abcdefgh", 16 } } },
-        { .kind = MESSAGE_BEGIN, .begin = { 35, true, 36, 37 } },
+        { .kind = MESSAGE_BEGIN, .begin = { 35, true, true, 36, 37 } },
         { .kind = MESSAGE_COMMIT, .number = 38 },
         { .kind = MESSAGE_LOAD,
           .job = { .number = 40, .sql = "INSERT", .sql_size = 6, .deadline_usec = 41, .idle_usec = 42, .page_size = 4096,

@@ -515,6 +515,348 @@ static void test_snapshot_keeps_log(void) {
         writing_end();
 }
 
+/* ---- transactions that read until they write ---- */
+
+/* A worker with such a transaction: its number is 1. */
+static void begin_deferred(void) {
+        writing_begin();
+        writing.transaction = writing_open_deferred(LONG);
+        writing_expect("started 1 to write; ");
+        g_assert_cmpint(writing.n_connections, ==, 0);
+}
+
+/* The same after it has read; 2 was the number of that. */
+static void begin_and_read(void) {
+        int fd;
+
+        begin_deferred();
+        (void) writing_run("r read rows=1", &fd);
+        g_assert_cmpuint(writing_read(fd, 2).n_rows, ==, 1);
+        writing_expect("started 2; ended 2; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 1);
+}
+
+static void lease(const char *expected) {
+        writing_say(MESSAGE_LEASE);
+        writing_expect(expected);
+}
+
+/* Until it writes it does not ask for the lease. Its rows do not wait in memory. */
+static void test_deferred_reads(void) {
+        Outcome o;
+        int fd;
+
+        begin_and_read();
+        (void) writing_run("r read rows=1000", &fd);
+        writing_expect("started 3; ");
+        o = writing_read(fd, 3);
+        g_assert_cmpuint(o.n_rows, ==, 1000);
+        writing_expect("ended 3; drained 3; ");
+        commit("ended 1; ");
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        writing_end();
+}
+
+static void test_deferred_writes_after_read(void) {
+        int fd;
+
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 1);
+        lease("ended 3 wrote 3 77; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 0);
+        (void) writing_run("r read rows=1", &fd);
+        g_assert_cmpuint(writing_read(fd, 4).n_rows, ==, 1);
+        writing_expect("started 4; ended 4; ");
+        writing_end();
+}
+
+/* The first statement writes: it waits for its turn as a transaction does that begins to write, and nothing can be old. */
+static void test_deferred_writes_first(void) {
+        begin_deferred();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 0);
+        writing.file_counter++;
+        writing_pass(2 * writing.setup->busy_usec);
+        lease("ended 2 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+/* Another program has committed after the read. The statement fails, and the transaction goes on reading. */
+static void test_deferred_is_old(void) {
+        int fd;
+
+        begin_and_read();
+        writing.file_counter++;
+        (void) writing_execute("a");
+        writing_expect("wanted; ended 3 error 27 old; ");
+        (void) writing_run("r read rows=1", &fd);
+        g_assert_cmpuint(writing_read(fd, 4).n_rows, ==, 1);
+        writing_expect("started 4; ended 4; ");
+        (void) writing_execute("b");
+        writing_expect("ended 5 error 27 old; ");
+        commit("ended 1; ");
+        writing_expect_durable("");
+        writing_end();
+}
+
+/* The commit comes while the transaction waits for its turn, or between that and its begin. */
+static void become_old(void) {
+        writing.file_counter++;
+}
+
+static void test_deferred_becomes_old(void) {
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        writing.file_counter++;
+        writing_pass(60 * MSEC);
+        writing_expect("ended 3 error 27 old; ");
+        lease("");
+        writing.transaction = 0;
+        (void) writing_execute("b");
+        writing_expect("committing 4; ended 4 wrote 3 77; ");
+        writing_end();
+
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        writing.begin_hook = become_old;
+        lease("ended 3 error 27 old; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        g_assert_cmpint(writing.n_snapshots, ==, 1);
+        commit("ended 1; ");
+        writing_end();
+}
+
+/* A batch of other clients of the same worker counts, too. */
+static void test_deferred_beside_batch(void) {
+        begin_and_read();
+        writing.transaction = 0;
+        (void) writing_execute("b");
+        writing_expect("wanted; ");
+        lease("committing 3; ended 3 wrote 3 77; ");
+        writing.transaction = 1;
+        (void) writing_execute("a");
+        writing_expect("ended 4 error 27 old; ");
+        commit("ended 1; ");
+        writing_expect_durable("b | ");
+        writing_end();
+}
+
+/* Two have read. The one that writes first keeps its changes, and the other one does not wait for it, as in SQLite. */
+static void test_deferred_beside_another(void) {
+        uint64_t other;
+        int fd;
+
+        begin_and_read();
+        writing.transaction = other = writing_open_deferred(LONG);
+        writing_expect("started 3 to write; ");
+        (void) writing_run("r read rows=1", &fd);
+        g_assert_cmpuint(writing_read(fd, 4).n_rows, ==, 1);
+        writing_expect("started 4; ended 4; ");
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        lease("ended 5 wrote 3 77; ");
+        writing.transaction = 1;
+        (void) writing_execute("b");
+        writing_expect("ended 6 error 27; ");
+        writing_commit(other);
+        writing_expect("committing 3; ended 3 wrote 0 0; ");
+        (void) writing_execute("b");
+        writing_expect("ended 7 error 27 old; ");
+        commit("ended 1; ");
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+/* Another worker keeps the lease. The wait ends before that one would be ended for its sake. */
+static void test_deferred_waits(void) {
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_pass(WRITING_IDLE_USEC / 2 - MSEC);
+        writing_expect("wanted; ");
+        writing_pass(60 * MSEC);
+        writing_expect("ended 3 error 27; ");
+        lease("");
+        (void) writing_execute("b");
+        writing_expect("ended 4 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("b | ");
+        writing_end();
+}
+
+/* In rollback mode a writer waits for the snapshot, which must not wait for that writer. */
+static void test_deferred_in_the_way(void) {
+        begin_and_read();
+        writing.n_locks = 1;
+        writing.foreign_writer = true;
+        (void) writing_execute("a");
+        writing_expect("wanted; ended 3 error 27; ");
+        writing.n_locks = 0;
+        writing_cancel(1);
+        writing_expect("ended 1 error 30; ");
+        writing_end();
+}
+
+/* Savepoints do not write. Those that were made while the transaction read are there when it writes. */
+static void test_deferred_savepoints(void) {
+        begin_deferred();
+        (void) writing_execute("s savepoint");
+        writing_expect("ended 2 wrote 3 77; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 0); /* nothing was read */
+        writing.file_counter++;
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        lease("ended 3 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("s a | ");
+        writing_end();
+
+        begin_and_read();
+        (void) writing_execute("s savepoint");
+        (void) writing_execute("t savepoint fail");
+        writing_expect("ended 3 wrote 3 77; ended 4 error 11; ");
+        g_assert_cmpint(writing.n_snapshots, ==, 1);
+        (void) writing_execute("a");
+        (void) writing_execute("u savepoint");
+        writing_expect("wanted; ");
+        lease("ended 5 wrote 3 77; ended 6 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("s a u | ");
+        writing_end();
+}
+
+/* A statement that fails while it is compiled has read nothing. */
+static void test_deferred_nonsense(void) {
+        begin_deferred();
+        (void) writing_execute("nonsense");
+        writing_expect("ended 2 error 11; ");
+        g_assert_cmpint(writing.n_connections, ==, 0);
+        writing.file_counter++;
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        lease("ended 3 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_end();
+}
+
+/* Lists and loads write, too. */
+static void test_deferred_list(void) {
+        begin_and_read();
+        (void) writing_execute_batch("a;b");
+        writing_expect("wanted; ");
+        lease("ended 3 wrote 6 77 changes 3 3; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a b | ");
+        writing_end();
+
+        begin_and_read();
+        writing.file_counter++;
+        (void) writing_execute_batch("a;b");
+        writing_expect("wanted; ended 3 error 27 old; ");
+        commit("ended 1; ");
+        writing_end();
+}
+
+static void test_deferred_load(void) {
+        int fd;
+
+        begin_and_read();
+        writing.file_counter++;
+        (void) writing_load("a", &fd);
+        writing_expect("wanted; ended 3 error 27 old; ");
+        close(fd);
+        commit("ended 1; ");
+        writing_end();
+}
+
+/* COMMIT follows the statement, which waits for its turn. */
+static void test_deferred_commit_at_once(void) {
+        begin_and_read();
+        (void) writing_execute("a");
+        commit("wanted; ");
+        lease("ended 3 wrote 3 77; committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a | ");
+        writing_end();
+}
+
+/* The transaction, or its statement, ends while it waits for its turn. */
+static void test_deferred_cancelled(void) {
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        writing_cancel(3);
+        writing_expect("ended 3 error 30; ");
+        lease("");
+        (void) writing_execute("b");
+        writing_expect("ended 4 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_end();
+
+        begin_and_read();
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        writing_cancel(1);
+        writing_expect("ended 1 error 30; ended 3 error 40; ");
+        lease("");
+        g_assert_cmpuint(writing.n_begins, ==, 0);
+        writing_end();
+}
+
+/* Another program writes. A transaction that has read waits for it for a while, and then only the statement fails. */
+static void test_deferred_foreign_writer(void) {
+        begin_and_read();
+        writing.n_begin_busy = 3;
+        (void) writing_execute("a");
+        writing_settle();
+        lease("wanted; ");
+        writing_pass(50 * MSEC);
+        writing_expect("ended 3 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_end();
+
+        begin_and_read();
+        writing.n_begin_busy = 100000;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_pass(writing.setup->busy_usec + 20 * MSEC);
+        writing_expect("wanted; ended 3 error 27; ");
+        commit("ended 1; ");
+        writing_end();
+}
+
+/* An engine that cannot tell if a snapshot is old has the transaction write from its beginning. */
+static void test_deferred_on_server(void) {
+        static Engine server;
+        Setup setup = wide;
+
+        server = writing_engine;
+        server.is_current = NULL;
+        setup.writes = true;
+        writing_begin_on(&server, &setup);
+        (void) writing_open_deferred(LONG);
+        writing_expect("wanted; ");
+        lease("started 1 to write; ");
+        writing_cancel(1);
+        writing_expect("ended 1 error 30; ");
+        writing_end();
+
+        server.allow_savepoints = NULL;
+        writing_begin_on(&server, &setup);
+        writing.transaction = writing_open_deferred(LONG);
+        writing_expect("started 1; ");
+        (void) writing_execute("a");
+        writing_expect("ended 2 error 15; ");
+        commit("ended 1; ");
+        writing_end();
+}
+
 /* Only a worker for writers may begin to write. */
 static void test_may_not(void) {
         writing_begin();
@@ -558,6 +900,23 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/snapshot-busy", test_snapshot_busy);
         g_test_add_func("/worker/transaction/snapshot-in-the-way", test_snapshot_in_the_way);
         g_test_add_func("/worker/transaction/snapshot-keeps-log", test_snapshot_keeps_log);
+        g_test_add_func("/worker/transaction/deferred-reads", test_deferred_reads);
+        g_test_add_func("/worker/transaction/deferred-writes-after-read", test_deferred_writes_after_read);
+        g_test_add_func("/worker/transaction/deferred-writes-first", test_deferred_writes_first);
+        g_test_add_func("/worker/transaction/deferred-is-old", test_deferred_is_old);
+        g_test_add_func("/worker/transaction/deferred-becomes-old", test_deferred_becomes_old);
+        g_test_add_func("/worker/transaction/deferred-beside-batch", test_deferred_beside_batch);
+        g_test_add_func("/worker/transaction/deferred-beside-another", test_deferred_beside_another);
+        g_test_add_func("/worker/transaction/deferred-waits", test_deferred_waits);
+        g_test_add_func("/worker/transaction/deferred-in-the-way", test_deferred_in_the_way);
+        g_test_add_func("/worker/transaction/deferred-savepoints", test_deferred_savepoints);
+        g_test_add_func("/worker/transaction/deferred-nonsense", test_deferred_nonsense);
+        g_test_add_func("/worker/transaction/deferred-list", test_deferred_list);
+        g_test_add_func("/worker/transaction/deferred-load", test_deferred_load);
+        g_test_add_func("/worker/transaction/deferred-commit-at-once", test_deferred_commit_at_once);
+        g_test_add_func("/worker/transaction/deferred-cancelled", test_deferred_cancelled);
+        g_test_add_func("/worker/transaction/deferred-foreign-writer", test_deferred_foreign_writer);
+        g_test_add_func("/worker/transaction/deferred-on-server", test_deferred_on_server);
         g_test_add_func("/worker/transaction/may-not", test_may_not);
         return g_test_run();
 }

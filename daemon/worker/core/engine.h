@@ -159,6 +159,11 @@ typedef struct Engine {
          * is_in_transaction() tells if it still is there. ERROR_BUSY: worth another try in a moment. */
         bool (*snapshot)(EngineConnection *connection, SqlError *error);
 
+        /* True if no program has committed since snapshot(). It stays so until the disconnect() of a transaction from
+         * begin() that is under way. False: ERROR_BUSY with SQLITE_BUSY_SNAPSHOT, also if that is not known. NULL: the
+         * engine does not know it, so a transaction that may write must do so from its beginning. */
+        bool (*is_current)(EngineConnection *connection, SqlError *error);
+
         /* True if this connection now keeps writers of other programs out; or if it reads a snapshot, and the log of all
          * changes since then is kept for it (NULL: this engine has none). writer_waits() also finds out if one of the
          * writers waits, or if the log has grown too large, which costs more. */

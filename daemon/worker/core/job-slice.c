@@ -84,6 +84,16 @@ static bool refuse_to_write(Job *job) {
                              "this transaction only reads: begin one with the mode \"write\"");
 }
 
+/* The transaction that has lent its connection must begin to write first. Then it runs the statement. */
+static bool go_back_to_transaction(Job *job) {
+        if (!job->lender->upgrades)
+                return refuse_to_write(job);
+        job->write.writes = true;
+        job->write.is_savepoint = job_engine(job)->is_savepoint(job->statement);
+        job_give_back(job);
+        return true;
+}
+
 /* The owner hears that the statement has started. */
 static bool tell_start(Job *job) {
         bool writes = job_statement_writes(job);
@@ -91,7 +101,7 @@ static bool tell_start(Job *job) {
         if (job->hint)
                 job->hint->writes = writes;
         if (writes && job->lender)
-                return refuse_to_write(job);
+                return go_back_to_transaction(job);
         if (job->load && !load_check(job))
                 return false;
         if (!job->page && !job->is_prepare && !writes)

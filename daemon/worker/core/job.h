@@ -36,7 +36,8 @@
  * 5. A job with a list of statements (EXECUTE_BATCH) is QUEUED at once, because later ones may depend on earlier ones. The
  *    writer runs all of them as if they were one.
  * 6. A job of a client's transaction (transaction.h) is QUEUED there at first. One that writes runs the statement, as the
- *    writer does, whatever the statement is. One that reads lends the job its connection, and the job is READY.
+ *    writer does, whatever the statement is. One that reads lends the job its connection, and the job is READY. If it may
+ *    begin to write, a job whose statement writes is QUEUED there once more.
  *
  * The job's owner (job-owner.h) writes its pages and reports its events.
  */
@@ -79,6 +80,7 @@ struct JobWriter {
         void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
                                                  * another job */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
+        bool upgrades;                          /* a statement that writes gives a lent connection back, and is added */
 };
 
 /* Commits of this worker (commit-notes.h). */
@@ -153,6 +155,7 @@ typedef struct JobWrite {
         bool is_over;              /* it is committed or kept in its transaction, or has failed, so the answer can go */
         bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
+        bool is_savepoint;         /* its statement, in a transaction that may begin to write, is about a savepoint */
         bool ends_batch;           /* its batch ends after it */
         bool gave_way;             /* it was interrupted for others, which happens once if it is alone in its batch */
         Job *next;                 /* in a list of the writer */

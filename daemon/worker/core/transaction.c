@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See transaction.h. From top to bottom: the end, the beginning, statements, loads, the commit, the task,
- * messages.
+ * Side: worker. See transaction.h. From top to bottom: the end, the beginning, the turn to write, statements, loads, the
+ * commit, the task, messages.
  */
 #include "daemon/worker/core/transaction.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/connection-share.h"
@@ -19,6 +20,8 @@
 #define RETRY_USEC (10 * USEC_PER_MSEC) /* after a lock was met */
 #define ASK_USEC (50 * USEC_PER_MSEC)   /* between two checks for writers of other programs */
 #define ASK_LOG_USEC USEC_PER_SEC       /* the same if only the log grows meanwhile */
+#define TURN_USEC (200 * USEC_PER_MSEC) /* a snapshot waits at least so long for its turn to write */
+#define SAVEPOINTS_SIZE_MAX ((size_t) 64 * 1024)
 
 typedef enum TransactionState {
         TRANSACTION_WAITS,
@@ -39,6 +42,13 @@ struct Transaction {
         WriteBatch batch;           /* if it writes: the transaction, and the statement that runs */
         EngineConnection *snapshot; /* if it reads */
         uint64_t sequence;          /* if it reads: of changes, before the snapshot began */
+        bool has_read;              /* a statement has read the snapshot, so its program may depend on that */
+        Job *upgrader;              /* borrowed, the first of the queue: it writes, and waits until the transaction may begin
+                                     * to write; NULL: none does */
+        uint64_t upgrade_until_usec; /* until when it waits, if there is a snapshot */
+        char *savepoints;           /* owned: statements about savepoints, each with a NUL, which the connection that writes
+                                     * must run, too */
+        size_t savepoints_size;
         Job *borrower;              /* borrowed: has the connection of the snapshot; NULL: none has */
         JobList queue;              /* jobs that wait */
         Job *load;                  /* borrowed: the load under way; NULL: none is */
@@ -111,6 +121,7 @@ static void end_load(Transaction *t) {
 static void fail_jobs(Transaction *t) {
         Job *job;
 
+        t->upgrader = NULL;
         if (t->load)
                 end_load(t);
         while ((job = job_list_take(&t->queue))) {
@@ -165,6 +176,45 @@ static void break_off(Transaction *t, const char *why) {
 
 /* ---- the beginning ---- */
 
+static void drop_snapshot(Transaction *t) {
+        engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
+        t->snapshot = NULL;
+}
+
+static bool take_snapshot(Transaction *t, SqlError *error) {
+        t->sequence = commit_notes_now(context_of(t));
+        if (!engine_of(t)->connect(context_of(t)->pool, "", 0, NULL, &t->snapshot, error))
+                return false;
+        if (engine_of(t)->snapshot(t->snapshot, error))
+                return true;
+        drop_snapshot(t);
+        return false;
+}
+
+/* The statements about savepoints so far have succeeded, and have changed nothing. */
+static bool repeat_savepoints(Transaction *t, EngineConnection *connection, SqlError *error) {
+        const Engine *engine = engine_of(t);
+        const JobSpec none = {};
+        size_t size;
+
+        engine->allow_savepoints(connection);
+        for (size_t at = 0; at < t->savepoints_size; at += size) {
+                const char *sql = t->savepoints + at;
+                EngineStatement *statement;
+                RowSink sink = {};
+                bool ok;
+
+                size = strlen(sql) + 1;
+                if (!engine->compile(connection, sql, size - 1, false, NULL, &statement, error))
+                        return false;
+                ok = engine->bind(statement, &none, error) && engine->step(statement, &sink, error) == ENGINE_DONE;
+                engine->release(statement);
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
 static bool try_to_begin(Transaction *t) {
         if (t->begin.writes) {
                 if (!t->is_of_load && !engine_of(t)->allow_savepoints)
@@ -177,14 +227,7 @@ static bool try_to_begin(Transaction *t) {
                         engine_of(t)->allow_savepoints(t->batch.connection);
                 return true;
         }
-        t->sequence = commit_notes_now(context_of(t));
-        if (!engine_of(t)->connect(context_of(t)->pool, "", 0, NULL, &t->snapshot, &t->error))
-                return false;
-        if (engine_of(t)->snapshot(t->snapshot, &t->error))
-                return true;
-        engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
-        t->snapshot = NULL;
-        return false;
+        return t->begin.deferred || take_snapshot(t, &t->error);
 }
 
 static uint64_t deadline_of(const Transaction *t) {
@@ -192,26 +235,35 @@ static uint64_t deadline_of(const Transaction *t) {
 }
 
 /* The engine may wait for a server, and is interrupted if the transaction must end. */
+static void begin_to_wait(Transaction *t) {
+        t->waits = true;
+        context_of(t)->wait_until_usec = deadline_of(t);
+}
+
+static void end_wait(Transaction *t) {
+        context_of(t)->wait_until_usec = 0;
+        t->waits = false;
+}
+
 static bool begin_waiting(Transaction *t) {
         bool ok;
 
-        t->waits = true;
+        begin_to_wait(t);
         if (t->is_of_load)
                 t->load->write.begins = true;
-        context_of(t)->wait_until_usec = deadline_of(t);
         ok = try_to_begin(t);
-        context_of(t)->wait_until_usec = 0;
         if (t->is_of_load)
                 t->load->write.begins = false;
-        t->waits = false;
+        end_wait(t);
         return ok;
 }
 
 static uint64_t begin_pause(const Transaction *t) {
         const JobContext *context = context_of(t);
 
-        return t->begin.writes ? earlier(RETRY_USEC, engine_begin_pause(context->engine, context->pool, RETRY_USEC))
-                               : RETRY_USEC;
+        if (!t->begin.writes && !t->upgrader)
+                return RETRY_USEC;
+        return earlier(RETRY_USEC, engine_begin_pause(context->engine, context->pool, RETRY_USEC));
 }
 
 static void open_it(Transaction *t) {
@@ -246,8 +298,151 @@ static void open_it(Transaction *t) {
                 return;
         report(t, &(Message) {
                 .kind = MESSAGE_STARTED,
-                .started = { .number = t->begin.number, .read_only = !t->begin.writes },
+                .started = { .number = t->begin.number, .read_only = !t->begin.writes && !t->begin.deferred },
         });
+}
+
+/* ---- the turn to write ---- */
+
+/* The upgrade has failed, and with it only the statement: the transaction goes on as before. */
+static void fail_upgrade(Transaction *t, const SqlError *error) {
+        Job *job = job_list_take(&t->queue);
+
+        t->upgrader = NULL;
+        t->retry_usec = t->busy_until_usec = 0;
+        t->used_usec = now_usec();
+        writer_unclaim(t->set->writer, &t->claim);
+        if (job->error.error == ERROR_NONE)
+                sql_error_copy(&job->error, error);
+        write_batch_release(job);
+}
+
+static bool set_blocked(const Transaction *t, SqlError *error) {
+        int32_t code;
+
+        (void) sql_error_set(error, ERROR_BUSY, "locked");
+        engine_of(t)->give_up(error);
+        code = error->extended_code;
+        (void) sql_error_set(error, ERROR_BUSY,
+                             "the database is locked: another transaction is writing, and this one, which has read, cannot "
+                             "begin to write now. Roll it back and repeat it");
+        error->extended_code = code;
+        return false;
+}
+
+/* True if the transaction may go on waiting for its turn. Without a snapshot it keeps no other program waiting. As in
+ * SQLite, it does not wait for a transaction that waits for it, nor for one that will make its snapshot old; and it ends its
+ * wait before that one is ended for its sake. */
+static bool may_wait(Transaction *t, uint64_t now, SqlError *error) {
+        const Engine *engine = engine_of(t);
+
+        if (!t->snapshot)
+                return true;
+        if (!engine->is_current(t->snapshot, error))
+                return false;
+        if (writer_has_transaction(t->set->writer))
+                return set_blocked(t, error);
+        if (engine->keeps_writers_out(t->snapshot) &&
+            (context_of(t)->commit_waits || engine->writer_waits(t->snapshot)))
+                return set_blocked(t, error);
+        return now < t->upgrade_until_usec || set_blocked(t, error);
+}
+
+/* Another program is writing, or is about to. */
+static void upgrade_later(Transaction *t, SqlError *error) {
+        uint64_t now = now_usec();
+
+        t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
+        if (now >= t->busy_until_usec)
+                engine_of(t)->give_up(error);
+        else if (may_wait(t, now, error)) {
+                t->retry_usec = now + begin_pause(t);
+                return;
+        }
+        fail_upgrade(t, error);
+}
+
+/* Nothing else can commit now. */
+static bool take_over(Transaction *t, SqlError *error) {
+        return (!t->snapshot || engine_of(t)->is_current(t->snapshot, error)) &&
+               repeat_savepoints(t, t->batch.connection, error);
+}
+
+static void write_from_now_on(Transaction *t) {
+        if (t->snapshot)
+                drop_snapshot(t);
+        writer_grant(t->set->writer, &t->claim);
+        t->begin.writes = true;
+        t->upgrader = NULL;
+        t->retry_usec = t->busy_until_usec = 0;
+        t->used_usec = now_usec();
+}
+
+/* Begins to write, if the file is as it was when the transaction has read it. Meanwhile the job may end. */
+static void upgrade(Transaction *t) {
+        SqlError error = SQL_ERROR_INIT;
+        bool begun = false, ok;
+
+        if (t->upgrader->error.error != ERROR_NONE) {
+                fail_upgrade(t, &error);
+                return;
+        }
+        begin_to_wait(t);
+        begun = write_batch_begin(&t->batch, &error);
+        ok = begun && take_over(t, &error);
+        end_wait(t);
+        if (ok && t->upgrader)
+                write_from_now_on(t);
+        else {
+                write_batch_end(&t->batch);
+                if (t->upgrader && !begun && error.error == ERROR_BUSY)
+                        upgrade_later(t, &error);
+                else if (t->upgrader && error.error != ERROR_NONE) /* otherwise it was interrupted, and must end */
+                        fail_upgrade(t, &error);
+        }
+        sql_error_done(&error);
+}
+
+static bool can_upgrade(const Transaction *t) {
+        return t->upgrader->error.error != ERROR_NONE ||
+               (t->retry_usec == 0 && writer_may_begin(t->set->writer, &t->claim));
+}
+
+/* `job` is the first of the queue. */
+static void wait_to_write(Transaction *t, Job *job) {
+        uint64_t patience = earlier(context_of(t)->setup->busy_usec, t->begin.idle_usec / 2);
+
+        t->upgrader = job;
+        t->busy_until_usec = t->asked_usec = 0;
+        t->upgrade_until_usec = now_usec() + (patience > TURN_USEC ? patience : TURN_USEC);
+        writer_claim(t->set->writer, &t->claim);
+}
+
+/* A savepoint neither reads nor writes. It is made on the connection that reads, and later on the one that writes, too. */
+static void run_savepoint(Transaction *t, Job *job) {
+        size_t size = job->spec->sql_size + 1;
+        char *copy = realloc(t->savepoints, t->savepoints_size + size);
+
+        if (!copy) {
+                (void) sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+                write_batch_release(job);
+                return;
+        }
+        t->savepoints = copy;
+        t->batch.connection = t->snapshot;
+        (void) write_batch_run(&t->batch, job);
+        t->batch.connection = NULL;
+        engine_written_done(&t->batch.written);
+        t->used_usec = now_usec();
+        if (!t->has_read)
+                drop_snapshot(t);
+        if (!job_list_remove(&t->batch.jobs, job))
+                return;
+        memcpy(t->savepoints + t->savepoints_size, job->spec->sql, size);
+        t->savepoints_size += size;
+        job->counters.wrote = true;
+        job->sequence = t->sequence;
+        write_batch_release(job);
 }
 
 /* ---- statements ---- */
@@ -270,9 +465,57 @@ static void check_rolled_back(Transaction *t, const Job *job) {
                                                                     : "it was interrupted");
 }
 
-static void run_next(Transaction *t) {
-        Job *job = job_list_take(&t->queue);
+/* It is not known before if the statement reads or writes. Until one has read, each gets a snapshot of its own. Meanwhile
+ * the job may end. */
+static bool has_snapshot(Transaction *t) {
+        SqlError error = SQL_ERROR_INIT;
+        uint64_t now = now_usec();
+        Job *job;
+        bool ok = t->snapshot;
 
+        if (ok)
+                return true;
+        begin_to_wait(t);
+        ok = take_snapshot(t, &error);
+        if (ok && !repeat_savepoints(t, t->snapshot, &error)) {
+                drop_snapshot(t);
+                ok = false;
+        }
+        end_wait(t);
+        t->busy_until_usec = ok ? 0 : connection_share_busy_until(context_of(t), t->busy_until_usec, now);
+        if (error.error == ERROR_BUSY && now < t->busy_until_usec)
+                t->retry_usec = now + RETRY_USEC;
+        else if (error.error != ERROR_NONE && (job = job_list_take(&t->queue))) {
+                if (error.error == ERROR_BUSY)
+                        engine_of(t)->give_up(&error);
+                t->busy_until_usec = 0;
+                sql_error_copy(&job->error, &error);
+                write_batch_release(job);
+        }
+        sql_error_done(&error);
+        return ok;
+}
+
+static void run_next(Transaction *t) {
+        bool may_begin_to_write = t->begin.deferred && !t->begin.writes;
+        Job *job = t->queue.first;
+
+        if (may_begin_to_write && (job->load || job->write.changes)) { /* these write */
+                wait_to_write(t, job);
+                return;
+        }
+        if (may_begin_to_write && !has_snapshot(t))
+                return;
+        job = job_list_take(&t->queue);
+        if (!job) {
+                if (!t->has_read)
+                        drop_snapshot(t);
+                return;
+        }
+        if (may_begin_to_write && job->write.is_savepoint) {
+                run_savepoint(t, job);
+                return;
+        }
         if (!t->begin.writes || job->load) {
                 if (t->begin.writes)
                         t->load = job;
@@ -467,7 +710,7 @@ static uint64_t ask_usec(const Transaction *t) {
 
         if (!t->snapshot || t->borrower)
                 return UINT64_MAX;
-        if (engine->keeps_writers_out(t->snapshot))
+        if (t->upgrader || engine->keeps_writers_out(t->snapshot))
                 return t->asked_usec + ASK_USEC;
         if (engine->keeps_log && engine->keeps_log(t->snapshot))
                 return t->asked_usec + earlier(context_of(t)->setup->park_rollback_usec, ASK_LOG_USEC);
@@ -486,9 +729,11 @@ static bool can_go_on(const Transaction *t) {
         case TRANSACTION_WAITS:
                 return t->retry_usec == 0 && (!t->begin.writes || writer_may_begin(t->set->writer, &t->claim));
         case TRANSACTION_OPEN:
-                return t->queue.first && !t->borrower;
+                if (t->upgrader)
+                        return can_upgrade(t);
+                return t->queue.first && !t->borrower && t->retry_usec == 0;
         case TRANSACTION_COMMITS:
-                return !t->borrower && t->retry_usec == 0;
+                return t->upgrader ? can_upgrade(t) : !t->borrower && t->retry_usec == 0;
         case TRANSACTION_ENDS:
                 return !t->borrower;
         case TRANSACTION_OVER:
@@ -512,6 +757,8 @@ static uint64_t next_usec(const Task *task) {
                 return UINT64_MAX;
         if (t->retry_usec > 0)
                 next = earlier(next, t->retry_usec);
+        if (t->upgrader)
+                return earlier(next, ask_usec(t));
         return is_open(t) ? earlier(next, earlier(idle_until(t), ask_usec(t))) : next;
 }
 
@@ -525,6 +772,8 @@ static void turn(Task *task) {
                 run_load(t);
         else if (t->state == TRANSACTION_WAITS)
                 open_it(t);
+        else if (t->upgrader)
+                upgrade(t);
         else if (t->queue.first)
                 run_next(t);
         else if (t->state == TRANSACTION_COMMITS)
@@ -567,7 +816,10 @@ static bool on_time(Task *task, uint64_t now) {
         else if (is_open(t) && idle_until(t) <= now)
                 break_off(t, t->load ? "the load had no rows for TransactionIdleSec=, and others wait to write"
                                      : "it had no statement for TransactionIdleSec=, and others wait to write");
-        else if (t->state == TRANSACTION_OPEN && ask_usec(t) <= now)
+        else if (t->upgrader && ask_usec(t) <= now) {
+                t->asked_usec = now;
+                (void) may_wait(t, now, &t->upgrader->error);
+        } else if (t->state == TRANSACTION_OPEN && ask_usec(t) <= now)
                 ask_for_writers(t, now);
         return false;
 }
@@ -579,6 +831,7 @@ static Transaction *transaction_free(Transaction *t) {
                 link = &(*link)->next;
         *link = t->next;
         sql_error_done(&t->error);
+        free(t->savepoints);
         free(t);
         return NULL;
 }
@@ -611,6 +864,11 @@ static void forget(JobWriter *jobs, Job *job) {
 
         if (job != t->load) {
                 (void) job_list_remove(&t->queue, job);
+                if (job == t->upgrader) {
+                        t->upgrader = NULL;
+                        t->retry_usec = 0;
+                        writer_unclaim(t->set->writer, &t->claim);
+                }
                 return;
         }
         stop_load(t);
@@ -629,6 +887,21 @@ static void take_back(JobWriter *jobs, Job *job) {
         t->used_usec = now_usec();
         if (!engine_of(t)->is_in_transaction(t->snapshot))
                 break_off(t, "a statement failed, and the snapshot is lost");
+        t->has_read = t->has_read || job->started;
+        if (t->begin.deferred && !t->has_read) /* the statement was only compiled there */
+                drop_snapshot(t);
+}
+
+/* A statement of a transaction that may begin to write does. Those after it wait for it. */
+static bool add_again(JobWriter *jobs, Job *job) {
+        Transaction *t = of_jobs(jobs);
+        JobList first = {};
+
+        job_list_append(&first, job);
+        job_list_prepend_all(&t->queue, &first);
+        if (!job->write.is_savepoint || job->spec->sql_size >= SAVEPOINTS_SIZE_MAX - t->savepoints_size)
+                wait_to_write(t, job);
+        return true;
 }
 
 /* ---- messages ---- */
@@ -655,7 +928,7 @@ static int new_transaction(TransactionSet *set, const Begin *begin, Transaction 
                 return -ENOMEM;
         *t = (Transaction) {
                 .task = { .type = &task_type, .number = begin->number },
-                .jobs = { .forget = forget, .take_back = take_back },
+                .jobs = { .add = add_again, .forget = forget, .take_back = take_back },
                 .set = set,
                 .next = set->first,
                 .begin = *begin,
@@ -669,16 +942,30 @@ static int new_transaction(TransactionSet *set, const Begin *begin, Transaction 
         return 0;
 }
 
+/* An engine that cannot tell if a snapshot is old has its transactions write from their beginning. If it has none that
+ * write, they only read. */
+static void adapt(const Engine *engine, Begin *begin) {
+        if (!begin->deferred || engine->is_current)
+                return;
+        begin->deferred = false;
+        begin->writes = engine->allow_savepoints;
+}
+
 int transaction_begin(TransactionSet *set, const Begin *begin) {
+        Begin adapted = *begin;
         Transaction *t;
         int r;
 
-        if (begin->writes && !set->context->setup->writes)
+        if ((begin->writes || begin->deferred) && !set->context->setup->writes)
                 return -EBADMSG;
-        r = new_transaction(set, begin, &t);
-        if (r == 0 && begin->writes)
+        adapt(set->context->engine, &adapted);
+        r = new_transaction(set, &adapted, &t);
+        if (r < 0)
+                return r;
+        t->jobs.upgrades = adapted.deferred;
+        if (adapted.writes)
                 writer_claim(set->writer, &t->claim);
-        return r;
+        return 0;
 }
 
 /* The job has the deadline of both. */

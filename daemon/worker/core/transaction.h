@@ -11,14 +11,19 @@
  *    while it holds the lease. No change is durable before the transaction is committed.
  * 2. A transaction that reads has a connection with one snapshot, which it lends to one job at a time. Rows go out as from
  *    any other job, so the next job waits until they are sent.
- * 3. COMMIT is carried out after the statements that came before it. The end is reported by ENDED. Any failure of the
+ * 3. A transaction that may begin to write (Begin.deferred) is one that reads, from its first statement that reads. The
+ *    first statement that writes makes it one that writes, when it is its turn, if no program has committed since it began
+ *    to read. Otherwise, and if it would have to wait for a transaction that waits for it, only that statement fails, with
+ *    SQLITE_BUSY_SNAPSHOT or SQLITE_BUSY, as in SQLite. So what it has read is still true when it commits. The snapshot and
+ *    the transaction that writes have different connections, so its savepoints are made on both.
+ * 4. COMMIT is carried out after the statements that came before it. The end is reported by ENDED. Any failure of the
  *    transaction is TransactionEnded for its jobs.
- * 4. A load (load.h) is a statement that takes long: its rows come from a pipe. While it is under way, the statements after
+ * 5. A load (load.h) is a statement that takes long: its rows come from a pipe. While it is under way, the statements after
  *    it wait. A load that belongs to no transaction gets one of its own, which waits until its first row is there, and only
  *    then for its turn to write. Its job reports the end of both.
- * 5. If others wait to write, a transaction ends when it has been without a statement, or its load without rows, for
- *    Begin.idle_usec. In rollback mode a snapshot is in the way of writers of other programs, too. It ends after they have
- *    waited for ParkTimeoutRollbackSec=.
+ * 6. If others wait to write, a transaction that writes ends when it has been without a statement, or its load without
+ *    rows, for Begin.idle_usec. In rollback mode a snapshot is in the way of writers of other programs, too. It ends after
+ *    they have waited for ParkTimeoutRollbackSec=.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
 #define SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H

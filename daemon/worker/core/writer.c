@@ -328,6 +328,10 @@ void writer_grant(GroupWriter *w, WriterClaim *claim) {
         w->claimed = claim;
 }
 
+bool writer_has_transaction(const GroupWriter *w) {
+        return w->claimed;
+}
+
 bool writer_others_wait(const GroupWriter *w) {
         return w->lease == WRITER_LEASE_ASKED || waits(w);
 }

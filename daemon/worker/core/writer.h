@@ -80,6 +80,9 @@ void writer_unclaim(GroupWriter *w, WriterClaim *claim);
 bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim);
 void writer_grant(GroupWriter *w, WriterClaim *claim);
 
+/* True if the transaction of a client is writing. */
+bool writer_has_transaction(const GroupWriter *w);
+
 /* True if others wait to write: another worker, or another client of this one. */
 bool writer_others_wait(const GroupWriter *w);
 

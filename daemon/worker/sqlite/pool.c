@@ -224,6 +224,7 @@ void pool_give(Pool *pool, PooledConnection *c) {
         if (!c->sqlite.exposed)
                 sqlite_write_rollback(&c->sqlite); /* a snapshot */
         sqlite_connection_end(&c->sqlite);
+        c->sqlite.access.savepoints = false;
         if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful) {
                 (void) connection_free(c);
                 return;

@@ -55,6 +55,7 @@ typedef struct SqliteConnection {
         sqlite3_stmt *commands[WRITE_COMMAND_N]; /* NULL: not compiled yet */
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
+        FileState snapshot;  /* the state of the file that its transaction reads, if sqlite_write_snapshot() has begun it */
         bool unseen;         /* a lock kept the last look from seeing the schema */
         unsigned n_schemas;  /* so often a look has found that the schema was read again */
         int probe_rc;        /* the result of the last look, an SQLite result code */

@@ -111,6 +111,10 @@ static bool engine_snapshot(EngineConnection *connection, SqlError *error) {
         return sqlite_write_snapshot(&connection_of(connection)->sqlite, error);
 }
 
+static bool engine_is_current(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_is_current(&connection_of(connection)->sqlite, error);
+}
+
 static bool engine_keeps_writers_out(const EngineConnection *connection) {
         return sqlite_connection_keeps_writers_out(readable_of(connection));
 }
@@ -307,6 +311,7 @@ const Engine sqlite_engine = {
         .hold = engine_hold,
         .let_go = engine_let_go,
         .snapshot = engine_snapshot,
+        .is_current = engine_is_current,
         .keeps_writers_out = engine_keeps_writers_out,
         .keeps_log = engine_keeps_log,
         .writer_waits = engine_writer_waits,

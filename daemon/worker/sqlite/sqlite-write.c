@@ -36,17 +36,42 @@ static int execute(SqliteConnection *c, WriteCommand command) {
         return sqlite3_reset(*stmt);
 }
 
+/* In rollback mode the lock of the snapshot keeps the file as it is. In WAL mode commits go on, and one of them may have
+ * come before the snapshot, but after `before` was read: then the snapshot seems older than it is. */
+static void note_snapshot(SqliteConnection *c, const FileState *before) {
+        c->snapshot = (FileState) {};
+        sqlite_connection_state(c, &c->snapshot);
+        if (c->snapshot.kind == FILE_STATE_WAL)
+                c->snapshot = *before;
+}
+
+bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error) {
+        FileState now = {};
+
+        sqlite_connection_state(c, &now);
+        if (file_state_same(&c->snapshot, &now))
+                return true;
+        (void) sql_error_set(error, ERROR_BUSY,
+                             "the database is locked: it has changed since this transaction has read it. Roll the "
+                             "transaction back and repeat it, or begin it with BEGIN IMMEDIATE");
+        error->extended_code = SQLITE_BUSY_SNAPSHOT;
+        return false;
+}
+
 /* BEGIN alone reads nothing, so the snapshot would be that of the first statement. */
 bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error) {
+        FileState before = {};
         int rc;
 
         if (c->exposed)
                 return true;
+        sqlite_connection_state(c, &before);
         rc = execute(c, WRITE_SNAPSHOT);
         if (rc != SQLITE_OK)
                 return sqlite_connection_fail(c, rc, 0, error);
         sqlite_connection_hold(c);
-        if (c->held)
+        note_snapshot(c, &before);
+        if (c->held || sqlite3_txn_state(c->file, "main") == SQLITE_TXN_READ) /* a schema may be empty */
                 return true;
         (void) sqlite_connection_fail(c, sqlite3_extended_errcode(c->file), 0, error);
         sqlite_write_rollback(c);

@@ -12,6 +12,9 @@
  * ERROR_BUSY: worth another try in a moment. */
 bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error);
 
+/* True if no commit was made since then. False: Busy with SQLITE_BUSY_SNAPSHOT. */
+bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error);
+
 /* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment; also if the log is too large, and
  * readers keep it from being truncated. */
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error);
