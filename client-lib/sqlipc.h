@@ -623,7 +623,8 @@ sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor);
 /** The kinds of transaction. */
 typedef enum sqlipc_transaction_mode {
         SQLIPC_TRANSACTION_READ = 1, /* all statements read the same state of the database */
-        SQLIPC_TRANSACTION_WRITE = 2 /* their changes are committed together, or none; no other client writes meanwhile */
+        SQLIPC_TRANSACTION_WRITE = 2, /* their changes are committed together, or none; no other client writes meanwhile */
+        SQLIPC_TRANSACTION_DEFERRED = 3 /* reads until a statement writes, as BEGIN DEFERRED of SQLite */
 } sqlipc_transaction_mode;
 
 /**
@@ -641,9 +642,15 @@ typedef enum sqlipc_transaction_mode {
  * If its worker or the service is lost, it has changed nothing. Every later call for it then fails with -ENOTCONN and
  * SQLIPC_ERROR_TRANSACTION_ENDED. Nothing is repeated, and no statement runs on its own in place of the transaction.
  *
+ * A deferred transaction reads one state of the database from its first statement that reads, and writes from its first
+ * statement that writes. If it has read before, and any program has committed since, that statement fails with -EBUSY and
+ * SQLIPC_ERROR_BUSY, and SQLite's extended code is 517 (SQLITE_BUSY_SNAPSHOT). The code is 5 (SQLITE_BUSY) if another
+ * transaction is writing. The transaction goes on reading then: roll it back, and repeat it.
+ *
  * Statements of a transaction use the bus (SQLIPC_TRANSPORT_PIPE or _DBUS) regardless of sqlipc_set_transport().
  * sqlipc_prepare() compiles outside of the transaction, and does not see tables that the transaction has created. In a
- * transaction that reads, a statement waits until the rows of the one before it are read or their cursor is closed.
+ * transaction that reads, a statement waits until the rows of the one before it are read or their cursor is closed; also in
+ * a deferred one until it writes.
  *
  * Errors: those of sqlipc_prepare() about the database; -EINVAL (the mode); -EBUSY with SQLIPC_ERROR_NONE (the connection
  * has a transaction on this database already) or with SQLIPC_ERROR_BUSY (another program keeps the file locked); -EROFS

@@ -37,7 +37,7 @@ static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         fate = repeat_fate_of_reply(reply, e);
         if (!t->commits && is_rolled_back(e)) {
                 e->result = 0;
-        } else if (t->commits && t->writes && fate == FATE_UNKNOWN) {
+        } else if (t->commits && t->mode != SQLIPC_TRANSACTION_READ && fate == FATE_UNKNOWN) {
                 (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
                 set_outcome_unknown(e);
         } else if (e->number == ERROR_DAEMON_LOST)
@@ -110,7 +110,7 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
 static int fail_wait(sqlipc_transaction *t) {
         Error *e = &t->connection->error;
 
-        if (t->state == TRANSACTION_ENDING && t->commits && t->writes)
+        if (t->state == TRANSACTION_ENDING && t->commits && t->mode != SQLIPC_TRANSACTION_READ)
                 set_outcome_unknown(e);
         return e->result;
 }

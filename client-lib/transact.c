@@ -90,6 +90,18 @@ static void on_begin_reply(sd_bus_message *reply, void *userdata) {
         undo_begin(reply, t->path);
 }
 
+static const char *mode_name(sqlipc_transaction_mode mode) {
+        switch (mode) {
+        case SQLIPC_TRANSACTION_READ:
+                return "read";
+        case SQLIPC_TRANSACTION_WRITE:
+                return "write";
+        case SQLIPC_TRANSACTION_DEFERRED:
+                return "deferred";
+        }
+        return NULL;
+}
+
 static int try_to_send_begin(sqlipc_transaction *t) {
         _cleanup_message_ sd_bus_message *m = NULL;
         sqlipc_connection *c = t->connection;
@@ -98,7 +110,7 @@ static int try_to_send_begin(sqlipc_transaction *t) {
         if (r >= 0)
                 r = connection_bus_new_call(c, &m, NULL, t->path, "Begin");
         if (r >= 0)
-                r = sd_bus_message_append(m, "a{sv}", 1, "mode", "s", t->writes ? "write" : "read");
+                r = sd_bus_message_append(m, "a{sv}", 1, "mode", "s", mode_name(t->mode));
         if (r >= 0)
                 r = call_new(&t->call, c, m, on_begin_reply, undo_begin, t, UINT64_MAX);
         t->bus_generation = c->bus_generation;
@@ -230,7 +242,8 @@ static const MemberOperations member_operations = {
 /* ---- What programs call ------------------------------------------------------------------------------------------- */
 
 /* Takes `path`, also on failure. */
-static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char *path, bool writes) {
+static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char *path,
+                           sqlipc_transaction_mode mode) {
         sqlipc_transaction *t = malloc(sizeof *t);
 
         if (!t) {
@@ -238,7 +251,7 @@ static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char 
                 return -ENOMEM;
         }
         *t = (sqlipc_transaction) { .member.operations = &member_operations, .n_ref = 1,
-                                    .connection = sqlipc_connection_ref(c), .writes = writes, .path = path,
+                                    .connection = sqlipc_connection_ref(c), .mode = mode, .path = path,
                                     .n_interrupts = connection_interrupts(c), .error = { .sql_offset = -1 } };
         TAILQ_INSERT_TAIL(&c->transactions, &t->member, link);
         *ret = t;
@@ -250,7 +263,7 @@ static int check_begin(sqlipc_connection *c, const char *database, sqlipc_transa
 
         if (r < 0)
                 return r;
-        if (!database || (mode != SQLIPC_TRANSACTION_READ && mode != SQLIPC_TRANSACTION_WRITE))
+        if (!database || !mode_name(mode))
                 return connection_fail_errno(c, -EINVAL);
         if (c->blocking && c->dispatching) /* a handler cannot wait for the answer, so nothing may be sent */
                 return connection_fail_errno(c, -EBUSY);
@@ -286,7 +299,7 @@ static int begin(sqlipc_connection *connection, const char *database, sqlipc_tra
                 return error_set_errno(&connection->error, -EBUSY,
                                        "This connection has a transaction on the database already.");
         }
-        r = transaction_new(&t, connection, path, mode == SQLIPC_TRANSACTION_WRITE);
+        r = transaction_new(&t, connection, path, mode);
         if (r < 0)
                 return connection_fail_errno(connection, r);
         r = send_begin(t);

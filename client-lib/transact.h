@@ -22,7 +22,7 @@ struct sqlipc_transaction {
         unsigned n_ref;                /* the program's, and one for each run of it */
         sqlipc_connection *connection; /* a reference */
         TransactionState state;
-        bool writes;
+        sqlipc_transaction_mode mode;
         bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
         bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */
         bool closed;                   /* by the program */

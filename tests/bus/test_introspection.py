@@ -100,7 +100,8 @@ def objects_that_are_not_there():
 def properties_read():
     """Properties have the declared types, and Name is the name of the configuration"""
     manager = client.properties(MANAGER)
-    features = ["channel", "write", "batch", "transaction", "load", "describe", "channel-memory", "watch"]
+    features = ["channel", "write", "batch", "transaction", "load", "describe", "channel-memory", "watch",
+                "deferred"]
     equal(manager["Features"], features, "Features")
     true(manager["DaemonVersion"], "DaemonVersion is empty")
     equal(client.properties(DATABASE, f"{MANAGER_PATH}/database/chinook")["Name"], "chinook", "Name")

@@ -111,6 +111,76 @@ def snapshot():
         equal(reader.query(DB, COUNT).read().rows, [[1]], "rows afterwards")
 
 
+def is_old(function, *arguments, **keywords):
+    """Fails unless the call is Busy, because the database has changed since the transaction has read it."""
+    failure = expect("Busy", function, *arguments, **keywords)
+    true("it has changed since this transaction has read it" in str(failure), str(failure))
+
+
+@test
+def deferred():
+    """A deferred transaction reads until it writes, which it may only if no client and no program has committed meanwhile"""
+    increment = "INSERT INTO written(number) SELECT count(*) FROM written"
+    for journal in ("wal", "delete"):
+        with writable(journal) as service:
+            one, two = service.client(), service.client()
+            t = begin(one, "deferred")
+            two.execute(DB, INSERT, [0])
+            equal(one.query(DB, COUNT, options=inside(t)).read().rows, [[1]], "rows since the first read")
+            equal(one.execute(DB, increment, options=inside(t))[0], 1, "changes")
+            equal(one.query(DB, COUNT, options=inside(t)).read().rows, [[2]], "rows in the transaction")
+            equal(two.query(DB, COUNT).read().rows, [[1]], "rows beside it")
+            end(one, "Commit", t)
+            equal(numbers(service), [0, 1], "rows in the file")
+            if journal == "delete":
+                continue  # there the snapshot keeps writers out
+            t = begin(one, "deferred")
+            equal(one.query_rows(DB, COUNT, options=inside(t))[1], [[2]], "rows of the snapshot")
+            two.execute(DB, INSERT, [2])
+            is_old(one.execute, DB, increment, options=inside(t))
+            is_old(one.execute_batch, DB, [(INSERT, [3], {})], options=inside(t))
+            equal(one.query_rows(DB, COUNT, options=inside(t))[1], [[2]], "rows of the snapshot, later")
+            end(one, "Commit", t)
+            t = begin(one, "deferred")
+            equal(one.query(DB, COUNT, options=inside(t)).read().rows, [[3]], "rows of the next one")
+            with contextlib.closing(sqlite3.connect(service.written)) as db:
+                db.execute(INSERT, [3])
+                db.commit()
+            is_old(one.execute, DB, increment, options=inside(t))
+            end(one, "Rollback", t)
+            equal(numbers(service), [0, 1, 2, 3], "rows in the file in the end")
+
+
+@test
+def deferred_without_the_right():
+    """A deferred transaction on a database that its client may only read"""
+    with writable() as service:
+        service.database(DB, Path=service.written)
+        service.driver.manager("Reload")
+        client = service.client()
+        expect("ReadOnly", begin, client, "write")
+        t = begin(client, "deferred")
+        equal(client.query(DB, COUNT, options=inside(t)).read().rows, [[0]], "rows")
+        expect("ReadOnly", client.execute, DB, INSERT, [1], options=inside(t))
+        equal(client.query(DB, COUNT, options=inside(t)).read().rows, [[0]], "rows after the error")
+        end(client, "Commit", t)
+
+
+@test
+def deferred_in_rollback_mode():
+    """Two that have read: the second one that writes does not wait for the first one, which waits for it"""
+    with writable("delete", limits={"ParkTimeoutRollbackSec": "600", "BusyTimeoutSec": "600"}) as service:
+        one, two = service.client(), service.client()
+        first, second = begin(one, "deferred"), begin(two, "deferred")
+        for client, t in ((one, first), (two, second)):
+            equal(client.query_rows(DB, COUNT, options=inside(t))[1], [[0]], "rows")
+        one.execute(DB, INSERT, [1], options=inside(first))
+        expect("Busy", two.execute, DB, INSERT, [2], options=inside(second))
+        end(two, "Rollback", second)
+        end(one, "Commit", first)
+        equal(numbers(service), [1], "rows in the file")
+
+
 @test
 def client_leaves():
     """A client that disappears: the transaction is rolled back at once, and the next writer goes on"""
@@ -186,8 +256,9 @@ def lists():
         owner, more = listed()[t]
         equal((owner, more["mode"], more["state"]), (client.name(), "write", "idle"), "an idle transaction")
         true(more["usec"] >= more["idle-usec"], "times")
-        reader = begin(other, "read")
-        equal({number: more["mode"] for number, (_, more) in listed().items()}, {t: "write", reader: "read"}, "both")
+        reader, either = begin(other, "read"), begin(other, "deferred")
+        modes = {number: more["mode"] for number, (_, more) in listed().items()}
+        equal(modes, {t: "write", reader: "read", either: "deferred"}, "all")
         equal((client.manager("ListRuns")[0], service.counters()["NRuns"]), ([], 0), "runs")
         true("transaction" in service.counters()["Features"], "Features")
         client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "read")})

@@ -73,12 +73,11 @@ class Player:
                 pass  # its worker was killed
 
     def _play(self, number, round_):
-        writes = self.random.random() < 0.6
+        mode = self.random.choice(("write", "deferred", "deferred", "read"))
         t = Transaction(number, [], FAILED)
         try:
-            mode = GLib.Variant("s", "write" if writes else "read")
-            begun, _ = self.client.database(DB, "Begin", "(a{sv})", {"mode": mode})
-            self._use(t, begun[0].get_uint64(), writes, round_)
+            begun, _ = self.client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+            self._use(t, begun[0].get_uint64(), mode != "read", round_)
         except Failure as failure:
             if t.outcome is UNKNOWN and not any(name in failure.name for name in UNKNOWN_ERRORS):
                 t.outcome = FAILED

@@ -206,6 +206,13 @@ static void test_rollback(void) {
         sqlipc_transaction *t;
 
         start();
+        t = begin(SQLIPC_TRANSACTION_DEFERRED);
+        CHECK_STRING(mode, "deferred");
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
+
+        start();
         t = begin(SQLIPC_TRANSACTION_READ);
         CHECK_STRING(mode, "read");
         CHECK_INT(sqlipc_rollback(t), 0);
@@ -318,7 +325,7 @@ static void test_arguments(void) {
         CHECK_INT(sqlipc_begin(NULL, DB, SQLIPC_TRANSACTION_READ, &t), -EINVAL);
         CHECK_INT(sqlipc_begin(f.connection, NULL, SQLIPC_TRANSACTION_READ, &t), -EINVAL);
         CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_READ, NULL), -EINVAL);
-        CHECK_INT(sqlipc_begin(f.connection, DB, (sqlipc_transaction_mode) 3, &t), -EINVAL);
+        CHECK_INT(sqlipc_begin(f.connection, DB, (sqlipc_transaction_mode) 4, &t), -EINVAL);
         CHECK_INT(sqlipc_commit(NULL), -EINVAL);
         CHECK_INT(sqlipc_rollback(NULL), -EINVAL);
         CHECK_INT(sqlipc_transaction_is_open(NULL), -EINVAL);

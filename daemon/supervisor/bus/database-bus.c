@@ -542,16 +542,31 @@ static int execute_batch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-static int read_mode(sd_bus_message *m, const Database *d, const Options *options, bool *ret_writes, Refusal *refusal) {
-        *ret_writes = g_strcmp0(options->mode, "write") == 0;
-        if (!*ret_writes && g_strcmp0(options->mode, "read") != 0)
-                return refuse(refusal, ERROR_INVALID_OPTION, "Give the option \"mode\": \"read\" or \"write\".");
-        return *ret_writes && !policy_may_write(d->context, peer_of(d->context, m), d) ? policy_refuse_write(d, refusal) : 0;
+/* A deferred transaction of a caller who may not write reads, and only its statements that write are refused. */
+static int read_mode(sd_bus_message *m, const Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
+        bool may_write = policy_may_write(d->context, peer_of(d->context, m), d);
+
+        spec->deferred = g_strcmp0(options->mode, "deferred") == 0;
+        if (spec->deferred) {
+                spec->writes = may_write;
+                return 0;
+        }
+        spec->writes = g_strcmp0(options->mode, "write") == 0;
+        if (!spec->writes && g_strcmp0(options->mode, "read") != 0)
+                return refuse(refusal, ERROR_INVALID_OPTION,
+                              "Give the option \"mode\": \"read\", \"write\" or \"deferred\".");
+        return spec->writes && !may_write ? policy_refuse_write(d, refusal) : 0;
 }
 
 static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = {
+                .kind = RUN_TRANSACTION,
+                .database = d,
+                .call = m,
+                .on_started = reply_begin,
+                .timeout_usec = UINT64_MAX,
+        };
         Options options;
-        bool writes;
         Run *run;
         int r = options_read(m, OPTION_MODE, &options, refusal);
 
@@ -559,17 +574,10 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the transaction.");
-        r = read_mode(m, d, &options, &writes, refusal);
+        r = read_mode(m, d, &options, &spec, refusal);
         if (r < 0)
                 return r;
-        r = run_spec_make(session_get(d->context, peer_of(d->context, m)), (RunSpec) {
-                .kind = RUN_TRANSACTION,
-                .database = d,
-                .call = m,
-                .on_started = reply_begin,
-                .timeout_usec = UINT64_MAX,
-                .writes = writes,
-        }, &run, refusal);
+        r = run_spec_make(session_get(d->context, peer_of(d->context, m)), spec, &run, refusal);
         if (r < 0)
                 return r;
         run_submit(run);

@@ -195,6 +195,10 @@ static const char *transaction_state(const Run *t) {
         return t->call || t->end.error != ERROR_NONE ? "ending" : has_statement(t) ? "running" : "idle";
 }
 
+static const char *transaction_mode(const Run *t) {
+        return t->deferred ? "deferred" : t->writes ? "write" : "read";
+}
+
 static int append_transaction(Reply *reply, const void *entry, bool with_pid) {
         const Run *t = entry;
         const char *state = transaction_state(t);
@@ -202,7 +206,7 @@ static int append_transaction(Reply *reply, const void *entry, bool with_pid) {
         int r = begin_entry(reply, t->number, t->database, t->session ? t->session->name : "", t->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "mode", "s", t->writes ? "write" : "read", "state",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "mode", "s", transaction_mode(t), "state",
                                           "s", state, "usec", "t", now - t->asked_usec);
         if (r >= 0 && strcmp(state, "idle") == 0)
                 r = sd_bus_message_append(reply->message, "{sv}", "idle-usec", "t", now - t->used_usec);

@@ -22,7 +22,8 @@ static Message begin_message(const Run *run) {
                 .kind = MESSAGE_BEGIN,
                 .begin = {
                         .number = run->number,
-                        .writes = run->writes,
+                        .writes = run->writes && !run->deferred,
+                        .deferred = run->writes && run->deferred,
                         .deadline_usec = run->deadline_usec,
                         .idle_usec = run->idle_usec,
                 },

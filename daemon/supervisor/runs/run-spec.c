@@ -39,6 +39,10 @@ static size_t size_to_hold(const RunSpec *spec) {
         return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
 }
 
+static const char *begin_excerpt(const RunSpec *spec) {
+        return spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
+}
+
 /* Takes `group`, `call`, the parameters and the list. */
 static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
         Run *run = g_new(Run, 1);
@@ -57,11 +61,12 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .on_started = spec->on_started,
                 .on_ended = spec->on_ended,
                 .writes = (spec->kind == RUN_EXECUTE && !spec->finds_tables) || spec->writes,
+                .deferred = spec->deferred,
                 .finds_tables = spec->finds_tables,
                 .names = spec->names,
                 .transaction = spec->transaction ? spec->transaction->number : 0,
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
-                .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(spec->writes ? "BEGIN IMMEDIATE" : "BEGIN"),
+                .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(begin_excerpt(spec)),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
                 .list = spec->list ? *spec->list : STATEMENT_LIST_INIT,
                 .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION &&

@@ -21,7 +21,7 @@ typedef struct RunSpec {
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint32_t page_size;
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
-        bool writes;            /* TRANSACTION: it may write */
+        bool writes, deferred;  /* TRANSACTION: see Run */
         bool finds_tables, names; /* EXECUTE: see Run */
         bool error_details;
         bool answers_at_once;     /* QUERY: see Run */
