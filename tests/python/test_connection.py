@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the package has beyond PEP 249: transactions, rows, adapters, converters, errors, copies."""
 
+import concurrent.futures
 import contextlib
 import datetime
 import itertools
@@ -10,7 +11,7 @@ import threading
 import time
 
 import sqlipc
-from harness import main, wait_for
+from harness import PATIENCE, main, wait_for
 from python_service import PythonService, raises
 from tap import equal, test, true
 
@@ -98,17 +99,142 @@ def autocommit():
 
 @test
 def read_transactions():
-    """A transaction that has only read sees one state, delays no writer, and may write later"""
+    """A transaction that has only read sees one state, delays no writer, and may write later, unless others have written"""
     with contextlib.closing(service.connect()) as db, contextlib.closing(service.connect(isolation_level=None)) as writer:
         db.execute("BEGIN")
         equal(db.execute("SELECT count(*) FROM note").fetchone(), (0,), "rows")
         writer.execute("INSERT INTO note(text) VALUES ('meanwhile')")
         equal(db.execute("SELECT count(*) FROM note").fetchone(), (0,), "rows of the same state")
+        error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO note(text) VALUES ('own')")
+        equal((error.sqlite_errorname, error.sqlite_errorcode), ("SQLITE_BUSY_SNAPSHOT", 517), "error")
+        true("database is locked" in str(error), str(error))
+        equal(db.in_transaction, True, "in_transaction")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (0,), "rows after the error")
+        db.rollback()
+        db.execute("BEGIN")
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (1,), "rows of the next transaction")
         db.execute("INSERT INTO note(text) VALUES ('own')")
         equal(db.execute("SELECT count(*) FROM note").fetchone(), (2,), "rows in the transaction that writes")
         db.commit()
     equal(count(), 2, "rows in the end")
     service.empty()
+
+
+SELECT, ADD = "SELECT n FROM number", "UPDATE number SET n = n + 1"
+ADDS = "UPDATE number SET n = n + 1 RETURNING n"
+# Steps of two connections to one database.
+RACES = {
+    "both read, then write": (
+        ("a", "BEGIN"), ("b", "BEGIN"), ("a", SELECT), ("b", SELECT), ("a", ADD), ("b", ADD), ("b", SELECT),
+        ("b", "ROLLBACK"), ("a", "COMMIT"), ("b", "BEGIN"), ("b", SELECT), ("b", ADD), ("b", "COMMIT"), ("a", SELECT),
+    ),
+    "write first": (("a", "BEGIN"), ("b", ADD), ("a", ADD), ("a", SELECT), ("a", "COMMIT"), ("b", SELECT)),
+    "savepoint first": (
+        ("a", "SAVEPOINT s"), ("b", ADD), ("a", SELECT), ("a", ADDS), ("a", "ROLLBACK TO s"), ("a", SELECT), ("a", ADD),
+        ("a", "RELEASE s"), ("b", SELECT),
+    ),
+    "savepoints before and after a read": (
+        ("a", "BEGIN"), ("a", "SAVEPOINT s"), ("a", SELECT), ("a", "SAVEPOINT t"), ("a", "ROLLBACK TO x"), ("a", ADD),
+        ("a", "ROLLBACK TO t"), ("a", SELECT), ("a", ADDS), ("a", "RELEASE s"), ("a", "RELEASE t"), ("a", "COMMIT"),
+        ("b", SELECT),
+    ),
+    "an error first": (("a", "BEGIN"), ("a", "SELECT x"), ("b", ADD), ("a", ADD), ("a", "COMMIT"), ("b", SELECT)),
+    "an explanation": (("a", "BEGIN"), ("a", SELECT), ("a", "EXPLAIN " + ADD), ("b", SELECT), ("a", ADD), ("a", "COMMIT")),
+}  # fmt: skip
+RACES_WITH_A_LOG = {
+    "old": (
+        ("a", "BEGIN"), ("a", SELECT), ("b", ADD), ("a", SELECT), ("a", ADD), ("a", ADDS), ("a", SELECT), ("a", "COMMIT"),
+        ("a", SELECT),
+    ),
+    "old schema": (
+        ("a", "BEGIN"), ("a", SELECT), ("b", ADD), ("a", "CREATE TABLE other(x)"), ("a", SELECT), ("a", "ROLLBACK"),
+    ),
+    "old since a savepoint": (
+        ("a", "SAVEPOINT s"), ("a", SELECT), ("b", ADD), ("a", ADD), ("a", "ROLLBACK TO s"), ("a", ADD), ("a", "RELEASE s"),
+        ("a", SELECT),
+    ),
+    "old since a pragma": (
+        ("a", "BEGIN"), ("a", "PRAGMA user_version"), ("b", ADD), ("a", ADD), ("a", "ROLLBACK"), ("a", SELECT),
+    ),
+    "beside a writer": (
+        ("a", "BEGIN"), ("a", SELECT), ("b", "BEGIN IMMEDIATE"), ("a", ADD), ("b", "ROLLBACK"), ("a", ADD), ("a", "COMMIT"),
+        ("b", SELECT),
+    ),
+}  # fmt: skip
+
+
+def race(steps, a, b):
+    """Returns the outcomes of the steps."""
+    outcomes = []
+    with contextlib.closing(a), contextlib.closing(b):
+        for connection in (a, b):  # knows the schema then, or sqlite3's first error may be SQLITE_SCHEMA
+            connection.execute(SELECT).fetchall()
+        for who, sql in steps:
+            try:
+                rows = {"a": a, "b": b}[who].execute(sql).fetchall()
+                outcomes.append((who, sql, rows if "EXPLAIN" not in sql else len(rows) > 0))
+            except (sqlipc.Error, sqlite3.Error) as error:
+                outcomes.append((who, sql, error.sqlite_errorname))
+    return outcomes
+
+
+@test
+def races():
+    """Two connections that read and then write get the same rows and errors as with sqlite3, also beside sqlite3"""
+    for journal in ("wal", "delete"):
+        path = service.add(f"races-{journal}", "CREATE TABLE number(n)", journal)
+
+        def past(path=path):
+            return sqlite3.connect(path, isolation_level=None, timeout=0)
+
+        def through(name=f"races-{journal}"):
+            return service.connect(name, isolation_level=None)
+
+        def reset(path=path):
+            with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as db:
+                db.execute("DELETE FROM number")
+                db.execute("INSERT INTO number VALUES (0)")
+                db.commit()
+
+        for name, steps in (RACES | (RACES_WITH_A_LOG if journal == "wal" else {})).items():
+            reset()
+            expected = race(steps, past(), past())
+            for kind, a, b in (("both", through, through), ("the first", through, past), ("the second", past, through)):
+                reset()
+                equal(race(steps, a(), b()), expected, f"{journal}, {name}, {kind} through the service")
+
+
+@test
+def no_update_is_lost():
+    """Threads read a number, add 1 and write it, in transactions of each kind: it becomes the number of commits"""
+    n_each = 30
+    for journal in ("wal", "delete"):
+        service.add(f"sums-{journal}", "CREATE TABLE number(n); INSERT INTO number VALUES (0)", journal)
+
+        def add(how, name=f"sums-{journal}"):
+            keywords = {"autocommit": False} if how == "autocommit" else {"isolation_level": None}
+            n = 0
+            with contextlib.closing(service.connect(name, **keywords)) as db:
+                while n < n_each:
+                    try:
+                        if how != "autocommit":
+                            db.execute(how)
+                        (value,) = db.execute(SELECT).fetchone()
+                        time.sleep(0)
+                        db.execute("UPDATE number SET n = ?", (value + 1,))
+                        db.commit()
+                        n += 1
+                    except sqlipc.OperationalError as error:
+                        if error.sqlite_errorname not in ("SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_ABORT_ROLLBACK"):
+                            raise
+                        db.rollback()
+            return n
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            ways = ("BEGIN", "SAVEPOINT s", "autocommit", "BEGIN IMMEDIATE")
+            total = sum(pool.map(add, ways))
+        with contextlib.closing(service.connect(f"sums-{journal}")) as db:
+            equal(db.execute(SELECT).fetchone(), (total,), f"{journal}: the number")
 
 
 @test

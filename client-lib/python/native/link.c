@@ -389,7 +389,8 @@ static PyObject *link_execute(Link *link, PyObject *const *arguments, Py_ssize_t
         return run;
 }
 
-PyDoc_STRVAR(begin_doc, "begin(mode) -> Transaction\n\nBegin a transaction, READ or WRITE, without waiting for it.");
+PyDoc_STRVAR(begin_doc,
+             "begin(mode) -> Transaction\n\nBegin a transaction, READ, WRITE or DEFERRED, without waiting for it.");
 
 static PyObject *link_begin(Link *link, PyObject *mode) {
         long value = PyLong_AsLong(mode);

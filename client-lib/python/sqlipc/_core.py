@@ -80,8 +80,7 @@ class Core:
         self.statements = {}
         self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
-        self.mode = None  # of it
-        self.is_pending = False  # BEGIN was said; the first statement decides which transaction begins
+        self.is_pending = False  # BEGIN was said; the first statement begins the transaction
         self.savepoints = []  # those that are open
         self.is_opened_by_savepoint = False
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
@@ -136,8 +135,7 @@ class Core:
         if not is_open:
             transaction.close()
             raise error_of_code("BUSY", "database is locked")
-        self.transaction, self.mode = transaction, mode
-        self.is_pending = False
+        self.transaction, self.is_pending = transaction, False
 
     async def begin(self, level):
         if self.in_transaction:
@@ -210,12 +208,8 @@ class Core:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
                 await self.open(_native.WRITE)
-        if self.is_pending:
-            await self.open(_native.READ if analysis.reads else _native.WRITE)
-        elif self.transaction is not None and self.mode == _native.READ and not analysis.reads:
-            await self.send_commit()
-            self.is_pending = True
-            await self.open(_native.WRITE)
+        if self.is_pending:  # one that writes first has read nothing, and waits for its turn as long as `timeout` says
+            await self.open(_native.DEFERRED if analysis.reads else _native.WRITE)
         if self.transaction is not None or not analysis.reads:
             await self.until(self.link.drain)
 
@@ -312,12 +306,7 @@ class Core:
     async def savepoint(self, name):
         if not self.in_transaction or self.is_pending:
             is_opened_by_savepoint = not self.is_pending
-            try:
-                await self.open(_native.WRITE)
-            except Error as error:
-                if error.sqlite_errorname != "SQLITE_READONLY":
-                    raise
-                await self.open(_native.READ)
+            await self.open(_native.DEFERRED)
             self.is_opened_by_savepoint = is_opened_by_savepoint
         self.savepoints.append(name)
 
