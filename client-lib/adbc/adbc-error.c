@@ -155,12 +155,15 @@ static const Meaning errno_meanings[] = {
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 #define SQLITE_CONSTRAINT 19
 #define SQLITE_MISMATCH 20
+#define SQLITE_BUSY_SNAPSHOT 517
 
 static Meaning meaning_of(const Report *report) {
         if (report->sqlite_code == SQLITE_CONSTRAINT)
                 return (Meaning) { 0, ADBC_STATUS_INTEGRITY, "23000" };
         if (report->sqlite_code == SQLITE_MISMATCH)
                 return (Meaning) { 0, ADBC_STATUS_INVALID_DATA, "22000" };
+        if (report->extended_code == SQLITE_BUSY_SNAPSHOT)
+                return (Meaning) { 0, ADBC_STATUS_INVALID_STATE, "40001" };
         for (size_t i = 0; i < N_ELEMENTS(service_meanings); i++)
                 if (service_meanings[i].code == (int) report->code)
                         return service_meanings[i];

@@ -190,7 +190,7 @@ static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_tra
 
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);
-        c->transaction_reads = mode == SQLIPC_TRANSACTION_READ;
+        c->transaction_reads = mode != SQLIPC_TRANSACTION_WRITE;
         return ADBC_STATUS_OK;
 }
 
@@ -202,8 +202,8 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, stru
                 return ADBC_STATUS_OK;
         if (c->transaction && c->transaction_reads && result_stream_any_open(c))
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
-                                      "A transaction that reads runs one statement at a time: read the open result to its "
-                                      "end, or release it");
+                                      "A transaction that has begun to read runs one statement at a time: read the open "
+                                      "result to its end, or release it");
         if (c->transaction)
                 return ADBC_STATUS_OK;
         switch (c->settings.transaction) {
@@ -212,7 +212,7 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, stru
         case TRANSACTION_WRITE:
                 return begin(c, c->catalog, SQLIPC_TRANSACTION_WRITE, error);
         default:
-                return may_write ? begin(c, c->catalog, SQLIPC_TRANSACTION_WRITE, error) : ADBC_STATUS_OK;
+                return begin(c, c->catalog, may_write ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED, error);
         }
 }
 

@@ -46,7 +46,7 @@ typedef struct DriverConnection {
         int autocommit;
         int readonly;
         sqlipc_transaction *transaction; /* NULL: none is open */
-        bool transaction_reads;
+        bool transaction_reads; /* or has begun to: its statements run one after the other */
         atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
         struct ResultStream *streams; /* open results, a list */
 } DriverConnection;
@@ -60,7 +60,7 @@ void driver_connection_unlock(DriverConnection *connection);
 /* Fails if AdbcConnectionInit() was not called, or if there is no current catalog and `need_catalog`. */
 AdbcStatusCode driver_connection_check(DriverConnection *connection, bool need_catalog, struct AdbcError *error);
 
-/* True if it matters for the transaction whether the next statement may write. */
+/* True if it matters for the transaction if the next statement may write. */
 bool driver_connection_must_know(const DriverConnection *connection);
 
 /* Begins a transaction if the mode asks for one before a statement that may write or only reads. */

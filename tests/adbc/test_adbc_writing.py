@@ -152,7 +152,7 @@ def ingest_modes():
 
 @test
 def transactions():
-    """Without autocommit the first write begins a transaction, which commit and rollback end"""
+    """Without autocommit the first statement begins a transaction, which commit and rollback end"""
     with empty_notes(autocommit=False) as (connection, cursor):
         equal(rows(connection, "SELECT count(*) FROM note"), [(0,)])
         cursor.execute("INSERT INTO note VALUES (1, 'a')")
@@ -174,6 +174,26 @@ def transactions():
     with empty_notes(autocommit=False) as (connection, cursor):
         cursor.execute("INSERT INTO note VALUES (1, 'a')")
     equal(notes(), [], "a connection that is closed rolls back")
+
+
+@test
+def transactions_that_read_first():
+    """Without autocommit a write after a read is refused if another program has written in between"""
+    with empty_notes(autocommit=False) as (connection, cursor), connect(service, "notes", autocommit=False) as other:
+        equal(rows(connection, "SELECT count(*) FROM note"), [(0,)])
+        equal(rows(other, "SELECT count(*) FROM note"), [(0,)])
+        cursor.execute("INSERT INTO note SELECT 1, count(*) FROM note")
+        connection.commit()
+        with other.cursor() as second:
+            error = fails("INVALID_STATE", second.execute, "INSERT INTO note SELECT 2, count(*) FROM note")
+            true("has changed since this transaction has read it" in str(error), str(error))
+            equal((error.sqlstate, error.facts["sqlite.extended_code"]), ("40001", "517"), "codes")
+            equal(rows(other, "SELECT count(*) FROM note"), [(0,)], "the same state")
+            other.rollback()
+            equal(rows(other, "SELECT count(*) FROM note"), [(1,)], "the next transaction")
+            second.execute("INSERT INTO note SELECT 2, count(*) FROM note")
+            other.commit()
+    equal(notes(), [(1, 0), (2, 1)], "both")
 
 
 @test
