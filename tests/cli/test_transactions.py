@@ -69,6 +69,26 @@ def commit_and_rollback():
 
 
 @test
+def begins_by_reading():
+    """BEGIN and SAVEPOINT read until a statement writes, which fails if another program has written meanwhile"""
+    ask = "SELECT 'rows: ' || count(*) FROM note;"
+    for begin in ("BEGIN", "BEGIN DEFERRED", "SAVEPOINT a"):
+        with shell_of() as shell:
+            enter(shell, f"{begin}; {ask}")
+            shell.wait_for("rows: 0")
+            with contextlib.closing(sqlite3.connect(NOTES, timeout=0)) as db:  # it keeps no writer waiting
+                db.execute("INSERT INTO note VALUES (1)")
+                db.commit()
+            enter(shell, "INSERT INTO note SELECT 2 + count(*) FROM note;")
+            shell.wait_for("the database is locked")
+            enter(shell, f"ROLLBACK; BEGIN; {ask}")
+            shell.wait_for("rows: 1")
+            enter(shell, f"INSERT INTO note SELECT 2 + count(*) FROM note; COMMIT; {ask}")
+            shell.wait_for("rows: 2")
+        equal(rows(), [1, 3], f"rows after {begin}")
+
+
+@test
 def lacks_commit():
     """A script that ends within a transaction is told that its changes are rolled back, unless it only reads"""
     for script in ("BEGIN; INSERT INTO note VALUES (1)", "SAVEPOINT a; INSERT INTO note VALUES (1)"):
@@ -219,7 +239,7 @@ def waiting():
     with shell_of() as first, shell_of() as second:
         enter(first, "BEGIN; INSERT INTO note VALUES (1);")
         first.wait_for("1 row changed")
-        enter(second, "BEGIN;")
+        enter(second, "BEGIN IMMEDIATE;")
         wait_for(queued, "the second transaction waits")
         second.send(control("c"))
         second.wait_for("Cancelled.")

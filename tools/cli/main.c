@@ -144,10 +144,9 @@ static void run_scripts(Shell *shell, const Options *options) {
 
 /* --single-transaction: the first failure ends the script, and takes back everything. */
 static void run_as_one(Shell *shell, const Options *options) {
-        int r = transaction_run(shell, SQL_CONTROL_BEGIN, NULL, NULL);
+        int r = transaction_begin_script(shell);
 
         if (r >= 0) {
-                shell->session.transaction.of_script = true;
                 shell->settings.bail = true;
                 run_scripts(shell, options);
                 tell_unused_parameters(shell);

@@ -416,7 +416,7 @@ static int replace(Restore *restore, bool force) {
 static int replace_in_transaction(Restore *restore, bool force) {
         Shell *shell = restore->shell;
         g_autofree char *rows = NULL;
-        int r = transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false);
+        int r = transaction_begin(shell, SQLIPC_TRANSACTION_WRITE);
 
         if (r < 0)
                 return r;

@@ -312,7 +312,7 @@ static void roll_back(Import *import, bool own) {
 static int write_rows(Import *import, int64_t *ret_changes) {
         Shell *shell = import->shell;
         bool own = !shell->session.transaction.object;
-        int r = own ? transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false) : run(import, "SAVEPOINT " SAVEPOINT);
+        int r = own ? transaction_begin(shell, SQLIPC_TRANSACTION_WRITE) : run(import, "SAVEPOINT " SAVEPOINT);
 
         if (r < 0)
                 return r;

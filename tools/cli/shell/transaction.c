@@ -74,7 +74,8 @@ static int begin(Shell *shell, sqlipc_transaction_mode mode) {
         return r < 0 ? r : 0;
 }
 
-int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
+/* With `quiet` -EROFS is not reported. */
+static int begin_quietly(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
         int r = transaction_check_none(shell);
 
         if (r < 0)
@@ -83,7 +84,7 @@ int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
                 return refuse(shell, -ENODATA, "no database is open; .open NAME opens one, .databases lists them");
         r = begin(shell, mode);
         if (r >= 0) {
-                of(shell)->writes = mode == SQLIPC_TRANSACTION_WRITE;
+                of(shell)->writes = mode != SQLIPC_TRANSACTION_READ;
                 return 0;
         }
         if (r == -ECANCELED)
@@ -96,6 +97,20 @@ int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
                 session_disconnect(&shell->session);
         else
                 session_forget_transaction(&shell->session);
+        return r;
+}
+
+int transaction_begin(Shell *shell, sqlipc_transaction_mode mode) {
+        return begin_quietly(shell, mode, false);
+}
+
+int transaction_begin_script(Shell *shell) {
+        int r = begin_quietly(shell, SQLIPC_TRANSACTION_WRITE, true);
+
+        if (r == -EROFS)
+                r = begin_quietly(shell, SQLIPC_TRANSACTION_READ, false);
+        if (r >= 0)
+                of(shell)->of_script = true;
         return r;
 }
 
@@ -160,7 +175,7 @@ static int run_savepoint(Shell *shell, const char *sql) {
 
 static int make_savepoint(Shell *shell, const char *name, const char *sql) {
         bool begins = !of(shell)->object;
-        int r = begins ? transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false) : 0;
+        int r = begins ? transaction_begin(shell, SQLIPC_TRANSACTION_DEFERRED) : 0;
 
         if (r < 0)
                 return r;
@@ -193,18 +208,6 @@ static int go_back(Shell *shell, bool release, const char *name, const char *sql
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
-/* BEGIN is for writing if the user may write. */
-static int begin_any(Shell *shell) {
-        int r = transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, true);
-
-        if (r != -EROFS)
-                return r;
-        r = transaction_begin(shell, SQLIPC_TRANSACTION_READ, false);
-        if (r >= 0)
-                shell_say(shell, "You may only read this database; the transaction reads it as it is now.");
-        return r;
-}
-
 /* Returns -EBUSY for a COMMIT or ROLLBACK that would end the transaction of the whole script. */
 static int end_if_allowed(Shell *shell, bool commits) {
         if (of(shell)->object && of(shell)->of_script)
@@ -215,11 +218,11 @@ static int end_if_allowed(Shell *shell, bool commits) {
 int transaction_run(Shell *shell, SqlControl control, const char *name, const char *sql) {
         switch (control) {
         case SQL_CONTROL_BEGIN:
-                return begin_any(shell);
+                return transaction_begin(shell, SQLIPC_TRANSACTION_DEFERRED);
         case SQL_CONTROL_BEGIN_WRITE:
-                return transaction_begin(shell, SQLIPC_TRANSACTION_WRITE, false);
+                return transaction_begin(shell, SQLIPC_TRANSACTION_WRITE);
         case SQL_CONTROL_BEGIN_READ:
-                return transaction_begin(shell, SQLIPC_TRANSACTION_READ, false);
+                return transaction_begin(shell, SQLIPC_TRANSACTION_READ);
         case SQL_CONTROL_COMMIT:
                 return end_if_allowed(shell, true);
         case SQL_CONTROL_ROLLBACK:

@@ -13,9 +13,12 @@
 #include "tools/cli/shell/shell.h"
 #include "tools/cli/sql/sql-control.h"
 
-/** Begins a transaction. Returns 0; -EBUSY: there is one; -ECANCELED after Ctrl-C; or the service's error. Reports errors,
- * except -EROFS if `quiet`. */
-int transaction_begin(Shell *shell, sqlipc_transaction_mode mode, bool quiet);
+/** Begins a transaction. Returns 0; -EBUSY: there is one; -ECANCELED after Ctrl-C; or the service's error. Reports
+ * errors. */
+int transaction_begin(Shell *shell, sqlipc_transaction_mode mode);
+
+/** The same for a whole script: to write, so that others cannot make it fail in the middle; to read if the user may not. */
+int transaction_begin_script(Shell *shell);
 
 /** Commits, or rolls back; afterwards there is no transaction, also after an error, which is reported. */
 int transaction_commit(Shell *shell);
