@@ -47,12 +47,15 @@ typedef enum {
  * SqlipcTransactionMode:
  * @SQLIPC_GLIB_TRANSACTION_MODE_READ: all statements read the same state of the database
  * @SQLIPC_GLIB_TRANSACTION_MODE_WRITE: the changes are committed together, or none
+ * @SQLIPC_GLIB_TRANSACTION_MODE_DEFERRED: reads until a statement writes, which is %SQLIPC_GLIB_ERROR_BUSY if any program
+ *   has committed since the first read
  *
  * The kinds of transaction.
  */
 typedef enum {
         SQLIPC_GLIB_TRANSACTION_MODE_READ = 1,
         SQLIPC_GLIB_TRANSACTION_MODE_WRITE = 2,
+        SQLIPC_GLIB_TRANSACTION_MODE_DEFERRED = 3,
 } SqlipcTransactionMode;
 
 /**

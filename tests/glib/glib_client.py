@@ -80,6 +80,22 @@ transaction = wait(connection.begin_async, connection.begin_finish, DB, Sqlipc.T
 assert wait(connection.execute_async, connection.execute_finish, DB, "DELETE FROM t WHERE id = 1", None) == (True, 1, 0)
 assert wait(transaction.rollback_async, transaction.rollback_finish)
 
+# One that reads first, and is old when it writes
+transaction = connection.begin(DB, Sqlipc.TransactionMode.DEFERRED, None)
+assert connection.query(DB, "SELECT count(*) FROM loaded", None, None).next(None).get_int64(0) == 0
+other = Sqlipc.Connection.new_for_address(sys.argv[1])
+other.execute(DB, "UPDATE t SET name = name WHERE id = 1", None, None)
+try:
+    connection.execute(DB, "DELETE FROM t", None, None)
+    raise AssertionError("no error")
+except GLib.Error as error:
+    assert error.matches(Sqlipc.error_quark(), Sqlipc.Error.BUSY), error
+assert transaction.is_open() and transaction.rollback(None)
+transaction = connection.begin(DB, Sqlipc.TransactionMode.DEFERRED, None)
+assert connection.query(DB, "SELECT count(*) FROM loaded", None, None).next(None).get_int64(0) == 0
+connection.execute(DB, "UPDATE t SET name = name WHERE id = 1", None, None)
+assert transaction.commit(None)
+
 # Load
 load = connection.load(DB, "INSERT INTO loaded VALUES(?, ?)")
 assert wait(load.add_rows_async, load.add_rows_finish, GLib.Variant("a(is)", [(i, "x") for i in range(1000)]))
