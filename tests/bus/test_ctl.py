@@ -825,6 +825,23 @@ def create_publishes():
 
 
 @test
+def create_beside_a_file_of_another():
+    """create: a file of another program with the temporary name is neither used nor removed"""
+    with Service({}) as fresh:
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        path = fresh.data / "a.sqlite"
+        command = (
+            f'echo $$ >{fresh.folder}/pid; : >"{path}.$$.new"; exec {CTL} --config-dir={fresh.config_dir} '
+            f"--address={fresh.address} create a {path} --service-user={me}"
+        )
+        done = fresh.run("sh", "-c", command)
+        foreign = pathlib.Path(f"{path}.{(fresh.folder / 'pid').read_text().strip()}.new")
+        equal((done.returncode, f"{foreign} cannot be made" in done.stderr.decode()), (FAILED, True), done.stderr)
+        equal(list(fresh.data.iterdir()), [foreign], "files")
+        equal(foreign.read_bytes(), b"", "the file of the other program")
+
+
+@test
 def create_interrupted():
     """create: Ctrl-C in the middle of the schema leaves no file"""
     with Service({}) as fresh:

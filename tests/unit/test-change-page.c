@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/base/change-page.h"
@@ -24,6 +25,20 @@ static void test_numbers(void) {
         change_page_set(&page, 0, 9); /* a database without a slot */
         CHECK(seen[one] == 7 && seen[other] == UINT64_MAX && seen[0] == 0);
         CHECK_INT(munmap((void *) seen, SIZE), 0);
+        change_page_done(&page);
+}
+
+/* A slot that was taken has memory: otherwise the first write to it could raise SIGBUS. */
+static void test_allocated(void) {
+        const unsigned n_per_page = 4096 / sizeof(uint64_t);
+        struct stat st;
+        ChangePage page;
+
+        change_page_init(&page);
+        for (unsigned n = 0; n < 2 * n_per_page; n++) /* slot 0 is not used: the last one is in the third page */
+                CHECK(change_page_take_slot(&page) != 0);
+        CHECK_INT(fstat(page.fd, &st), 0);
+        CHECK(st.st_blocks * 512 >= 3 * 4096);
         change_page_done(&page);
 }
 
@@ -62,7 +77,7 @@ static void test_all_slots(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_numbers), TEST(test_sealed), TEST(test_all_slots) };
+        static const Test tests[] = { TEST(test_numbers), TEST(test_allocated), TEST(test_sealed), TEST(test_all_slots) };
 
         return test_main(tests, N_ELEMENTS(tests));
 }

@@ -73,8 +73,20 @@ static int fill(sqlite3 *db, const NewFile *file) {
         return -1;
 }
 
+/* Makes the file, so that SQLite does not open one that another user has put there. */
+static int claim(const char *temporary) {
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (fd < 0) {
+                complain("%s cannot be made: %s", temporary, g_strerror(errno));
+                return -1;
+        }
+        (void) close(fd);
+        return 0;
+}
+
 static int make_database(const char *temporary, const NewFile *file) {
-        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW, r = -1;
+        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, r = -1;
         sqlite3 *db = NULL;
 
         if (sqlite3_open_v2(temporary, &db, flags, NULL) == SQLITE_OK)
@@ -139,6 +151,8 @@ static int make(void *userdata) {
                 complain("%s is there already.", file->path);
                 return 1;
         }
+        if (claim(making->temporary) < 0) /* the file there is not ours */
+                return 1;
         r = make_database(making->temporary, file);
         if (r == 0) {
                 r = put_in_place(making->temporary, file->path);

@@ -47,8 +47,14 @@ void change_page_done(ChangePage *p) {
         *p = (ChangePage) { .fd = -1 };
 }
 
+/* Memory is allocated through the descriptor, which may fail: a write to a page that the kernel cannot allocate raises
+ * SIGBUS. */
 uint32_t change_page_take_slot(ChangePage *p) {
-        return p->slots && p->n_used + 1 < CHANGE_PAGE_N_SLOTS ? ++p->n_used : 0;
+        off_t offset = (off_t) ((p->n_used + 1) * sizeof(uint64_t));
+
+        if (!p->slots || p->n_used + 1 >= CHANGE_PAGE_N_SLOTS || fallocate(p->fd, 0, offset, sizeof(uint64_t)) < 0)
+                return 0;
+        return ++p->n_used;
 }
 
 void change_page_set(ChangePage *p, uint32_t slot, uint64_t number) {

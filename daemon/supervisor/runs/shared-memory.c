@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The memory of a channel. Supervisor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,8 +64,12 @@ static ssize_t write_ring(ChannelRing *ring, Bytes bytes) {
 
 ssize_t shared_memory_write(const SharedMemory *m, Bytes bytes, int socket_fd) {
         ChannelMemory *memory;
-        ssize_t n = channel_memory_map(m->fd, &memory);
+        ssize_t n;
 
+        /* A write to a page that the kernel cannot allocate raises SIGBUS. */
+        if (fallocate(m->fd, 0, 0, CHANNEL_MEMORY_SIZE) < 0)
+                return -errno;
+        n = channel_memory_map(m->fd, &memory);
         if (n < 0)
                 return n;
         ChannelSide side = channel_side_of_worker(memory);
