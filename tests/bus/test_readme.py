@@ -159,8 +159,8 @@ def lines_run():
     (folder / "people.csv").write_text("name,age\nann,34\n")
     environment = service.environment | {
         "PATH": f"{folder}:{os.environ['PATH']}",
-        "DBUS_SESSION_BUS_ADDRESS": service.address,
-        "DBUS_SYSTEM_BUS_ADDRESS": service.address,  # what ipcq-cli asks as root
+        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+        "DBUS_SYSTEM_BUS_ADDRESS": service.address,
     }
     for line in lines:
         done = subprocess.run(
