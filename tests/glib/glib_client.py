@@ -84,7 +84,7 @@ assert wait(transaction.rollback_async, transaction.rollback_finish)
 transaction = connection.begin(DB, Sqlipc.TransactionMode.DEFERRED, None)
 assert connection.query(DB, "SELECT count(*) FROM loaded", None, None).next(None).get_int64(0) == 0
 other = Sqlipc.Connection.new_for_address(sys.argv[1])
-other.execute(DB, "UPDATE t SET name = name WHERE id = 1", None, None)
+other.execute(DB, "UPDATE t SET name = name || '!' WHERE id = 1", None, None)
 try:
     connection.execute(DB, "DELETE FROM t", None, None)
     raise AssertionError("no error")
@@ -93,7 +93,7 @@ except GLib.Error as error:
 assert transaction.is_open() and transaction.rollback(None)
 transaction = connection.begin(DB, Sqlipc.TransactionMode.DEFERRED, None)
 assert connection.query(DB, "SELECT count(*) FROM loaded", None, None).next(None).get_int64(0) == 0
-connection.execute(DB, "UPDATE t SET name = name WHERE id = 1", None, None)
+connection.execute(DB, "UPDATE t SET name = 'name 1' WHERE id = 1", None, None)
 assert transaction.commit(None)
 
 # Load
