@@ -253,6 +253,33 @@ static void start_described(sqlipc_cursor *c) {
         }
 }
 
+/* True if the service refused to keep the statement, because the user has all that it may have. The program did not ask for
+ * a statement that is kept, unless it waited for sqlipc_prepare(), so that must not refuse the run. */
+static bool is_not_kept(const sqlipc_cursor *c) {
+        return c->statement->error.number == ERROR_LIMITS_EXCEEDED && c->connection->transport == SQLIPC_TRANSPORT_AUTO &&
+               !c->needs_channel;
+}
+
+/* Runs the statement by OpenRows, for which the service keeps none. The next execution tries to have it kept again. */
+static void start_not_kept(sqlipc_cursor *c) {
+        sqlipc_statement *s = c->statement;
+        const Bindings *b = c->bindings;
+        size_t n_values = b ? b->n_values : 0, n_named = b ? b->n_named : 0;
+        _cleanup_free_ Parameter *all = calloc(n_values + n_named + 1, sizeof *all);
+        int r = -ENOMEM;
+
+        prepared_life_move(&s->state, STATEMENT_LOST);
+        if (all) {
+                for (size_t i = 0; i < n_values; i++)
+                        all[i] = b->values[i];
+                for (size_t i = 0; i < n_named; i++) /* if it was never compiled, the service looks their names up */
+                        all[n_values + i] = b->named[i];
+                r = open_rows(c, s->sql, all, n_values + n_named, s->description.n_parameters);
+        }
+        if (r < 0)
+                cursor_fail_send(c, r);
+}
+
 static void start_undescribed(sqlipc_cursor *c) {
         int r = c->attempt == ATTEMPT_BUS ? prepared_prepare(c->statement) : prepared_channel_start(c->statement);
 
@@ -265,7 +292,9 @@ static void start(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
         prepared_channel_advance(s);
-        if (s->state == STATEMENT_FAILED)
+        if (s->state == STATEMENT_FAILED && is_not_kept(c))
+                start_not_kept(c);
+        else if (s->state == STATEMENT_FAILED)
                 cursor_fail(c, &s->error);
         else if (s->state != STATEMENT_PREPARING && s->described)
                 start_described(c);

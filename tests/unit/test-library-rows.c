@@ -388,6 +388,71 @@ static void test_statement_changes_sides(void) {
 }
 
 /* A bus of the program's that is not ready when it is handed over, and turns out to pass no descriptors. */
+static atomic_int n_refused;
+
+static int refuse_prepare(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Prepare") != 0)
+                return on_call(f, m, member);
+        n_refused++;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "You have 256 statements open.") >= 0);
+        return 1;
+}
+
+/* The cursor's next row, its end or its failure, in a loop. */
+static int next(FakeService *f, sqlipc_cursor *c) {
+        struct pollfd fd = { .fd = sqlipc_get_fd(f->connection), .events = POLLIN };
+        int r;
+
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN) {
+                CHECK_INT(poll(&fd, 1, 120000), 1);
+                CHECK(sqlipc_process(f->connection) >= 0);
+        }
+        return r;
+}
+
+static void check_not_kept(FakeService *f, sqlipc_statement *s) {
+        sqlipc_cursor *c;
+
+        script.n_next = script.next_row = 0;
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        for (int i = 1; i <= 3; i++) {
+                CHECK_INT(next(f, c), 1);
+                CHECK_INT(sqlipc_column_int64(c, 0), i);
+        }
+        CHECK_INT(next(f, c), 0);
+        CHECK_INT(sqlipc_cursor_get_transport(c), SQLIPC_TRANSPORT_DBUS);
+        sqlipc_cursor_close(c);
+}
+
+/* The service keeps no more statements of this user: a program that did not wait for sqlipc_prepare() gets its rows
+ * nevertheless, also if the statement was compiled before. */
+static void test_not_kept(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        start(&f, "rere");
+        f.on_call = refuse_prepare;
+        n_refused = 0;
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?, :b", &s), -EDQUOT); /* asked for by name */
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?, :b", &s), 0);
+        CHECK_INT(sqlipc_bind_int64(s, 1, 5), 0);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, ":b", 6), 0);
+        check_not_kept(&f, s);
+        CHECK_INT(n_refused, 2);
+        check_not_kept(&f, s);
+        CHECK_INT(n_refused, 3);
+        CHECK_INT(script.n_open, 2);
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_PIPE), 0); /* also asked for by name */
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(next(&f, c), -EDQUOT);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        stop(&f);
+}
+
 static void test_no_descriptors(void) {
         FakeService f;
         sqlipc_statement *s;
@@ -556,6 +621,7 @@ int main(void) {
                 TEST(test_service_lost),
                 TEST(test_statement),
                 TEST(test_statement_changes_sides),
+                TEST(test_not_kept),
                 TEST(test_no_descriptors),
                 TEST(test_no_descriptors_for_transport),
                 TEST(test_outcome_unknown),
