@@ -157,7 +157,6 @@ static bool compile_without_keys(ShadowSchema *s, const char *sql, size_t sql_si
         if (!enforced || error->error != ERROR_SQL)
                 return false;
         (void) sqlite3_db_config(s->sqlite.db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
-        access_forget(&s->sqlite.access);
         ok = sqlite_compile(&s->sqlite, sql, sql_size, ret, &other);
         (void) sqlite3_db_config(s->sqlite.db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
         sql_error_done(ok ? error : &other);
@@ -165,7 +164,6 @@ static bool compile_without_keys(ShadowSchema *s, const char *sql, size_t sql_si
 }
 
 bool shadow_schema_compile(ShadowSchema *s, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error) {
-        access_forget(&s->sqlite.access);
         return sqlite_compile(&s->sqlite, sql, sql_size, ret, error) ||
                compile_without_keys(s, sql, sql_size, ret, error) || explain(s, error);
 }

@@ -177,13 +177,23 @@ static bool may_be_due_to_schema(SqliteConnection *c, unsigned n_schemas, const 
         return c->unseen || c->n_schemas != n_schemas;
 }
 
+/* SQLite asks the authorizer then, too, but not about the tables of the client's statement. */
+static void look(SqliteConnection *c) {
+        AccessTables *tables = c->access.tables;
+
+        c->access.tables = NULL;
+        sqlite_connection_look(c);
+        c->access.tables = tables;
+}
+
 bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error) {
         unsigned n_schemas;
         bool ok;
 
         /* Reads a new schema under SQLite's own limits. A compile may take seconds, and must not keep writers out. */
-        sqlite_connection_look(c);
+        look(c);
         n_schemas = c->n_schemas;
+        access_forget(&c->access);
         access_narrow(c->db, c->setup);
         compile_limit_begin();
         c->access.of_client = true;

@@ -78,7 +78,6 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
         CompiledStatement again;
         bool ok;
 
-        access_forget(access);
         access->tables = &tables;
         ok = sqlite_compile(s->connection, sql, strlen(sql), &again, error);
         access->tables = NULL;
