@@ -49,12 +49,38 @@ static int send_message(Call *call, sd_bus_message *m) {
         return 0;
 }
 
-/* Sends the call again if an instance that is shutting down refused it. The instance gave up its name before that, so the
- * same call now reaches the next instance. This is safe because the refused call had not begun. */
+/* True if the call never began: an instance that is shutting down refused it, or the bus had no service to give it to,
+ * because that was killed while it started. */
+static bool never_began(sd_bus_message *reply) {
+        static const char *const errors[] = { SQLIPC_ERROR_PREFIXED(ShuttingDown), SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+                                              "org.freedesktop.DBus.Error.Spawn.ChildSignaled" };
+
+        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+                if (sd_bus_message_is_method_error(reply, errors[i]))
+                        return true;
+        return false;
+}
+
+/* True if the service ended before it answered a call that changes nothing, or only what ended with it. */
+static bool is_harmless(sd_bus_message *m, sd_bus_message *reply) {
+        static const char *const methods[] = { "Prepare", "OpenChannel", "Watch", "Begin", "ListDatabases" };
+        const char *member = sd_bus_message_get_member(m);
+
+        if (!sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY))
+                return false;
+        for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+                if (member && strcmp(member, methods[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* Sends the call again, once, if that does no harm. The instance that had it has lost its name, so the same call now reaches
+ * the next instance, which the bus starts. */
 static bool send_again(Call *call, sd_bus_message *reply) {
         _cleanup_message_ sd_bus_message *m = NULL;
 
-        if (!sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(ShuttingDown)))
+        if (!call->again || !connection_bus_is_open(call->connection) ||
+            (!never_began(reply) && !is_harmless(call->again, reply)))
                 return false;
         m = steal(call->again);
         return m && send_message(call, m) >= 0;

@@ -8,10 +8,12 @@
 #include "client-lib/cursor-event.h"
 #include "client-lib/cursor-life.h"
 #include "client-lib/cursor.h"
+#include "client-lib/description.h"
 #include "client-lib/error.h"
 #include "client-lib/fetch.h"
 #include "client-lib/prepared-channel.h"
 #include "client-lib/prepared.h"
+#include "client-lib/query-call.h"
 #include "client-lib/repeat.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -127,6 +129,73 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
         return 0;
 }
 
+/* ---- Reads that run again ----------------------------------------------------------------------------------------- */
+
+/* True if nothing has been told of the run, and it may run again, once: if it ended the service, it might do so again. */
+static bool is_invisible(sqlipc_cursor *c) {
+        return !c->delivered && !c->retried && !c->transaction && !cursor_is_cancelled(c) &&
+               (c->statement || c->sent || c->query);
+}
+
+static void run_again(sqlipc_cursor *c) {
+        c->retried = true;
+        cursor_restart(c, !c->needs_channel);
+        if (c->statement)
+                prepared_lose(c->statement);
+}
+
+/* 1: the statement changes nothing. */
+static int read_if_it_reads(const Source *source, sd_bus_message *reply) {
+        _cleanup_(description_done) Description description = { .page_size = 0 };
+        uint64_t number;
+        int fd, r;
+
+        r = sd_bus_message_read(reply, "th", &number, &fd);
+        if (r < 0)
+                return r;
+        call_notify(source->connection->bus, sd_bus_message_get_sender(reply), source->path, "Finalize", number);
+        r = description_read(&description, reply);
+        return r < 0 ? r : description.read_only;
+}
+
+/* The service, or its next instance, has compiled the SQL. */
+static void on_compiled(sd_bus_message *reply, void *userdata) {
+        Source *source = userdata;
+        _cleanup_message_ sd_bus_message *failure = steal(source->failure);
+        sqlipc_cursor *c = source->fetch->cursor;
+        bool reads = !sd_bus_message_get_error(reply) && read_if_it_reads(source, reply) > 0;
+
+        source->call = call_free(source->call);
+        if (!c)
+                return;
+        c->read_only = reads;
+        if (reads)
+                run_again(c);
+        else if (failure)
+                cursor_fail_reply(c, failure);
+        else if (ask_if_service_lives(c) < 0)
+                fail_lost(c, false);
+}
+
+bool cursor_event_ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Source *source = c->fetch->source;
+        Error e;
+
+        if (c->read_only || c->statement || !is_invisible(c) || !connection_bus_is_open(c->connection))
+                return false;
+        if (failure && (!sd_bus_message_get_error(failure) || error_set_reply(&e, failure) >= 0 ||
+                        repeat_fate_of_reply(failure, &e) != FATE_UNKNOWN))
+                return false;
+        if (query_call_prepare(c, &m) < 0 ||
+            call_new(&source->call, c->connection, m, on_compiled, prepared_undo, source, UINT64_MAX) < 0)
+                return false;
+        source->failure = sd_bus_message_ref(failure);
+        fetch_set_ended(c->fetch);
+        cursor_life_move(&c->state, CURSOR_ASKING);
+        return true;
+}
+
 /* The worker was killed, because it could not be interrupted. */
 static void on_killed(sqlipc_cursor *c) {
         (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and its worker ended without an answer.");
@@ -142,6 +211,12 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 cursor_restart(c, !c->needs_channel);
                 return;
         }
+        if (c->read_only && !c->fetch->source->operations->shared && is_invisible(c)) {
+                run_again(c);
+                return;
+        }
+        if (fate_of_stream(c) == FATE_UNKNOWN && cursor_event_ask_if_it_reads(c, NULL))
+                return;
         fetch_set_ended(c->fetch);
         if (cursor_is_cancelled(c))
                 on_killed(c);
@@ -164,6 +239,10 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
 
         (void) error_set_reply(&c->error, failure);
         fetch_set_ended(c->fetch);
+        if (c->read_only && is_invisible(c) && repeat_fate_of_reply(failure, &c->error) != FATE_ENDED) {
+                run_again(c);
+                return;
+        }
         if (is_cancellation(c))
                 cursor_end(c, CURSOR_END_CANCELLED);
         else if (c->error.number == ERROR_DAEMON_LOST && connection_bus_is_open(c->connection))

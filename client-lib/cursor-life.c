@@ -9,7 +9,7 @@ static const unsigned transitions[CURSOR_STATE_MAX] = {
         [CURSOR_WAITING] = 1u << CURSOR_DRAINING | 1u << CURSOR_RUNNING | 1u << CURSOR_DONE,
         [CURSOR_DRAINING] = 1u << CURSOR_WAITING | 1u << CURSOR_DONE,
         [CURSOR_RUNNING] = 1u << CURSOR_WAITING | 1u << CURSOR_ASKING | 1u << CURSOR_DONE,
-        [CURSOR_ASKING] = 1u << CURSOR_DONE,
+        [CURSOR_ASKING] = 1u << CURSOR_WAITING | 1u << CURSOR_DONE,
 };
 
 bool cursor_life_permits(CursorState from, CursorState to) {

@@ -103,7 +103,7 @@ void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {
 }
 
 static void give_up(sqlipc_cursor *c) {
-        bool sent = c->state == CURSOR_RUNNING;
+        bool sent = c->state == CURSOR_RUNNING || c->state == CURSOR_ASKING;
 
         if (!c->tells_outcome) {
                 cursor_end(c, CURSOR_END_CANCELLED);

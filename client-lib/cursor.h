@@ -44,7 +44,7 @@ struct sqlipc_cursor {
         Bindings *bindings;          /* to be sent; kept because the run may have to be sent again */
         uint8_t *query;              /* payload of QUERY, of a query that was not sent over the bus */
         size_t query_size;
-        sd_bus_message *sent;        /* the call of Query without a reply yet, if it may have to be sent without an option */
+        sd_bus_message *sent;        /* a query's call of Query or OpenRows, which may have to be sent again */
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
         sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */
@@ -86,8 +86,8 @@ void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply);
 /* Ends the cursor because the daemon cannot be reached, or its frames cannot be trusted, any more. */
 void cursor_fail_errno(sqlipc_cursor *c, int r);
 
-/* Moves a cursor that is RUNNING back to WAITING, because its channel does not serve it. `bus_only`: the run must then use
- * the bus. */
+/* Moves a cursor that is RUNNING or ASKING back to WAITING, because its channel does not serve it, or it runs again.
+ * `bus_only`: the run must then use the bus. */
 void cursor_restart(sqlipc_cursor *c, bool bus_only);
 
 /* Chooses the way of the request (transport.h). A run in a transaction waits until that has begun, and uses the bus. */

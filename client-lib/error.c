@@ -130,6 +130,12 @@ int error_set_bus_lost(Error *e, sd_bus *bus) {
 }
 
 int error_set_reply(Error *e, sd_bus_message *reply) {
+        /* the bus driver's own are for programmers, and have no full stop */
+        static const struct { const char *name, *message; } sentences[] = {
+                { SD_BUS_ERROR_NO_REPLY, "The service ended before it answered." },
+                { SD_BUS_ERROR_NAME_HAS_NO_OWNER, "The service has ended." },
+                { "org.freedesktop.DBus.Error.Spawn.ChildSignaled", "The service was killed while it started." },
+        };
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *signature = sd_bus_message_get_signature(reply, true), *message = NULL;
 
@@ -143,6 +149,9 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
         message = error->message && error->message[0] ? error->message : error->name;
         if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would be about objects */
                 message = "There is no database of this name, or it is not yours to use.";
+        for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
+                if (strcmp(sentences[i].name, error->name) == 0)
+                        message = sentences[i].message;
         set_message(e, message, strlen(message));
 
         /* The service's errors carry SQLite's code and the offset after the sentence, because call_append_options() asks

@@ -25,10 +25,12 @@
 
 /* Over the bus. In a transaction, only what concerns the statement, not the transaction, permits another attempt. */
 static bool may_repeat(const sqlipc_cursor *c, Fate fate, const Error *e) {
-        if (c->retried || fate == FATE_UNKNOWN) /* if the run killed the service, it might do so again */
+        if (c->retried) /* if the run killed the service, it might do so again */
                 return false;
         if (!c->transaction)
                 return repeat_is_allowed(fate, c->read_only);
+        if (fate == FATE_UNKNOWN)
+                return false;
         return e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_PIPE_CLOSED ||
                (fate == FATE_NOT_BEGUN && !transact_is_at(c->transaction, c->fetch->source->owner));
 }

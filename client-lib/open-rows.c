@@ -4,6 +4,7 @@
 
 #include "client-lib/call.h"
 #include "client-lib/connection-bus.h"
+#include "client-lib/cursor-event.h"
 #include "client-lib/cursor.h"
 #include "client-lib/dictionary.h"
 #include "client-lib/error.h"
@@ -48,6 +49,8 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
 
         fetch->source->call = call_free(fetch->source->call);
         if (sd_bus_message_get_error(reply)) {
+                if (cursor_event_ask_if_it_reads(c, reply))
+                        return;
                 fetch_set_ended(fetch);
                 cursor_fail_reply(c, reply);
                 return;
@@ -71,6 +74,26 @@ static int send_call(sqlipc_cursor *c, const char *sql, const Parameter *paramet
         if (r < 0)
                 return r;
         r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
+        if (r < 0)
+                return r;
+        if (!c->statement) {
+                sd_bus_message_unref(c->sent);
+                c->sent = steal(m);
+        }
+        fetch_begin(c->fetch, c, call, 0);
+        cursor_begin(c, SQLIPC_TRANSPORT_DBUS);
+        return 0;
+}
+
+int open_rows_again(sqlipc_cursor *c) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Call *call;
+        int r;
+
+        fetch_use_rows(c->fetch);
+        r = query_call_copy(c, c->sent, &m);
+        if (r >= 0)
+                r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
         fetch_begin(c->fetch, c, call, 0);

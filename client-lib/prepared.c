@@ -40,7 +40,7 @@ static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
         return 0;
 }
 
-static void undo_prepare(sd_bus_message *reply, const char *path) {
+void prepared_undo(sd_bus_message *reply, const char *path) {
         uint64_t number;
 
         if (sd_bus_message_read(reply, "t", &number) > 0)
@@ -65,7 +65,7 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         (void) error_set_errno(&s->error, r, NULL);
         prepared_fail(s);
         (void) sd_bus_message_rewind(reply, true);
-        undo_prepare(reply, s->fetch.path);
+        prepared_undo(reply, s->fetch.path);
 }
 
 void prepared_fail(sqlipc_statement *s) {
@@ -110,7 +110,7 @@ static int send_prepare(sqlipc_statement *s) {
         r = call_append_options(m, true, true, UINT64_MAX, 0);
         if (r < 0)
                 return r;
-        return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);
+        return call_new(&s->prepare, s->connection, m, on_prepare_reply, prepared_undo, s, UINT64_MAX);
 }
 
 int prepared_prepare(sqlipc_statement *s) {

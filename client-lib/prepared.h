@@ -49,6 +49,9 @@ struct sqlipc_statement {
  * could not be sent, and nothing is in progress. */
 int prepared_prepare(sqlipc_statement *s);
 
+/* Gives back the statement in a reply to Prepare. */
+void prepared_undo(sd_bus_message *reply, const char *path);
+
 /* PREPARING: gives up; the statement fails as cancelled. */
 void prepared_interrupt(sqlipc_statement *s);
 

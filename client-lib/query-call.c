@@ -8,6 +8,7 @@
 #include "client-lib/parameter.h"
 #include "client-lib/query-call.h"
 #include "client-lib/transact.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 /* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
 void query_call_undo(sd_bus_message *reply, const char *path) {
@@ -41,6 +42,48 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
                 return r;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
         r = call_append_options(m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c));
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
+int query_call_copy(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(sent));
+
+        if (r >= 0)
+                r = sd_bus_message_rewind(sent, true);
+        if (r >= 0)
+                r = sd_bus_message_copy(m, sent, true);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
+static int append_sql(const sqlipc_cursor *c, sd_bus_message *m) {
+        _cleanup_free_ char *sql = NULL;
+        int r;
+
+        if (c->sent) {
+                r = sd_bus_message_rewind(c->sent, true);
+                return r < 0 ? r : sd_bus_message_copy(m, c->sent, false);
+        }
+        if (!c->query)
+                return -ENODATA;
+        sql = strndup((const char *) c->query + CHANNEL_QUERY_HEAD_SIZE, load_le32(c->query + 16));
+        return sql ? sd_bus_message_append(m, "s", sql) : -ENOMEM;
+}
+
+int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, "Prepare");
+
+        if (r >= 0)
+                r = append_sql(c, m);
+        if (r >= 0)
+                r = call_append_options(m, true, true, UINT64_MAX, 0);
         if (r < 0)
                 return r;
         *ret = steal(m);

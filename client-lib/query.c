@@ -8,6 +8,7 @@
 #include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/cursor-event.h"
 #include "client-lib/cursor-next.h"
 #include "client-lib/cursor.h"
 #include "client-lib/description.h"
@@ -45,31 +46,49 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
 static void on_query_reply(sd_bus_message *reply, void *userdata);
 
 /* Sends the query again if the service refused the option `describe`. The refused call had not begun. */
-static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message *reply) {
+static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_message_ sd_bus_message *m = NULL;
 
-        if (!sent || !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
+        if (c->connection->describe_option != DESCRIBE_UNTRIED ||
+            !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
                 return false;
         c->connection->describe_option = DESCRIBE_REFUSED;
-        return query_call_without_describe(c, sent, &m) >= 0 &&
-               call_new(&c->fetch->source->call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX) >= 0;
+        if (query_call_without_describe(c, c->sent, &m) < 0 ||
+            call_new(&c->fetch->source->call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX) < 0)
+                return false;
+        sd_bus_message_unref(c->sent);
+        c->sent = steal(m);
+        return true;
+}
+
+static int query_again(sqlipc_cursor *c) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Call *call;
+        int r = query_call_copy(c, c->sent, &m);
+
+        if (r >= 0)
+                r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
+        if (r < 0)
+                return r;
+        fetch_begin(c->fetch, c, call, 0);
+        cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
+        return 0;
 }
 
 static void on_query_reply(sd_bus_message *reply, void *userdata) {
         sqlipc_cursor *c = userdata;
-        _cleanup_message_ sd_bus_message *sent = steal(c->sent);
         Error e;
         int r;
 
         c->fetch->source->call = call_free(c->fetch->source->call);
-        if (send_without_describe(c, sent, reply))
+        if (send_without_describe(c, reply) || cursor_event_ask_if_it_reads(c, reply))
                 return;
         if (sd_bus_message_get_error(reply)) {
                 fetch_set_ended(c->fetch);
                 cursor_fail_reply(c, reply);
                 return;
         }
-        if (sent)
+        if (c->connection->describe_option == DESCRIBE_UNTRIED)
                 c->connection->describe_option = DESCRIBE_KNOWN;
         r = read_reply(c, reply);
         if (r < 0) {
@@ -91,10 +110,8 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
         r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
-        if (c->connection->describe_option == DESCRIBE_UNTRIED) {
-                sd_bus_message_unref(c->sent);
-                c->sent = sd_bus_message_ref(m);
-        }
+        sd_bus_message_unref(c->sent);
+        c->sent = steal(m);
         fetch_begin(c->fetch, c, call, 0);
         cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
         return 0;
@@ -172,7 +189,7 @@ static Way choose(sqlipc_cursor *c, size_t parameters_size) {
 }
 
 /* Sends a query whose payload is kept. */
-static void start(sqlipc_cursor *c) {
+static void start_kept(sqlipc_cursor *c) {
         Way way = choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16));
         int r = 0;
 
@@ -192,6 +209,26 @@ static void start(sqlipc_cursor *c) {
         }
         if (r < 0)
                 cursor_fail_send(c, r);
+}
+
+/* Sends a query again that was lost before it gave a row, and changes nothing. */
+static void restart(sqlipc_cursor *c) {
+        int r = connection_bus_ensure(c->connection);
+
+        if (r >= 0 && strcmp(sd_bus_message_get_member(c->sent), "OpenRows") == 0)
+                r = open_rows_again(c);
+        else if (r >= 0)
+                r = query_again(c);
+        if (r < 0)
+                cursor_fail_send(c, r);
+}
+
+/* Sends a query whose call or payload is kept. */
+static void start(sqlipc_cursor *c) {
+        if (c->sent)
+                restart(c);
+        else
+                start_kept(c);
 }
 
 /* Sends the query, or keeps it until it can be sent. */

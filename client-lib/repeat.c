@@ -51,11 +51,9 @@ bool repeat_is_allowed(Fate fate, bool read_only) {
 }
 
 void repeat_set_unknown(Error *e, const char *fact) {
-        bool no_reply = strcmp(e->name, "org.freedesktop.DBus.Error.NoReply") == 0;
         char before[200];
 
-        /* the bus driver's sentence is for programmers, and has no full stop */
-        (void) snprintf(before, sizeof before, "%.199s", no_reply ? "The service ended before it answered." : e->message);
+        (void) snprintf(before, sizeof before, "%.199s", e->message);
         (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether %s.", before, before[0] ? " " : "", fact);
 }
 

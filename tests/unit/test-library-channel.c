@@ -424,6 +424,7 @@ static void test_outcome_unknown(void) {
 
         start(SQLIPC_TRANSPORT_CHANNEL);
         read_only = false;
+        f.writes = true; /* so the service says when it is asked */
         c = query();
         CHECK_INT(request(&number), REQUEST_QUERY);
         fake_channel_close(channels[1]); /* the service took it, and died */
@@ -435,6 +436,32 @@ static void test_outcome_unknown(void) {
         CHECK_INT(n_open, 1);
         CHECK_INT(f.n_query, 0);
         stop();
+}
+
+/* The channel may write, but the service says that the query changes nothing: it is sent again. */
+static void test_read_is_repeated(void) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        fake_channel_close(channels[1]);
+        channels[1] = -1;
+        while (n_open < 2) {
+                CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+                turn();
+        }
+        CHECK_INT(f.n_prepare, 1);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        add_result(&s, number, 3, 4);
+        answer(&s);
+        check_end_of_result(c, 3, 4);
+        CHECK_INT(f.n_query, 0);
+        stop();
+        CHECK_INT(f.n_finalize, 1);
 }
 
 /* Prepares a statement on a channel that may write. */
@@ -918,6 +945,7 @@ int main(int argc, char **argv) {
                 TEST(test_crowded_writer),
                 TEST(test_end_of_file),
                 TEST(test_outcome_unknown),
+                TEST(test_read_is_repeated),
                 TEST(test_lost_statement),
                 TEST(test_cancelled_write),
                 TEST(test_never_began),

@@ -361,6 +361,115 @@ static void test_outcome_unknown(void) {
         check_outcome(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
 }
 
+/* ---- The service is killed ---- */
+
+/* The next failures of Query and Fetch, one a letter:  n: no reply  N: the bus has nothing that owns the name  S: killed
+ * while it started  e: the pipe ends without a byte  c: after the columns  -: none. The same of Prepare. */
+static const char *kills, *kills_of_prepare;
+
+static const char *error_of_kill(char kind) {
+        switch (kind) {
+        case 'n':
+                return "org.freedesktop.DBus.Error.NoReply";
+        case 'N':
+                return "org.freedesktop.DBus.Error.NameHasNoOwner";
+        case 'S':
+                return "org.freedesktop.DBus.Error.Spawn.ChildSignaled";
+        default:
+                return NULL;
+        }
+}
+
+static int kill_service(FakeService *f, sd_bus_message *m, const char *member) {
+        bool is_prepare = strcmp(member, "Prepare") == 0;
+        const char **next = is_prepare ? &kills_of_prepare : &kills;
+        char kind;
+
+        if (!is_prepare && strcmp(member, "Query") != 0 && strcmp(member, "Fetch") != 0)
+                return 0;
+        kind = **next ? *(*next)++ : '-';
+        if (error_of_kill(kind)) {
+                CHECK(sd_bus_reply_method_errorf(m, error_of_kill(kind), "a sentence of the bus") >= 0);
+                return 1;
+        }
+        fake_set_result(f, 1, 2);
+        f->close_pipe = kind == 'e' || kind == 'c';
+        if (f->close_pipe)
+                stream_done(&f->rows);
+        if (kind == 'c')
+                stream_add_columns(&f->rows, FAKE_RUN, 1, SQLIPC_PAGE_SIZE_MIN);
+        return 0;
+}
+
+typedef struct Kill {
+        bool prepared, writes;
+        const char *kills, *kills_of_prepare;
+        sqlipc_error code; /* NONE: the rows come */
+        int n_runs;
+} Kill;
+
+static void check_kill(const Kill *k) {
+        FakeService f;
+        sqlipc_statement *s = NULL;
+        sqlipc_cursor *c = NULL;
+        int r, n = 0;
+
+        fake_start(&f);
+        f.writes = k->writes;
+        kills = k->kills;
+        kills_of_prepare = k->kills_of_prepare;
+        f.on_call = kill_service;
+        if (k->prepared)
+                s = prepare(&f);
+        r = s ? sqlipc_execute(s, &c) : sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL);
+        while (r >= 0 && (r = sqlipc_cursor_next(c)) == 1)
+                n++;
+        CHECK_INT(sqlipc_error_code(f.connection), r < 0 ? k->code : SQLIPC_ERROR_NONE);
+        CHECK_INT(r < 0, k->code != SQLIPC_ERROR_NONE);
+        CHECK_INT(n, r < 0 ? 0 : 2);
+        CHECK(r >= 0 || !strstr(sqlipc_error_message(f.connection), "of the bus"));
+        CHECK_INT(f.n_query + f.n_fetch, k->n_runs);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* At each step of a run. A statement that only reads runs again, once, and its outcome is never unknown. */
+static void test_kills(void) {
+        static const Kill table[] = {
+                { .kills = "n", .n_runs = 2 },
+                { .kills = "e", .n_runs = 2 },
+                { .kills = "c", .n_runs = 2 },
+                { .kills = "n", .kills_of_prepare = "n", .n_runs = 2 },
+                { .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
+                { .kills = "N", .n_runs = 2 },
+                { .kills = "S", .n_runs = 2 },
+                { .kills = "NN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .kills = "N", .writes = true, .n_runs = 2 },
+                { .kills = "n", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
+                { .kills = "e", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
+                { .prepared = true, .kills = "n", .n_runs = 2 },
+                { .prepared = true, .kills = "e", .n_runs = 2 },
+                { .prepared = true, .kills = "c", .n_runs = 2 },
+                { .prepared = true, .kills = "N", .n_runs = 2 },
+                { .prepared = true, .kills = "", .kills_of_prepare = "n", .n_runs = 1 },
+                { .prepared = true, .kills = "", .kills_of_prepare = "S", .n_runs = 1 },
+                { .prepared = true, .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .prepared = true, .kills = "n", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
+                { .prepared = true, .kills = "e", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(table); i++) {
+                Kill k = table[i];
+
+                if (!k.kills_of_prepare)
+                        k.kills_of_prepare = "";
+                printf("# kill %zu\n", i);
+                check_kill(&k);
+        }
+}
+
 /* The time limit of the last Query or Fetch; 0: none. */
 static uint64_t last_timeout(FakeService *f, bool is_query) {
         const char *key;
@@ -630,6 +739,7 @@ int main(void) {
                 TEST(test_query_arguments),
                 TEST(test_repeated),
                 TEST(test_outcome_unknown),
+                TEST(test_kills),
                 TEST(test_killed),
                 TEST(test_run_timeout),
                 TEST(test_errors_of_objects),

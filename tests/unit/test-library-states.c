@@ -71,7 +71,7 @@ static FakeLoad loading;
 static FakeWatch watching;
 
 /* The member whose next calls fail, and how often. */
-static const char *failing;
+static const char *failing, *failing_with;
 static atomic_int n_failing;
 static atomic_bool answers_channels;
 
@@ -80,7 +80,7 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
 
         if (failing && strcmp(member, failing) == 0 && n_failing > 0) {
                 n_failing--;
-                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownStatement", "No such statement.") >= 0);
+                CHECK(sd_bus_reply_method_errorf(m, failing_with, "It failed.") >= 0);
                 return 1;
         }
         if (strcmp(member, "Begin") == 0)
@@ -101,6 +101,7 @@ static void begin(void) {
         fake_start(&f);
         f.on_call = on_call;
         failing = NULL;
+        failing_with = "org.sqlipc1.Error.UnknownStatement";
         answers_channels = false;
         fake_set_result(&f, 1, 2);
 }
@@ -206,6 +207,18 @@ static void test_statement_without_pipe(void) {
         CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
         sqlipc_cursor_close(execute(s));
         sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* A query whose service ends before it answers runs again if it only reads. */
+static void test_lost_query(void) {
+        sqlipc_cursor *c;
+
+        begin();
+        fail_next("Query");
+        failing_with = "org.freedesktop.DBus.Error.NoReply";
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT c FROM t", &c, NULL), 0);
+        CHECK_INT(read_all(c), 0);
         fake_done(&f);
 }
 
@@ -396,6 +409,7 @@ int main(int argc, char **argv) {
                 TEST(test_statement),
                 TEST(test_failing_statement),
                 TEST(test_statement_without_pipe),
+                TEST(test_lost_query),
                 TEST(test_closed_cursors),
                 TEST(test_channels),
                 TEST(test_transactions),
