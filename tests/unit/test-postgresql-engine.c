@@ -971,6 +971,49 @@ static void test_serializable(void) {
         tear_down(&f);
 }
 
+/* Errors after which all of a transaction must be repeated end it, wherever they come. The rest is never committed. */
+static void test_transaction_failures(void) {
+        static const char *const states[] = { "40P01", "40001", "40002" };
+        enum { BY_STATEMENT, BY_COPY, BY_ROWS, N_WAYS };
+        RowSource source;
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, "SET ROLE tester; CREATE VIEW names AS SELECT id, name, price FROM track; RESET ROLE");
+        for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
+                g_autofree char *trigger = g_strdup_printf(
+                        "DROP TRIGGER IF EXISTS fail ON track; CREATE OR REPLACE FUNCTION fail() RETURNS trigger "
+                        "LANGUAGE plpgsql AS $$BEGIN RAISE 'it failed' USING ERRCODE = '%s'; END$$;"
+                        "CREATE TRIGGER fail BEFORE INSERT ON track FOR EACH ROW EXECUTE FUNCTION fail()", states[i]);
+
+                postgres_rig_exec(&rig, trigger);
+                for (int way = BY_STATEMENT; way < N_WAYS; way++) {
+                        begin(&f);
+                        engine->allow_savepoints(f.writer);
+                        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+                        if (way == BY_STATEMENT) {
+                                REFUSED(&f, "INSERT INTO track(id) VALUES(1)", i < 2 ? ERROR_BUSY : ERROR_TRANSACTION_ENDED,
+                                        "it failed");
+                        } else {
+                                g_assert_true(engine->save(f.writer, &f.error));
+                                g_assert_false(load(&f, way == BY_COPY ? "INSERT INTO track(id, name, price) VALUES(?, ?, ?)"
+                                                                       : "INSERT INTO names(id, name, price) VALUES(?, ?, ?)",
+                                                    3, good_row, &source));
+                        }
+                        g_assert_false(engine->is_in_transaction(f.writer));
+                        sql_error_done(&f.error);
+                        g_assert_false(engine->commit(f.writer, &f.error));
+                        g_assert_cmpint(f.error.error, ==, ERROR_TRANSACTION_ENDED);
+                        end(&f);
+                        expect_value("SELECT count(*) FROM album", "2");
+                }
+        }
+        begin(&f); /* the connection is as good as new */
+        EXPECT(&f, "INSERT INTO album VALUES(3, 'third')", "");
+        commit(&f);
+        tear_down(&f);
+}
+
 /* The server goes while a commit may be under way. */
 static void test_outcome_unknown(void) {
         Fixture f;
@@ -1424,6 +1467,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/awaits", test_awaits);
         g_test_add_func("/postgresql-engine/awaits-twice", test_awaits_twice);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
+        g_test_add_func("/postgresql-engine/transaction-failures", test_transaction_failures);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);
         g_test_add_func("/postgresql-engine/end-in-login", test_end_in_login);

@@ -420,8 +420,10 @@ bool pg_connection_next(PgConnection *c, PGresult **ret, SqlError *error) {
         *ret = take_result(c);
         /* the job has its error now, which makes progress interrupt everything. But the rest of the pipeline follows at
          * once, and must be read, or the connection would be lost, with its transaction */
-        if (*ret && PQresultStatus(*ret) == PGRES_FATAL_ERROR)
+        if (*ret && PQresultStatus(*ret) == PGRES_FATAL_ERROR) {
                 c->deaf_until_usec = now_coarse_usec() + DEAF_USEC;
+                c->doomed = c->doomed || (c->writes && pg_error_is_of_transaction(*ret));
+        }
         return PQstatus(c->pq) == CONNECTION_OK || *ret || lose(c, error);
 }
 

@@ -82,7 +82,8 @@ typedef struct PgConnection {
         uint64_t n_own;         /* numbers that the server has given to it, at least */
         bool counted;           /* that of the present savepoint is in it */
         char *before;           /* owned: the server's snapshot before it; NULL: not asked for */
-        bool doomed;            /* the server would refuse to commit it */
+        bool doomed;            /* it writes, and all of it must be repeated: it is not committed, also if the server would
+                                 * commit what a savepoint has kept */
         bool busy;              /* a statement runs, or its rows are being read */
         bool ahead;             /* statements after the present one were sent (pg-ahead.h), and the end of the transaction */
         bool lost;              /* the server is gone, or does not keep to the protocol */

@@ -148,10 +148,10 @@ bool pg_error_is_loss(const PGresult *result) {
         return state && (strncmp(state, "57P", 3) == 0 || strncmp(state, "08", 2) == 0);
 }
 
-bool pg_error_is_serialization(const PGresult *result) {
+bool pg_error_is_of_transaction(const PGresult *result) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-        return state && strcmp(state, "40001") == 0;
+        return state && strncmp(state, "40", 2) == 0;
 }
 
 bool pg_error_is_outdated(const PGresult *result) {

@@ -139,7 +139,6 @@ static EngineResult fail(PgStatement *s, PGresult *failed, SqlError *error) {
 
         s->cache->connection->ahead = false;
         if (failed) {
-                s->cache->connection->doomed = pg_error_is_serialization(failed);
                 if (pg_error_is_loss(failed))
                         s->cache->connection->lost = s->cache->connection->broken = true;
                 (void) pg_error_take(error, failed, &s->text);

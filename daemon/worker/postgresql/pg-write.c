@@ -140,6 +140,10 @@ static void reset_session(PgConnection *c) {
 bool pg_write_commit(PgConnection *c, SqlError *error) {
         bool committed;
 
+        if (c->doomed) {
+                pg_connection_roll_back(c);
+                return sql_error_set(error, ERROR_TRANSACTION_ENDED, "a statement has failed, and with it the transaction");
+        }
         if (!c->begun) { /* nothing was done in it */
                 pg_connection_roll_back(c);
                 return check(c, error);
