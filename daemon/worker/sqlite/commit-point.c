@@ -119,7 +119,7 @@ static int write_page(sqlite3_file *file, const uint8_t *page, int size, sqlite3
                 return p->has_mark && p->stale_at == 0 ? write_last(file, page, size, offset)
                                                        : f->below->xWrite(file, page, size, offset);
         }
-        /* a page that was spilled and has changed since then; or has not */
+        /* a spilled page is written again; it may be unchanged */
         if ((p->stale_at == 0 || offset < p->stale_at) && differs(file, page, size, offset))
                 p->stale_at = offset;
         return f->below->xWrite(file, page, size, offset);
@@ -213,6 +213,7 @@ static CommitFile *attach(sqlite3_file *file, int offset, CommitPoint *point) {
 void commit_point_attach_log(sqlite3_file *file, int offset, CommitPoint *point) {
         CommitFile *f = attach(file, offset, point);
 
+        point->page_size = 0; /* another program may have made this log, for pages of another size */
         f->methods.xRead = log_read;
         f->methods.xWrite = log_write;
 }

@@ -13,7 +13,7 @@
  * it cannot be read, the point counts as passed.
  *
  * SQLite needs 32 KiB more of the "-shm" after each 4,096 frames, and asks for them only after the commit point. They are
- * had before the mark is written here; without them the write of the mark fails.
+ * mapped here before the mark is written; without them the write of the mark fails.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H

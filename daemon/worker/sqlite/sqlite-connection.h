@@ -117,8 +117,8 @@ void sqlite_connection_let_go(SqliteConnection *c);
  * notices such a change when it steps a statement, but compiles and describes by the schema that it knows. */
 void sqlite_connection_look(SqliteConnection *c);
 
-/* False if the connection writes and is in no transaction any more, with the error that has rolled it back: a failure of any
- * statement may do that, also of a look at the schema. A statement that is stepped then would be committed by itself. */
+/* False if the connection writes, and its transaction was rolled back because a statement or a look at the schema failed.
+ * `error` is that failure. A statement that is stepped then would be committed by itself. */
 bool sqlite_connection_may_step(SqliteConnection *c, SqlError *error);
 
 /* Reads the state of the file (database-state.h). */
