@@ -253,6 +253,22 @@ def transaction_that_reads(stage, client):
 
 
 @scenario
+def transaction_that_reads_first(stage, client):
+    """Transactions that make a savepoint and read before they write"""
+
+    def fill(number):
+        t = Transaction(client, database, "deferred")
+        t.execute("SAVEPOINT before")
+        equal(t.rows(f"SELECT count(*) FROM note WHERE number = {number}"), [[0]], "rows before it writes")
+        equal(t.execute(INSERT, number, "text"), 1, "changes")
+        t.execute("RELEASE before")
+        t.end("Commit")
+
+    for database in BOTH:
+        all_right([write(stage, database, fill)])
+
+
+@scenario
 def transaction_listed(stage, client):
     """An administrator sees a transaction that is open"""
     t = Transaction(client, "log", "read")

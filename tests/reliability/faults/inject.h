@@ -178,6 +178,7 @@ static inline size_t fault_less(size_t size) {
 #define faccessat(...) FAULT_ERRNO(faccessat, (EIO, EACCES), __VA_ARGS__)
 #define unlinkat(...) FAULT_ERRNO(unlinkat, (EIO, EACCES), __VA_ARGS__)
 #define ftruncate(...) FAULT_ERRNO(ftruncate, (EFBIG), __VA_ARGS__)
+#define fallocate(...) FAULT_ERRNO(fallocate, (ENOSPC, EINTR), __VA_ARGS__)
 #define posix_fallocate(...) FAULT_POSITIVE(posix_fallocate, (ENOSPC), __VA_ARGS__)
 #define lseek(...) FAULT_ERRNO(lseek, (EINVAL), __VA_ARGS__)
 #define madvise(...) FAULT_ERRNO(madvise, (EAGAIN), __VA_ARGS__)

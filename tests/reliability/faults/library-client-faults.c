@@ -529,7 +529,7 @@ static int count_database(const sqlipc_database *database, void *userdata) {
         return 0;
 }
 
-/* Both of this machine's buses, which the environment names, and one that no ssh leads to. */
+/* Both of this machine's buses, which the environment names, the one that has a database, and one that no ssh leads to. */
 static int open_by_name(void) {
         static int (*const open[])(sqlipc_connection **) = { sqlipc_open_user, sqlipc_open_system };
         sqlipc_connection *c = NULL;
@@ -537,6 +537,12 @@ static int open_by_name(void) {
 
         for (size_t i = 0; i < sizeof open / sizeof open[0] && r >= 0; i++) {
                 r = open[i](&c);
+                if (r >= 0)
+                        r = count_rows(c, "SELECT 1", 1);
+                c = sqlipc_close(c);
+        }
+        if (r >= 0) {
+                r = sqlipc_open("chinook", NULL, &c);
                 if (r >= 0)
                         r = count_rows(c, "SELECT 1", 1);
                 c = sqlipc_close(c);
