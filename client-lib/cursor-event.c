@@ -89,16 +89,39 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
         cursor_end(c, CURSOR_END_LOST);
 }
 
+/* True if nothing has been told of the run, and it may run again, once: if it ended the service, it might do so again. */
+static bool is_invisible(sqlipc_cursor *c) {
+        return !c->delivered && !c->retried && !c->transaction && !cursor_is_cancelled(c) &&
+               (c->statement || c->sent || c->query);
+}
+
+static void run_again(sqlipc_cursor *c) {
+        c->retried = true;
+        cursor_restart(c, !c->needs_channel);
+        if (c->statement)
+                prepared_lose(c->statement);
+}
+
 /* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
  * itself, does not. On a connection without a bus only the daemon can answer. */
+static bool service_lives(const Source *source, sd_bus_message *reply) {
+        const char *sender = sd_bus_message_get_sender(reply);
+
+        return source->owner ? sender && strcmp(sender, source->owner) == 0 : !sender;
+}
+
 static void on_alive_reply(sd_bus_message *reply, void *userdata) {
         Source *source = userdata;
-        const char *sender = sd_bus_message_get_sender(reply);
         sqlipc_cursor *c = source->fetch->cursor;
+        bool lives = service_lives(source, reply);
 
         source->call = call_free(source->call);
-        if (c)
-                fail_lost(c, source->owner ? sender && strcmp(sender, source->owner) == 0 : !sender);
+        if (!c)
+                return;
+        if (!lives && c->read_only && is_invisible(c))
+                run_again(c);
+        else /* if the worker is lost, the run may have killed it */
+                fail_lost(c, lives);
 }
 
 /* Sends Finalize or Cancel to the daemon instance that served the run, to see if it still answers. */
@@ -131,19 +154,6 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
 
 /* ---- Reads that run again ----------------------------------------------------------------------------------------- */
 
-/* True if nothing has been told of the run, and it may run again, once: if it ended the service, it might do so again. */
-static bool is_invisible(sqlipc_cursor *c) {
-        return !c->delivered && !c->retried && !c->transaction && !cursor_is_cancelled(c) &&
-               (c->statement || c->sent || c->query);
-}
-
-static void run_again(sqlipc_cursor *c) {
-        c->retried = true;
-        cursor_restart(c, !c->needs_channel);
-        if (c->statement)
-                prepared_lose(c->statement);
-}
-
 /* 1: the statement changes nothing. */
 static int read_if_it_reads(const Source *source, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -164,12 +174,15 @@ static void on_compiled(sd_bus_message *reply, void *userdata) {
         _cleanup_message_ sd_bus_message *failure = steal(source->failure);
         sqlipc_cursor *c = source->fetch->cursor;
         bool reads = !sd_bus_message_get_error(reply) && read_if_it_reads(source, reply) > 0;
+        bool lives = !failure && !source->operations->shared && service_lives(source, reply);
 
         source->call = call_free(source->call);
         if (!c)
                 return;
         c->read_only = reads;
-        if (reads)
+        if (lives)
+                fail_lost(c, true);
+        else if (reads)
                 run_again(c);
         else if (failure)
                 cursor_fail_reply(c, failure);
@@ -211,10 +224,6 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 cursor_restart(c, !c->needs_channel);
                 return;
         }
-        if (c->read_only && !c->fetch->source->operations->shared && is_invisible(c)) {
-                run_again(c);
-                return;
-        }
         if (fate_of_stream(c) == FATE_UNKNOWN && cursor_event_ask_if_it_reads(c, NULL))
                 return;
         fetch_set_ended(c->fetch);
@@ -239,7 +248,8 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
 
         (void) error_set_reply(&c->error, failure);
         fetch_set_ended(c->fetch);
-        if (c->read_only && is_invisible(c) && repeat_fate_of_reply(failure, &c->error) != FATE_ENDED) {
+        fate = repeat_fate_of_reply(failure, &c->error);
+        if (c->read_only && is_invisible(c) && (fate == FATE_UNKNOWN || fate == FATE_NOT_BEGUN)) {
                 run_again(c);
                 return;
         }
@@ -248,8 +258,7 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
         else if (c->error.number == ERROR_DAEMON_LOST && connection_bus_is_open(c->connection))
                 fail_lost(c, false);
         else {
-                fate = c->error.number == ERROR_UNKNOWN_RUN ? FATE_UNKNOWN : repeat_fate_of_reply(failure, &c->error);
-                cursor_set_outcome(c, &c->error, fate);
+                cursor_set_outcome(c, &c->error, c->error.number == ERROR_UNKNOWN_RUN ? FATE_UNKNOWN : fate);
                 cursor_end(c, CURSOR_END_FAILED);
         }
 }

@@ -94,7 +94,9 @@ def check_of_another_user():
     with published("private", path, "AllowUsers=*"):
         true("the user sqlipc may not read" in found("private")[1][0], "the unit as it is installed")
         with dropped("[Service]\nUser=sqlipc-other\n"):
-            equal(found("private"), (0, []), "with the owner of the file")
+            equal(found("private"), (1, []), "with the owner of the file, who may not read the configuration")
+        with dropped("[Service]\nUser=sqlipc-other\nSupplementaryGroups=sqlipc\n"):
+            equal(found("private"), (0, []), "with the owner of the file, who may")
     path.unlink()
 
 

@@ -438,8 +438,8 @@ static void check_kill(const Kill *k) {
 static void test_kills(void) {
         static const Kill table[] = {
                 { .kills = "n", .n_runs = 2 },
-                { .kills = "e", .n_runs = 2 },
-                { .kills = "c", .n_runs = 2 },
+                { .kills = "e", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
+                { .kills = "c", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .kills = "n", .kills_of_prepare = "n", .n_runs = 2 },
                 { .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
                 { .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
@@ -450,8 +450,8 @@ static void test_kills(void) {
                 { .kills = "n", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
                 { .kills = "e", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
                 { .prepared = true, .kills = "n", .n_runs = 2 },
-                { .prepared = true, .kills = "e", .n_runs = 2 },
-                { .prepared = true, .kills = "c", .n_runs = 2 },
+                { .prepared = true, .kills = "e", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
+                { .prepared = true, .kills = "c", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .prepared = true, .kills = "N", .n_runs = 2 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "n", .n_runs = 1 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "S", .n_runs = 1 },
