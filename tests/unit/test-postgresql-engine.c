@@ -996,8 +996,9 @@ static void test_transaction_failures(void) {
                                         "it failed");
                         } else {
                                 g_assert_true(engine->save(f.writer, &f.error));
-                                g_assert_false(load(&f, way == BY_COPY ? "INSERT INTO track(id, name, price) VALUES(?, ?, ?)"
-                                                                       : "INSERT INTO names(id, name, price) VALUES(?, ?, ?)",
+                                g_assert_false(load(&f, way == BY_COPY
+                                                            ? "INSERT INTO track(id, name, price) VALUES(?, ?, ?)"
+                                                            : "INSERT INTO names(id, name, price) VALUES(?, ?, ?)",
                                                     3, good_row, &source));
                         }
                         g_assert_false(engine->is_in_transaction(f.writer));

@@ -26,8 +26,8 @@ bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust);
 bool pg_error_is_loss(const PGresult *result);
 
 /* True if the failure is one of the whole transaction, all of which must be repeated: a conflict with another transaction or
- * a deadlock (class 40). A statement that failed because the one before it in the pipeline had (25P02) is none: both are taken
- * back to their savepoint. */
+ * a deadlock (class 40). A statement that failed only because the one before it in the pipeline had (25P02) is none: the
+ * savepoint takes both back. */
 bool pg_error_is_of_transaction(const PGresult *result);
 
 /* True if the statement can be prepared and run again: the tables have changed since it was prepared, or the server no
