@@ -116,7 +116,8 @@ def run(journal, options):
             db.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE numbers(writer INTEGER PRIMARY KEY, n)")
             db.executemany("INSERT INTO numbers VALUES (?, 0)", [(i,) for i in range(options.writers)])
             db.commit()
-        service.database(DB, Path=path, Mode="read-write", Synchronous="normal", BusyTimeoutSec=60)
+        service.database(DB, Path=path, Mode="read-write", Synchronous="normal")
+        service.limits(BusyTimeoutSec=60)
         service.driver.manager("Reload")
         board = Board(board_path, 400)
         watchers = [start("watch", service.address, board_path, i, options.writers) for i in range(options.watchers)]
