@@ -74,7 +74,8 @@ def ten_thousand():
     """10,000 watches of two users: quotas, memory, no process and no wake-up while idle; each commit is told to all"""
     with watched(WatchesMax=N // 2) as service:
         clients = [service.client(uid) for uid in (UID_A, UID_B)]
-        n_pipes = min(N, hard // SHARE) // 2 * 2
+        # of those for watches an eighth is a reserve, and a user has at most half of the rest that the other one leaves
+        n_pipes = min(N, hard // SHARE * 7 // 12 - 2) // 2 * 2
         first = [Watch(client, "a") for client in clients]  # starts what watches need at all
         pid = service.pid()
         before = rss_anon(pid)
