@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import sys
 
 from client import Text
-from harness import BUILD_ROOT, CLI, UID_A, Service, main, needs_root
+from harness import BUILD_ROOT, CLI, SANITIZED, UID_A, Service, main, needs_root
 from library import NOTHING, Library
 from tap import Skip, equal, test, true
 
@@ -168,6 +169,9 @@ except sqlipc.OperationalError as error:
         raise Skip("the Python package is not built")
     with two_buses() as (user, _, both):
         paths = {"PYTHONPATH": str(package), "LD_LIBRARY_PATH": f"{package}/sqlipc:{BUILD_ROOT}/client-lib"}
+        if SANITIZED:  # the interpreter is not built with the sanitizers, so their library must be loaded first
+            preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+            paths |= {"LD_PRELOAD": preload.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"}
         done = user.run(sys.executable, "-c", program, environment=both | paths)
         lines = ["users user", "systems system", "both user"] * 2
         lines += ["SQLITE_CANTOPEN org.sqlipc1.Error.UnknownDatabase"]
