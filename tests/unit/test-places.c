@@ -53,23 +53,30 @@ static size_t query(unsigned peer, const char *database) {
         return rig.n_calls - 1;
 }
 
-/* The run that a worker took last. */
-static uint64_t number_of_last_run(void) {
-        const Worker *w = g_queue_peek_tail(&rig.manager->context.workers);
+static const Worker *worker_nth(unsigned n) {
+        return g_queue_peek_nth(&rig.manager->context.workers, n);
+}
 
+/* The run that the worker took last. */
+static uint64_t number_of_last_run(const Worker *w) {
         CHECK(w && w->runs.tail);
         return ((const Run *) w->runs.tail->data)->number;
 }
 
-/* Worker `n` of those that are alive, the newest, takes its job and starts it. Returns the number of the run. */
-static uint64_t take(unsigned n) {
+/* Worker `n` of those that are alive, `w` in the supervisor, takes a job and starts it. Returns the number of the run. */
+static uint64_t take_as(unsigned n, const Worker *w) {
         CHECK(stub_worker_take(n));
         rig_pump();
-        const uint64_t number = number_of_last_run();
+        const uint64_t number = number_of_last_run(w);
 
         stub_worker_say(n, &(Message) { .kind = MESSAGE_STARTED, .started = { .number = number, .described = true } });
         rig_pump();
         return number;
+}
+
+/* The same for the newest. */
+static uint64_t take(unsigned n) {
+        return take_as(n, worker_nth(n_workers() - 1));
 }
 
 /* A run of the peer keeps a worker, which is a new one. Its turn passes. Returns the number of the run. */
@@ -195,7 +202,7 @@ static void test_idle_worker_that_does_not_end(void) {
 
 /* The peer whose worker is the newest. */
 static unsigned newest(void) {
-        return ((const Worker *) g_queue_peek_tail(&rig.manager->context.workers))->group->user->uid - 1000;
+        return worker_nth(n_workers() - 1)->group->user->uid - 1000;
 }
 
 /* Of eight users who ask at once, two for each of the two processors get a worker. The others get one in their order, as
@@ -247,7 +254,7 @@ static void keep_idle(uint64_t usec) {
 }
 
 static bool is_used(unsigned worker) {
-        return ((const Worker *) g_queue_peek_nth(&rig.manager->context.workers, worker))->runs.length > 0;
+        return worker_nth(worker)->runs.length > 0;
 }
 
 /* A user with an idle worker waits for a turn after the users without a worker, unless the user's last query was quick. */
@@ -279,6 +286,112 @@ static void test_turn_of_an_idle_worker(void) {
                 }
                 end();
         }
+}
+
+/* The worker of this peer ends a run, and takes the user's next one, which waits in the socket. Returns its number. */
+static uint64_t go_on(unsigned worker, uint64_t number) {
+        rig_query(worker, "open");
+        rig_pump();
+        stub_worker_say(worker, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = { .number = number, .failure.sql_offset = -1, .drained = true },
+        });
+        return take_as(worker, worker_nth(worker));
+}
+
+/* A user who always has the next query in the socket has one turn, not one for each query. */
+static void test_turn_of_many_queries(void) {
+        uint64_t numbers[4];
+
+        begin(8, 8);
+        for (unsigned peer = 0; peer < 4; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                numbers[peer] = take(peer);
+        }
+        rig_query(4, "open");
+        for (unsigned i = 0; i < 6; i++) {
+                rig_pass_time(SECOND / 10);
+                for (unsigned peer = 0; peer < 4; peer++)
+                        numbers[peer] = go_on(peer, numbers[peer]);
+        }
+        CHECK_INT(n_workers(), 5);
+        CHECK_INT(newest(), 4);
+        end();
+}
+
+/* Quick queries, which need no turn, take none from others. */
+static void test_turns_beside_quick_queries(void) {
+        begin(8, 8);
+        for (unsigned peer = 0; peer < 4; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                const uint64_t number = take(peer);
+                rig_pass_time(SECOND / 200);
+                end_run(peer, number);
+        }
+        rig_pass_time(TURN_USEC);
+        for (unsigned peer = 0; peer < 4; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 1000);
+                CHECK(is_used(peer));
+        }
+        rig_query(4, "open");
+        rig_pass_time(SECOND / 1000);
+        CHECK_INT(n_workers(), 5);
+        CHECK_INT(newest(), 4);
+        end();
+}
+
+/* Of a user's queries to several databases, one goes before the first query of another user, not all that came before it. */
+static void test_turns_of_a_user(void) {
+        static const char *const databases[] = { "open", "second", "third" };
+        uint64_t numbers[4];
+
+        begin(8, 32);
+        for (unsigned peer = 0; peer < 4; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                numbers[peer] = take(peer);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+                rig_query(i < 3 ? 4 : 5, databases[i % 3]);
+                rig_pass_time(SECOND / 100);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+                static const unsigned users[] = { 4, 5, 4 };
+
+                CHECK_INT(n_workers(), 4 + i);
+                end_run(i, numbers[i]);
+                rig_pass_time(SECOND / 100);
+                CHECK_INT(n_workers(), 5 + i);
+                CHECK_INT(newest(), users[i]);
+        }
+        end();
+}
+
+/* A query that waits for the turn of an idle worker goes on if the worker gets a channel meanwhile. */
+static void test_turn_beside_a_channel(void) {
+        begin(8, 8);
+        keep_idle(SECOND / 20);
+        for (unsigned peer = 1; peer < 5; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                (void) take(peer);
+        }
+        rig_query(0, "open");
+        rig_pass_time(SECOND / 100);
+        CHECK(!is_used(0));
+        sd_bus_message *m = rig_new_call(0, SQLIPC_DATABASE_PATH "/open", SQLIPC_DATABASE_INTERFACE, "OpenChannel");
+        CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+        rig_send_call(0, m, true);
+        rig_pump();
+        CHECK_INT(send(rig.fds[rig.n_fds - 1], "x", 1, 0), 1);
+        rig_pass_time(2 * TURN_USEC);
+        CHECK(stub_worker_take(0));
+        rig_pump();
+        CHECK(is_used(0));
+        end();
 }
 
 /* Runs that wait for their readers, and runs that compute for long, delay no start. */
@@ -366,6 +479,8 @@ int main(void) {
                 TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
                 TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
                 TEST(test_idle_worker_that_does_not_end), TEST(test_turns), TEST(test_turn_of_an_idle_worker),
+                TEST(test_turn_of_many_queries), TEST(test_turns_beside_quick_queries), TEST(test_turns_of_a_user),
+                TEST(test_turn_beside_a_channel),
                 TEST(test_no_turn), TEST(test_queue_that_moves),
                 TEST(test_channels_wait_no_longer),
         };

@@ -107,6 +107,7 @@ static int send_job(Group *g, Run *run) {
         Worker *w = group_find_idle_worker(g);
 
         if (w && message_send(w->control_fd, &m, pipe_fd) >= 0) {
+                group_on_job_sent(g, w);
                 int taken = run_on_taken(run, w);
 
                 run_answer_at_once(run);

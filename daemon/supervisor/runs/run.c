@@ -657,6 +657,8 @@ int run_on_ended(Run *run, const Ended *ended) {
                 on_load_ended(run, ended);
                 return 0;
         }
+        if (run->kind != RUN_PREPARE)
+                run->group->took_usec = clock_usec() - run->worker->busy_usec;
         if (run->kind == RUN_EXECUTE && !failed) {
                 on_executed(run, ended);
                 return 0;

@@ -2,6 +2,7 @@
 /* The runs of a worker. Supervisor. */
 #include <errno.h>
 
+#include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/statement.h"
@@ -10,7 +11,8 @@
 #include "daemon/supervisor/workers/connections.h"
 
 void worker_runs_add(Worker *w, Run *run) {
-        worker_begin_turn(w);
+        if (worker_n_runnable(w) == 0)
+                w->busy_usec = clock_usec();
         g_queue_push_tail_link(&w->runs, &run->worker_link);
         worker_priority_watch(w->context->priorities);
 }

@@ -18,7 +18,7 @@
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
 #define STARVED_USEC UINT64_C(250000)        /* until another worker is asked for its place */
 #define TURNS_PER_CPU 2u
-#define QUICK_USEC UINT64_C(20000)           /* a group whose last job took less needs no turn for a worker that it has */
+#define QUICK_USEC UINT64_C(20000)           /* a group whose last run took less needs no turn for a worker that it has */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
@@ -81,6 +81,7 @@ int group_get(User *u, Database *d, bool writes, Group **ret) {
                 .sent = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
                 .workers = G_QUEUE_INIT,
+                .took_usec = QUICK_USEC,
                 .user_link.data = g,
                 .starved_link.data = g,
         };
@@ -188,29 +189,55 @@ bool group_ask_for_connection(const Group *g, const Worker *besides) {
         return any;
 }
 
-/* True if another group has waited longer for its turn. */
+/* True if it is another group's turn before: of a user with fewer workers in their turn, or with as many, but it has waited
+ * longer. */
 static bool is_after_others(const Group *g) {
-        for (GList *i = g->context->starved.head; i && i->data != g; i = i->next)
-                if (((const Group *) i->data)->starved_by == WORKER_BOUND_CPU)
+        unsigned n = worker_n_in_turn(g->context, g->user);
+        bool waits_longer = true;
+
+        for (GList *i = g->context->starved.head; i; i = i->next) {
+                const Group *other = i->data;
+
+                if (other == g) {
+                        if (n == 0)
+                                return false;
+                        waits_longer = false;
+                        continue;
+                }
+                if (other->starved_by != WORKER_BOUND_CPU)
+                        continue;
+                unsigned n_other = other->user == g->user ? n : worker_n_in_turn(g->context, other->user);
+                if (n_other < n || (n_other == n && waits_longer))
                         return true;
+        }
         return false;
 }
 
 static bool is_its_turn(const Group *g) {
-        return !is_after_others(g) && worker_n_in_turn(g->context) < TURNS_PER_CPU * g->context->n_cpus;
+        return worker_n_in_turn(g->context, NULL) < TURNS_PER_CPU * g->context->n_cpus && !is_after_others(g);
+}
+
+static bool needs_turn(const Group *g) {
+        return !database_config_is_server(g->database->config) && g->took_usec >= QUICK_USEC;
 }
 
 bool group_has_turn(Group *g) {
-        if (database_config_is_server(g->database->config) || g->took_usec < QUICK_USEC || !group_find_idle_worker(g) ||
-            is_its_turn(g))
+        if (!needs_turn(g) || !group_find_idle_worker(g) || is_its_turn(g))
                 return true;
         begin_to_starve(g, WORKER_BOUND_CPU);
         return false;
 }
 
-/* True if a job waits for its turn at a worker that the group has. */
-static bool waits_for_turn(const Group *g) {
-        return g->starved && g->starved_by == WORKER_BOUND_CPU && g->waiting.head && group_find_idle_worker(g);
+void group_on_job_sent(const Group *g, Worker *w) {
+        if (needs_turn(g))
+                w->turn_usec = clock_usec();
+}
+
+/* True if jobs wait for the group's turn, not for room in the socket. */
+static bool holds_jobs(const Group *g) {
+        int enabled = SD_EVENT_OFF;
+
+        return g->waiting.head && sd_event_source_get_enabled(g->writable, &enabled) >= 0 && enabled == SD_EVENT_OFF;
 }
 
 void group_on_job_taken(Group *g) {
@@ -390,10 +417,10 @@ void group_staff(Group *g) {
         if (wants)
                 group_spawn(g);
         g->context->work->place_channels(g);
-        bool waits = waits_for_turn(g);
-        if (waits && is_its_turn(g))
+        bool holds = holds_jobs(g);
+        if (holds && group_has_turn(g)) /* also if the worker for which they wait is no longer idle, or has ended */
                 (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
-        if (!wants && !waits && g->channels.length == 0)
+        if (!wants && !holds && g->channels.length == 0)
                 end_to_starve(g);
         if (g->sent.length + g->waiting.length + g->channels.length == 0) {
                 (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);

@@ -18,13 +18,15 @@
  * If many users ask at the same time, not all of them get a worker at once: too many would share the processors until all
  * are late. Turns for databases in files:
  *
- *      a worker is in its turn     from its start, or from a run it takes while it computes nothing, until it computes no
- *                                  more, or half a second has passed
- *      workers in their turn       at most two for each processor; past that, groups wait, the longest one first
+ *      a worker is in its turn     from its start, or from the job that it gets while it is idle, until it computes no more,
+ *                                  or half a second has passed; jobs that it takes from the socket meanwhile prolong nothing
+ *      workers in their turn       at most two for each processor; past that, groups wait
+ *      the next one                is the group that has waited longest, of those whose users have the fewest workers in
+ *                                  their turn
  *
- * So a crowd of short queries is computed as fast as the processors can, and a long query delays the start of others by no
- * more than its turn. An idle worker needs its turn, too, to take a
- * job, unless the last job of its group was quick.
+ * So a crowd of short queries is computed as fast as the processors can, a long query delays the start of others by no more
+ * than its turn, and many queries of one user by no more than a long one. A job for an idle worker waits for a turn as well,
+ * unless the last run of its group was quick: then it needs none, and takes none from others.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
@@ -50,7 +52,7 @@ typedef struct Group {
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker, but a bound forbids it */
         WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
-        uint64_t took_usec;       /* how long its last work took a worker, from the beginning of the turn */
+        uint64_t took_usec;       /* how long a worker computed for its last run, or for several at once */
         uint64_t moved_usec;      /* when a worker last took one of its jobs, or was started after the group had waited */
         uint64_t asked_usec;      /* when a worker was last asked for its place; 0: never */
         unsigned n_early_deaths;  /* how many workers in a row died before they sent a message */
@@ -98,6 +100,9 @@ uint64_t group_moved_usec(const Group *g);
 
 /* May a job be sent to an idle worker of the group now? If not, the group waits for its turn. */
 bool group_has_turn(Group *g);
+
+/* The job went to an idle worker of the group, after group_has_turn(). */
+void group_on_job_sent(const Group *g, Worker *w);
 
 /* A worker has taken a job of the group. */
 void group_on_job_taken(Group *g);

@@ -176,18 +176,13 @@ static bool is_in_turn(const Worker *w, uint64_t now) {
                (w->state == WORKER_STARTING || worker_n_runnable(w) > 0);
 }
 
-unsigned worker_n_in_turn(const Context *context) {
+unsigned worker_n_in_turn(const Context *context, const User *u) {
         uint64_t now = clock_usec();
         unsigned n = 0;
 
         for (GList *i = context->workers.head; i; i = i->next)
-                n += is_in_turn(i->data, now);
+                n += (!u || ((const Worker *) i->data)->group->user == u) && is_in_turn(i->data, now);
         return n;
-}
-
-void worker_begin_turn(Worker *w) {
-        if (worker_n_runnable(w) == 0)
-                w->turn_usec = clock_usec();
 }
 
 /* ---- Priority ---- */
@@ -233,7 +228,6 @@ void worker_on_work_over(Worker *w) {
                 w->context->events->place_offered(w->context);
         if (!worker_is_idle(w) || worker_is_closed(w))
                 return;
-        w->group->took_usec = clock_usec() - w->turn_usec;
         w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
         if (w->state == WORKER_ASKED || w->state == WORKER_ENDING)
                 watch_idle(w, w->idle_usec + EXIT_USEC);

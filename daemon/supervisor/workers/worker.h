@@ -50,6 +50,7 @@ struct Worker {
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
         uint64_t turn_usec;       /* when its turn began (group.h), whether or not that is over */
+        uint64_t busy_usec;       /* when it began to compute, after it had computed nothing, whether or not that is over */
         /* worker-channels.h */
         WorkerPing ping;
         uint64_t ping_number;     /* number of the PING under way, or of the next one */
@@ -137,10 +138,7 @@ unsigned worker_n_runnable(const Worker *w);
  * the network, and so keep no CPU from a worker for a file. */
 unsigned worker_n_busy(const Group *g);
 
-/* The number of workers for files that are in their turn (group.h), of all users. */
-unsigned worker_n_in_turn(const Context *context);
-
-/* A run is about to be added: a turn begins, unless the worker computes already. */
-void worker_begin_turn(Worker *w);
+/* The number of workers for files that are in their turn (group.h), of the user or (NULL) of all. */
+unsigned worker_n_in_turn(const Context *context, const User *u);
 
 #endif
