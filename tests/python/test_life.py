@@ -131,6 +131,22 @@ def each_method_in_another_thread():
 
 
 @test
+def watches_in_another_thread():
+    """Watches and live queries belong to the thread of their connection, also the first change and close()"""
+    with contextlib.closing(service.connect()) as db, db.watch("note") as watched, db.live("SELECT 1") as live:
+        calls = (lambda: watched.wait(0), lambda: watched.sequence, watched.close, lambda: live.next(0), live.close)
+        found = []
+        thread = threading.Thread(target=lambda: found.extend(raises(sqlipc.ProgrammingError, call) for call in calls))
+        thread.start()
+        thread.join()
+        equal(["same thread" in str(error) for error in found], [True] * len(calls), found)
+        equal(live.settle(), [(1,)], "rows")
+        equal(watched.wait(0), False, "the watch goes on")
+        live.close()
+        true("closed" in str(raises(sqlipc.ProgrammingError, live.next)), "next() after close()")
+
+
+@test
 def closed_by_another_thread():
     """close() from another thread is refused, and disturbs nothing: neither the run that is read nor the transaction"""
     with contextlib.closing(service.connect()) as db:

@@ -83,7 +83,7 @@ void link_bury(Link *link, GraveKind kind, void *object) {
         link->graves = grave;
 }
 
-static bool check_thread(const Link *link) {
+bool link_check_thread(const Link *link) {
         if (link->thread == 0 || link->thread == PyThread_get_thread_ident())
                 return true;
         native_raise("ProgrammingError",
@@ -99,7 +99,7 @@ bool link_check(const Link *link) {
         else if (is_foreign(link))
                 native_raise("ProgrammingError", "The connection belongs to the parent of this process: open another one.");
         else
-                return check_thread(link);
+                return link_check_thread(link);
         return false;
 }
 
@@ -310,8 +310,8 @@ static PyObject *check(Link *link, PyObject *unused) {
 
 PyDoc_STRVAR(check_thread_doc, "check_thread()\n\nRaise if the link belongs to another thread.");
 
-static PyObject *link_check_thread(Link *link, PyObject *unused) {
-        if (!check_thread(link))
+static PyObject *check_thread(Link *link, PyObject *unused) {
+        if (!link_check_thread(link))
                 return NULL;
         Py_RETURN_NONE;
 }
@@ -500,7 +500,7 @@ static PyObject *link_set(Link *link, PyObject *arguments) {
 static PyMethodDef methods[] = {
         { "close", (PyCFunction) link_close, METH_NOARGS, close_doc },
         { "check", (PyCFunction) check, METH_NOARGS, check_doc },
-        { "check_thread", (PyCFunction) link_check_thread, METH_NOARGS, check_thread_doc },
+        { "check_thread", (PyCFunction) check_thread, METH_NOARGS, check_thread_doc },
         { "interrupt", (PyCFunction) link_interrupt, METH_NOARGS, interrupt_doc },
         { "fileno", (PyCFunction) link_fileno, METH_NOARGS, fileno_doc },
         { "delay", (PyCFunction) link_delay, METH_NOARGS, delay_doc },

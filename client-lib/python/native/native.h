@@ -104,6 +104,8 @@ PyObject *native_raise(const char *class_name, const char *format, ...);
 
 /** Returns false, with an exception, if the link is closed, or belongs to another thread or process. */
 bool link_check(const Link *link);
+/** Returns false, with an exception, if the link belongs to another thread. */
+bool link_check_thread(const Link *link);
 /** Takes the lock. Returns false, with an exception, as link_check(). */
 bool link_enter(Link *link);
 /** Buries what waits for that, and releases the lock. */

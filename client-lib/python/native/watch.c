@@ -115,6 +115,8 @@ static PyObject *watch_next(WatchObject *watch, PyObject *seconds) {
 PyDoc_STRVAR(watch_close_doc, "close()\n\nEnd the watch.");
 
 static PyObject *watch_close(WatchObject *watch, PyObject *unused) {
+        if (!link_check_thread(watch->link))
+                return NULL;
         if (watch->watch)
                 link_bury(watch->link, GRAVE_WATCH, watch->watch);
         watch->watch = NULL;
@@ -310,6 +312,8 @@ static PyObject *live_next(LiveObject *live, PyObject *seconds) {
 PyDoc_STRVAR(live_close_doc, "close()\n\nEnd the live query.");
 
 static PyObject *live_close(LiveObject *live, PyObject *unused) {
+        if (!link_check_thread(live->link))
+                return NULL;
         if (live->is_busy)
                 return native_raise("ProgrammingError", "Recursive use of cursors not allowed.");
         if (live->live)

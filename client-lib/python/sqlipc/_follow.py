@@ -88,6 +88,7 @@ class Live:
 
     def next(self, timeout=None):
         """Wait for the next Change, at most `timeout` seconds; None after that. A run that fails raises its error once."""
+        self.connection._check()
         found, self._first = self._first, None
         change = change_of(self._native.next(timeout) if found is None else found)
         if change is not None:
@@ -110,6 +111,7 @@ class Live:
     def close(self):
         """End the live query."""
         self._native.close()
+        self._first = None
 
     def __enter__(self):
         return self
@@ -185,6 +187,7 @@ class AsyncLive:
     async def close(self):
         """End the live query."""
         self._native.close()
+        self._first = None
 
     async def __aenter__(self):
         return self
