@@ -18,57 +18,75 @@ bool database_name_is_valid(const char *name) {
 
 /* ---- Keys ---- */
 
-static void set_text(Place *p, const char *key, char *value, char **ret) {
-        if (place_unescape(p, key, value)) {
-                g_free(*ret);
-                *ret = g_strdup(value);
+static void set_text(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        char **text = (char **) G_STRUCT_MEMBER_P(d, key->offset);
+
+        if (place_unescape(p, key->name, value)) {
+                g_free(*text);
+                *text = g_strdup(value);
         }
 }
 
-static void set_path(Place *p, const char *key, char *value, DatabaseConfig *d) {
+static void set_path(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
         if (value[0] != '/')
-                place_broken(p, "%s=%s is not absolute", key, value);
+                place_broken(p, "%s=%s is not absolute", key->name, value);
         else
-                set_text(p, key, value, &d->path);
+                set_text(p, key, value, d);
 }
 
-static KeyKind database_set(Place *p, void *database, const char *key, char *value) {
-        DatabaseConfig *d = database;
+static const DatabaseKey database_keys[] = {
+        { "AllowGroups", list_set_groups, DATABASE_KEY_LIST, DATABASE_KEY_AT(allow_groups),
+          DATABASE_KEY_PLACES(allow_groups_at) },
+        { "AllowUsers", list_set_users, DATABASE_KEY_LIST, DATABASE_KEY_AT(allow_users),
+          DATABASE_KEY_PLACES(allow_users_at) },
+        { "Description", set_text, 0, DATABASE_KEY_AT(description) },
+        { "Expose", list_set_tables, DATABASE_KEY_LIST | DATABASE_KEY_FILE, DATABASE_KEY_AT(expose) },
+        { "Immutable", database_key_set_boolean, DATABASE_KEY_FILE, DATABASE_KEY_AT(immutable) },
+        { "Path", set_path, DATABASE_KEY_FILE, DATABASE_KEY_AT(path) },
+        { "Polkit", database_key_set_boolean, 0, DATABASE_KEY_AT(polkit) },
+        { "SecurityBarrier", database_key_set_boolean, DATABASE_KEY_FILE, DATABASE_KEY_AT(security_barrier) },
+        { NULL },
+};
 
-        server_note_key(p, d, key);
-        if (strcmp(key, "AllowUsers") == 0)
-                list_add_words(p, LIST_USERS, key, value, &d->allow_users, &d->allow_users_at);
-        else if (strcmp(key, "AllowGroups") == 0)
-                list_add_words(p, LIST_GROUPS, key, value, &d->allow_groups, &d->allow_groups_at);
-        else if (strcmp(key, "Expose") == 0)
-                list_add_words(p, LIST_TABLES, key, value, &d->expose, NULL);
-        else {
-                if (strcmp(key, "Path") == 0)
-                        set_path(p, key, value, d);
-                else if (strcmp(key, "Description") == 0)
-                        set_text(p, key, value, &d->description);
-                else if (strcmp(key, "Immutable") == 0)
-                        place_set_boolean(p, key, value, &d->immutable);
-                else if (strcmp(key, "Polkit") == 0)
-                        place_set_boolean(p, key, value, &d->polkit);
-                else if (strcmp(key, "SecurityBarrier") == 0)
-                        place_set_boolean(p, key, value, &d->security_barrier);
-                else if (!server_set(p, d, key, value))
-                        return writing_set(p, d, key, value);
-                return KEY_SINGLE;
-        }
-        return KEY_LIST;
+/* All keys of [Database]. NULL: there are no more. */
+static const DatabaseKey *key_at(size_t i) {
+        static const DatabaseKey *const tables[] = { database_keys, server_keys, writing_keys };
+
+        for (size_t k = 0; k < G_N_ELEMENTS(tables); k++)
+                for (const DatabaseKey *key = tables[k]; key->name; key++)
+                        if (i-- == 0)
+                                return key;
+        return NULL;
 }
 
 static const char *database_key(size_t i) {
-        static const char *const keys[] = {
-                "AllowGroups", "AllowUsers", "Connection", "ConnectionsMax", "Consistency", "DatabaseSizeMax", "Description",
-                "Engine", "Expose", "ForeignKeys", "Immutable", "Mode", "PasswordFile", "Path", "Polkit",
-                "ReplicaConnection", "SecurityBarrier", "Service", "Synchronous", "WalSizeMax", "WriteGroups", "WritePolkit",
-                "WriteSchema", "WriteTables", "WriteUsers",
-        };
+        const DatabaseKey *key = key_at(i);
 
-        return i < G_N_ELEMENTS(keys) ? keys[i] : NULL;
+        return key ? key->name : NULL;
+}
+
+/* Remembers the place of a key for a message, unless an earlier one is known. */
+static void note(const Place *p, const DatabaseKey *key, char **at) {
+        if (!*at)
+                *at = g_strdup_printf("%s:%u: key %s=", p->file, p->line, key->name);
+}
+
+static KeyKind database_set(Place *p, void *database, const char *name, char *value) {
+        DatabaseConfig *d = database;
+        const DatabaseKey *key = NULL;
+
+        for (size_t i = 0; (key = key_at(i)) && strcmp(key->name, name) != 0;)
+                i++;
+        if (!key)
+                return KEY_UNKNOWN;
+        if (key->flags & DATABASE_KEY_FILE)
+                note(p, key, &d->file_key_at);
+        if (key->flags & DATABASE_KEY_SERVER)
+                note(p, key, &d->server_key_at);
+        if (key->flags & DATABASE_KEY_WRITE)
+                note(p, key, &d->write_key_at);
+        key->set(p, key, value, d);
+        return key->flags & DATABASE_KEY_LIST ? KEY_LIST : KEY_SINGLE;
 }
 
 /* ---- Objects ---- */

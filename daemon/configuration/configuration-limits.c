@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Numbers of the configuration. Pure. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -290,11 +291,9 @@ void database_sizes_set_defaults(DatabaseConfig *d) {
         set_defaults(d, database_table, G_N_ELEMENTS(database_table));
 }
 
-KeyKind database_size_set(Place *p, DatabaseConfig *d, const char *key, const char *value) {
-        const NumberRow *row = find_row(database_table, G_N_ELEMENTS(database_table), key);
+void database_size_set(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        const NumberRow *row = find_row(database_table, G_N_ELEMENTS(database_table), key->name);
 
-        if (!row)
-                return KEY_UNKNOWN;
+        assert(row);
         (void) number_set(p, row, value, number_at(d, row->offset)); /* it reports errors itself */
-        return KEY_SINGLE;
 }

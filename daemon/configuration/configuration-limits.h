@@ -23,7 +23,7 @@ bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
 
 /* Sizes of [Database]. */
 void database_sizes_set_defaults(DatabaseConfig *d);
-KeyKind database_size_set(Place *p, DatabaseConfig *d, const char *key, const char *value);
+void database_size_set(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d); /* for DatabaseKey.set */
 
 /* For SectionRow.key_at. */
 const char *service_config_key(size_t i);

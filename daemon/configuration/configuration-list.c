@@ -11,6 +11,8 @@
  * length. */
 #define LIST_LENGTH_MAX 1024
 
+typedef enum ListKind { LIST_USERS, LIST_GROUPS, LIST_TABLES } ListKind;
+
 /* SQLite's own limit is higher, but no real name is this long. */
 #define TABLE_NAME_SIZE_MAX 1024
 
@@ -65,7 +67,10 @@ static bool check(Place *p, ListKind kind, char **list, const char *key, const c
         return kind == LIST_TABLES ? check_table(p, list, key, word) : check_allowed(p, kind, key, word);
 }
 
-void list_add_words(Place *p, ListKind kind, const char *key, const char *value, char ***list, char ***places) {
+static void add_words(Place *p, ListKind kind, const DatabaseKey *database_key, const char *value, DatabaseConfig *d) {
+        char ***list = (char ***) G_STRUCT_MEMBER_P(d, database_key->offset);
+        char ***places = database_key->places > 0 ? (char ***) G_STRUCT_MEMBER_P(d, database_key->places) : NULL;
+        const char *key = database_key->name;
         const char *rest = value;
         char *word;
         int r;
@@ -91,6 +96,18 @@ void list_add_words(Place *p, ListKind kind, const char *key, const char *value,
         }
         if (r < 0)
                 place_broken(p, "%s=: a quote or backslash leads nowhere", key);
+}
+
+void list_set_users(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        add_words(p, LIST_USERS, key, value, d);
+}
+
+void list_set_groups(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        add_words(p, LIST_GROUPS, key, value, d);
+}
+
+void list_set_tables(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        add_words(p, LIST_TABLES, key, value, d);
 }
 
 bool list_equal(char **a, char **b) {

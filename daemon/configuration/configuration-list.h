@@ -7,11 +7,11 @@
 
 #include "daemon/configuration/configuration-source.h"
 
-typedef enum ListKind { LIST_USERS, LIST_GROUPS, LIST_TABLES } ListKind;
-
-/* Adds the words of `value` to `list`, and reports each word that no list of this kind may have; an empty value empties the
- * list. `places` (or NULL) gets the place of each word. */
-void list_add_words(Place *p, ListKind kind, const char *key, const char *value, char ***list, char ***places);
+/* For DatabaseKey.set: adds the words of `value` to the list, and reports each word that no list of this kind may have; an
+ * empty value empties the list. */
+void list_set_users(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d);
+void list_set_groups(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d);
+void list_set_tables(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d);
 
 bool list_equal(char **a, char **b);
 bool list_ids_equal(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b);

@@ -20,43 +20,22 @@ void server_set_defaults(DatabaseConfig *d) {
 
 /* ---- Keys ---- */
 
-static bool is_in(const char *const *keys, const char *key) {
-        for (; *keys; keys++)
-                if (strcmp(*keys, key) == 0)
-                        return true;
-        return false;
-}
-
-void server_note_key(const Place *p, DatabaseConfig *d, const char *key) {
-        static const char *const of_files[] = {
-                "Path", "Immutable", "Expose", "SecurityBarrier", "Synchronous", "ForeignKeys", "DatabaseSizeMax",
-                "WalSizeMax", NULL,
-        };
-        static const char *const of_servers[] = {
-                "Service", "Connection", "ReplicaConnection", "PasswordFile", "ConnectionsMax", "Consistency", NULL,
-        };
-        char **at = is_in(of_files, key) ? &d->file_key_at : is_in(of_servers, key) ? &d->server_key_at : NULL;
-
-        if (at && !*at)
-                *at = g_strdup_printf("%s:%u: key %s=", p->file, p->line, key);
-}
-
-static void set_engine(Place *p, const char *key, const char *value, EngineKind *ret) {
+static void set_engine(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
         for (EngineKind i = 0; i < ENGINE_KIND_MAX_; i++)
                 if (strcmp(value, engine_kind_name(i)) == 0) {
-                        *ret = i;
+                        d->engine = i;
                         return;
                 }
-        place_broken(p, "%s=%s is not known: give sqlite, postgresql or rqlite", key, value);
+        place_broken(p, "%s=%s is not known: give sqlite, postgresql or rqlite", key->name, value);
 }
 
-static void set_consistency(Place *p, const char *key, const char *value, Consistency *ret) {
+static void set_consistency(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
         for (Consistency i = 0; i < CONSISTENCY_MAX_; i++)
                 if (strcmp(value, consistency_name(i)) == 0) {
-                        *ret = i;
+                        d->consistency = i;
                         return;
                 }
-        place_broken(p, "%s=%s is not known: give none, weak, strong or linearizable", key, value);
+        place_broken(p, "%s=%s is not known: give none, weak, strong or linearizable", key->name, value);
 }
 
 /* True if it gives a password: libpq's keywords password= and sslpassword=, as a word or in the query of a URI, or the part
@@ -79,82 +58,81 @@ static bool has_password(const char *value) {
         return false;
 }
 
-static void set_connection(Place *p, const char *key, const char *value, char **ret) {
+static void set_address(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        char **address = (char **) G_STRUCT_MEMBER_P(d, key->offset);
+
         if (*value == 0)
-                place_broken(p, "%s= is empty", key);
+                place_broken(p, "%s= is empty", key->name);
         else if (strlen(value) > CONNECTION_SIZE_MAX)
-                place_broken(p, "%s=: more than %zu bytes", key, CONNECTION_SIZE_MAX);
+                place_broken(p, "%s=: more than %zu bytes", key->name, CONNECTION_SIZE_MAX);
         else if (has_password(value))
-                place_broken(p, "%s=: a password does not belong here, where many may read it: use PasswordFile=", key);
+                place_broken(p, "%s=: a password does not belong here, where many may read it: use PasswordFile=",
+                             key->name);
         else {
-                g_free(*ret);
-                *ret = g_strdup(value);
+                g_free(*address);
+                *address = g_strdup(value);
         }
-}
-
-/* The name becomes a part of Connection=, so it has no character that is special there. */
-static void set_service(Place *p, const char *key, const char *value, char **ret) {
-        size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-
-        if (value[n] != 0 || n == 0 || n > NAME_SIZE_MAX) {
-                place_broken(p, "%s=%s is no name of a service: use A-Z a-z 0-9 _ . -", key, value);
-                return;
-        }
-        g_free(*ret);
-        *ret = g_strconcat("service=", value, NULL);
-}
-
-static void set_password_file(Place *p, const char *key, char *value, char **ret) {
-        if (!place_unescape(p, key, value))
-                return;
-        if (*value == 0 || (value[0] != '/' && (strchr(value, '/') || value[0] == '.')))
-                place_broken(p, "%s=%s is neither an absolute path nor the name of a credential", key, value);
-        else {
-                g_free(*ret);
-                *ret = g_strdup(value);
-        }
-}
-
-static void set_connections(Place *p, const char *key, const char *value, uint64_t *ret) {
-        uint64_t n;
-
-        if (parse_count(value, &n) < 0 || n < 1 || n > CONNECTIONS_MAX)
-                place_broken(p, "%s=%s is no number from 1 to %u", key, value, CONNECTIONS_MAX);
-        else
-                *ret = n;
 }
 
 /* Service= and Connection= say the same, so they are checked against each other when the second one is set. */
-static bool is_second(Place *p, const char *key, const DatabaseConfig *d) {
+static bool is_second(Place *p, const DatabaseKey *key, const DatabaseConfig *d) {
         bool is_service = d->connection && g_str_has_prefix(d->connection, "service=");
 
-        if (!d->connection || is_service == (strcmp(key, "Service") == 0))
+        if (!d->connection || is_service == (strcmp(key->name, "Service") == 0))
                 return false;
-        place_broken(p, "%s=: give either Service= or Connection=", key);
+        place_broken(p, "%s=: give either Service= or Connection=", key->name);
         return true;
 }
 
-bool server_set(Place *p, DatabaseConfig *d, const char *key, char *value) {
-        if (strcmp(key, "Engine") == 0)
-                set_engine(p, key, value, &d->engine);
-        else if (strcmp(key, "Service") == 0) {
-                if (!is_second(p, key, d))
-                        set_service(p, key, value, &d->connection);
-        } else if (strcmp(key, "Connection") == 0) {
-                if (!is_second(p, key, d))
-                        set_connection(p, key, value, &d->connection);
-        } else if (strcmp(key, "ReplicaConnection") == 0)
-                set_connection(p, key, value, &d->replica_connection);
-        else if (strcmp(key, "PasswordFile") == 0)
-                set_password_file(p, key, value, &d->password_file);
-        else if (strcmp(key, "ConnectionsMax") == 0)
-                set_connections(p, key, value, &d->connections_max);
-        else if (strcmp(key, "Consistency") == 0)
-                set_consistency(p, key, value, &d->consistency);
-        else
-                return false;
-        return true;
+static void set_connection(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        if (!is_second(p, key, d))
+                set_address(p, key, value, d);
 }
+
+/* The name becomes a part of Connection=, so it has no character that is special there. */
+static void set_service(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+        if (is_second(p, key, d))
+                return;
+        if (value[n] != 0 || n == 0 || n > NAME_SIZE_MAX) {
+                place_broken(p, "%s=%s is no name of a service: use A-Z a-z 0-9 _ . -", key->name, value);
+                return;
+        }
+        g_free(d->connection);
+        d->connection = g_strconcat("service=", value, NULL);
+}
+
+static void set_password_file(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        if (!place_unescape(p, key->name, value))
+                return;
+        if (*value == 0 || (value[0] != '/' && (strchr(value, '/') || value[0] == '.')))
+                place_broken(p, "%s=%s is neither an absolute path nor the name of a credential", key->name, value);
+        else {
+                g_free(d->password_file);
+                d->password_file = g_strdup(value);
+        }
+}
+
+static void set_connections(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        uint64_t n;
+
+        if (parse_count(value, &n) < 0 || n < 1 || n > CONNECTIONS_MAX)
+                place_broken(p, "%s=%s is no number from 1 to %u", key->name, value, CONNECTIONS_MAX);
+        else
+                d->connections_max = n;
+}
+
+const DatabaseKey server_keys[] = {
+        { "Connection", set_connection, DATABASE_KEY_SERVER, DATABASE_KEY_AT(connection) },
+        { "ConnectionsMax", set_connections, DATABASE_KEY_SERVER },
+        { "Consistency", set_consistency, DATABASE_KEY_SERVER },
+        { "Engine", set_engine },
+        { "PasswordFile", set_password_file, DATABASE_KEY_SERVER },
+        { "ReplicaConnection", set_address, DATABASE_KEY_SERVER, DATABASE_KEY_AT(replica_connection) },
+        { "Service", set_service, DATABASE_KEY_SERVER },
+        { NULL },
+};
 
 /* ---- Check ---- */
 

@@ -12,11 +12,8 @@
 /* Sets the values for keys that the files do not set. */
 void server_set_defaults(DatabaseConfig *d);
 
-/* Remembers the line of a key that only files, or only servers, have. */
-void server_note_key(const Place *p, DatabaseConfig *d, const char *key);
-
-/* Sets the key. False: it is not one of these. */
-bool server_set(Place *p, DatabaseConfig *d, const char *key, char *value);
+/* The keys. */
+extern const DatabaseKey server_keys[];
 
 /* Checks the keys of all texts against each other and against Path=, and completes them. False: the database must not be
  * published, and the reason was added to c->broken. `file` and `line`: where its section begins. */

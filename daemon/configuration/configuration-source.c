@@ -50,6 +50,10 @@ void place_set_boolean(Place *p, const char *key, const char *value, bool *ret) 
                 place_broken(p, "%s=%s: give yes or no", key, value);
 }
 
+void database_key_set_boolean(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
+        place_set_boolean(p, key->name, value, (bool *) G_STRUCT_MEMBER_P(d, key->offset));
+}
+
 bool place_unescape(Place *p, const char *key, char *value) {
         if (config_unescape(value) == 0)
                 return true;

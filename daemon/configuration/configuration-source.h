@@ -37,6 +37,30 @@ typedef enum KeyKind {
         KEY_LIST,   /* they add up */
 } KeyKind;
 
+typedef enum DatabaseKeyFlags {
+        DATABASE_KEY_LIST = 1 << 0,   /* its values add up (KEY_LIST) */
+        DATABASE_KEY_FILE = 1 << 1,   /* only a file has it */
+        DATABASE_KEY_SERVER = 1 << 2, /* only a database of a server has it */
+        DATABASE_KEY_WRITE = 1 << 3,  /* it does nothing without Mode=read-write */
+} DatabaseKeyFlags;
+
+/* A key of [Database]: parsed, listed and checked by its row alone, in the table of its module. `set` may change `value`,
+ * and reports errors in it. */
+typedef struct DatabaseKey DatabaseKey;
+struct DatabaseKey {
+        const char *name; /* NULL: the table ends here */
+        void (*set)(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d);
+        unsigned flags;   /* DatabaseKeyFlags */
+        size_t offset;    /* in DatabaseConfig: of the value, if `set` is one of those for several keys */
+        size_t places;    /* in DatabaseConfig: of the places of a list's words; 0: they are not kept */
+};
+
+#define DATABASE_KEY_AT(field) .offset = G_STRUCT_OFFSET(DatabaseConfig, field)
+#define DATABASE_KEY_PLACES(field) .places = G_STRUCT_OFFSET(DatabaseConfig, field)
+
+/* For DatabaseKey.set: yes or no. */
+void database_key_set_boolean(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d);
+
 /* A section, and the function that sets its keys: `set` may change `value`, and reports errors in it. `key_at` lists the
  * keys, for messages about misspelt ones; NULL: there are no more. */
 typedef struct SectionRow {

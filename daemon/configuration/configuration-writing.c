@@ -21,61 +21,38 @@ void writing_set_defaults(DatabaseConfig *d) {
 
 /* ---- Keys ---- */
 
-static void set_mode(Place *p, const char *key, const char *value, char **ret) {
+static void set_mode(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
         if (strcmp(value, "read-only") != 0 && strcmp(value, "read-write") != 0) {
-                place_broken(p, "%s=%s is not known: give read-only or read-write", key, value);
+                place_broken(p, "%s=%s is not known: give read-only or read-write", key->name, value);
                 return;
         }
-        g_free(*ret);
-        *ret = g_strdup(value);
+        g_free(d->mode);
+        d->mode = g_strdup(value);
 }
 
-static void set_synchronous(Place *p, const char *key, const char *value, bool *ret_full) {
+static void set_synchronous(Place *p, const DatabaseKey *key, char *value, DatabaseConfig *d) {
         if (strcmp(value, "full") != 0 && strcmp(value, "normal") != 0)
-                place_broken(p, "%s=%s is not known: give full or normal", key, value);
+                place_broken(p, "%s=%s is not known: give full or normal", key->name, value);
         else
-                *ret_full = strcmp(value, "full") == 0;
+                d->sync_full = strcmp(value, "full") == 0;
 }
 
-static KeyKind set_list(Place *p, DatabaseConfig *d, const char *key, const char *value) {
-        if (strcmp(key, "WriteUsers") == 0)
-                list_add_words(p, LIST_USERS, key, value, &d->write_users, &d->write_users_at);
-        else if (strcmp(key, "WriteGroups") == 0)
-                list_add_words(p, LIST_GROUPS, key, value, &d->write_groups, &d->write_groups_at);
-        else if (strcmp(key, "WriteTables") == 0)
-                list_add_words(p, LIST_TABLES, key, value, &d->write_tables, NULL);
-        else
-                return KEY_UNKNOWN;
-        return KEY_LIST;
-}
+#define FILE_WRITE (DATABASE_KEY_FILE | DATABASE_KEY_WRITE)
+#define WRITE_LIST (DATABASE_KEY_LIST | DATABASE_KEY_WRITE)
 
-static KeyKind set_single(Place *p, DatabaseConfig *d, const char *key, const char *value) {
-        if (strcmp(key, "WritePolkit") == 0)
-                place_set_boolean(p, key, value, &d->write_polkit);
-        else if (strcmp(key, "WriteSchema") == 0)
-                place_set_boolean(p, key, value, &d->write_schema);
-        else if (strcmp(key, "Synchronous") == 0)
-                set_synchronous(p, key, value, &d->sync_full);
-        else if (strcmp(key, "ForeignKeys") == 0)
-                place_set_boolean(p, key, value, &d->foreign_keys);
-        else
-                return database_size_set(p, d, key, value);
-        return KEY_SINGLE;
-}
-
-KeyKind writing_set(Place *p, DatabaseConfig *d, const char *key, const char *value) {
-        if (strcmp(key, "Mode") == 0) {
-                set_mode(p, key, value, &d->mode);
-                return KEY_SINGLE;
-        }
-        KeyKind kind = set_list(p, d, key, value);
-
-        if (kind == KEY_UNKNOWN)
-                kind = set_single(p, d, key, value);
-        if (kind != KEY_UNKNOWN && strcmp(key, "WalSizeMax") != 0 && !d->write_key_at)
-                d->write_key_at = g_strdup_printf("%s:%u: key %s=", p->file, p->line, key);
-        return kind;
-}
+const DatabaseKey writing_keys[] = {
+        { "DatabaseSizeMax", database_size_set, FILE_WRITE },
+        { "ForeignKeys", database_key_set_boolean, FILE_WRITE, DATABASE_KEY_AT(foreign_keys) },
+        { "Mode", set_mode },
+        { "Synchronous", set_synchronous, FILE_WRITE },
+        { "WalSizeMax", database_size_set, DATABASE_KEY_FILE }, /* it bounds the log that readers keep, too */
+        { "WriteGroups", list_set_groups, WRITE_LIST, DATABASE_KEY_AT(write_groups), DATABASE_KEY_PLACES(write_groups_at) },
+        { "WritePolkit", database_key_set_boolean, DATABASE_KEY_WRITE, DATABASE_KEY_AT(write_polkit) },
+        { "WriteSchema", database_key_set_boolean, DATABASE_KEY_WRITE, DATABASE_KEY_AT(write_schema) },
+        { "WriteTables", list_set_tables, WRITE_LIST, DATABASE_KEY_AT(write_tables) },
+        { "WriteUsers", list_set_users, WRITE_LIST, DATABASE_KEY_AT(write_users), DATABASE_KEY_PLACES(write_users_at) },
+        { NULL },
+};
 
 /* A drop-in may take the right to write away by Mode=read-only alone, so unused keys are no error. */
 bool writing_check(Config *c, const DatabaseConfig *d, const char *file, unsigned line) {

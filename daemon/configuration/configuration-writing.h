@@ -10,8 +10,8 @@
 /* Sets the values for keys that the files do not set. */
 void writing_set_defaults(DatabaseConfig *d);
 
-/* Sets the key, if it is one of these. */
-KeyKind writing_set(Place *p, DatabaseConfig *d, const char *key, const char *value);
+/* The keys. */
+extern const DatabaseKey writing_keys[];
 
 /* Checks the keys of all texts against each other. Warns of a key that does nothing; returns false, and adds the reason to
  * c->broken, if the database must not be published. `file` and `line`: where its section begins. */
