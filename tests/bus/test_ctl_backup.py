@@ -312,16 +312,20 @@ def swapped_links():
 
 @needs_root
 def confined_child():
-    """integrity: the child that reads the file has a session of its own, no descriptor of root's, and a worker's limits"""
+    """integrity: the child that reads the file has a session of its own, no descriptor of root's, and a worker's limits
+
+    It writes to root's terminal, and cannot read what is typed there."""
     with accounts("delete", uid=UID_DAEMON) as service, connected(service.file) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         command = [CTL, f"--config-dir={service.config_dir}", f"--address={service.address}", "integrity", "accounts",
                    f"--service-user={service.user}"]  # fmt: skip
         read_fd, write_fd = os.pipe()
-        program = subprocess.Popen(command, stdin=read_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        terminal, terminal_end = os.openpty()
+        program = subprocess.Popen(command, stdin=read_fd, stdout=subprocess.PIPE, stderr=terminal_end,
                                    pass_fds=(write_fd,))  # fmt: skip
-        os.close(read_fd)
-        os.close(write_fd)
+        terminal_name = os.ttyname(terminal_end)
+        for fd in (read_fd, write_fd, terminal_end):
+            os.close(fd)
         wait_for(lambda: children(program.pid), "the child")
         (child,) = children(program.pid)
 
@@ -339,7 +343,10 @@ def confined_child():
         true("Max core file size        0                    0" in seen("limits"), seen("limits"))
         names = [name for name in opened() if name not in ("/dev/null", str(service.file))]
         equal(sorted(name.split(":")[0] for name in names if not name.startswith(str(service.file.parent))),
-              ["pipe", "pipe"], f"descriptors beside its output: {names}")  # fmt: skip
+              [terminal_name, "pipe"], f"descriptors beside its output: {names}")  # fmt: skip
+        (flags,) = [line.split()[1] for line in seen("fdinfo/2").splitlines() if line.startswith("flags:")]
+        equal(int(flags, 8) & os.O_ACCMODE, os.O_WRONLY, "access to the terminal")
+        os.close(terminal)
         lock.execute("ROLLBACK")
         equal(program.communicate(timeout=PATIENCE)[0].decode(), "accounts: no problems.\n", "output")
 

@@ -17,9 +17,27 @@
 #include "daemon/worker/sandbox/sandbox.h"
 #include "tools/ctl/complain.h"
 
+/* A terminal is usually open for reading, too, and the child must not read the keys typed there. Called before the change of
+ * user, because the service's user cannot open the terminal. */
+static int open_for_output(int fd) {
+        g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+        int own;
+
+        if (!isatty(fd))
+                return 0;
+        own = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        if (own < 0 || dup2(own, fd) < 0) {
+                complain("The terminal cannot be opened for output only: %s", g_strerror(errno));
+                return -1;
+        }
+        return 0; /* `own` is closed with the caller's descriptors */
+}
+
 static int become(const ServiceUser *user) {
         if (user->uid == geteuid())
                 return 0;
+        if (open_for_output(STDOUT_FILENO) < 0 || open_for_output(STDERR_FILENO) < 0)
+                return -1;
         if (setgroups(user->n_gids, user->gids) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
             setresuid(user->uid, user->uid, user->uid) < 0) {
                 complain("Only root can use the rights of the service's user %s: %s", user->name, g_strerror(errno));
