@@ -82,7 +82,8 @@ GByteArray *engine_rows_parameters(const char *const *values, unsigned n) {
         GByteArray *row = g_byte_array_new(), *data = g_byte_array_new();
 
         g_byte_array_set_size(row, (guint) ROW_HEAD_SIZE(n));
-        memset(row->data, 0, row->len);
+        if (n > 0) /* without values, there are no bytes */
+                memset(row->data, 0, row->len);
         for (unsigned i = 0; i < n; i++) {
                 const char *v = values[i];
                 uint8_t number[8];
