@@ -88,6 +88,16 @@ def test_unsanitized(function):
     return function if SANITIZED else test(function)
 
 
+def python_package():
+    """The environment of a Python program that imports the package of the build tree."""
+    package = BUILD_ROOT / "client-lib/python"
+    environment = {"PYTHONPATH": str(package), "LD_LIBRARY_PATH": f"{package}/sqlipc:{BUILD_ROOT}/client-lib"}
+    if SANITIZED:  # the interpreter is not built with the sanitizers, so their library must be loaded first
+        preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+        environment |= {"LD_PRELOAD": preload.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"}
+    return environment
+
+
 def needs_root(function):
     """Marks a test that needs root, because it acts as several users."""
 

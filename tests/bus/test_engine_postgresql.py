@@ -12,8 +12,8 @@ from channel import Channel
 from client import DATABASE, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
-from harness import BUILD_ROOT, CHINOOK, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon
-from harness import test_unsanitized, wait_for
+from harness import CHINOOK, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon
+from harness import python_package, test_unsanitized, wait_for
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -556,8 +556,7 @@ async def later():
 asyncio.run(later())
 """
     open_victim("split")
-    path = {"PYTHONPATH": str(BUILD_ROOT / "client-lib/python")}
-    done = service.run(sys.executable, "-c", program, service.address, SCRIPT, environment=path)
+    done = service.run(sys.executable, "-c", program, service.address, SCRIPT, environment=python_package())
     equal((done.returncode, done.stderr.decode()), (0, ""), "exit code and errors")
     equal(done.stdout.decode().splitlines(), ["('1',)", "(7, 'x', 0)", "You can only execute one statement at a time.",
                                               "('2', \"' ?\")"], "lines that it printed")
@@ -581,7 +580,7 @@ db.executescript(sys.stdin.read())
             command, more = [CLI, f"--address={service.address}", "--mode=csv", "split"], {}
         else:
             command = [sys.executable, "-c", program, service.address]
-            more = {"PYTHONPATH": str(BUILD_ROOT / "client-lib/python")}
+            more = python_package()
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=service.environment | more)  # fmt: skip
         if is_shell:

@@ -6,11 +6,10 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 
 from client import Text
-from harness import BUILD_ROOT, CLI, SANITIZED, UID_A, Service, main, needs_root
+from harness import BUILD_ROOT, CLI, UID_A, Service, main, needs_root, python_package
 from library import NOTHING, Library
 from tap import Skip, equal, test, true
 
@@ -164,15 +163,10 @@ try:
 except sqlipc.OperationalError as error:
     print(error.sqlite_errorname, error.service_error)
 """
-    package = BUILD_ROOT / "client-lib/python"
-    if not (package / "sqlipc/_native.abi3.so").exists():
+    if not (BUILD_ROOT / "client-lib/python/sqlipc/_native.abi3.so").exists():
         raise Skip("the Python package is not built")
     with two_buses() as (user, _, both):
-        paths = {"PYTHONPATH": str(package), "LD_LIBRARY_PATH": f"{package}/sqlipc:{BUILD_ROOT}/client-lib"}
-        if SANITIZED:  # the interpreter is not built with the sanitizers, so their library must be loaded first
-            preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-            paths |= {"LD_PRELOAD": preload.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"}
-        done = user.run(sys.executable, "-c", program, environment=both | paths)
+        done = user.run(sys.executable, "-c", program, environment=both | python_package())
         lines = ["users user", "systems system", "both user"] * 2
         lines += ["SQLITE_CANTOPEN org.sqlipc1.Error.UnknownDatabase"]
         equal((done.stdout.decode().splitlines(), done.stderr), (lines, b""), "output")
