@@ -457,7 +457,7 @@ static void list_in_thread(GTask *task, gpointer source, gpointer data, GCancell
  * @self: a connection
  * @cancellable: (nullable): a cancellable
  * @callback: (scope async): called when the list is there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Lists the databases, without waiting.
  */

@@ -225,7 +225,7 @@ SqlipcRow *sqlipc_glib_cursor_next(SqlipcCursor *self, GCancellable *cancellable
  * @self: a cursor
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @callback: (scope async): called when the row is there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Goes to the next row, without waiting. A cursor has one such call at a time.
  */
@@ -270,7 +270,7 @@ SqlipcRows *sqlipc_glib_cursor_next_rows(SqlipcCursor *self, guint n_rows_max, G
  * @n_rows_max: the largest number of rows; 0: the library chooses
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @callback: (scope async): called when rows are there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Takes the next rows, without waiting.
  */

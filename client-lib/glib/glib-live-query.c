@@ -252,7 +252,7 @@ SqlipcLiveChange *sqlipc_glib_live_query_next(SqlipcLiveQuery *self, GCancellabl
  * @self: a live query
  * @cancellable: (nullable): a cancellable; the live query goes on
  * @callback: (scope async): called when there is a change
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Waits for the next change, without blocking.
  */

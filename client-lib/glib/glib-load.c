@@ -176,7 +176,7 @@ gboolean sqlipc_glib_load_add_rows(SqlipcLoad *self, GVariant *rows, GCancellabl
  * @rows: see [method@Sqlipc.Load.add_rows]
  * @cancellable: (nullable): a cancellable, which ends the load
  * @callback: (scope async): called when the library has the rows
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Gives rows to the load, without waiting.
  */
@@ -258,7 +258,7 @@ gboolean sqlipc_glib_load_complete(SqlipcLoad *self, gint64 *changes, GCancellab
  * @self: a load
  * @cancellable: (nullable): see [method@Sqlipc.Load.complete]
  * @callback: (scope async): called when the result is there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Tells the service that there are no more rows, without waiting for the result.
  */

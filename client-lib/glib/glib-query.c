@@ -85,7 +85,7 @@ SqlipcCursor *sqlipc_glib_connection_query(SqlipcConnection *self, const char *d
  * @parameters: (nullable): see [method@Sqlipc.Connection.query]
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @callback: (scope async): called when the first rows, or the end of the result, are there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Runs a statement, without waiting.
  */
@@ -162,7 +162,7 @@ gboolean sqlipc_glib_connection_execute(SqlipcConnection *self, const char *data
  * @parameters: (nullable): see [method@Sqlipc.Connection.query]
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @callback: (scope async): called when the statement is done
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Runs a statement for its effect, without waiting. See [method@Sqlipc.Connection.execute].
  */

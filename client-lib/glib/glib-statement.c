@@ -106,7 +106,7 @@ SqlipcStatement *sqlipc_glib_connection_prepare(SqlipcConnection *self, const ch
  * @sql: one statement
  * @cancellable: (nullable): a cancellable
  * @callback: (scope async): called when the statement is compiled
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Compiles a statement, without waiting.
  */
@@ -422,7 +422,7 @@ SqlipcCursor *sqlipc_glib_statement_query(SqlipcStatement *self, GCancellable *c
  * @self: a statement
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @callback: (scope async): called when the first rows, or the end of the result, are there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Runs the statement with the values that are bound now, without waiting.
  */

@@ -106,7 +106,7 @@ SqlipcTransaction *sqlipc_glib_connection_begin(SqlipcConnection *self, const ch
  * @mode: the kind of transaction
  * @cancellable: (nullable): a cancellable
  * @callback: (scope async): called when the transaction has begun
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Begins a transaction, without waiting.
  */
@@ -214,7 +214,7 @@ gboolean sqlipc_glib_transaction_commit(SqlipcTransaction *self, GCancellable *c
  * @self: a transaction
  * @cancellable: (nullable): see [method@Sqlipc.Transaction.commit]
  * @callback: (scope async): called when the transaction is committed
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Commits the transaction, without waiting.
  */
@@ -257,7 +257,7 @@ gboolean sqlipc_glib_transaction_rollback(SqlipcTransaction *self, GCancellable 
  * @self: a transaction
  * @cancellable: (nullable): a cancellable, which ends the wait only: the rollback goes on
  * @callback: (scope async): called when the transaction is rolled back
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Rolls the transaction back, without waiting.
  */

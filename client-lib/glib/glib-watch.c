@@ -156,7 +156,7 @@ gboolean sqlipc_glib_watch_next(SqlipcWatch *self, GCancellable *cancellable, GE
  * @self: a watch that was not started
  * @cancellable: (nullable): a cancellable; the watch goes on
  * @callback: (scope async): called when the tables may have changed
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Waits for a change, without blocking.
  */
