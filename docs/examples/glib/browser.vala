@@ -69,7 +69,8 @@ private class Browser : Gtk.ApplicationWindow {
 
     private Gtk.ColumnViewColumn make_column (int index) {
         var factory = new Gtk.SignalListItemFactory ();
-        factory.setup.connect ((item) => {
+        factory.setup.connect ((object) => {
+            var item = (Gtk.ListItem) object;
             var label = new Gtk.EditableLabel ("");
             label.editable = names[index] != key;
             label.notify["editing"].connect (() => {
@@ -79,7 +80,8 @@ private class Browser : Gtk.ApplicationWindow {
             });
             item.child = label;
         });
-        factory.bind.connect ((item) => {
+        factory.bind.connect ((object) => {
+            var item = (Gtk.ListItem) object;
             var label = (Gtk.EditableLabel) item.child;
             var row = (Sqlipc.Row) item.item;
             /* The object stays the same as long as its key does; its values may change at any time. */
@@ -90,7 +92,10 @@ private class Browser : Gtk.ApplicationWindow {
             item.set_data<ulong> ("handler", handler);
             label.text = row.dup_string (index);
         });
-        factory.unbind.connect ((item) => item.item.disconnect (item.get_data<ulong> ("handler")));
+        factory.unbind.connect ((object) => {
+            var item = (Gtk.ListItem) object;
+            item.item.disconnect (item.get_data<ulong> ("handler"));
+        });
         var column = new Gtk.ColumnViewColumn (names[index], factory);
         column.expand = true;
         var menu = new Menu ();
