@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Numbers as text, see format.h. Pure.
+ * Numbers as text, see format.h.
  *
- * sqlite3_snprintf() would save half of this file, and was measured in its place (SQLite 3.40; medians of 7 rounds in turn;
- * processor time of shell and service, relative to sqlite3's shell): csv of 400,000 rows of two INTEGERs, a REAL and a TEXT
- * took 0.54 with this file and 1.47 with SQLite's functions, and with REALs of 16 and 17 digits 0.62 and 2.31. SQLite's own
- * digits are not correctly rounded, so the fewest digits would have to be found by trial. It would also link sqlipcctl with
- * SQLite. Texts alone took the same time.
+ * Integers and doubles with the fewest digits are most of a large result, and have functions of their own, because those
+ * of SQLite are slower. Doubles that must look as in SQLite are printed by SQLite: its digits differ with its version.
  */
 #include <float.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,98 +45,10 @@ size_t format_integer(char ret_buffer[static FORMAT_NUMBER_SIZE], int64_t value)
 
 /* ---- Doubles as SQLite prints them -------------------------------------------------------------------------------- */
 
-/* SQLite does not print doubles with the C library: it scales in long double and takes digit by digit, which sometimes
- * differs from correct rounding in the last place (one double in 250 at 15 digits). To write the same bytes as its shell,
- * these functions follow its printf.c (etGENERIC), including the order of operations and the constants of type double. */
-
-/* 1.0 <= result < 10.0, result * 10^ret_exponent == value. */
-static long double normalize(long double value, int *ret_exponent) {
-        long double scale = 1.0;
-        int exponent = 0;
-
-        for (; value >= 1e100 * scale && exponent <= 350; exponent += 100)
-                scale *= 1e100;
-        for (; value >= 1e10 * scale && exponent <= 350; exponent += 10)
-                scale *= 1e10;
-        for (; value >= 10.0 * scale && exponent <= 350; exponent++)
-                scale *= 10.0;
-
-        value /= scale;
-        for (; value < 1e-8; exponent -= 8)
-                value *= 1e8;
-        for (; value < 1.0; exponent--)
-                value *= 10.0;
-
-        *ret_exponent = exponent;
-        return value;
-}
-
-/* Returns the next digit of `value`, and leaves the rest there. After 26 digits SQLite writes zeros. */
-static char next_digit(long double *value, int *n_left) {
-        if (*n_left <= 0)
-                return '0';
-        (*n_left)--;
-
-        int digit = (int) *value;
-        *value = (*value - digit) * 10.0;
-        return (char) ('0' + digit);
-}
-
-static char *put_exponent(char *p, int exponent) {
-        *p++ = 'e';
-        *p++ = exponent < 0 ? '-' : '+';
-        exponent = abs(exponent);
-        if (exponent >= 100)
-                *p++ = (char) ('0' + exponent / 100);
-        *p++ = (char) ('0' + exponent / 10 % 10);
-        *p++ = (char) ('0' + exponent % 10);
-        return p;
-}
-
 size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, int digits) {
-        long double rest = value < 0 ? -(long double) value : value;
-        int exponent = 0, n_left = 26, precision = digits - 1;
-        char *p = ret_buffer;
-        double rounder = 0.5;
-
-        if (isnan(value) || isinf(value))
+        if (isnan(value) || isinf(value)) /* versions of SQLite differ */
                 return g_strlcpy(ret_buffer, isnan(value) ? "NaN" : value < 0 ? "-Inf" : "Inf", FORMAT_NUMBER_SIZE);
-
-        if (rest > 0)
-                rest = normalize(rest, &exponent);
-        for (int i = precision; i > 0; i--)
-                rounder *= 0.1;
-        rest += rounder;
-        if (rest >= 10.0) {
-                rest *= 0.1;
-                exponent++;
-        }
-
-        bool scientific = exponent < -4 || exponent > precision;
-        int place = scientific ? 0 : exponent;
-        if (!scientific)
-                precision -= exponent;
-
-        if (value < 0)
-                *p++ = '-';
-        if (place < 0)
-                *p++ = '0';
-        for (; place >= 0; place--)
-                *p++ = next_digit(&rest, &n_left);
-        *p++ = '.';
-        for (place++; place < 0; place++, precision--)
-                *p++ = '0';
-        for (; precision > 0; precision--)
-                *p++ = next_digit(&rest, &n_left);
-
-        while (p[-1] == '0')
-                p--;
-        if (p[-1] == '.')
-                *p++ = '0';
-        if (scientific)
-                p = put_exponent(p, exponent);
-        *p = '\0';
-        return (size_t) (p - ret_buffer);
+        return strlen(sqlite3_snprintf(FORMAT_NUMBER_SIZE, ret_buffer, "%!.*g", digits, value));
 }
 
 size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *value) {
@@ -174,7 +84,7 @@ typedef struct Decimal {
 
 /* The fewest digits that `value`, positive and normal, needs. False if the last bit would decide. A decimal reads back as
  * the same double if its distance is less than half the distance to the next double, by a margin of more than the errors
- * here and those of SQLite's reader. */
+ * here and those of SQLite's readers: those up to 3.46 multiply by powers of ten up to 40 times, in long double. */
 static bool fewest_digits(double value, Decimal *ret) {
         int binary, exponent;
         double fraction = frexp(value, &binary);
@@ -187,7 +97,7 @@ static bool fewest_digits(double value, Decimal *ret) {
         if (scaled < 1e16L || scaled >= 1e17L || fraction == 0.5) /* the next double below a power of two is nearer */
                 return false;
         half = scaled / ((long double) fraction * 0x1p54L);
-        hair = scaled * (abs(16 - exponent) <= 27 ? 0x1p-62L : 0x1p-57L);
+        hair = scaled * (abs(16 - exponent) <= 27 ? 0x1p-59L : 0x1p-57L);
 
         for (unsigned digits = 15, unit = 100; digits <= 17; digits++, unit /= 10) {
                 uint64_t number = (unit > 1 ? (uint64_t) scaled + unit / 2 : (uint64_t) (scaled + 0.5L)) / unit;
@@ -202,17 +112,24 @@ static bool fewest_digits(double value, Decimal *ret) {
         return false;
 }
 
-/* Reads the decimal as sqlite3AtoF() does: it multiplies or divides by a power of ten, and rounds more than once. */
-static double read_as_sqlite(Decimal decimal) {
-        long double power = 1, square = 10;
-        int exponent = decimal.exponent - decimal.digits + 1;
+/* The installed SQLite's own reader, which has no function of its own in the interface. False if it cannot be asked, too. */
+static bool sqlite_reads(const char *text, double value) {
+        static sqlite3_stmt *statement;
+        bool reads;
 
-        for (; decimal.number % 10 == 0; exponent++)
-                decimal.number /= 10;
-        for (unsigned rest = (unsigned) abs(exponent); rest > 0; rest /= 2, square *= square)
-                if (rest % 2)
-                        power *= square;
-        return (double) (exponent < 0 ? (long double) decimal.number / power : (long double) decimal.number * power);
+        if (!statement) {
+                sqlite3 *db;
+
+                if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
+                    sqlite3_prepare_v2(db, "SELECT CAST(? AS REAL)", -1, &statement, NULL) != SQLITE_OK) {
+                        sqlite3_close(db);
+                        return false;
+                }
+        }
+        reads = sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC) == SQLITE_OK &&
+                sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_double(statement, 0) == value;
+        sqlite3_reset(statement);
+        return reads;
 }
 
 /* The same by trial. The C library rounds correctly, so 17 digits are always enough for it. */
@@ -226,9 +143,20 @@ static void fewest_digits_by_trying(double value, Decimal *ret) {
                 *ret = (Decimal) {
                         digits, (int) g_ascii_strtoll(strchr(text, 'e') + 1, NULL, 10), g_ascii_strtoull(plain, NULL, 10),
                 };
-                if (g_ascii_strtod(text, NULL) == value && read_as_sqlite(*ret) == value)
+                if (g_ascii_strtod(text, NULL) == value && sqlite_reads(text, value))
                         return;
         }
+}
+
+static char *put_exponent(char *p, int exponent) {
+        *p++ = 'e';
+        *p++ = exponent < 0 ? '-' : '+';
+        exponent = abs(exponent);
+        if (exponent >= 100)
+                *p++ = (char) ('0' + exponent / 100);
+        *p++ = (char) ('0' + exponent / 10 % 10);
+        *p++ = (char) ('0' + exponent % 10);
+        return p;
 }
 
 /* Writes digits and exponent in SQLite's layout. */
