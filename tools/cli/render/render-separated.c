@@ -8,6 +8,8 @@
  *                      which no line can hold, as an SQL literal
  *      BLOB            an SQL literal                                  its bytes, in tcl with escapes
  */
+#include <sqlite3.h>
+
 #include "tools/cli/render/render-private.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/sql-literal.h"
@@ -164,20 +166,27 @@ static void write_ascii_text(Sink *sink, const char *text, size_t size) {
         sink_write(sink, text, size);
 }
 
-/* Writes a list element of Tcl; like sqlite3, with an octal escape for each byte that is not printable ASCII. */
+/* Writes a list element of Tcl; like sqlite3, with an octal escape for each byte that is not printable ASCII. That of 3.46
+ * leaves valid UTF-8 as it is, and has a letter for form feed. */
 static void write_tcl_text(Sink *sink, const char *text, size_t size) {
-        static const char letters[] = "\\\\\"\"\tt\nn\rr"; /* each character, and its letter */
+        static const char letters[] = "\\\\\"\"\tt\nn\rr\ff"; /* each character, and its letter */
+        bool is_new = sqlite3_libversion_number() >= 3046000;
 
         sink_char(sink, '"');
         for (const char *p = text; p < text + size; p++) {
                 const char *letter = *p ? strchr(letters, *p) : NULL;
 
-                if (letter && (letter - letters) % 2 == 0) {
+                if (letter && (letter - letters) % 2 == 0 && (is_new || *p != '\f')) {
                         sink_char(sink, '\\');
                         sink_char(sink, letter[1]);
                 } else if (*p >= ' ' && *p < 0x7f)
                         sink_char(sink, *p);
-                else
+                else if (is_new && (unsigned char) *p >= 0x80 && g_utf8_get_char_validated(p, text + size - p) <= 0x10ffff) {
+                        const char *next = g_utf8_next_char(p);
+
+                        sink_write(sink, p, (size_t) (next - p));
+                        p = next - 1;
+                } else
                         sink_advance(sink, (size_t) g_snprintf(sink_reserve(sink, 5), 5, "\\%03o", (unsigned char) *p));
         }
         sink_char(sink, '"');
