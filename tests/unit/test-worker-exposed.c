@@ -575,7 +575,7 @@ static void test_no_memory_to_search(void) {
                 g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
                 sql_error_done(&error);
         }
-        g_assert_cmpint(n_failed, >, 100);
+        g_assert_cmpint(n_failed, >, 10); /* hundreds, or tens: that depends on the version of SQLite */
         tear_down(&f);
 }
 
