@@ -6,6 +6,7 @@
  */
 #include <glib.h>
 #include <locale.h>
+#include <sqlite3.h>
 #include <string.h>
 
 #include "daemon/worker/sandbox/sanitized.h"
@@ -42,6 +43,7 @@ static void test_json_harmless(void) {
 static void test_whole(void) {
         static const char *const names[] = { "v", "w" };
         const Value values[] = { TEXT("a\0b"), BLOB("\0\377"), REAL(0.1 + 0.2), REAL(1 / 0.0), REAL(-1 / 0.0), REAL(-0.0) };
+        char quoted[200];
 
         CHECK(RENDER_CSV, "v,w\n\"CAST(x'610062' AS TEXT)\",\"x'00ff'\"\n0.30000000000000004,1e999\n-1e999,-0.0\n", names,
               values);
@@ -49,7 +51,8 @@ static void test_whole(void) {
               values);
         CHECK(RENDER_LIST, "v|w\nCAST(x'610062' AS TEXT)|x'00ff'\n0.30000000000000004|1e999\n-1e999|-0.0\n", names,
               values);
-        CHECK(RENDER_QUOTE, "CAST(x'610062' AS TEXT),X'00ff'\n0.3000000000000000444,1e999\n-1e999,-0.0\n", names, values);
+        sqlite3_snprintf(sizeof quoted, quoted, "CAST(x'610062' AS TEXT),X'00ff'\n%!.20g,1e999\n-1e999,-0.0\n", 0.1 + 0.2);
+        CHECK(RENDER_QUOTE, quoted, names, values);
         CHECK(RENDER_HTML,
               "<TR><TH>v</TH>\n<TH>w</TH>\n</TR>\n<TR><TD>CAST(x'610062' AS TEXT)</TD>\n<TD>x'00ff'</TD>\n</TR>\n",
               names, ((Value[]) { TEXT("a\0b"), BLOB("\0\377") }));

@@ -2,6 +2,7 @@
 /* Values as SQL, see sql-literal.h. Pure. */
 #include "tools/terminal/sql-literal.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "tools/terminal/format.h"
@@ -108,7 +109,7 @@ void sql_literal_real(Sink *sink, double value) {
 
         if (isnan(value)) /* SQLite has no NaN, but a stream might */
                 sink_string(sink, "NULL");
-        else if (isinf(value) || value == 0)
+        else if (isinf(value) || value == 0 || fabs(value) == DBL_MAX) /* SQLite 3.46 reads its 19 digits as infinite */
                 sink_advance(sink, format_double_exact(number, value));
         else if (fabs(value) >= SMALLEST_THAT_IS_READ)
                 sink_advance(sink, format_double(number, value, FORMAT_DIGITS_EXACT));
