@@ -293,7 +293,8 @@ def checksums():
         for name, file in (("plain", path), ("wide", wide)):
             for argument in arguments:
                 command = f".sha3sum {argument}".rstrip()
-                reference = subprocess.run(["sqlite3", file, command], capture_output=True, text=True, check=True).stdout
+                done = subprocess.run(["sqlite3", file, command], capture_output=True, text=True, check=False)
+                reference = done.stdout  # that of 3.46 fails after the sum of sqlite_%
                 true(reference, f"sqlite3 has no {command}")
                 equal(ask(name, command, on=own), reference, f"{command} of {name}")
         whole = ask("plain", ".sha3sum numbered", on=own)
