@@ -440,6 +440,56 @@ static void test_queue_that_moves(void) {
         end();
 }
 
+/* Users with many queries under way give up places for users without a worker, and their queries go on later. */
+static void test_places_of_many_queries(void) {
+        uint64_t numbers[2];
+
+        begin(8, 2);
+        for (unsigned peer = 0; peer < 2; peer++) {
+                numbers[peer] = occupy(peer, "open");
+                for (unsigned i = 0; i < 5; i++)
+                        rig_query(peer, "open");
+                rig_pump();
+        }
+        rig_query(2, "open");
+        rig_pass_time(SECOND / 2);
+        CHECK(!stub_worker_take(0)); /* the jobs in the sockets are the supervisor's again */
+        CHECK(!stub_worker_take(1));
+        end_run(0, numbers[0]);
+        rig_pass_time(SECOND / 100);
+        stub_worker_die(0, CLD_EXITED, 0);
+        rig_pass_time(SIBLING_USEC);
+        CHECK_INT(n_workers(), 2);
+        CHECK_INT(newest(), 2);
+        const uint64_t number = take(0); /* in the place of the one that died */
+        rig_pass_time(SECOND / 100);
+        end_run(1, numbers[1]); /* the next place is for peer 0, whose jobs still wait */
+        rig_pass_time(SECOND / 100);
+        stub_worker_die(1, CLD_EXITED, 0);
+        rig_pass_time(SIBLING_USEC);
+        CHECK_INT(newest(), 0);
+        end_run(0, number);
+        rig_pass_time(SECOND / 100);
+        end();
+}
+
+/* A worker that waits for a reader cannot give up its place, so it gets more jobs. */
+static void test_places_of_stalled_readers(void) {
+        begin(8, 2);
+        for (unsigned peer = 0; peer < 2; peer++) {
+                const uint64_t number = occupy(peer, "open");
+
+                stub_worker_say(peer, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = number, .parked = true } });
+                rig_pump();
+        }
+        rig_query(2, "open");
+        rig_pass_time(SECOND / 2);
+        rig_query(0, "open");
+        rig_pass_time(SECOND / 2);
+        CHECK(stub_worker_take(0));
+        end();
+}
+
 static bool is_closed(int fd) {
         char byte;
         ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
@@ -482,6 +532,7 @@ int main(void) {
                 TEST(test_turn_of_many_queries), TEST(test_turns_beside_quick_queries), TEST(test_turns_of_a_user),
                 TEST(test_turn_beside_a_channel),
                 TEST(test_no_turn), TEST(test_queue_that_moves),
+                TEST(test_places_of_many_queries), TEST(test_places_of_stalled_readers),
                 TEST(test_channels_wait_no_longer),
         };
 

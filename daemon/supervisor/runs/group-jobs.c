@@ -194,7 +194,7 @@ static void take_back(Group *g, uint64_t number) {
         g_queue_push_tail_link(&g->waiting, &run->group_link);
 }
 
-void group_jobs_recall(Group *g) {
+void group_jobs_take_back(Group *g) {
         GQueue later = g->waiting;
         uint64_t number;
 
@@ -204,9 +204,12 @@ void group_jobs_recall(Group *g) {
                 take_back(g, number);
         while (later.head)
                 g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
-
-        for (GList *i = g->sent.head; i; i = i->next)
-                run_on_missing(i->data);
         if (g->waiting.head)
                 (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}
+
+void group_jobs_recall(Group *g) {
+        group_jobs_take_back(g);
+        for (GList *i = g->sent.head; i; i = i->next)
+                run_on_missing(i->data);
 }

@@ -22,6 +22,10 @@ void group_jobs_remove(Group *g, Run *run);
 /* Puts the run back at the front of those that wait. It is sent again soon. */
 void group_jobs_put_back(Group *g, Run *run);
 
+/* Takes back all jobs that no worker has taken; those that the loop sends next come first. A worker may have taken others a
+ * moment ago, and tells that soon. */
+void group_jobs_take_back(Group *g);
+
 /* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
  * whose job was not in the socket, is being taken by a worker, or was taken by one that died: run_on_missing() is called for
  * it. */

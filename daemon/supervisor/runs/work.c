@@ -83,6 +83,7 @@ static void lose(Worker *w, bool was_told) {
 
 const WorkEvents work_events = {
         .send_jobs = group_jobs_send,
+        .take_back_jobs = group_jobs_take_back,
         .recall_jobs = group_jobs_recall,
         .n_overdue = group_jobs_n_overdue,
         .place_channels = placement_run,

@@ -189,6 +189,10 @@ bool group_ask_for_connection(const Group *g, const Worker *besides) {
         return any;
 }
 
+static bool waits_for_turn(const Group *g) {
+        return g->starved && g->starved_by == WORKER_BOUND_CPU;
+}
+
 /* True if it is another group's turn before: of a user with fewer workers in their turn, or with as many, but it has waited
  * longer. */
 static bool is_after_others(const Group *g) {
@@ -221,11 +225,69 @@ static bool needs_turn(const Group *g) {
         return !database_config_is_server(g->database->config) && g->took_usec >= QUICK_USEC;
 }
 
-bool group_has_turn(Group *g) {
-        if (!needs_turn(g) || !group_find_idle_worker(g) || is_its_turn(g))
+/* True if the group waits for a place that a worker for `d` could give up, and its user has none. */
+static bool is_owed_place(const Group *g, const Database *d) {
+        if (!g->starved)
+                return false;
+        return g->starved_by == WORKER_BOUND_DATABASE ? g->database == d && group_n_on_database(g) == 0
+                                                      : g->starved_by == WORKER_BOUND_TOTAL && g->user->n_workers == 0;
+}
+
+bool group_owes_place(const Group *g) {
+        for (GList *i = g->context->starved.head; i && (i->data != g || !waits_for_turn(g)); i = i->next)
+                if (is_owed_place(i->data, g->database))
+                        return true;
+        return false;
+}
+
+static bool is_any_in_turn(const Group *g) {
+        bool any = false;
+
+        for (GList *i = g->workers.head; i; i = i->next)
+                any |= worker_is_in_turn(i->data);
+        return any;
+}
+
+/* True if a worker will be idle soon if it gets no more jobs: it only computes. */
+static bool has_worker_to_spare(const Group *g) {
+        bool any = false;
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                const Worker *w = i->data;
+
+                any |= worker_stays(w) && !w->channels.head && worker_n_runnable(w) == w->runs.length;
+        }
+        return any;
+}
+
+static bool may_send(const Group *g) {
+        bool is_idle = group_find_idle_worker(g);
+
+        if (!g->workers.head || database_config_is_server(g->database->config))
                 return true;
+        if (has_worker_to_spare(g) && group_owes_place(g))
+                return !is_idle && is_any_in_turn(g);
+        return !is_idle || !needs_turn(g) || is_its_turn(g);
+}
+
+bool group_has_turn(Group *g) {
+        if (may_send(g))
+                return true;
+        if (!waits_for_turn(g)) /* perhaps it waited for one more worker */
+                end_to_starve(g);
         begin_to_starve(g, WORKER_BOUND_CPU);
         return false;
+}
+
+/* The jobs that wait for workers which have had their turn come back from the sockets. So these workers become idle, and one
+ * of them gives up its place. */
+static void recall_for(const Group *g) {
+        for (GList *i = g->context->workers.head; i; i = i->next) {
+                Group *other = ((const Worker *) i->data)->group;
+
+                if (other->sent.head && is_owed_place(g, other->database) && !may_send(other))
+                        g->context->work->take_back_jobs(other);
+        }
 }
 
 void group_on_job_sent(const Group *g, Worker *w) {
@@ -242,7 +304,7 @@ static bool holds_jobs(const Group *g) {
 
 void group_on_job_taken(Group *g) {
         g->moved_usec = clock_usec();
-        if (g->starved && g->starved_by == WORKER_BOUND_CPU)
+        if (waits_for_turn(g))
                 g->context->moved_usec = g->moved_usec;
         group_staff(g);
 }
@@ -372,6 +434,7 @@ void group_spawn(Group *g) {
 
         if (!may_spawn(g, &bound)) {
                 begin_to_starve(g, bound);
+                recall_for(g);
                 return;
         }
         bool has_waited = g->starved;

@@ -26,7 +26,8 @@
  *
  * So a crowd of short queries is computed as fast as the processors can, a long query delays the start of others by no more
  * than its turn, and many queries of one user by no more than a long one. A job for an idle worker waits for a turn as well,
- * unless the last run of its group was quick: then it needs none, and takes none from others.
+ * unless the last run of its group was quick: then it needs none, and takes none from others. If a user without a worker
+ * waits for a place, workers past their turn get no more jobs, so that one becomes idle and gives up its place.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKERS_GROUP_H
@@ -98,8 +99,11 @@ WorkerBound group_worker_bound(const Group *g);
  * progress, a job may wait longer. */
 uint64_t group_moved_usec(const Group *g);
 
-/* May a job be sent to an idle worker of the group now? If not, the group waits for its turn. */
+/* May a job be sent to the workers of the group now? If not, the group waits for its turn. */
 bool group_has_turn(Group *g);
+
+/* True if a user without a worker has waited longer for a place that a worker of this group can give up. */
+bool group_owes_place(const Group *g);
 
 /* The job went to an idle worker of the group, after group_has_turn(). */
 void group_on_job_sent(const Group *g, Worker *w);

@@ -20,7 +20,8 @@ typedef struct Worker Worker;
 typedef struct WorkEvents {
         /* ---- Of a group ---- */
         void (*send_jobs)(Group *g);     /* the job socket may have room, or jobs were taken back */
-        void (*recall_jobs)(Group *g);   /* take back the jobs that no worker has taken */
+        void (*take_back_jobs)(Group *g); /* the jobs that no worker has taken */
+        void (*recall_jobs)(Group *g);   /* the same after the end of a worker, which may have taken some without a word */
         unsigned (*n_overdue)(const Group *g, uint64_t sent_usec); /* jobs that were sent by then, and not taken */
         void (*place_channels)(Group *g); /* hands waiting channels to workers */
         void (*fail)(Group *g, ErrorNumber error, const char *sentence); /* fails all jobs and channels that wait */

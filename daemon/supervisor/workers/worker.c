@@ -170,18 +170,17 @@ unsigned worker_n_busy(const Group *g) {
         return n;
 }
 
-static bool is_in_turn(const Worker *w, uint64_t now) {
-        return now < w->turn_usec + TURN_USEC && !worker_is_closed(w) &&
+bool worker_is_in_turn(const Worker *w) {
+        return clock_usec() < w->turn_usec + TURN_USEC && !worker_is_closed(w) &&
                !database_config_is_server(w->group->database->config) &&
                (w->state == WORKER_STARTING || worker_n_runnable(w) > 0);
 }
 
 unsigned worker_n_in_turn(const Context *context, const User *u) {
-        uint64_t now = clock_usec();
         unsigned n = 0;
 
         for (GList *i = context->workers.head; i; i = i->next)
-                n += (!u || ((const Worker *) i->data)->group->user == u) && is_in_turn(i->data, now);
+                n += (!u || ((const Worker *) i->data)->group->user == u) && worker_is_in_turn(i->data);
         return n;
 }
 
@@ -218,9 +217,9 @@ bool worker_is_idle(const Worker *w) {
         return !w->runs.head && !w->channels.head;
 }
 
-/* True if the worker may be taking a job from the socket at this moment. */
+/* True if the worker may be taking a job from the socket at this moment, or is about to get one. */
 static bool may_have_job(const Worker *w) {
-        return w->runs.head || w->group->sent.head || w->group->waiting.head;
+        return w->runs.head || w->group->sent.head || (w->group->waiting.head && !group_owes_place(w->group));
 }
 
 void worker_on_work_over(Worker *w) {

@@ -138,7 +138,10 @@ unsigned worker_n_runnable(const Worker *w);
  * the network, and so keep no CPU from a worker for a file. */
 unsigned worker_n_busy(const Group *g);
 
-/* The number of workers for files that are in their turn (group.h), of the user or (NULL) of all. */
+/* True if it is a worker for a file, and in its turn (group.h). */
+bool worker_is_in_turn(const Worker *w);
+
+/* The number of workers for files that are in their turn, of the user or (NULL) of all. */
 unsigned worker_n_in_turn(const Context *context, const User *u);
 
 #endif
