@@ -268,8 +268,8 @@ static void test_read_only(void) {
         REFUSED(&f, "CREATE TABLE x(y int)", ERROR_READ_ONLY, "you may only read");
         REFUSED(&f, "DO 'BEGIN END'", ERROR_READ_ONLY, "you may only read");
         REFUSED(&f, "WITH a AS (DELETE FROM album RETURNING 1) SELECT * FROM a", ERROR_READ_ONLY, "you may only read");
-        REFUSED(&f, "SELECT * INTO y FROM album", ERROR_NOT_ALLOWED, "returns no rows");
-        REFUSED(&f, "EXPLAIN ANALYZE DELETE FROM album", ERROR_READ_ONLY, "read-only transaction");
+        REFUSED(&f, "SELECT * INTO y FROM album", ERROR_READ_ONLY, "you may only read");
+        REFUSED(&f, "EXPLAIN ANALYZE DELETE FROM album", ERROR_READ_ONLY, "you may only read");
         REFUSED(&f, "SELECT evil()", ERROR_READ_ONLY, "read-only transaction");
         REFUSED(&f, "SELECT worse()", ERROR_SQL, "transaction read-write mode");
         REFUSED(&f, "SELECT worst()", ERROR_SQL, "invalid transaction termination");
@@ -302,6 +302,176 @@ static void test_read_only(void) {
         }
         expect_value("SELECT count(*) FROM album", "2");
         tear_down(&f);
+}
+
+/* ---- rights ---- */
+
+typedef enum Right {
+        RIGHT_READ,
+        RIGHT_WRITE,   /* without WriteSchema= */
+        RIGHT_SCHEMA,
+        RIGHT_NOBODY,
+} Right;
+
+#define MADE "SELECT to_regclass('public.x') IS NOT NULL OR to_regclass('public.\"INTO\"') IS NOT NULL"
+#define ROWS "SELECT count(*) FROM album"
+#define FILLED "SELECT relispopulated FROM pg_class WHERE relname = 'empty'"
+#define CODED "SELECT count(*) FROM pg_proc WHERE proname = 'made'"
+
+/* `probe` has the value `after` if the statement was run, and `before` if it was refused. */
+static const struct {
+        const char *sql;
+        Right right;
+        const char *probe, *before, *after;
+} statements[] = {
+        { "SELECT 1", RIGHT_READ, ROWS, "2", "2" },
+        { "(SELECT 1)", RIGHT_READ, ROWS, "2", "2" },
+        { "SHOW work_mem", RIGHT_READ, ROWS, "2", "2" },
+        { "EXPLAIN DELETE FROM album", RIGHT_READ, ROWS, "2", "2" },
+        { "EXPLAIN (VERBOSE, COSTS off) DELETE FROM album", RIGHT_READ, ROWS, "2", "2" },
+        { "EXPLAIN CREATE TABLE x AS SELECT 1", RIGHT_READ, MADE, "f", "f" },
+        { "EXPLAIN SELECT 1 INTO x", RIGHT_READ, MADE, "f", "f" },
+        { "EXPLAIN ANALYZE SELECT * FROM album", RIGHT_READ, ROWS, "2", "2" },
+        { "EXPLAIN (ANALYZE, FORMAT json) ((SELECT 1) UNION SELECT 2)", RIGHT_READ, ROWS, "2", "2" },
+        { "EXPLAIN (VALUES (1))", RIGHT_READ, ROWS, "2", "2" },
+        { "SELECT 1 AS into, a.title AS insert FROM album a", RIGHT_READ, MADE, "f", "f" },
+        { "SELECT ' INTO x', $$ INTO x $$ -- INTO x", RIGHT_READ, MADE, "f", "f" },
+        { "INSERT INTO album VALUES(3, 'x')", RIGHT_WRITE, ROWS, "2", "3" },
+        { "DELETE FROM album", RIGHT_WRITE, ROWS, "2", "0" },
+        { "TRUNCATE album, track", RIGHT_WRITE, ROWS, "2", "0" },
+        { "MERGE INTO album a USING (SELECT 9 AS n) s ON a.id = s.n WHEN NOT MATCHED THEN INSERT VALUES(9, 'x')",
+          RIGHT_WRITE, ROWS, "2", "3" },
+        { "WITH a AS (SELECT 9) INSERT INTO album SELECT *, 'x' FROM a", RIGHT_WRITE, ROWS, "2", "3" },
+        { "WITH a AS (DELETE FROM album RETURNING id) SELECT * FROM a", RIGHT_WRITE, ROWS, "2", "0" },
+        { "WITH a AS (WITH b AS (SELECT 9) INSERT INTO album SELECT *, 'x' FROM b RETURNING id) SELECT * FROM a",
+          RIGHT_WRITE, ROWS, "2", "3" },
+        { "WITH RECURSIVE a(n) AS (SELECT 1 UNION SELECT n + 1 FROM a WHERE n < 2) SEARCH DEPTH FIRST BY n SET o "
+          "DELETE FROM album", RIGHT_WRITE, ROWS, "2", "0" },
+        { "EXPLAIN ANALYZE DELETE FROM album", RIGHT_WRITE, ROWS, "2", "0" },
+        { "EXPLAIN (COSTS off, ANALYZE) DELETE FROM album", RIGHT_WRITE, ROWS, "2", "0" },
+        { "EXPLAIN (\"analyze\" on) INSERT INTO album VALUES(3, 'x')", RIGHT_WRITE, ROWS, "2", "3" },
+        { "EXPLAIN ANALYZE WITH a AS (DELETE FROM album RETURNING 1) SELECT * FROM a", RIGHT_WRITE, ROWS, "2", "0" },
+        { "REFRESH MATERIALIZED VIEW empty", RIGHT_WRITE, FILLED, "f", "t" },
+        { "CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT * INTO x FROM album", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT * INTO UNLOGGED TABLE x FROM album", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "((SELECT * INTO x FROM album))", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT 1 AS a INTO x UNION SELECT 2", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT 1 AS as INTO x", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT 1 AS \"as\"/**/INTO/**/\"INTO\"", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "SELECT (1) insert INTO x", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "WITH a AS (SELECT 1 AS n) SELECT * INTO x FROM a", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "WITH a AS (SELECT 1 AS n) SELECT (1) insert INTO x FROM a", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "WITH a AS (DELETE FROM album RETURNING id) SELECT * INTO x FROM a", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE VERBOSE CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN /* SELECT */ ANALYSE -- SELECT\n CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (ANALYZE) CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (ANALYZE 'true', BUFFERS) CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (ANALYZE off, ANALYZE 1) CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (\"analyze\" on) CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (U&\"\\0061nalyze\") CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (U&\"!0061nalyze\" UESCAPE '!') CREATE TABLE x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE CREATE MATERIALIZED VIEW x AS SELECT 1", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE SELECT * INTO x FROM album", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE (SELECT * INTO x FROM album)", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN (ANALYZE) (SELECT * INTO x FROM album)", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "EXPLAIN ANALYZE WITH a AS (SELECT 1 AS n) SELECT * INTO x FROM a", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "DO 'BEGIN CREATE TABLE x(n int); END'", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'", RIGHT_SCHEMA, CODED, "0", "1" },
+        { "CREATE FUNCTION made() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END", RIGHT_SCHEMA, CODED, "0", "1" },
+        { "EXPLAIN ANALYZE EXECUTE p", RIGHT_NOBODY, MADE, "f", "f" },
+        { "EXPLAIN (ANALYZE) DECLARE c CURSOR FOR SELECT 1", RIGHT_NOBODY, MADE, "f", "f" },
+        { "EXPLAIN ANALYZE CREATE TABLE x AS EXECUTE p", RIGHT_NOBODY, MADE, "f", "f" },
+        { "EXPLAIN VERBOSE ANALYZE CREATE TABLE x AS SELECT 1", RIGHT_NOBODY, MADE, "f", "f" },
+        { "PREPARE p AS SELECT 1", RIGHT_NOBODY, MADE, "f", "f" },
+        { "COPY album TO PROGRAM 'true'", RIGHT_NOBODY, ROWS, "2", "2" },
+        { "COPY (SELECT 1) TO STDOUT", RIGHT_NOBODY, ROWS, "2", "2" },
+        { "SET ROLE postgres", RIGHT_NOBODY, ROWS, "2", "2" },
+        { "nonsense", RIGHT_NOBODY, ROWS, "2", "2" },
+};
+
+/* As the core: true if the statement needs a transaction that writes, and may have one. */
+static bool needs_writer(Fixture *f, const char *sql) {
+        EngineStatement *statement;
+        EngineConnection *c;
+        bool writes = false;
+
+        g_assert_true(engine->connect(f->pool, sql, strlen(sql), NULL, &c, &f->error));
+        if (engine->compile(c, sql, strlen(sql), false, NULL, &statement, &f->error)) {
+                writes = engine->writes(statement);
+                engine->release(statement);
+        }
+        engine->disconnect(f->pool, c);
+        sql_error_done(&f->error);
+        return writes;
+}
+
+/* Alone, or in a transaction that a client has begun, which writes. */
+static void try_statement(size_t i, Right right, bool inside) {
+        const char *sql = statements[i].sql, *after = statements[i].after;
+        g_autofree char *rows = NULL, *value = NULL;
+        bool allowed = statements[i].right <= right, writes;
+        Fixture f;
+
+        set_up(&f, right > RIGHT_READ);
+        f.setup.write_schema = right == RIGHT_SCHEMA;
+        postgres_rig_exec(&rig, "SET ROLE tester; CREATE MATERIALIZED VIEW empty AS SELECT 1 WITH NO DATA; RESET ROLE");
+        writes = inside || (needs_writer(&f, sql) && right > RIGHT_READ);
+        if (writes)
+                begin(&f);
+        rows = run(&f, sql, NULL, 0);
+        if (allowed && !rows)
+                g_error("%s, right %d, inside %d: %s", sql, right, inside, f.error.message);
+        if (!allowed && rows)
+                g_error("%s, right %d, inside %d: it was run", sql, right, inside);
+        if (!allowed && (inside || statements[i].right == RIGHT_SCHEMA) && right == RIGHT_WRITE &&
+            statements[i].right != RIGHT_NOBODY)
+                g_assert_nonnull(strstr(f.error.message, "is not allowed: WriteSchema= is off"));
+        if (writes)
+                commit(&f);
+        value = postgres_rig_value(&rig, statements[i].probe);
+        if (g_strcmp0(value, allowed ? after : statements[i].before) != 0)
+                g_error("%s, right %d, inside %d: %s", sql, right, inside, value);
+        tear_down(&f);
+}
+
+static void test_rights(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++) {
+                try_statement(i, RIGHT_READ, false);
+                for (Right right = RIGHT_WRITE; right <= RIGHT_SCHEMA; right++) {
+                        try_statement(i, right, false);
+                        try_statement(i, right, true);
+                }
+        }
+}
+
+/* If a transaction has the server read strings in another way, what the engine takes for a string would be a command. */
+static void test_other_reading(void) {
+        static const char *const settings[][2] = {
+                { "SELECT set_config('standard_conforming_strings', 'off', true)",
+                  "EXPLAIN ANALYZE SELECT '\\'' INTO x --'" },
+                { "UPDATE pg_settings SET setting = 'off' WHERE name = 'standard_conforming_strings'",
+                  "EXPLAIN ANALYZE SELECT '\\'' INTO x --'" },
+                { "SELECT set_config('client_encoding', 'SJIS', true)", "EXPLAIN ANALYZE SELECT E'\x83\\' INTO x --'" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(settings); i++) {
+                g_autofree char *rows = NULL;
+                Fixture f;
+
+                set_up(&f, true);
+                f.setup.write_schema = false;
+                begin(&f);
+                rows = run(&f, settings[i][0], NULL, 0);
+                g_assert_nonnull(rows);
+                REFUSED(&f, settings[i][1], ERROR_NOT_ALLOWED, "so that SQL has another meaning");
+                REFUSED(&f, "SELECT 1", ERROR_NOT_ALLOWED, "so that SQL has another meaning");
+                commit(&f);
+                expect_value(MADE, "f");
+                EXPECT(&f, "SELECT '\\'", "t:\\"); /* the next user of the connection has another setting again */
+                tear_down(&f);
+        }
 }
 
 /* A result of many pages, and one that is not read to its end. */
@@ -1458,6 +1628,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/parameters", test_parameters);
         g_test_add_func("/postgresql-engine/errors", test_errors);
         g_test_add_func("/postgresql-engine/read-only", test_read_only);
+        g_test_add_func("/postgresql-engine/rights", test_rights);
+        g_test_add_func("/postgresql-engine/other-reading", test_other_reading);
         g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
         g_test_add_func("/postgresql-engine/write", test_write);
         g_test_add_func("/postgresql-engine/session", test_session);

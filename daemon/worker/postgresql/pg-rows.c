@@ -96,6 +96,21 @@ static int64_t n_changes(const PGresult *result) {
         return n[0] ? strtoll(n, NULL, 10) : 0;
 }
 
+/* The server tells the command that it has carried out. If it has changed the schema without the right to, the SQL was not
+ * understood when it was prepared: nothing of the transaction is kept. */
+static bool check_tag(PgStatement *s, const PGresult *result, SqlError *error) {
+        PgConnection *c = s->cache->connection;
+        const char *tag = PQcmdStatus((PGresult *) result);
+        PgCommand command = pg_text_command(tag);
+        bool makes_table = command == PG_COMMAND_READ && PQresultStatus(result) == PGRES_COMMAND_OK; /* SELECT INTO */
+
+        if (!c->writes || c->setup->write_schema || s->text.command == PG_COMMAND_SAVEPOINT ||
+            (command != PG_COMMAND_SCHEMA && command != PG_COMMAND_REFUSED && !makes_table))
+                return true;
+        c->doomed = true;
+        return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: WriteSchema= is off", tag);
+}
+
 /* Takes the next result that is one: a row, or the end. *ret: it failed, and the caller looks at it. */
 static EngineResult next(PgStatement *s, SqlError *error, PGresult **ret_failed) {
         PgConnection *c = s->cache->connection;
@@ -125,6 +140,7 @@ static EngineResult next(PgStatement *s, SqlError *error, PGresult **ret_failed)
                         c->n_own += c->n_own == 0 ? 2 : 1; /* the transaction and its savepoint */
                         c->counted = true;
                 }
+                (void) check_tag(s, result, error);
                 PQclear(result);
                 return end(s, error) ? ENGINE_DONE : ENGINE_FAILED;
         default:

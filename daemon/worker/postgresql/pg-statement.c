@@ -70,13 +70,27 @@ static bool refuse_to_write(SqlError *error) {
                              "that right");
 }
 
+static bool check_schema(const Setup *setup, const char *what, SqlError *error) {
+        return setup->write_schema ||
+               sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: WriteSchema= is off", what);
+}
+
+/* The server has prepared it, so it is no mistake in writing. */
+static bool check_unknown(const Setup *setup, const PgText *text, SqlError *error) {
+        if (text->command != PG_COMMAND_UNKNOWN)
+                return true;
+        if (!setup->writes)
+                return refuse_to_write(error);
+        return check_schema(setup, "a statement that this service does not know", error);
+}
+
 static bool check_rights(const Setup *setup, const PgText *text, SqlError *error) {
         if (text->command == PG_COMMAND_REFUSED)
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "%s is not allowed: connections to the server are shared, so no client may change the "
                                      "session or end the transaction",
                                      text->word);
-        if (text->command == PG_COMMAND_READ)
+        if (text->command == PG_COMMAND_READ || text->command == PG_COMMAND_UNKNOWN)
                 return true;
         if (!setup->writes)
                 return refuse_to_write(error);
@@ -84,13 +98,11 @@ static bool check_rights(const Setup *setup, const PgText *text, SqlError *error
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "WriteTables= cannot be enforced on this server: its administrator must remove the "
                                      "key, and give the server's role the privileges");
-        if (text->command == PG_COMMAND_SAVEPOINT && strcasestr(text->sql, PG_SAVEPOINT))
+        if (text->command == PG_COMMAND_SAVEPOINT && (strcasestr(text->sql, PG_SAVEPOINT) || strcasestr(text->sql, "U&\"")))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "the service itself makes savepoints of the name " PG_SAVEPOINT);
-        if (text->command == PG_COMMAND_SCHEMA && !setup->write_schema)
-                return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: WriteSchema= is off", text->word);
-        if (strcmp(text->word, "DO") == 0 && !setup->write_schema)
-                return sql_error_set(error, ERROR_NOT_ALLOWED, "DO is not allowed: WriteSchema= is off");
+        if (text->command == PG_COMMAND_SCHEMA || strcmp(text->word, "DO") == 0)
+                return check_schema(setup, text->word, error);
         return true;
 }
 
@@ -173,6 +185,18 @@ static bool read_description(PgStatement *s, SqlError *error) {
         return sql_error_set(error, ERROR_SERVER_UNREACHABLE, "the server does not keep to the protocol");
 }
 
+/* A client may change by functions how the server reads a string. Then a part of the SQL that is a string here can be a
+ * command for the server, which has read it after all changes that it has told. */
+static bool check_reading(const PgStatement *s, SqlError *error) {
+        PGconn *pq = s->cache->connection->pq;
+        const char *strings = PQparameterStatus(pq, "standard_conforming_strings");
+
+        if ((!strings || strcmp(strings, "on") == 0) && strcmp(pg_encoding_to_char(PQclientEncoding(pq)), "UTF8") == 0)
+                return true;
+        return sql_error_set(error, ERROR_NOT_ALLOWED, "the transaction has changed standard_conforming_strings or "
+                             "client_encoding, so that SQL has another meaning: end it");
+}
+
 /* The server is asked about types now: it answers no other question while rows are on their way. */
 static bool read_parameter_kinds(PgStatement *s, SqlError *error) {
         for (unsigned i = 0; i < s->text.n_numbers; i++)
@@ -216,7 +240,8 @@ static bool prepare(PgStatement *s, SqlError *error) {
         }
         s->generation = c->generation;
         s->described_usec = now_coarse_usec();
-        if (read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error) && read_parameter_kinds(s, error))
+        if (check_reading(s, error) && read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error) &&
+            read_parameter_kinds(s, error))
                 return true;
         pg_statement_forget(s);
         return false;
@@ -316,7 +341,8 @@ bool pg_statements_compile(PgStatements *cache, const char *sql, size_t sql_size
                                      s->text.word);
         if (describe && now_coarse_usec() > s->described_usec + TRUST_USEC)
                 pg_statement_forget(s);
-        if (!pg_statement_prepare(s, error) || !check_columns(s, error)) {
+        if (!pg_statement_prepare(s, error) || !check_unknown(cache->connection->setup, &s->text, error) ||
+            !check_columns(s, error)) {
                 clear(s);
                 return false;
         }

@@ -143,7 +143,7 @@ static bool add_statement(PgConnection *c, const char *sql, size_t sql_size, Eng
         if (!engine_check_sql_size(c->setup, sql_size, error) ||
             !pg_text_read(sql, sql_size, c->setup->variables_max, &text, error))
                 return false;
-        if (text.command != PG_COMMAND_READ)
+        if (text.command != PG_COMMAND_READ && text.command != PG_COMMAND_UNKNOWN)
                 ok = sql_error_set(error, ERROR_NOT_ALLOWED, "a statement that writes cannot be watched: give its tables");
         else
                 ok = find_locked(c, text.sql, &text, &w->tables, &w->tables, &w->names, error);
@@ -237,7 +237,8 @@ void pg_tables_written(PgStatement *s, EngineWritten *to) {
         if (s->text.command == PG_COMMAND_SAVEPOINT)
                 return;
         c->n_wrote++;
-        to->schema = to->schema || s->text.command == PG_COMMAND_SCHEMA || strcmp(s->text.word, "DO") == 0 ||
+        to->schema = to->schema || s->text.command == PG_COMMAND_SCHEMA || s->text.command == PG_COMMAND_UNKNOWN ||
+                     strcmp(s->text.word, "DO") == 0 ||
                      strcmp(s->text.word, "CALL") == 0;
         to->any = to->any || s->text.command != PG_COMMAND_ROWS;
         if (to->any)

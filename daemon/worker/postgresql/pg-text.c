@@ -10,6 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The word before, if it decides what the next one means. */
+typedef enum Last {
+        LAST_OTHER,
+        LAST_AS,              /* a name follows, also if it is that of a keyword */
+        LAST_WITH,            /* WITH or RECURSIVE: the name of a query follows */
+        LAST_INSERT,          /* INSERT or MERGE that begins a statement: its INTO follows */
+} Last;
+
+/* How far the words before the statement that EXPLAIN is for were read. */
+typedef enum Explain {
+        EXPLAIN_NO,           /* there is none, or the statement has begun */
+        EXPLAIN_WORDS,
+        EXPLAIN_OPTIONS,      /* in their parentheses */
+        EXPLAIN_STATEMENT,    /* after these */
+} Explain;
+
+#define LEVELS_MAX 64 /* of parentheses, whose queries are told apart */
+
 typedef struct Scan {
         const char *at, *start, *end;
         const char *copied;   /* everything before it is in the result */
@@ -20,7 +38,12 @@ typedef struct Scan {
         unsigned n_tokens;    /* of the statement, so far */
         bool ended;           /* a semicolon came after it */
         char previous;        /* the first character of the last token; 0: there was none */
+        Last last;
         unsigned depth;       /* of parentheses */
+        uint64_t with, select; /* a bit for each of these levels: there was this word */
+        Explain explain;
+        bool explain_runs;    /* it may have the option ANALYZE */
+        bool explain_plans;   /* it has not, so the statement is not run */
         bool creates;         /* the statement is CREATE */
         bool after_begin;     /* the last word was BEGIN */
         unsigned body_depth;  /* of BEGIN ATOMIC ... END in CREATE FUNCTION */
@@ -114,6 +137,11 @@ static bool reach(Scan *s, unsigned index) {
         return true;
 }
 
+/* "$1" must not become a part of the name (a?) or of the dollar quote ($?$) before it. */
+static bool is_name_before(const Scan *s) {
+        return s->at > s->start && (is_name_part(s->at[-1]) || s->at[-1] == '$');
+}
+
 /* Uses the parameter of this index for the next `size` bytes. The first occurrence gives it its name. */
 static bool use(Scan *s, unsigned index, size_t size, bool named) {
         char number[16];
@@ -129,7 +157,7 @@ static bool use(Scan *s, unsigned index, size_t size, bool named) {
                 if (!n->name)
                         return out_of_memory(s);
         }
-        (void) snprintf(number, sizeof number, "$%u", n->number);
+        (void) snprintf(number, sizeof number, is_name_before(s) ? " $%u" : "$%u", n->number);
         return replace(s, size, number);
 }
 
@@ -290,6 +318,12 @@ static const struct {
         const char *word;
         PgCommand command;
 } commands[] = {
+        { "SELECT", PG_COMMAND_READ },
+        { "VALUES", PG_COMMAND_READ },
+        { "TABLE", PG_COMMAND_READ },
+        { "WITH", PG_COMMAND_READ },
+        { "SHOW", PG_COMMAND_READ },
+        { "EXPLAIN", PG_COMMAND_READ },
         { "INSERT", PG_COMMAND_ROWS },
         { "UPDATE", PG_COMMAND_ROWS },
         { "DELETE", PG_COMMAND_ROWS },
@@ -339,11 +373,15 @@ static const struct {
         { "CHECKPOINT", PG_COMMAND_REFUSED },
 };
 
-static PgCommand command_of(const char *word) {
+static PgCommand command_of(const char *word, size_t size) {
         for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-                if (strcmp(commands[i].word, word) == 0)
+                if (strlen(commands[i].word) == size && memcmp(commands[i].word, word, size) == 0)
                         return commands[i].command;
-        return PG_COMMAND_READ;
+        return PG_COMMAND_UNKNOWN;
+}
+
+PgCommand pg_text_command(const char *tag) {
+        return command_of(tag, strcspn(tag, " "));
 }
 
 /* A body between BEGIN ATOMIC and END has semicolons of its own, and CASE ... END in its expressions. */
@@ -357,28 +395,103 @@ static void follow_body(Scan *s, const char *word) {
         s->after_begin = s->body_depth == 0 && strcmp(word, "BEGIN") == 0;
 }
 
-/* `word` is in capitals, and no quoted name. */
-static void on_keyword(Scan *s, const char *word) {
+static bool is_one_of(const char *word, const char *first, const char *second) {
+        return strcmp(word, first) == 0 || strcmp(word, second) == 0;
+}
+
+/* ANALYZE that is switched off again is not looked for: the statement counts as one that is run. */
+static bool is_option_of_explain(Scan *s, const char *word) {
+        bool analyze = is_one_of(word, "ANALYZE", "ANALYSE"), first = s->depth == 1 && s->previous == '(';
+
+        if (s->explain == EXPLAIN_STATEMENT)
+                return false;
+        if (s->explain == EXPLAIN_OPTIONS && first &&
+            (is_one_of(word, "SELECT", "VALUES") || is_one_of(word, "WITH", "TABLE"))) /* no options, but a query */
+                return false;
+        s->explain_runs = s->explain_runs || analyze;
+        return s->explain == EXPLAIN_OPTIONS || analyze || strcmp(word, "VERBOSE") == 0;
+}
+
+/* The first word of the statement, or of the one that EXPLAIN is for. */
+static void begin_statement(Scan *s, const char *word, PgCommand command) {
         PgText *t = s->text;
 
-        if (!t->word[0]) {
-                (void) snprintf(t->word, sizeof t->word, "%s", word);
-                t->command = command_of(word);
-                s->creates = strcmp(word, "CREATE") == 0;
-        } else if (strcmp(t->word, "WITH") == 0 && (s->previous == '(' || s->previous == ')') &&
-                   command_of(word) == PG_COMMAND_ROWS)
+        if (t->word[0]) {
+                s->explain = EXPLAIN_NO;
+                s->explain_plans = !s->explain_runs && command != PG_COMMAND_REFUSED && command != PG_COMMAND_UNKNOWN;
+                if (s->explain_plans)
+                        return;
+        } else if (strcmp(word, "EXPLAIN") == 0)
+                s->explain = EXPLAIN_WORDS;
+        (void) snprintf(t->word, sizeof t->word, "%s", word);
+        t->command = command;
+        s->creates = strcmp(word, "CREATE") == 0;
+        if (is_one_of(word, "INSERT", "MERGE"))
+                s->last = LAST_INSERT;
+}
+
+static bool had(const Scan *s, uint64_t levels) {
+        return s->depth >= LEVELS_MAX || levels >> s->depth & 1;
+}
+
+static void note(const Scan *s, uint64_t *levels) {
+        if (s->depth < LEVELS_MAX)
+                *levels |= UINT64_C(1) << s->depth;
+}
+
+/* INSERT, UPDATE, DELETE and MERGE are also names, for example SELECT (1) insert INTO t. They begin a statement after "(",
+ * and after the queries of WITH, which may end with words (SEARCH, CYCLE), up to SELECT. */
+static bool begins_rows(const Scan *s, Last last) {
+        return !had(s, s->select) && (s->previous == '(' || (had(s, s->with) && last != LAST_WITH && s->previous != ','));
+}
+
+/* In a query. INTO is a reserved word: if it is neither that of INSERT or MERGE nor a name after AS, it makes a table. */
+static void follow_query(Scan *s, const char *word, PgCommand command, Last last) {
+        PgText *t = s->text;
+
+        if (strcmp(word, "SELECT") == 0)
+                note(s, &s->select);
+        else if (strcmp(word, "WITH") == 0)
+                note(s, &s->with);
+        else if (strcmp(t->word, "WITH") == 0 && command == PG_COMMAND_ROWS && begins_rows(s, last)) {
                 t->command = PG_COMMAND_ROWS;
+                s->last = is_one_of(word, "INSERT", "MERGE") ? LAST_INSERT : LAST_OTHER;
+        } else if (strcmp(word, "INTO") == 0 && last != LAST_INSERT) {
+                t->command = PG_COMMAND_SCHEMA;
+                (void) snprintf(t->word, sizeof t->word, "SELECT INTO");
+        }
+}
+
+/* `word` is in capitals, and no quoted name. */
+static void on_keyword(Scan *s, const char *word, Last last) {
+        PgCommand command = command_of(word, strlen(word));
+        PgText *t = s->text;
+
+        if (last == LAST_AS || s->previous == '.')
+                return;
+        if (strcmp(word, "AS") == 0)
+                s->last = LAST_AS;
+        else if (is_one_of(word, "WITH", "RECURSIVE"))
+                s->last = LAST_WITH;
+        if (s->explain != EXPLAIN_NO && is_option_of_explain(s, word))
+                return;
+        if (!t->word[0] || s->explain != EXPLAIN_NO)
+                begin_statement(s, word, command);
         else if (strcmp(t->word, "ROLLBACK") == 0 && strcmp(word, "TO") == 0)
                 t->command = PG_COMMAND_SAVEPOINT;
         else if (s->creates)
                 follow_body(s, word);
+        if (!s->explain_plans && (t->command == PG_COMMAND_READ || t->command == PG_COMMAND_ROWS))
+                follow_query(s, word, command, last);
 }
 
 static void on_word(Scan *s) {
         char word[sizeof s->text->word] = "";
         const char *start = s->at;
+        Last last = s->last;
         size_t size;
 
+        s->last = LAST_OTHER;
         while (is_name_part(next(s, 0)))
                 s->at++;
         size = (size_t) (s->at - start);
@@ -388,12 +501,38 @@ static void on_word(Scan *s) {
         }
         for (size_t i = 0; i < size && size < sizeof word; i++)
                 word[i] = (char) toupper((unsigned char) start[i]);
-        on_keyword(s, size < sizeof word ? word : "?");
+        on_keyword(s, size < sizeof word ? word : "?", last);
 }
 
+/* Letters that come directly after a number are a word, for old servers: 1INTO, 1E'\''. Newer ones refuse it, or it is a
+ * part of the number that is no keyword: 0xff, 1_000. */
 static void on_number(Scan *s) {
-        while (isalnum((unsigned char) next(s, 0)) || next(s, 0) == '.' || next(s, 0) == '_')
-                s->at++;
+        size_t n;
+
+        s->at += digits_size(s, 0);
+        if (next(s, 0) == '.')
+                s->at += digits_size(s, 1);
+        n = next(s, 1) == '+' || next(s, 1) == '-' ? 2 : 1;
+        if (toupper((unsigned char) next(s, 0)) == 'E' && digits_size(s, n) > n)
+                s->at += digits_size(s, n);
+}
+
+static void on_open(Scan *s) {
+        if (s->explain == EXPLAIN_WORDS && s->n_tokens == 2)
+                s->explain = EXPLAIN_OPTIONS;
+        else if (s->explain == EXPLAIN_WORDS || (s->explain == EXPLAIN_OPTIONS && s->previous == '('))
+                s->explain = EXPLAIN_STATEMENT;
+        s->depth++;
+        if (s->depth < LEVELS_MAX) {
+                s->with &= ~(UINT64_C(1) << s->depth);
+                s->select &= ~(UINT64_C(1) << s->depth);
+        }
+}
+
+static void on_close(Scan *s) {
+        s->depth -= s->depth > 0;
+        if (s->explain == EXPLAIN_OPTIONS && s->depth == 0)
+                s->explain = EXPLAIN_STATEMENT;
 }
 
 static bool on_semicolon(Scan *s) {
@@ -420,9 +559,17 @@ static void skip_space(Scan *s) {
 static bool on_token(Scan *s) {
         char c = *s->at;
 
+        if (is_name_start(c)) {
+                on_word(s);
+                return true;
+        }
+        s->last = LAST_OTHER;
         switch (c) {
-        case '\'':
         case '"':
+                s->explain_runs = s->explain_runs || s->explain == EXPLAIN_OPTIONS; /* an option in another spelling */
+                skip_quoted(s, c, false);
+                return true;
+        case '\'':
                 skip_quoted(s, c, false);
                 return true;
         case '$':
@@ -434,17 +581,15 @@ static bool on_token(Scan *s) {
         case '@':
                 return on_at(s);
         case '(':
-                s->depth++;
+                on_open(s);
                 break;
         case ')':
-                s->depth -= s->depth > 0;
+                on_close(s);
                 break;
         default:
                 break;
         }
-        if (is_name_start(c))
-                on_word(s);
-        else if (isdigit((unsigned char) c))
+        if (isdigit((unsigned char) c))
                 on_number(s);
         else
                 s->at++;
@@ -478,7 +623,7 @@ static bool scan(Scan *s) {
 }
 
 bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgText *ret, SqlError *error) {
-        PgText text = {};
+        PgText text = { .command = PG_COMMAND_UNKNOWN };
         Scan s = {
                 .at = sql,
                 .start = sql,
@@ -488,6 +633,7 @@ bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgT
                 .parameters_max = parameters_max,
                 .error = error,
         };
+        bool escapes;
 
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
@@ -495,8 +641,9 @@ bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgT
                 pg_text_done(&text);
                 return false;
         }
-        text.locks = strcasestr(text.sql, "advisory");
-        text.sets = text.command == PG_COMMAND_SCHEMA || text.command == PG_COMMAND_CALL ||
+        escapes = strcasestr(text.sql, "U&\""); /* the names of functions may be written so */
+        text.locks = escapes || strcasestr(text.sql, "advisory");
+        text.sets = escapes || text.command == PG_COMMAND_SCHEMA || text.command == PG_COMMAND_CALL ||
                     strcasestr(text.sql, "set_config");
         *ret = text;
         return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. The SQL of a client before the server sees it. Pure. Clients write parameters as SQLite does, and PostgreSQL
- * knows only $1, $2, ..., so they are replaced. And the first word of a statement says if a client may run it.
+ * knows only $1, $2, ..., so they are replaced. And the words of a statement say if a client may run it.
  *
  * The scanner follows PostgreSQL's lexical rules: strings with and without escapes, quoted identifiers, dollar quotes,
  * comments in comments, casts. A placeholder is, outside of all these:
@@ -14,6 +14,13 @@
  * 3. ":name" is a placeholder, and "::name" a cast. In a slice of an array, write a space: a[low : high].
  * 4. "$name$" begins a dollar quote.
  *
+ * The class of a statement is that of its first word, with these exceptions. Doubt decides for the class that needs the
+ * greater right.
+ *
+ * 1. EXPLAIN that may have the option ANALYZE has the class of the statement that it runs. Without it, it reads.
+ * 2. SELECT INTO makes a table.
+ * 3. WITH has that of the INSERT, UPDATE, DELETE or MERGE in it.
+ *
  * A placeholder has the index that SQLite would give it. The server's numbers have no gaps, because it refuses to guess the
  * type of a parameter that is not there.
  */
@@ -23,10 +30,11 @@
 #include "daemon/worker/core/sql-error.h"
 
 typedef enum PgCommand {
-        PG_COMMAND_READ,      /* SELECT and the like, and anything that is unknown here: the server judges it */
+        PG_COMMAND_READ,      /* SELECT and the like */
         PG_COMMAND_ROWS,      /* INSERT, UPDATE, DELETE, MERGE, also below WITH */
         PG_COMMAND_CALL,      /* CALL, DO, TRUNCATE, REFRESH, ...: it writes, and does not say what or how much */
-        PG_COMMAND_SCHEMA,    /* CREATE, ALTER, DROP, GRANT, ... */
+        PG_COMMAND_SCHEMA,    /* CREATE, ALTER, DROP, GRANT, SELECT INTO, ... */
+        PG_COMMAND_UNKNOWN,   /* a word that this service does not know, or none: nothing or anything */
         PG_COMMAND_SAVEPOINT, /* SAVEPOINT, RELEASE, ROLLBACK TO */
         PG_COMMAND_REFUSED,   /* it would change the session or end the transaction */
 } PgCommand;
@@ -51,7 +59,7 @@ typedef struct PgText {
         unsigned n_names;     /* the largest index */
         unsigned n_numbers;   /* of the server's parameters */
         PgCommand command;
-        char word[24];        /* the first word, in capitals */
+        char word[24];        /* that has decided the command, in capitals */
         bool locks;           /* it may take an advisory lock, which the end of a transaction does not release */
         bool sets;            /* it may change the session for the statements after it */
 } PgText;
@@ -60,6 +68,10 @@ typedef struct PgText {
 bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgText *ret, SqlError *error);
 
 void pg_text_done(PgText *text);
+
+/* The class of a command that the server says it has carried out. `tag` is the text of its answer, for example
+ * "INSERT 0 1". */
+PgCommand pg_text_command(const char *tag);
 
 /* Finds the index, from 0, of the parameter `name`, which has its prefix or none. -ENOENT; -ENOTUNIQ: without a prefix the
  * name fits several. */
