@@ -473,6 +473,36 @@ static void test_places_of_many_queries(void) {
         end();
 }
 
+/* A user who waits for a place or a turn and leaves delays the others no longer. */
+static void test_waiting_user_leaves(void) {
+        begin(8, 2);
+        for (unsigned peer = 0; peer < 2; peer++) {
+                occupy(peer, "open");
+                rig_query(peer, "open");
+        }
+        rig_query(2, "open");
+        rig_pass_time(SECOND / 2);
+        CHECK(!stub_worker_take(0));
+        rig_leave(2);
+        rig_pass_time(SECOND / 2);
+        CHECK(stub_worker_take(0));
+        end();
+
+        begin(8, 8);
+        for (unsigned peer = 0; peer < 6; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                if (peer < 4)
+                        (void) take(peer);
+        }
+        CHECK_INT(n_workers(), 4);
+        rig_leave(4);
+        rig_pass_time(TURN_USEC);
+        CHECK_INT(n_workers(), 5);
+        CHECK_INT(newest(), 5);
+        end();
+}
+
 /* A worker that waits for a reader cannot give up its place, so it gets more jobs. */
 static void test_places_of_stalled_readers(void) {
         begin(8, 2);
@@ -533,6 +563,7 @@ int main(void) {
                 TEST(test_turn_beside_a_channel),
                 TEST(test_no_turn), TEST(test_queue_that_moves),
                 TEST(test_places_of_many_queries), TEST(test_places_of_stalled_readers),
+                TEST(test_waiting_user_leaves),
                 TEST(test_channels_wait_no_longer),
         };
 
