@@ -66,6 +66,13 @@ for url in ("sqlipc:///x?hots=box", "sqlipc:///x?host=a&host=b", "sqlipc:///x?ti
         print(url, arguments(url))
     except sa.exc.ArgumentError:
         pass
+class Connection:
+    isolation_level = "IMMEDIATE"
+
+dialect = sa.create_engine("sqlipc:///x?isolation_level=IMMEDIATE").dialect
+for level, meant in (("AUTOCOMMIT", None), ("SERIALIZABLE", "IMMEDIATE")):
+    dialect.set_isolation_level(Connection, level)
+    assert Connection.isolation_level == meant, (level, Connection.isolation_level)
 calls = []
 def connect(*arguments, **keywords):
     calls.append((arguments, keywords))

@@ -48,6 +48,7 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
 
     driver = "sqlipc"
     supports_statement_cache = True
+    _level = ""  # the URL's isolation_level, which an engine has again after AUTOCOMMIT
 
     @classmethod
     def import_dbapi(cls):
@@ -79,6 +80,7 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
             if "bus" in options:
                 raise exc.ArgumentError(f"Invalid URL: {url} names two buses, {url.host!r} and {options['bus']!r}.")
             options["bus"] = url.host
+        self._level = options.get("isolation_level", "")
         return [url.database], {"check_same_thread": False} | options
 
     def is_disconnect(self, e, connection, cursor):
@@ -91,7 +93,7 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
 
     def set_isolation_level(self, dbapi_connection, level):
         """Set AUTOCOMMIT, or SERIALIZABLE: the service has no READ UNCOMMITTED."""
-        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else ""
+        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else self._level
 
     def get_isolation_level_values(self, dbapi_connection):
         """Return the isolation levels."""
