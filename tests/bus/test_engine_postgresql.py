@@ -446,6 +446,15 @@ def test_down():
 
 
 @test
+def test_unreachable_in_the_log():
+    """the error for a reader does not name the address of the server; the log of the engine does"""
+    publish("lost", "host=/nowhere/secret port=5439 user=reader dbname=postgres")
+    failure = expect("ServerUnreachable", service.client().query_rows, "lost", "SELECT 1")
+    true("secret" not in failure.message and "5439" not in failure.message, failure.message)
+    wait_for(lambda: "/nowhere/secret/.s.PGSQL.5439" in unit.log_text(), "the log has it")
+
+
+@test
 def test_shell_lists():
     """the shell's .tables, .views, .indexes, \\d show the server's; other commands say what to use"""
     server.sql(

@@ -617,6 +617,13 @@ static void test_unreachable(void) {
         rqlite_rig_begin(&rig, g_strdup("http://127.0.0.1:1 http://127.0.0.1:2"));
         rig.setup.busy_usec = 0;
         expect_error("SELECT 1", ERROR_SERVER_UNREACHABLE, 0, NULL);
+        g_assert_null(strstr(rig.error.message, "127.0.0.1")); /* readers do not get the address of the server */
+        g_assert_null(strstr(rig.error.message, "port"));
+        rqlite_rig_end(&rig);
+        rqlite_rig_begin(&rig, g_strdup("http://secret.invalid:4001"));
+        rig.setup.busy_usec = 0;
+        expect_error("SELECT 1", ERROR_SERVER_UNREACHABLE, 0, NULL);
+        g_assert_null(strstr(rig.error.message, "secret"));
         rqlite_rig_end(&rig);
         rqlite_rig_begin(&rig, g_strdup("http://a:open-secret@127.0.0.1:1"));
         expect_error("SELECT 1", ERROR_LOGIN_FAILED, 0, NULL);

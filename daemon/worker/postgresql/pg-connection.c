@@ -14,6 +14,7 @@
 
 #include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/server-log.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
 #define WAIT_MSEC 5                       /* between two calls of the progress function */
@@ -120,6 +121,7 @@ static void ignore_notice(void *userdata, const PGresult *result) {
 }
 
 static bool fail_to_open(PgConnection *c, bool to_trust, SqlError *error) {
+        server_log(PQerrorMessage(c->pq));
         (void) pg_error_connect(error, c->pq, to_trust);
         pg_connection_close(c);
         return false;

@@ -117,6 +117,47 @@ static const char *find_state(const char *message, const char **ret_rest) {
         return NULL;
 }
 
+/* Reasons by parts of libpq's message, whose other parts may be hosts, ports and files. The first that is found decides. */
+static const struct {
+        const char *part;
+        int number;             /* in place of `part`: its text */
+        const char *reason;
+} reasons[] = {
+        { .part = "server does not support SSL",
+          .reason = "it does not offer TLS, which is needed over TCP unless Connection= sets a weaker sslmode" },
+        { .part = "root certificate",
+          .reason = "the authorities that may sign its certificate cannot be read (sslrootcert)" },
+        { .part = "does not match host name", .reason = "its certificate is that of another host" },
+        { .part = "host name must be specified", .reason = "a certificate is for a name: Connection= needs host" },
+        { .part = "certificate verify failed", .reason = "its certificate is not one of a trusted authority" },
+        { .part = "authentication method requirement",
+          .reason = "it asks for a kind of login that require_auth of Connection= does not allow; unless that is set, the "
+                    "password is not sent as it is over TCP" },
+        { .part = "could not translate host name", .reason = "the name of its host cannot be looked up" },
+        { .part = "definition of service", .reason = "its service is not in the file of services (pg_service.conf)" },
+        { .part = "session is ", .reason = "no host is of the kind that target_session_attrs wants" },
+        { .part = "hot standby", .reason = "no host is of the kind that target_session_attrs wants" },
+        { .part = "server closed the connection", .reason = "the server closed the connection unexpectedly" },
+        { .part = "timeout expired", .reason = "it did not answer in time (connect_timeout)" },
+        { .number = EAFNOSUPPORT },
+        { .number = ECONNREFUSED },
+        { .number = ECONNRESET },
+        { .number = EHOSTUNREACH },
+        { .number = ENETUNREACH },
+        { .number = ETIMEDOUT },
+        { .number = EACCES },
+        { .number = EPERM },
+        { .number = ENOENT },
+        { .number = EMFILE },
+};
+
+static const char *reason_of(const char *message) {
+        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+                if (strstr(message, reasons[i].part ?: strerror(reasons[i].number)))
+                        return reasons[i].reason ?: strerror(reasons[i].number);
+        return "the log of sqlipc-engine has the reason";
+}
+
 bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust) {
         const char *message = PQerrorMessage(pq), *rest, *state = find_state(message, &rest);
 
@@ -135,7 +176,7 @@ bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust) {
                 return false;
         }
         (void) sql_error_set(error, to_trust ? ERROR_LOGIN_FAILED : ERROR_SERVER_UNREACHABLE,
-                             "no connection to the server: %.*s", (int) strcspn(message, "\n"), message);
+                             "no connection to the server: %s", reason_of(message));
         if (strstr(sql_error_as_failure(error).message, strerror(EAFNOSUPPORT))) /* RestrictAddressFamilies= of the unit */
                 sql_error_prefix(error, "engine processes have no network, unless a drop-in like network.conf of "
                                  "sqlipc.databases(5) gives them one: ");

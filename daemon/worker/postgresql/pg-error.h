@@ -18,8 +18,8 @@ bool pg_error_take(SqlError *error, const PGresult *result, const PgText *text);
 /* The connection was lost. An error that is set already stays. Always returns false. */
 bool pg_error_lost(SqlError *error, const PGconn *pq);
 
-/* No connection could be made; libpq's message is verbose. `to_trust`: this was while the two sides identified each other.
- * Always returns false. */
+/* No connection could be made; libpq's message is verbose. Only its reason is taken, without host and port.
+ * `to_trust`: this was while the two sides identified each other. Always returns false. */
 bool pg_error_connect(SqlError *error, const PGconn *pq, bool to_trust);
 
 /* True if the server ends the connection. */

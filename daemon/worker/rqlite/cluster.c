@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/server-log.h"
 #include "daemon/worker/rqlite/response.h"
 #include "daemon/worker/rqlite/server-error.h"
 
@@ -30,9 +31,13 @@ static bool out_of_memory(SqlError *error) {
         return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
 }
 
-/* The node's explanation of a failure. */
+/* Why there is no whole answer, for the client: without the host and port that libcurl's sentence has, which is logged. */
 static const char *reason_of(const ClusterExchange *x) {
-        return x->http.reason[0] ? x->http.reason : "the connection was closed";
+        const char *reason = http_reason(&x->http);
+
+        if (x->http.reason[0])
+                server_log(x->http.reason);
+        return reason ?: "the connection was closed";
 }
 
 static bool send_to(ClusterExchange *x, int node, const ClusterRequest *r, bool redirects) {
@@ -76,7 +81,7 @@ static AttemptResult judge_silence(ClusterExchange *x, const ClusterRequest *r, 
         return r->writes && http_sent_any(&x->http) ? fail_unknown(error, reason) : ATTEMPT_UNREACHABLE;
 }
 
-/* An answer that is an error. Its text is for people, and may be that of a proxy. */
+/* An answer that is an error. Its text is for the administrator: it may be that of a proxy, and name addresses. */
 static AttemptResult judge_status(ClusterExchange *x, const ClusterRequest *r, long status, SqlError *error) {
         char *text = x->http.text;
 
@@ -94,10 +99,12 @@ static AttemptResult judge_status(ClusterExchange *x, const ClusterRequest *r, l
                 return ATTEMPT_NO_LEADER;
         if (status >= 300 && status < 400)
                 return ATTEMPT_REDIRECTED;
+        server_log(text);
         if (r->writes && status >= 500)
-                return fail_unknown(error, text);
-        (void) sql_error_set(error, ERROR_INPUT_OUTPUT, "node %d of Connection= answers with HTTP %ld: %s", x->node + 1,
-                             status, text);
+                return fail_unknown(error, "a node answered with an error of its own, which the log has");
+        (void) sql_error_set(error, ERROR_INPUT_OUTPUT,
+                             "node %d of Connection= answers with HTTP %ld; the log of sqlipc-engine has its text",
+                             x->node + 1, status);
         return ATTEMPT_FAILED;
 }
 

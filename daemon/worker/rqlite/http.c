@@ -252,6 +252,10 @@ const char *http_location(const HttpExchange *x) {
         return location;
 }
 
+const char *http_reason(const HttpExchange *x) {
+        return x->is_done && x->code != 0 ? curl_easy_strerror((CURLcode) x->code) : NULL;
+}
+
 bool http_is_distrusted(const HttpExchange *x) {
         switch (x->code) {
         case CURLE_PEER_FAILED_VERIFICATION:

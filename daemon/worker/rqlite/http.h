@@ -108,6 +108,9 @@ static inline bool http_sent_any(const HttpExchange *x) {
 /* Where a redirect leads to, borrowed until the next request; NULL: nowhere. */
 const char *http_location(const HttpExchange *x);
 
+/* Why the exchange failed, in words that name no host; NULL: it did not. */
+const char *http_reason(const HttpExchange *x);
+
 /* True if the failure is that the server's certificate is not trusted, or ours is not. */
 bool http_is_distrusted(const HttpExchange *x);
 
