@@ -676,6 +676,43 @@ def check_what_the_unit_hides():
     true("key WritePolkit= does nothing without Mode=read-write" in check(folder, bus="--user"), "without Mode=")
 
 
+@test
+def check_passwords_on_a_network():
+    """check: a password that goes over a network without TLS is a warning, for PostgreSQL and rqlite"""
+    password = service.data / "network.password"
+    password.write_text("hush\n")
+    password.chmod(0o600)
+
+    def keys(engine, connection, more="", file=f"PasswordFile={password}\n"):
+        return f"[Database]\nEngine={engine}\nConnection={connection}\nAllowUsers=*\n{file}{more}"
+
+    weak = {
+        "disable": keys("postgresql", "host=db.example user=a sslmode=disable"),
+        "prefer": keys("postgresql", "host = 'db.example'  sslmode = 'prefer'"),
+        "address": keys("postgresql", "host=/run/postgresql hostaddr=192.0.2.1 sslmode=allow"),
+        "second": keys("postgresql", "host=/run/postgresql,db.example sslmode=prefer"),
+        "uri": keys("postgresql", "postgresql://a@[2001:db8::1]:5432,localhost/b?connect_timeout=3&sslmode=%64isable"),
+        "replica": keys("postgresql", "host=db.example", "ReplicaConnection=host=db2.example sslmode=disable\n"),
+        "node": keys("rqlite", "https://a@db1.example:4001 http://a@db2.example:4001"),
+    }
+    right = {
+        "default": keys("postgresql", "host=db.example user=a"),
+        "full": keys("postgresql", "host=db.example sslmode=disable sslmode=verify-full"),
+        "encrypted": keys("postgresql", "postgres://a@db.example/b?sslmode=require"),
+        "socket": keys("postgresql", "host=/run/postgresql sslmode=disable"),
+        "none": keys("postgresql", "dbname=a sslmode=disable"),
+        "escaped": keys("postgresql", "postgres://%2Frun%2Fpostgresql/b?sslmode=disable"),
+        "loopback": keys("postgresql", "host=localhost hostaddr=127.0.0.2,::1 sslmode=disable"),
+        "public": keys("postgresql", "host=db.example sslmode=disable", file=""),
+        "https": keys("rqlite", "https://a@db.example:4001"),
+        "near": keys("rqlite", "http://a@127.0.0.1:4001 http://a@[::1]:4001"),
+    }
+    folder = scratch("network", **weak, **right)
+    lines = [line for line in check(folder).splitlines() if "without TLS" in line]
+    equal(sorted(line.split(": ")[1] for line in lines), sorted(weak), "databases with the warning")
+    true("hush" not in "".join(lines), "the password is not shown")
+
+
 # ---- add ----
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Checks what the service needs on this machine for a database of a server: the unit of engine processes, and the password
- * file. It does not connect to the server: only the service's engine has the rights and the network for that.
+ * file; and that a password does not go over a network without TLS. It does not connect to the server: only the service's
+ * engine has the rights and the network for that.
  */
 #ifndef SQLIPC_TOOLS_CTL_SERVER_CHECK_H
 #define SQLIPC_TOOLS_CTL_SERVER_CHECK_H
