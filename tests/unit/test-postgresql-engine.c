@@ -1297,6 +1297,138 @@ static void test_end_in_login(void) {
         tear_down(&f);
 }
 
+typedef struct Asker {
+        int listener;
+        bool got_password; /* a message of this kind came, with or without TLS */
+        unsigned n;        /* connections */
+} Asker;
+
+/* A program that took the port of a server: it has no TLS, and asks for the password as it is. */
+static void *ask_for_password(void *userdata) {
+        static const uint8_t ask[] = { 'R', 0, 0, 0, 8, 0, 0, 0, 3 };
+        Asker *a = userdata;
+        int fd;
+
+        while ((fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+                uint8_t text[1024];
+                ssize_t n;
+
+                a->n++;
+                while ((n = read(fd, text, sizeof text)) > 0) {
+                        if (n == 8) /* SSLRequest */
+                                n = write(fd, "N", 1);
+                        else if (text[0] == 'p') {
+                                a->got_password = true;
+                                break;
+                        } else
+                                n = write(fd, ask, sizeof ask);
+                }
+                (void) close(fd);
+        }
+        return NULL;
+}
+
+/* Over TCP the password goes only to a server that proves its name, unless the administrator writes less. */
+static void test_no_password_to_strangers(void) {
+        static const struct {
+                const char *more, *environment, *service;
+                bool sends; /* with a libpq that has no require_auth */
+                const char *sentence;
+        } cases[] = {
+                { "", NULL, NULL, false, "it does not offer TLS" },
+                { "hostaddr=127.0.0.1", NULL, NULL, false, "it does not offer TLS" },
+                { "sslmode=require", NULL, NULL, false, "it does not offer TLS" },
+                { "sslmode=''", NULL, NULL, false, "it does not offer TLS" },
+                { "service=weak sslmode=verify-full", NULL, "", false, "it does not offer TLS" },
+                { "service=plain", NULL, "", false, "it does not offer TLS" },
+                { "sslmode=disable", NULL, NULL, true, "require_auth" },
+                { "", "prefer", NULL, true, "require_auth" },
+                { "service=weak", NULL, "", true, "require_auth" },
+                { "sslmode=disable require_auth=password", NULL, NULL, true, NULL },
+        };
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        Asker a = { .listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+        g_autofree char *before = g_strdup(g_getenv("PGSSLMODE")), *services = NULL, *port = NULL;
+        bool requires = false;
+        PQconninfoOption *known = PQconndefaults();
+        socklen_t size = sizeof address;
+        GThread *server;
+
+        for (const PQconninfoOption *o = known; o->keyword; o++)
+                requires = requires || strcmp(o->keyword, "require_auth") == 0;
+        PQconninfoFree(known);
+        g_assert_cmpint(bind(a.listener, (struct sockaddr *) &address, size), ==, 0);
+        g_assert_cmpint(listen(a.listener, 8), ==, 0);
+        g_assert_cmpint(getsockname(a.listener, (struct sockaddr *) &address, &size), ==, 0);
+        port = g_strdup_printf("%d", ntohs(address.sin_port));
+        services = g_strdup_printf("%s/services", rig.folder);
+        g_assert_true(g_file_set_contents(services, "[weak]\nsslmode=allow\n[plain]\nkeepalives=1\n", -1, NULL));
+        g_setenv("PGSERVICEFILE", services, true);
+        server = g_thread_new("asker", ask_for_password, &a);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                bool writes_method = strstr(cases[i].more, "require_auth");
+                g_autofree char *text = NULL;
+                Fixture f;
+
+                if (!requires && writes_method)
+                        continue;
+                g_test_message("%s", cases[i].more);
+                g_unsetenv("PGSSLMODE");
+                if (cases[i].environment)
+                        g_setenv("PGSSLMODE", cases[i].environment, true);
+                set_up(&f, false);
+                engine->stop(f.pool);
+                text = g_strdup_printf("host=localhost port=%s user=x gssencmode=disable %s", port, cases[i].more);
+                f.setup.connection = text;
+                f.setup.password = "hush";
+                start(&f);
+                a.got_password = false;
+                g_assert_null(run(&f, "SELECT 1", NULL, 0));
+                if (!cases[i].sends)
+                        g_assert_cmpint(f.error.error, ==, ERROR_LOGIN_FAILED);
+                if (cases[i].sentence && (!cases[i].sends || requires))
+                        g_assert_nonnull(strstr(f.error.message, cases[i].sentence));
+                g_assert_null(strstr(f.error.message, "localhost"));
+                g_assert_null(strstr(f.error.message, "127.0.0.1"));
+                g_assert_null(strstr(f.error.message, port));
+                tear_down(&f);
+                g_assert_cmpint(a.got_password, ==, cases[i].sends && (!requires || writes_method));
+        }
+        g_assert_cmpint(a.n, >=, 5);
+        (void) shutdown(a.listener, SHUT_RDWR);
+        (void) g_thread_join(server);
+        (void) close(a.listener);
+        g_unsetenv("PGSERVICEFILE");
+        g_unsetenv("PGSSLMODE");
+        if (before)
+                g_setenv("PGSSLMODE", before, true);
+}
+
+/* The error of a server that cannot be reached does not name it. */
+static void test_unreachable_is_not_named(void) {
+        static const char *const parts[] = { "nowhere", "secret", "127.0.0", "5433", "99999", "port 1", "localhost" };
+        static const char *const connections[] = {
+                "host=/nowhere port=5433", "host=secret.invalid port=5433", "hostaddr=127.0.0.1 port=1 host=secret.invalid",
+                "host=/nowhere,127.0.0.1,secret.invalid port=5433,1,5433", "service=secret_service",
+                "sslmode=secret.invalid",
+                "host=127.0.0.1 port=5433,5433", "host=127.0.0.1 port=99999",
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(connections); i++) {
+                Fixture f;
+
+                set_up(&f, false);
+                engine->stop(f.pool);
+                f.setup.connection = connections[i];
+                start(&f);
+                g_assert_null(run(&f, "SELECT 1", NULL, 0));
+                g_test_message("%s: %s", connections[i], f.error.message);
+                for (size_t j = 0; j < G_N_ELEMENTS(parts); j++)
+                        g_assert_null(strstr(f.error.message, parts[j]));
+                tear_down(&f);
+        }
+}
+
 /* The time limit of a role is not extended. */
 static void test_timeout_of_role(void) {
         Fixture f;
@@ -1658,6 +1790,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);
         g_test_add_func("/postgresql-engine/end-in-login", test_end_in_login);
+        g_test_add_func("/postgresql-engine/no-password-to-strangers", test_no_password_to_strangers);
+        g_test_add_func("/postgresql-engine/unreachable-is-not-named", test_unreachable_is_not_named);
         g_test_add_func("/postgresql-engine/timeout-of-role", test_timeout_of_role);
         g_test_add_func("/postgresql-engine/ahead", test_ahead);
         g_test_add_func("/postgresql-engine/ahead-in-vain", test_ahead_in_vain);

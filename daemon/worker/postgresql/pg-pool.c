@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See pg-pool.h. From top to bottom: the server, attempts, connections.
+ * Side: worker. See pg-pool.h. From top to bottom: attempts, connections.
  */
 #include "daemon/worker/postgresql/pg-pool.h"
 
@@ -12,7 +12,6 @@
 #include "daemon/worker/core/monotonic.h"
 
 #define IDLE_USEC (60 * USEC_PER_SEC)
-#define CONNECT_USEC (10 * USEC_PER_SEC)          /* if there is no connect_timeout */
 #define CANCEL_USEC USEC_PER_SEC                  /* for the answer to everything that was cancelled */
 #define CANCEL_LOOK_USEC (10 * USEC_PER_MSEC)
 #define CANCEL_AT_END_USEC (300 * USEC_PER_MSEC)  /* before the worker ends */
@@ -20,130 +19,6 @@
 #define PAUSE_MAX_USEC USEC_PER_SEC
 #define CODE_PAUSE (-1)                           /* of an error that says Busy while there is no attempt; see give_up() */
 #define LARGE_SIZE ((size_t) 1 << 20)             /* of a value: libpq keeps a buffer of this size */
-
-/* Each session has these settings, regardless of those of the server and the role. */
-#define SETTINGS \
-        "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c intervalstyle=postgres -c bytea_output=hex " \
-        "-c extra_float_digits=1 -c standard_conforming_strings=on -c xmloption=content"
-
-/* ---- the server ---- */
-
-/* Keywords that get a value unless the connection has one: a cut network is noticed within 30 s. */
-static const struct {
-        const char *keyword, *value;
-} usual[] = {
-        { "application_name", "sqlipc" },
-        { "keepalives_idle", "10" },
-        { "keepalives_interval", "5" },
-        { "keepalives_count", "3" },
-        { "tcp_user_timeout", "20000" },
-};
-
-static void server_done(PgServer *s) {
-        for (size_t i = 0; s->keywords && s->keywords[i]; i++) {
-                if (strcmp(s->keywords[i], "password") == 0)
-                        explicit_bzero(s->values[i], strlen(s->values[i]));
-                free(s->keywords[i]);
-                free(s->values[i]);
-        }
-        free(s->keywords);
-        free(s->values);
-        sql_error_done(&s->error);
-        *s = (PgServer) { .error = SQL_ERROR_INIT };
-}
-
-static size_t count(char *const *list) {
-        size_t n = 0;
-
-        while (list && list[n])
-                n++;
-        return n;
-}
-
-static bool add(PgServer *s, const char *keyword, const char *value) {
-        size_t n = count(s->keywords);
-        char **keywords = reallocarray(s->keywords, n + 2, sizeof *keywords), **values;
-
-        if (keywords) {
-                s->keywords = keywords;
-                keywords[n] = NULL;
-        }
-        values = keywords ? reallocarray(s->values, n + 2, sizeof *values) : NULL;
-        if (!values)
-                return false;
-        s->values = values;
-        values[n] = strdup(value);
-        values[n + 1] = NULL;
-        keywords[n] = values[n] ? strdup(keyword) : NULL;
-        keywords[n + 1] = NULL;
-        if (!keywords[n])
-                free(values[n]);
-        return keywords[n] != NULL;
-}
-
-static const char *value_of(const PQconninfoOption *options, const char *keyword) {
-        for (const PQconninfoOption *o = options; o->keyword; o++)
-                if (strcmp(o->keyword, keyword) == 0)
-                        return o->val;
-        return NULL;
-}
-
-static bool has_secret(const PQconninfoOption *options) {
-        return value_of(options, "password") || value_of(options, "sslpassword");
-}
-
-static bool has_several_hosts(const PQconninfoOption *options) {
-        const char *host = value_of(options, "host"), *address = value_of(options, "hostaddr");
-
-        return (host && strchr(host, ',')) || (address && strchr(address, ','));
-}
-
-static bool add_settings(PgServer *s, const PQconninfoOption *options) {
-        const char *own = value_of(options, "options");
-        char *all = NULL;
-        bool ok = asprintf(&all, "%s%s%s", own ? own : "", own ? " " : "", SETTINGS) >= 0 && add(s, "options", all);
-
-        free(all);
-        return ok;
-}
-
-static bool add_all(PgServer *s, const PQconninfoOption *options, const char *password, bool is_primary) {
-        bool ok = true;
-
-        for (const PQconninfoOption *o = options; ok && o->keyword; o++)
-                if (o->val && strcmp(o->keyword, "options") != 0)
-                        ok = add(s, o->keyword, o->val);
-        for (size_t i = 0; ok && i < sizeof usual / sizeof *usual; i++)
-                if (!value_of(options, usual[i].keyword))
-                        ok = add(s, usual[i].keyword, usual[i].value);
-        if (ok && is_primary && has_several_hosts(options) && !value_of(options, "target_session_attrs"))
-                ok = add(s, "target_session_attrs", "primary");
-        return ok && (!password || add(s, "password", password)) && add_settings(s, options);
-}
-
-/* libpq's own message may repeat a part of the text, which may be a password. */
-static bool fail_to_read(PgServer *s, bool secret) {
-        return sql_error_set(&s->error, ERROR_LOGIN_FAILED,
-                             secret ? "the connection in the configuration has a password: put it into a file, and name "
-                                      "that by PasswordFile="
-                                    : "the connection in the configuration is not valid: see the keywords of libpq");
-}
-
-static bool server_init(PgServer *s, const char *connection, const char *password, bool is_primary) {
-        PQconninfoOption *options = PQconninfoParse(connection, NULL);
-        const char *timeout;
-        bool ok;
-
-        *s = (PgServer) { .timeout_usec = CONNECT_USEC, .error = SQL_ERROR_INIT };
-        if (!options)
-                return !fail_to_read(s, false);
-        timeout = value_of(options, "connect_timeout");
-        if (timeout && atoi(timeout) > 0)
-                s->timeout_usec = (uint64_t) atoi(timeout) * USEC_PER_SEC;
-        ok = has_secret(options) ? !fail_to_read(s, true) : add_all(s, options, password, is_primary);
-        PQconninfoFree(options);
-        return ok;
-}
 
 /* ---- attempts ---- */
 
@@ -238,8 +113,8 @@ int pg_pool_new(const Setup *setup, EngineProgress progress, void *userdata, PgP
                 .connections.n_max = setup->connections_max,
         };
         pool->primary.error = pool->replica.error = SQL_ERROR_INIT;
-        if (!server_init(&pool->primary, setup->connection ? setup->connection : "", setup->password, true) ||
-            (pool->has_replica && !server_init(&pool->replica, setup->replica_connection, setup->password, false))) {
+        if (!pg_server_init(&pool->primary, setup->connection ? setup->connection : "", setup->password, true) ||
+            (pool->has_replica && !pg_server_init(&pool->replica, setup->replica_connection, setup->password, false))) {
                 (void) pg_pool_free(pool);
                 return -ENOMEM;
         }
@@ -274,8 +149,8 @@ PgPool *pg_pool_free(PgPool *pool) {
                 pg_cancel_wait(CANCEL_AT_END_USEC);
         while (pool->cancelled)
                 pooled_free(unlink_idle(&pool->cancelled));
-        server_done(&pool->primary);
-        server_done(&pool->replica);
+        pg_server_done(&pool->primary);
+        pg_server_done(&pool->replica);
         pg_types_done(&pool->types);
         free(pool);
         return NULL;

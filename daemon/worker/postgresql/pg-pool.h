@@ -16,6 +16,7 @@
 
 #include "daemon/worker/postgresql/pg-ahead.h"
 #include "daemon/worker/postgresql/pg-cancel.h"
+#include "daemon/worker/postgresql/pg-server.h"
 #include "daemon/worker/postgresql/pg-statement.h"
 
 typedef struct PgPool PgPool;
@@ -29,15 +30,6 @@ struct PgPooled {
         PgCancel *cancel;       /* owned; of the statement that was interrupted */
         uint64_t cancel_until_usec; /* then it is closed */
 };
-
-/* A server, or several from which libpq chooses. */
-typedef struct PgServer {
-        char **keywords, **values; /* owned, with a NULL at the end, for PQconnectStartParams(); NULL: see `error` */
-        uint64_t timeout_usec;  /* connect_timeout */
-        uint64_t retry_usec;    /* no attempt before */
-        uint64_t pause_usec;    /* after the last failure; 0: the last attempt succeeded */
-        SqlError error;         /* of the last attempt, or why there can be none */
-} PgServer;
 
 struct PgPool {
         const Setup *setup;     /* borrowed */

@@ -37,9 +37,8 @@ static PgStatement *statement_of(EngineStatement *statement) {
 
 /* ---- process and pool ---- */
 
-/* libpq has no global state that needs a setup. */
 static int engine_init(const Setup *setup) {
-        return setup->connection ? 0 : -EINVAL;
+        return setup->connection ? pg_server_set_defaults() : -EINVAL;
 }
 
 static int engine_start(const Setup *setup, EngineProgress progress, void *userdata, EnginePool **ret) {
