@@ -12,8 +12,10 @@
 #include "client-lib/error.h"
 #include "client-lib/prepared.h"
 
+/* A statement that the service did not keep was run without being compiled for itself: nothing is known of its
+ * parameters. */
 static bool is_described(const sqlipc_statement *s) {
-        return s->state == STATEMENT_READY || s->state == STATEMENT_LOST;
+        return s->described && (s->state == STATEMENT_READY || s->state == STATEMENT_LOST);
 }
 
 static int bind(sqlipc_statement *s, unsigned index, const Parameter *value) {
