@@ -29,7 +29,7 @@ static void rig_init(Rig *rig) {
         g_assert_cmpint(manager_new(BUS_ADDRESS, no_directories, &rig->manager), ==, 0);
         g_assert_cmpint(database_new(&rig->manager->context, config, &rig->database), ==, 0);
         g_assert_cmpint(statement_new(session_get(&rig->manager->context, &rig->peer), rig->database, "SELECT 1", 4096,
-                                      &rig->statement, &refusal), ==, 0);
+                                      false, &rig->statement, &refusal), ==, 0);
         rig->statement->state = STATEMENT_READY;
 }
 

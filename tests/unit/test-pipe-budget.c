@@ -92,6 +92,25 @@ static void test_retired_alone(void) {
         CHECK_INT(a.retired, 2687);
 }
 
+/* Pipes that the service retires by itself leave half of the retired ones to the user's own. */
+static void test_retired_by_the_service(void) {
+        PipeBudget b = budget(16384);
+        PipeAccount a = {};
+        unsigned n = 0;
+
+        for (; pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1); n++)
+                CHECK(take(&b, &a, true));
+        CHECK_INT(n, 2688 / 2);
+        attack(&b, &a, 1, true);
+        CHECK_INT(a.retired, 2688);
+        CHECK(!pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1));
+        a = (PipeAccount) {};
+        b = budget(16384);
+        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 4)); /* PipePagesMax=16; little is 24 */
+        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 12));
+        CHECK(!pipe_budget_leaves_retired(&b, &a, 16, 13));
+}
+
 /* If any number of users attack in any way, one more user gets as much as each of them, and many more get a little. */
 static void check_others_after_attack(unsigned n, bool retired, uint64_t each, uint64_t at_least) {
         PipeBudget b = budget(16384);
@@ -246,6 +265,7 @@ static void test_changes_add_up(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_total), TEST(test_pipes_leave_descriptors), TEST(test_alone), TEST(test_retired_alone),
+                TEST(test_retired_by_the_service),
                 TEST(test_two_attackers), TEST(test_ten_attackers), TEST(test_two_hundred_attackers),
                 TEST(test_attackers_after_each_other), TEST(test_reserve_ends), TEST(test_limit_of_the_account),
                 TEST(test_growth_leaves_room), TEST(test_growth_of_several_leaves_room), TEST(test_fair_part),

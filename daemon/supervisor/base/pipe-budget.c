@@ -38,6 +38,11 @@ static uint64_t fair_share(const PipeBudget *b, const PipeAccount *a) {
         return larger(half, b->little);
 }
 
+/* The largest sum of pages of the account's retired pipes. */
+static uint64_t retired_max(const PipeBudget *b, const PipeAccount *a, uint64_t account_max) {
+        return larger(smaller(fair_share(b, a), account_max) / 2, b->little);
+}
+
 PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, uint64_t account_max) {
         uint64_t share = fair_share(b, a);
 
@@ -45,9 +50,15 @@ PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, ui
                 return PIPE_PAST_LIMIT;
         if (a->used >= share)
                 return PIPE_PAST_SHARE;
-        if (a->retired >= larger(smaller(share, account_max) / 2, b->little))
+        if (a->retired >= retired_max(b, a, account_max))
                 return PIPE_PAST_RETIRED;
         return b->granted < b->total ? PIPE_ADMITTED : PIPE_PAST_TOTAL;
+}
+
+bool pipe_budget_leaves_retired(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t pages) {
+        uint64_t max = retired_max(b, a, account_max) / 2;
+
+        return a->retired <= max && pages <= max - a->retired;
 }
 
 /* True if `grow` pages fit the account's part under `cap`, and the part of all pages that may be used for growth. */

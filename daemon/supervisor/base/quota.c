@@ -71,15 +71,24 @@ static int refuse_shared(const User *u, const Database *d, const char *key, cons
                       "yours.", things, key);
 }
 
-int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
+StatementBound quota_statement_bound(const User *u, const Database *d) {
         if (is_exempt(u))
-                return 0;
+                return STATEMENT_BOUND_NONE;
         if (u->n_statements >= u->context->config->limits.statements_max)
+                return STATEMENT_BOUND_USER;
+        return d->n_statements >= d->config->limits.statements_max ? STATEMENT_BOUND_DATABASE : STATEMENT_BOUND_NONE;
+}
+
+int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
+        switch (quota_statement_bound(u, d)) {
+        case STATEMENT_BOUND_NONE: break;
+        case STATEMENT_BOUND_USER:
                 return user_refuse(u, "StatementsMax=", refusal,
-                                   "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
-                                   u->n_statements);
-        if (d->n_statements >= d->config->limits.statements_max)
-                return refuse_shared(u, d, "StatementsMax=", "open statements", refusal);
+                                   "You have %" PRIu64 " prepared statements, which is all you may have (StatementsMax=): "
+                                   "finalize some.", u->n_statements);
+        case STATEMENT_BOUND_DATABASE:
+                return refuse_shared(u, d, "StatementsMax=", "prepared statements", refusal);
+        }
         return 0;
 }
 

@@ -37,6 +37,14 @@ int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 
+/* The bound that keeps the user from having another statement on `d`. */
+typedef enum StatementBound {
+        STATEMENT_BOUND_NONE,
+        STATEMENT_BOUND_USER,
+        STATEMENT_BOUND_DATABASE,
+} StatementBound;
+StatementBound quota_statement_bound(const User *u, const Database *d);
+
 /* How many more channels the user may open on `d`. */
 uint32_t quota_channels_left(const User *u, const Database *d);
 

@@ -63,6 +63,7 @@ typedef struct User {
         GQueue pipes;  /* of Pipe, by its link; the head is checked next */
         uint64_t n_checks_left; /* checks of these pipes that pipe_new() still allows */
         GQueue groups; /* of Group, by its user_link */
+        GQueue idle_statements; /* of Statement, by its idle_link: those that are cached; the head is idle for longest */
 } User;
 
 /* Returns a reference to the user, which is created if there is none. */

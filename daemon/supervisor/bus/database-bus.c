@@ -209,11 +209,11 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS, &options, refusal);
+        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS | OPTION_CACHED, &options, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->context, peer_of(d->context, m));
-        r = statement_new(session, d, sql, options.page_size, &statement, refusal);
+        r = statement_new(session, d, sql, options.page_size, options.cached, &statement, refusal);
         if (r < 0)
                 return r;
         r = run_spec_make(session, (RunSpec) {

@@ -22,6 +22,7 @@ static const OptionRow option_table[] = {
         { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
         { "describe", OPTION_DESCRIBE, 'b', 0, 1, G_STRUCT_OFFSET(Options, describe) },
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
+        { "cached", OPTION_CACHED, 'b', 0, 1, G_STRUCT_OFFSET(Options, cached) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },

@@ -25,6 +25,7 @@ typedef enum OptionKey {
         OPTION_SQL = 1 << 9,
         OPTION_STATEMENT = 1 << 10,
         OPTION_SINCE = 1 << 11,
+        OPTION_CACHED = 1 << 12,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -37,6 +38,7 @@ typedef struct Options {
         uint32_t error_details; /* 0 or 1 */
         uint32_t describe;     /* 0 or 1 */
         uint32_t memory;       /* 0 or 1 */
+        uint32_t cached;       /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/base/context.h"
@@ -461,6 +462,23 @@ Pipe *pipe_unref(Pipe *p) {
         if (p && --p->n_ref == 0 && p->state < PIPE_RESTING)
                 retire(p);
         return NULL;
+}
+
+bool pipe_has_bytes(const Pipe *p) {
+        int n = 0;
+
+        return p->write_fd >= 0 && (ioctl(p->write_fd, FIONREAD, &n) < 0 || n > 0);
+}
+
+bool pipe_may_retire(const Pipe *p) {
+        const User *u = p->user;
+
+        return pipe_budget_leaves_retired(&u->context->pipes->budget, &u->pipe_account, quota_pipe_pages(u), 1);
+}
+
+void pipe_shrink(Pipe *p) {
+        if (p->write_fd >= 0 && p->share.pages > 1)
+                resize(p, 1);
 }
 
 bool pipe_is_closed(const Pipe *p) {

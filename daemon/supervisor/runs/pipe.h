@@ -86,6 +86,14 @@ void pipe_break(Pipe *p);
 int pipe_take_read_fd(Pipe *p);
 void pipe_close_read_fd(Pipe *p);
 
+/* True if the pipe holds bytes that its reader has not read. */
+bool pipe_has_bytes(const Pipe *p);
+
+/* True if the user's retired pipes leave room for this one of one page, too, so that it hinders no other pipe of the user.
+ * pipe_shrink() makes it as small. */
+bool pipe_may_retire(const Pipe *p);
+void pipe_shrink(Pipe *p);
+
 /* True if no read end is left, or the pipe is broken. */
 bool pipe_is_closed(const Pipe *p);
 

@@ -14,7 +14,35 @@
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/runs/statement.h"
 
-int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
+/* How long a statement that has not run is expected to run soon. */
+#define UNUSED_USEC (UINT64_C(10) * 1000000)
+
+static bool can_be_released(const Statement *s) {
+        bool was_used = s->n_runs > 0 || clock_usec() - s->idle_usec >= UNUSED_USEC;
+
+        return was_used && !pipe_has_bytes(s->pipe) && pipe_may_retire(s->pipe);
+}
+
+static void make_room(User *u, const Database *d) {
+        StatementBound bound = quota_statement_bound(u, d);
+
+        if (bound == STATEMENT_BOUND_NONE)
+                return;
+        for (GList *i = u->idle_statements.head; i; i = i->next) {
+                Statement *s = i->data;
+
+                if ((bound == STATEMENT_BOUND_DATABASE && s->database != d) || !can_be_released(s))
+                        continue;
+                log_full(LOG_DEBUG, database_name(s->database), s->session->name,
+                         "Statement %" PRIu64 " was released for another one.", s->number);
+                pipe_shrink(s->pipe);
+                (void) statement_free(s);
+                return;
+        }
+}
+
+int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, bool cached, Statement **ret,
+                  Refusal *refusal) {
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
         size_t size;
@@ -22,6 +50,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
 
         if (r < 0)
                 return r;
+        make_room(s->user, d);
         r = quota_check_statement(s->user, d, refusal);
         if (r < 0)
                 return r;
@@ -43,6 +72,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
                 .sql = g_steal_pointer(&bytes),
                 .pipe = g_steal_pointer(&pipe),
                 .page_size = page_size,
+                .cached = cached,
                 .session_link.data = st,
         };
         st->pipe->number = st->number;
@@ -51,6 +81,20 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         g_hash_table_insert(s->context->statements, &st->number, st);
         *ret = st;
         return 0;
+}
+
+static void leave_idle(Statement *s) {
+        if (s->idle_link.data)
+                g_queue_unlink(&s->session->user->idle_statements, &s->idle_link);
+        s->idle_link.data = NULL;
+}
+
+/* It becomes the last that is released. */
+static void enter_idle(Statement *s) {
+        leave_idle(s);
+        s->idle_usec = clock_usec();
+        s->idle_link.data = s;
+        g_queue_push_tail_link(&s->session->user->idle_statements, &s->idle_link);
 }
 
 Statement *statement_free(Statement *s) {
@@ -67,6 +111,7 @@ Statement *statement_free(Statement *s) {
         g_hash_table_remove(s->session->context->statements, &s->number);
         g_queue_unlink(&s->session->statements, &s->session_link);
         expiry_forget(&s->expiry);
+        leave_idle(s);
         quota_count_statement(u, s->database, -1);
         user_release(u, g_bytes_get_size(s->sql));
         g_bytes_unref(s->sql);
@@ -116,14 +161,18 @@ static void watch_expiry(Statement *s) {
 void statement_run_begins(Statement *s, Run *run) {
         s->run = run;
         expiry_forget(&s->expiry);
+        leave_idle(s);
 }
 
 void statement_run_is_over(Statement *s) {
         s->run = NULL;
         if (s->state == STATEMENT_ENDING)
                 (void) statement_free(s);
-        else
+        else {
                 watch_expiry(s);
+                if (s->cached)
+                        enter_idle(s);
+        }
 }
 
 void statement_on_prepared(Statement *s) {

@@ -26,11 +26,18 @@ typedef struct Statement {
         uint64_t last_run;   /* number of its last run: Cancel of a run that has just ended is no error */
         Run *run;            /* the run under way, or its PREPARE; not owned */
         ExpiryItem expiry;   /* StatementIdleSec= */
+        bool cached;         /* it may be released while it is idle: its client prepares it again */
+        uint64_t idle_usec;  /* since when it is idle */
         GList session_link;
+        GList idle_link;     /* cached and idle: in the user's idle_statements; data NULL: not in it */
 } Statement;
 
-/* Makes a statement, which belongs to the session, and its pipe. Copies the SQL. LIMITS_EXCEEDED; -errno. */
-int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal);
+/* Makes a statement, which belongs to the session, and its pipe. Copies the SQL. If the user, or all users of the database,
+ * have all the statements that they may have, this first releases the user's cached statement that has been idle for the
+ * longest time: not one that has never run and was prepared a moment ago, whose client would only prepare it again; nor one
+ * whose pipe holds rows. LIMITS_EXCEEDED; -errno. */
+int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, bool cached, Statement **ret,
+                  Refusal *refusal);
 
 /* Cancels the statement's run, retires its pipe and frees it. NULL is allowed. Returns NULL. */
 Statement *statement_free(Statement *s);
