@@ -147,6 +147,17 @@ int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t r
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+int call_append_prepare_options(sd_bus_message *m, bool cached) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "error-details", "b", 1, "page-version", "u",
+                                          (uint32_t) SQLIPC_PAGE_VERSION);
+        if (r >= 0 && cached)
+                r = sd_bus_message_append(m, "{sv}", "cached", "b", 1);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int call_database_path(const char *database, char **ret) {
         return sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, ret);
 }

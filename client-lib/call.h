@@ -35,6 +35,9 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
  * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. */
 int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction);
 
+/* The same for a Prepare of a statement that is kept. `cached`: the service may release it while it is idle. */
+int call_append_prepare_options(sd_bus_message *m, bool cached);
+
 /* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
 int call_check_sql(Error *e, const char *sql);
 

@@ -16,6 +16,7 @@
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/transact.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
@@ -47,11 +48,23 @@ void prepared_undo(sd_bus_message *reply, const char *path) {
                 call_notify(sd_bus_message_get_bus(reply), sd_bus_message_get_sender(reply), path, "Finalize", number);
 }
 
+static int send_prepare(sqlipc_statement *s);
+
+/* Asks once more, because the service is older than the option. */
+static bool prepare_without_cached(sqlipc_statement *s, sd_bus_message *reply) {
+        if (!s->asks_cached || !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
+                return false;
+        s->connection->without_cached = true;
+        return send_prepare(s) >= 0;
+}
+
 static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         sqlipc_statement *s = userdata;
         int r;
 
         s->prepare = call_free(s->prepare);
+        if (prepare_without_cached(s, reply))
+                return;
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&s->error, reply);
                 prepared_fail(s);
@@ -97,6 +110,7 @@ static void release(sqlipc_statement *s) {
         s->channel_number = 0;
 }
 
+/* The library prepares a statement again if the service has released it, so the program never asks for one to be kept. */
 static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
@@ -107,7 +121,8 @@ static int send_prepare(sqlipc_statement *s) {
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
-        r = call_append_options(m, true, true, UINT64_MAX, 0);
+        s->asks_cached = !s->connection->without_cached;
+        r = call_append_prepare_options(m, s->asks_cached);
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, prepared_undo, s, UINT64_MAX);

@@ -30,6 +30,7 @@ struct sqlipc_statement {
         uint64_t number;        /* the daemon's, 0: none */
         uint64_t channel_number, channel_generation; /* valid while that channel is open; 0: none */
         Call *prepare;          /* PREPARING over the bus */
+        bool asks_cached;       /* PREPARING over the bus: with the option `cached` */
         bool described;         /* it was compiled before: parameters and columns are known */
         Attempt attempt;        /* PREPARING */
         unsigned retries_left;  /* PREPARING: on other channels, if the program does not want the bus */

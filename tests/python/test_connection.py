@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import datetime
 import itertools
+import resource
 import sqlite3
 import threading
 import time
@@ -702,6 +703,30 @@ def listed():
         true({"chinook", "notes"} <= set(names) and names == sorted(names), names)
         modes = {name: mode for name, _, mode in db.databases()}
         equal((modes["chinook"], modes["notes"]), ("read-only", "read-write"), "modes")
+
+
+@test
+def a_thousand_connections():
+    """Of 1,000 connections of one user, more than there are channels for, each reads and writes, and none is refused; nor is
+    a program that prepares a statement by name"""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    many = {"max_connections_per_user": 10000, "max_completed_connections": 10000}
+    with PythonService(bus_limits=many, limits={"ChannelsMax": 700}) as crowded, contextlib.ExitStack() as stack:
+        connections = [
+            stack.enter_context(contextlib.closing(crowded.connect(isolation_level=None))) for _ in range(1000)
+        ]
+        for times in range(3):  # SQL that comes again is prepared
+            for i, db in enumerate(connections):
+                db.execute("INSERT INTO thing VALUES (?, ?, 0)", (i, times))
+                equal(db.execute("SELECT a + ? FROM thing WHERE rowid = ?", (0, 1)).fetchall(), [(0,)], "row")
+        equal(crowded.counters()["NStatements"], 256, "statements, which is all that the user may have")
+        held = [crowded.client().prepare("chinook", "SELECT 1") for _ in range(2)]
+        for statement in held:
+            statement.close()
+        with contextlib.closing(sqlite3.connect(crowded.notes)) as db:
+            equal(db.execute("SELECT count(*), count(DISTINCT a) FROM thing").fetchall(), [(3000, 1000)], "rows")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 main(service)

@@ -442,6 +442,8 @@ static void test_not_kept(void) {
         CHECK_INT(sqlipc_bind_int64_by_name(s, ":b", 6), 0);
         check_not_kept(&f, s);
         CHECK_INT(n_refused, 2);
+        CHECK_INT(sqlipc_bind_int64(s, 1, 7), 0); /* it was never compiled, so its parameters are not known */
+        CHECK_INT(sqlipc_bind_int64_by_name(s, ":b", 8), 0);
         check_not_kept(&f, s);
         CHECK_INT(n_refused, 3);
         CHECK_INT(script.n_open, 2);
@@ -450,6 +452,63 @@ static void test_not_kept(void) {
         CHECK_INT(next(&f, c), -EDQUOT);
         sqlipc_cursor_close(c);
         sqlipc_finalize(s);
+        stop(&f);
+}
+
+static atomic_int n_cached, n_not_cached;
+
+/* A service that is older than the option `cached` of Prepare. */
+static int refuse_cached(FakeService *f, sd_bus_message *m, const char *member) {
+        const char *key;
+
+        if (strcmp(member, "Prepare") != 0)
+                return on_call(f, m, member);
+        CHECK(sd_bus_message_skip(m, "s") >= 0);
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") >= 0);
+        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+                if (strcmp(key, "cached") == 0) {
+                        n_cached++;
+                        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "It is not known.") >= 0);
+                        return 1;
+                }
+                CHECK(sd_bus_message_skip(m, "v") >= 0);
+                CHECK(sd_bus_message_exit_container(m) >= 0);
+        }
+        n_not_cached++;
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        return on_call(f, m, member);
+}
+
+/* Of two statements that are prepared at once, each is prepared again without the option, and the next one without it. */
+static void test_without_cached(void) {
+        FakeService f;
+        sqlipc_statement *s[3];
+
+        start(&f, "");
+        f.on_call = refuse_cached;
+        n_cached = n_not_cached = 0;
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_PIPE), 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        for (unsigned i = 0; i < 2; i++)
+                CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s[i]), 0);
+        for (unsigned i = 0; i < 2; i++)
+                while (sqlipc_statement_is_ready(s[i]) == 0) {
+                        struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
+
+                        CHECK_INT(poll(&fd, 1, 120000), 1);
+                        CHECK(sqlipc_process(f.connection) >= 0);
+                }
+        CHECK_INT(n_cached, 2);
+        CHECK_INT(n_not_cached, 2);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s[2]), 0);
+        CHECK_INT(n_cached, 2);
+        CHECK_INT(n_not_cached, 3);
+        for (unsigned i = 0; i < 3; i++) {
+                CHECK_INT(sqlipc_statement_is_ready(s[i]), 1);
+                sqlipc_finalize(s[i]);
+        }
         stop(&f);
 }
 
@@ -622,6 +681,7 @@ int main(void) {
                 TEST(test_statement),
                 TEST(test_statement_changes_sides),
                 TEST(test_not_kept),
+                TEST(test_without_cached),
                 TEST(test_no_descriptors),
                 TEST(test_no_descriptors_for_transport),
                 TEST(test_outcome_unknown),
