@@ -645,6 +645,17 @@ static void on_ready(sqlipc_load *load, void *userdata) {
         n_called++;
 }
 
+/* Of test_without_blocking(): how often the pipe was full, and if the library waits for the end. The service waits for
+ * that, or it might read as fast as the rows come. */
+static atomic_int n_full;
+static atomic_bool waits_for_end;
+
+static void check_size_slowly(const PageDecoder *d, uint64_t n) {
+        check_size(d, n);
+        while ((n == N_ELEMENTS(sizes) / 2 && n_full < 2) || (n == N_ELEMENTS(sizes) - 1 && !waits_for_end))
+                usleep(1000);
+}
+
 static void test_without_blocking(void) {
         int64_t n = 0, changes;
         sqlipc_load *load;
@@ -652,7 +663,7 @@ static void test_without_blocking(void) {
 
         start();
         n_called = 0;
-        l.on_row = check_size;
+        l.on_row = check_size_slowly;
         l.load_late = true;
         l.paused = true;
         CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
@@ -668,14 +679,18 @@ static void test_without_blocking(void) {
                 n += r == 0;
                 if (r == 0)
                         continue;
-                if (n > 0) /* the pipe is full */
+                if (n > 0) {
+                        n_full++;
                         l.paused = false;
+                }
                 turn();
         }
         CHECK(n_called > 2);
         n_called = 0;
-        while ((r = sqlipc_load_finish(load, &changes)) == -EAGAIN)
+        while ((r = sqlipc_load_finish(load, &changes)) == -EAGAIN) {
+                waits_for_end = true;
                 turn();
+        }
         CHECK_INT(r, 0);
         CHECK_INT(changes, N_ELEMENTS(sizes));
         CHECK(n_called > 0);
