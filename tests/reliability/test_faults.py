@@ -356,6 +356,14 @@ def report_to_nobody():
 
 
 @test
+def tells_nobody():
+    """A worker that lives is not left without what it waits for, such as the lease, if its socket seems to be broken"""
+    with serving("sqlipcd") as trial:
+        send = trial.faults.site("datagram_send", "sendmsg")
+        equal([n for n in range(4) if not trial.case(send, errno.EPIPE, "write_rows", n)], [], "messages that were not sent")
+
+
+@test
 def unwatched_pipe_counts():
     """A pipe whose reader keeps its end counts until it is closed, even if it could not be watched at first"""
     with serving("sqlipcd") as trial:

@@ -87,14 +87,14 @@ static void arm(Lease *l, uint64_t usec) {
                 log_error("A timer cannot be set: %s", strerror(-r));
 }
 
-/* Sends the message to the holder. If its socket is full the message is sent again later, as a CANCEL is. Returns true if
- * the message was sent, or is not needed because the holder is gone. */
+/* Sends the message to the holder. If that fails, because its socket is full or broken, the message is sent again later, as
+ * a CANCEL is: a holder that has ended is noticed before, and one that lives must not wait for ever. Returns true if the
+ * message was sent, or is not needed because the holder is gone. */
 static bool tell(Lease *l, MessageKind kind) {
         Worker *w = l->holder;
         Message m = { .kind = kind, .number = changes_are_watched(l->changes) };
-        int r = worker_is_closed(w) ? -EPIPE : message_send(w->control_fd, &m, -1);
 
-        if (r >= 0 || r == -EPIPE || r == -ECONNRESET) {
+        if (worker_is_closed(w) || message_send(w->control_fd, &m, -1) >= 0) {
                 l->n_unsent = 0;
                 return true;
         }
