@@ -16,11 +16,18 @@
 #include "client-lib/adbc/driver-connection.h"
 #include "client-lib/adbc/driver-database.h"
 #include "client-lib/adbc/driver-statement.h"
+#include "client-lib/adbc/metadata-stream.h"
 #include "client-lib/adbc/result-stream.h"
 
 static AdbcStatusCode release(struct AdbcDriver *driver, struct AdbcError *error) {
         driver->release = NULL;
         return ADBC_STATUS_OK;
+}
+
+static const struct AdbcError *error_of_stream(struct ArrowArrayStream *stream, AdbcStatusCode *ret_status) {
+        const struct AdbcError *error;
+
+        return metadata_stream_error(stream, ret_status, &error) ? error : result_stream_error(stream, ret_status);
 }
 
 static const struct AdbcDriver functions = {
@@ -54,7 +61,7 @@ static const struct AdbcDriver functions = {
 
         .ErrorGetDetailCount = adbc_error_detail_count,
         .ErrorGetDetail = adbc_error_detail,
-        .ErrorFromArrayStream = result_stream_error,
+        .ErrorFromArrayStream = error_of_stream,
         .DatabaseGetOption = driver_database_get_option,
         .DatabaseGetOptionBytes = driver_database_get_option_bytes,
         .DatabaseGetOptionDouble = driver_database_get_option_double,

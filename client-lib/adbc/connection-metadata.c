@@ -9,6 +9,7 @@
 #include "client-lib/adbc/cleanup.h"
 #include "client-lib/adbc/connection-metadata.h"
 #include "client-lib/adbc/driver-connection.h"
+#include "client-lib/adbc/metadata-stream.h"
 #include "client-lib/adbc/result-stream.h"
 #include "client-lib/adbc/sql-builder.h"
 #include "config.h"
@@ -84,12 +85,15 @@ AdbcStatusCode connection_metadata_info(struct AdbcConnection *connection, const
         _cleanup_(tree_freep) Tree *root = arrow_tree_new(&info_root);
         DriverConnection *c = connection->private_data;
         AdbcStatusCode status;
+        unsigned n_cancels;
 
         if (!root)
                 return adbc_error_memory(error);
         status = driver_connection_check(c, false, error);
         if (status != ADBC_STATUS_OK)
                 return status;
+        n_cancels = driver_connection_cancels(c);
+        atomic_fetch_add(&c->n_busy, 1);
         if (wanted(ADBC_INFO_VENDOR_NAME, codes, n_codes))
                 add_text(root, ADBC_INFO_VENDOR_NAME, "SQLite"); /* by which programs choose a dialect of SQL */
         if (wanted(ADBC_INFO_VENDOR_VERSION, codes, n_codes)) {
@@ -107,8 +111,9 @@ AdbcStatusCode connection_metadata_info(struct AdbcConnection *connection, const
                 add_text(root, ADBC_INFO_DRIVER_VERSION, SQLIPC_VERSION);
         if (wanted(ADBC_INFO_DRIVER_ADBC_VERSION, codes, n_codes))
                 add_number(root, ADBC_INFO_DRIVER_ADBC_VERSION, INFO_INT64, ADBC_VERSION_1_1_0);
-        if (status == ADBC_STATUS_OK && arrow_tree_stream(root, ret_stream) < 0)
-                return adbc_error_memory(error);
+        if (status == ADBC_STATUS_OK)
+                status = metadata_stream_new(c, n_cancels, root, ret_stream, error);
+        atomic_fetch_sub(&c->n_busy, 1);
         return status;
 }
 
@@ -120,7 +125,8 @@ static const TreeField type_root = { "", "+s", true, type_members };
 AdbcStatusCode connection_metadata_table_types(struct AdbcConnection *connection, struct ArrowArrayStream *ret_stream,
                                                struct AdbcError *error) {
         _cleanup_(tree_freep) Tree *root = arrow_tree_new(&type_root);
-        AdbcStatusCode status = driver_connection_check(connection->private_data, false, error);
+        DriverConnection *c = connection->private_data;
+        AdbcStatusCode status = driver_connection_check(c, false, error);
 
         if (status != ADBC_STATUS_OK)
                 return status;
@@ -130,7 +136,7 @@ AdbcStatusCode connection_metadata_table_types(struct AdbcConnection *connection
                 arrow_tree_text(arrow_tree_child(root, 0), i == 0 ? "table" : "view");
                 arrow_tree_end(root);
         }
-        return arrow_tree_stream(root, ret_stream) < 0 ? adbc_error_memory(error) : ADBC_STATUS_OK;
+        return metadata_stream_new(c, driver_connection_cancels(c), root, ret_stream, error);
 }
 
 /* ---- GetTableSchema ------------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include "client-lib/adbc/cleanup.h"
 #include "client-lib/adbc/connection-objects.h"
 #include "client-lib/adbc/driver-connection.h"
+#include "client-lib/adbc/metadata-stream.h"
 
 /* ---- The type ------------------------------------------------------------------------------------------------------ */
 
@@ -96,6 +97,7 @@ typedef struct ObjectsCall {
         const char *table_pattern;
         const char **table_types;
         const char *column_pattern;
+        unsigned n_cancels; /* of the connection, at the begin */
         Tree *root;
         const char *catalog; /* the database that is looked at */
         struct AdbcError *error;
@@ -431,8 +433,11 @@ static AdbcStatusCode add_catalogs(ObjectsCall *call) {
                 return adbc_error_memory(call->error);
         if (r < 0)
                 return adbc_error_connection(call->error, connection, r);
-        for (size_t i = 0; i < list.n && status == ADBC_STATUS_OK; i++)
+        for (size_t i = 0; i < list.n && status == ADBC_STATUS_OK; i++) {
+                if (driver_connection_cancels(call->connection) != call->n_cancels)
+                        return driver_connection_cancelled(call->error);
                 status = add_catalog(call, list.names[i]);
+        }
         return status;
 }
 
@@ -459,13 +464,14 @@ AdbcStatusCode connection_objects_get(struct AdbcConnection *connection, int dep
         call.root = arrow_tree_new(&root_field);
         if (!call.root)
                 return adbc_error_memory(error);
+        call.n_cancels = driver_connection_cancels(call.connection);
+        atomic_fetch_add(&call.connection->n_busy, 1); /* it can be cancelled also while it waits for another thread */
         driver_connection_lock(call.connection);
-        atomic_fetch_add(&call.connection->n_busy, 1);
         status = add_catalogs(&call);
-        atomic_fetch_sub(&call.connection->n_busy, 1);
         driver_connection_unlock(call.connection);
-        if (status == ADBC_STATUS_OK && arrow_tree_stream(call.root, ret_stream) < 0)
-                status = adbc_error_memory(error);
+        if (status == ADBC_STATUS_OK)
+                status = metadata_stream_new(call.connection, call.n_cancels, call.root, ret_stream, error);
+        atomic_fetch_sub(&call.connection->n_busy, 1);
         call.root = arrow_tree_free(call.root);
         return status;
 }

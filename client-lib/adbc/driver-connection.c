@@ -163,8 +163,15 @@ AdbcStatusCode driver_connection_cancel(struct AdbcConnection *connection, struc
 
         if (!c || !c->connection || atomic_load(&c->n_busy) == 0)
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "HY000", "There is nothing to cancel");
+        atomic_fetch_add(&c->n_cancels, 1); /* first: an operation that the interruption ends must find it */
         (void) sqlipc_interrupt(c->connection);
         return ADBC_STATUS_OK;
+}
+
+unsigned driver_connection_cancels(const DriverConnection *c) { return atomic_load(&c->n_cancels); }
+
+AdbcStatusCode driver_connection_cancelled(struct AdbcError *error) {
+        return adbc_error_set(error, ADBC_STATUS_CANCELLED, "57014", "The connection was cancelled");
 }
 
 void driver_connection_settle(DriverConnection *c) {

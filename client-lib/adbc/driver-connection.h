@@ -48,6 +48,7 @@ typedef struct DriverConnection {
         sqlipc_transaction *transaction; /* NULL: none is open */
         bool transaction_reads; /* or has begun to: its statements run one after the other */
         atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
+        atomic_uint n_cancels;        /* how often AdbcConnectionCancel() was called */
         struct ResultStream *streams; /* open results, a list */
 } DriverConnection;
 
@@ -73,6 +74,11 @@ AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, con
                                                struct AdbcError *error);
 AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status,
                                         struct AdbcError *error);
+
+/* Tell if an operation was cancelled: the number of calls of AdbcConnectionCancel() differs from that at its begin. The
+ * second one sets the error of such an operation. */
+unsigned driver_connection_cancels(const DriverConnection *connection);
+AdbcStatusCode driver_connection_cancelled(struct AdbcError *error);
 
 /* Waits shortly for the answer to a call that was cancelled, or given up after a timeout. The library ends its run when that
  * answer comes, and reads it only in calls, of which there may be no other. */

@@ -23,6 +23,7 @@ struct ResultStream {
         DriverSettings settings;
         ResultOwner owner;
         bool finished; /* the owner was told */
+        unsigned n_cancels; /* of the connection, when the stream began */
         sqlipc_cursor *cursor;
         size_t n_columns;
         ResultColumn *columns; /* NULL until the first run has told them */
@@ -385,6 +386,8 @@ static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) 
         *ret_array = (struct ArrowArray) { .release = NULL };
         if (status != ADBC_STATUS_OK || s->finished)
                 return status;
+        if (driver_connection_cancels(s->connection) != s->n_cancels)
+                return fail(s, driver_connection_cancelled(&s->error));
         status = fill(s, &n);
         if (status == ADBC_STATUS_OK && n > 0)
                 status = finish_batch(s, n, ret_array);
@@ -460,6 +463,7 @@ AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSetti
         s->connection = driver_connection_ref(connection);
         s->settings = *settings;
         s->owner = *owner;
+        s->n_cancels = driver_connection_cancels(connection);
         s->error.vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA;
         link_stream(s);
         status = begin(s, ret_changes);

@@ -263,6 +263,49 @@ static void metadata(const char *address) {
         close_all();
 }
 
+/* Cancels the connection while the stream is unread. */
+static void cancel(struct ArrowArrayStream *stream) {
+        struct AdbcError error = ERROR_1_1;
+        AdbcStatusCode status = ADBC_STATUS_OK;
+        struct ArrowArray batch;
+
+        g_assert_null(driver.ErrorFromArrayStream(stream, &status));
+        ok(driver.ConnectionCancel(&connection, &error), &error);
+        for (unsigned i = 0; i < 2; i++) {
+                g_assert_cmpint(stream->get_next(stream, &batch), ==, ECANCELED);
+                g_assert_null(batch.release);
+                g_assert_nonnull(strstr(stream->get_last_error(stream), "cancelled"));
+        }
+        g_assert_nonnull(driver.ErrorFromArrayStream(stream, &status));
+        g_assert_cmpint(status, ==, ADBC_STATUS_CANCELLED);
+        fails(driver.ConnectionCancel(&connection, &error), ADBC_STATUS_INVALID_STATE, &error, "nothing to cancel");
+        stream->release(stream);
+}
+
+/* An unread stream of each kind is an operation of its connection, which ends it. */
+static void cancelled(const char *address) {
+        struct AdbcError error = ERROR_1_1;
+        struct ArrowArrayStream stream;
+
+        open_statement(address, "chinook");
+        ok(driver.ConnectionGetObjects(&connection, 0, NULL, NULL, NULL, NULL, NULL, &stream, &error), &error);
+        cancel(&stream);
+        ok(driver.ConnectionGetInfo(&connection, NULL, 0, &stream, &error), &error);
+        cancel(&stream);
+        ok(driver.ConnectionGetTableTypes(&connection, &stream, &error), &error);
+        cancel(&stream);
+        stream = execute("SELECT * FROM Genre");
+        cancel(&stream);
+        ok(driver.ConnectionGetObjects(&connection, 0, NULL, NULL, NULL, NULL, NULL, &stream, &error), &error);
+        g_assert_cmpint(count_rows(&stream), ==, 2); /* a later one is not affected */
+        fails(driver.ConnectionCancel(&connection, &error), ADBC_STATUS_INVALID_STATE, &error, "nothing to cancel");
+        stream.release(&stream);
+        ok(driver.ConnectionGetTableTypes(&connection, &stream, &error), &error);
+        stream.release(&stream); /* unread */
+        fails(driver.ConnectionCancel(&connection, &error), ADBC_STATUS_INVALID_STATE, &error, "nothing to cancel");
+        close_all();
+}
+
 int main(int argc, char **argv) {
         static const struct {
                 const char *name;
@@ -270,6 +313,7 @@ int main(int argc, char **argv) {
         } cases[] = {
                 { "orders", orders }, { "batches", batches }, { "endless", endless },
                 { "errors", errors }, { "writes", writes },   { "metadata", metadata },
+                { "cancelled", cancelled },
         };
 
         g_assert_cmpint(argc, ==, 3);

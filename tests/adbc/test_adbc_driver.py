@@ -33,6 +33,7 @@ case("endless", "Results become stale, are cancelled, and are released unread")
 case("errors", "Errors of statements and streams, for each version of their struct")
 case("writes", "Bound rows are taken, replaced, loaded and ingested")
 case("metadata", "Objects, information and schemas")
+case("cancelled", "A cancelled connection ends the streams of its functions and statements that are not read to their end")
 
 
 @test
