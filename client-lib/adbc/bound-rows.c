@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads bound record batches row by row (bound-rows.h). ADBC driver. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ struct BoundRows {
         struct ArrowArray batch;
         int64_t at;     /* the next row of the batch */
         int64_t n_rows; /* taken so far */
+        bool stays;     /* see bound_rows_stay() */
         size_t n_columns;
         BoundColumn *columns;
         sqlipc_parameter *values;
@@ -412,6 +414,10 @@ static AdbcStatusCode next_batch(BoundRows *rows, struct AdbcError *error) {
 }
 
 AdbcStatusCode bound_rows_next(BoundRows *rows, const sqlipc_parameter **ret_values, struct AdbcError *error) {
+        if (rows->stays && rows->batch.release && rows->at == rows->batch.length) {
+                *ret_values = NULL;
+                return ADBC_STATUS_OK;
+        }
         if (!rows->batch.release || rows->at == rows->batch.length) {
                 AdbcStatusCode status = next_batch(rows, error);
 
@@ -436,4 +442,64 @@ AdbcStatusCode bound_rows_next(BoundRows *rows, const sqlipc_parameter **ret_val
         rows->n_rows++;
         *ret_values = rows->values;
         return ADBC_STATUS_OK;
+}
+
+/* ---- Giving back --------------------------------------------------------------------------------------------------- */
+
+/* A batch that was read, and the stream that it came from. */
+typedef struct GivenBack {
+        struct ArrowArray batch; /* released: taken */
+        struct ArrowArrayStream rest;
+} GivenBack;
+
+static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ret_schema) {
+        GivenBack *g = stream->private_data;
+
+        return g->rest.get_schema(&g->rest, ret_schema);
+}
+
+static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *ret_array) {
+        GivenBack *g = stream->private_data;
+
+        if (!g->batch.release)
+                return g->rest.get_next(&g->rest, ret_array);
+        *ret_array = g->batch;
+        g->batch.release = NULL;
+        return 0;
+}
+
+static const char *get_last_error(struct ArrowArrayStream *stream) {
+        GivenBack *g = stream->private_data;
+
+        return g->rest.get_last_error(&g->rest);
+}
+
+static void release_given_back(struct ArrowArrayStream *stream) {
+        GivenBack *g = stream->private_data;
+
+        arrow_struct_release_array(&g->batch);
+        arrow_struct_release_stream(&g->rest);
+        free(g);
+        stream->release = NULL;
+}
+
+void bound_rows_stay(BoundRows *rows) { rows->stays = true; }
+
+int bound_rows_give_back(BoundRows *rows, struct ArrowArrayStream *ret_stream) {
+        GivenBack *g = malloc(sizeof *g);
+
+        if (g) {
+                *g = (GivenBack) { .batch = rows->batch, .rest = rows->stream };
+                rows->batch.release = NULL;
+                rows->stream.release = NULL;
+                *ret_stream = (struct ArrowArrayStream) {
+                        .get_schema = get_schema,
+                        .get_next = get_next,
+                        .get_last_error = get_last_error,
+                        .release = release_given_back,
+                        .private_data = g,
+                };
+        }
+        (void) bound_rows_free(rows);
+        return g ? 0 : -ENOMEM;
 }

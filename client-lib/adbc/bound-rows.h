@@ -36,4 +36,9 @@ const char *bound_rows_declaration(const BoundRows *rows, size_t column);
 /* Goes to the next row: `*ret_values` has a value for each column, valid until the next call, or is NULL at the end. */
 AdbcStatusCode bound_rows_next(BoundRows *rows, const sqlipc_parameter **ret_values, struct AdbcError *error);
 
+/* Makes the rows end with the first batch that has any; the batch stays there. Then gives the data back, to be bound again:
+ * frees the rows, and makes a stream of that batch and of those that were not read. Returns 0; or -ENOMEM. */
+void bound_rows_stay(BoundRows *rows);
+int bound_rows_give_back(BoundRows *rows, struct ArrowArrayStream *ret_stream);
+
 #endif

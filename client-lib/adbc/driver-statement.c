@@ -141,6 +141,22 @@ static AdbcStatusCode prepare(DriverStatement *s, struct AdbcError *error) {
         return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
 }
 
+static AdbcStatusCode need_prepared(DriverStatement *s, struct AdbcError *error) {
+        AdbcStatusCode status = prepare(s, error);
+
+        if (status == ADBC_STATUS_OK && !s->prepared)
+                status = adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
+                                        "The schema is not known before the statement is executed, because it cannot be "
+                                        "prepared on this bus, or in this transaction");
+        return status;
+}
+
+/* Prepares the statement for the present schema, because tables may have changed since it was prepared. */
+static AdbcStatusCode prepare_anew(DriverStatement *s, struct AdbcError *error) {
+        s->prepared = sqlipc_finalize(s->prepared);
+        return need_prepared(s, error);
+}
+
 AdbcStatusCode driver_statement_prepare(struct AdbcStatement *statement, struct AdbcError *error) {
         DriverStatement *s = enter(statement, error);
         AdbcStatusCode status;
@@ -218,9 +234,6 @@ static AdbcStatusCode run(DriverStatement *s, const sqlipc_parameter *values, si
         AdbcStatusCode status;
         int r;
 
-        status = begin(s, error);
-        if (status != ADBC_STATUS_OK)
-                return status;
         if (!s->prepared) {
                 r = sqlipc_query_with(c->connection, c->catalog, s->sql, values, n, ret_cursor);
                 return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
@@ -232,27 +245,52 @@ static AdbcStatusCode run(DriverStatement *s, const sqlipc_parameter *values, si
         return r < 0 ? adbc_error_statement(error, s->prepared, r) : ADBC_STATUS_OK;
 }
 
-/* A ResultRunner: runs the statement with the next bound row, or once. */
-static AdbcStatusCode run_next(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
-        DriverStatement *s = userdata;
-        const sqlipc_parameter *values = NULL;
-        AdbcStatusCode status = ADBC_STATUS_OK;
+/* Takes the values of the next run: those of the next bound row, or none for the only run. `*ret_any`: there is a run. */
+static AdbcStatusCode next_values(DriverStatement *s, const sqlipc_parameter **ret_values, size_t *ret_n, bool *ret_any,
+                                  struct AdbcError *error) {
+        AdbcStatusCode status;
 
-        *ret_cursor = NULL;
+        *ret_values = NULL;
+        *ret_n = 0;
+        *ret_any = false;
         if (cancel_slot_is_cancelled(&s->slot))
                 return adbc_error_set(error, ADBC_STATUS_CANCELLED, "57014", "The statement was cancelled");
         if (!s->rows) {
-                status = s->ran ? status : run(s, NULL, 0, ret_cursor, error);
+                *ret_any = !s->ran;
                 s->ran = true;
-                return status;
+                return ADBC_STATUS_OK;
         }
         /* The stream of bound data may belong to the same connection. */
         driver_connection_unlock(s->connection);
-        status = bound_rows_next(s->rows, &values, error);
+        status = bound_rows_next(s->rows, ret_values, error);
         driver_connection_lock(s->connection);
-        if (status != ADBC_STATUS_OK || !values)
-                return status;
-        return run(s, values, bound_rows_n_columns(s->rows), ret_cursor, error);
+        *ret_any = status == ADBC_STATUS_OK && *ret_values;
+        *ret_n = bound_rows_n_columns(s->rows);
+        return status;
+}
+
+/* A ResultRunner: runs the statement with the next bound row, or once. */
+static AdbcStatusCode run_next(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
+        DriverStatement *s = userdata;
+        const sqlipc_parameter *values;
+        AdbcStatusCode status;
+        size_t n;
+        bool any;
+
+        *ret_cursor = NULL;
+        status = next_values(s, &values, &n, &any, error);
+        if (status == ADBC_STATUS_OK && any)
+                status = begin(s, error);
+        return status == ADBC_STATUS_OK && any ? run(s, values, n, ret_cursor, error) : status;
+}
+
+/* A ResultDescriber: for a result without runs. */
+static AdbcStatusCode describe_result(void *userdata, sqlipc_statement **ret_prepared, struct AdbcError *error) {
+        DriverStatement *s = userdata;
+        AdbcStatusCode status = prepare_anew(s, error);
+
+        *ret_prepared = s->prepared;
+        return status;
 }
 
 /* The result of the statement is closed, or ended. */
@@ -267,7 +305,11 @@ static void on_finished(void *userdata) {
 
 static AdbcStatusCode execute_for_rows(DriverStatement *s, struct ArrowArrayStream *ret_stream, int64_t *ret_changes,
                                        struct AdbcError *error) {
-        const ResultOwner owner = { .run = run_next, .finished = on_finished, .userdata = s, .slot = &s->slot };
+        const ResultOwner owner = { .run = run_next,
+                                    .describe = describe_result,
+                                    .finished = on_finished,
+                                    .userdata = s,
+                                    .slot = &s->slot };
         struct ArrowArrayStream stream;
         AdbcStatusCode status;
 
@@ -441,19 +483,57 @@ AdbcStatusCode driver_statement_cancel(struct AdbcStatement *statement, struct A
 
 /* ---- Schemas ------------------------------------------------------------------------------------------------------- */
 
-static AdbcStatusCode need_prepared(DriverStatement *s, struct AdbcError *error) {
-        AdbcStatusCode status = check_sql(s, error);
+/* A ResultRunner: as run_next(), but begins no transaction. */
+static AdbcStatusCode run_next_for_schema(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
+        DriverStatement *s = userdata;
+        const sqlipc_parameter *values;
+        AdbcStatusCode status;
+        size_t n;
+        bool any;
 
-        if (status == ADBC_STATUS_OK)
-                status = prepare(s, error);
-        if (status == ADBC_STATUS_OK && !s->prepared)
-                status = adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
-                                        "The schema is not known before the statement is executed, because it cannot be "
-                                        "prepared on this bus, or in this transaction");
+        *ret_cursor = NULL;
+        status = next_values(s, &values, &n, &any, error);
+        if (status == ADBC_STATUS_OK && any && s->connection->transaction)
+                status = driver_connection_begin(s->connection, false, error);
+        return status == ADBC_STATUS_OK && any ? run(s, values, n, ret_cursor, error) : status;
+}
+
+static void on_schema_known(void *userdata) {
+        DriverStatement *s = userdata;
+
+        cancel_slot_leave(&s->slot);
+        unref(s);
+}
+
+/* The types depend on values, so the statement, which only reads, runs until an execution would have chosen them. */
+static AdbcStatusCode schema_of_first_rows(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
+        const ResultOwner owner = { .run = run_next_for_schema,
+                                    .describe = describe_result,
+                                    .finished = on_schema_known,
+                                    .userdata = s,
+                                    .slot = &s->slot };
+        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = { .release = NULL };
+        AdbcStatusCode status;
+        int64_t changes;
+
+        s->ran = false;
+        status = take_bound(s, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        if (s->rows)
+                bound_rows_stay(s->rows);
+        cancel_slot_enter(&s->slot);
+        atomic_fetch_add(&s->n_refs, 1); /* of the stream; on_schema_known() drops it */
+        status = result_stream_new(s->connection, &s->settings, &owner, &stream, &changes, error);
+        if (status == ADBC_STATUS_OK && stream.get_schema(&stream, ret_schema) != 0)
+                status = adbc_error_memory(error);
+        if (s->rows && bound_rows_give_back(steal(s->rows), &s->bound) < 0 && status == ADBC_STATUS_OK)
+                status = adbc_error_memory(error);
         return status;
 }
 
-static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
+/* The statement writes, or its parameters have no values, so it cannot run. */
+static AdbcStatusCode schema_of_declarations(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
         _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
         unsigned n = sqlipc_statement_column_count(s->prepared);
 
@@ -463,6 +543,12 @@ static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_
                 ColumnType type = column_type_of_declaration(sqlipc_statement_column_decltype(s->prepared, i));
                 const char *name = sqlipc_statement_column_name(s->prepared, i);
 
+                if (type == COLUMN_TYPE_UNKNOWN || s->settings.types == TYPE_SOURCE_VALUES)
+                        return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
+                                              "The type of column \"%s\" depends on its values. It is known before the "
+                                              "execution only if the statement does not write, and its parameters are "
+                                              "bound.",
+                                              name ? name : "");
                 if (arrow_struct_schema(schema.children[i], column_type_format(type, s->settings.text != 0),
                                         name ? name : "", ARROW_FLAG_NULLABLE, 0) < 0)
                         return adbc_error_memory(error);
@@ -472,10 +558,27 @@ static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_
         return ADBC_STATUS_OK;
 }
 
+static AdbcStatusCode result_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
+        AdbcStatusCode status;
+        bool has_values;
+
+        close_result(s);
+        status = prepare_anew(s, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        has_values = s->bound.release || sqlipc_statement_parameter_count(s->prepared) == 0;
+        return has_values && sqlipc_statement_is_readonly(s->prepared) ? schema_of_first_rows(s, ret_schema, error)
+                                                                       : schema_of_declarations(s, ret_schema, error);
+}
+
 static AdbcStatusCode parameter_schema(DriverStatement *s, struct ArrowSchema *ret_schema, struct AdbcError *error) {
         _cleanup_(arrow_struct_release_schema) struct ArrowSchema schema = { .release = NULL };
-        unsigned n = sqlipc_statement_parameter_count(s->prepared);
+        AdbcStatusCode status = need_prepared(s, error);
+        unsigned n;
 
+        if (status != ADBC_STATUS_OK)
+                return status;
+        n = sqlipc_statement_parameter_count(s->prepared);
         if (arrow_struct_schema(&schema, "+s", "", 0, n) < 0)
                 return adbc_error_memory(error);
         for (unsigned i = 0; i < n; i++) {
@@ -496,7 +599,7 @@ static AdbcStatusCode describe(struct AdbcStatement *statement, struct ArrowSche
 
         if (!s)
                 return ADBC_STATUS_INVALID_STATE;
-        status = need_prepared(s, error);
+        status = check_sql(s, error);
         if (status == ADBC_STATUS_OK)
                 status = how(s, ret_schema, error);
         return leave(s, status);

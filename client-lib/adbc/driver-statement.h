@@ -5,8 +5,12 @@
  * A statement has one result at a time: executing it again makes the result before stale. A statement that is prepared, or
  * about which the transaction must know if it writes, has a statement of libsqlipc; another one is run in one round trip.
  *
- * Bound rows. The statement runs once for each row. An execution that wants no result sends several rows as a load
- * (sqlipc_load_open()), if the statement is one that can be loaded; else they run one after the other, in one transaction.
+ * Bound rows. The statement runs once for each row, and not at all if there is none. An execution that wants no result sends
+ * several rows as a load (sqlipc_load_open()), if the statement is one that can be loaded; else they run one after the
+ * other, in one transaction.
+ *
+ * Schema. ExecuteSchema() must tell the types that an execution will have, and types depend on values (column-type.h). So it
+ * executes a statement that only reads up to its first rows, and gives the bound data back.
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_DRIVER_STATEMENT_H
 #define SQLIPC_CLIENT_LIB_ADBC_DRIVER_STATEMENT_H

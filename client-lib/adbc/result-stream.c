@@ -284,22 +284,40 @@ static AdbcStatusCode add_first_rows(ResultStream *s, const sqlipc_value *values
                                                                                  : adbc_error_memory(&s->error);
 }
 
+static AdbcStatusCode add_column(ResultStream *s, const char *name, const char *declared) {
+        ResultColumn *column = &s->columns[s->n_columns];
+
+        column->declared = column_type_of_declaration(declared);
+        column->name = strdup(name ? name : "");
+        if (!column->name)
+                return adbc_error_memory(&s->error);
+        s->n_columns++;
+        return ADBC_STATUS_OK;
+}
+
 static AdbcStatusCode describe(ResultStream *s) {
-        size_t n = sqlipc_column_count(s->cursor);
+        unsigned n = sqlipc_column_count(s->cursor);
+        AdbcStatusCode status = ADBC_STATUS_OK;
 
         s->columns = calloc(n + 1, sizeof *s->columns);
         if (!s->columns)
                 return adbc_error_memory(&s->error);
-        for (; s->n_columns < n; s->n_columns++) {
-                unsigned i = (unsigned) s->n_columns;
-                const char *name = sqlipc_column_name(s->cursor, i);
+        for (unsigned i = 0; i < n && status == ADBC_STATUS_OK; i++)
+                status = add_column(s, sqlipc_column_name(s->cursor, i), sqlipc_column_decltype(s->cursor, i));
+        return status;
+}
 
-                s->columns[i].declared = column_type_of_declaration(sqlipc_column_decltype(s->cursor, i));
-                s->columns[i].name = strdup(name ? name : "");
-                if (!s->columns[i].name)
-                        return adbc_error_memory(&s->error);
-        }
-        return ADBC_STATUS_OK;
+static AdbcStatusCode describe_statement(ResultStream *s, sqlipc_statement *prepared) {
+        unsigned n = sqlipc_statement_column_count(prepared);
+        AdbcStatusCode status = ADBC_STATUS_OK;
+
+        s->columns = calloc(n + 1, sizeof *s->columns);
+        if (!s->columns)
+                return adbc_error_memory(&s->error);
+        for (unsigned i = 0; i < n && status == ADBC_STATUS_OK; i++)
+                status = add_column(s, sqlipc_statement_column_name(prepared, i),
+                                    sqlipc_statement_column_decltype(prepared, i));
+        return status;
 }
 
 /* Copies the rows by which types are chosen. They end after batch_bytes, so that their memory is bounded, too. */
@@ -355,12 +373,28 @@ static AdbcStatusCode run_all(ResultStream *s, int64_t *ret_changes) {
         return status;
 }
 
+/* The bound data has no rows: the result has the columns of the statement, and no rows. */
+static AdbcStatusCode run_nothing(ResultStream *s, int64_t *ret_changes) {
+        sqlipc_statement *prepared;
+        AdbcStatusCode status;
+
+        status = s->owner.describe(s->owner.userdata, &prepared, &s->error);
+        if (status == ADBC_STATUS_OK)
+                status = describe_statement(s, prepared);
+        if (status == ADBC_STATUS_OK)
+                status = choose_types(s);
+        if (status == ADBC_STATUS_OK)
+                finish(s);
+        *ret_changes = 0;
+        return status;
+}
+
 static AdbcStatusCode begin(ResultStream *s, int64_t *ret_changes) {
         AdbcStatusCode status;
 
         status = start_run(s);
         if (status == ADBC_STATUS_OK && !s->cursor)
-                status = adbc_error_set(&s->error, ADBC_STATUS_INVALID_STATE, "07001", "The bound data has no rows");
+                return run_nothing(s, ret_changes);
         if (status == ADBC_STATUS_OK)
                 status = take_first_rows(s);
         if (status == ADBC_STATUS_OK)

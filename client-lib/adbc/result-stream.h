@@ -21,9 +21,13 @@ typedef struct ResultStream ResultStream;
 /* Starts the next run, for a statement with several rows of bound parameters: `*ret_cursor` is NULL after the last one. */
 typedef AdbcStatusCode (*ResultRunner)(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error);
 
+/* Returns the prepared statement, borrowed, for the columns of a result of no runs. */
+typedef AdbcStatusCode (*ResultDescriber)(void *userdata, sqlipc_statement **ret_prepared, struct AdbcError *error);
+
 /* The owner of a stream. `finished` is called once, when the stream has no cursor any more. */
 typedef struct ResultOwner {
         ResultRunner run;
+        ResultDescriber describe; /* NULL: there is a run */
         void (*finished)(void *userdata);
         void *userdata;
         CancelSlot *slot; /* NULL: none */
@@ -31,7 +35,8 @@ typedef struct ResultOwner {
 
 /*
  * Makes a stream, takes the first rows, and chooses the types. The caller holds the connection's mutex. `*ret_changes` is
- * the number of rows that the statement changed if it returns no rows, else -1. `finished` is called also after a failure.
+ * the number of rows that the statement changed if it returns no rows or has no run, else -1. `finished` is called also
+ * after a failure.
  */
 AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSettings *settings, const ResultOwner *owner,
                                  struct ArrowArrayStream *ret_stream, int64_t *ret_changes, struct AdbcError *error);
