@@ -252,7 +252,7 @@ KeyKind database_limits_set(Place *p, void *database, const char *key, char *val
                 return KEY_UNKNOWN;
         switch (row->at_database) {
         case AT_DATABASE_NEVER:
-                place_broken(p, "key %s= belongs into sqlipcd.conf, not into the file of a database", key);
+                place_broken(p, "key %s= belongs in sqlipcd.conf, not in the file of a database", key);
                 break;
         case AT_DATABASE_REPLACES:
                 if (number_set(p, row, value, number_at(&l->values, row->offset)))

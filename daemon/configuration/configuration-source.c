@@ -146,7 +146,7 @@ static void reject_key(Place *p, const SectionRow *sections, const SectionRow *s
         const char *nearest = nearest_key(section, key);
 
         if (other)
-                place_broken(p, "key %s= belongs into the section [%s], not into [%s]", key, other->section,
+                place_broken(p, "key %s= belongs in the section [%s], not in [%s]", key, other->section,
                              section->section);
         else
                 place_broken(p, "key %.*s= is not known%s%s%s", LINE_SHOWN, key, nearest ? ": perhaps " : "", nearest ?: "",

@@ -494,9 +494,9 @@ static void test_limits_of_a_database(void) {
         CHECK_INT(l.transaction_timeout_usec, 7000000);
         CHECK_INT(c->warnings->len, 0);
         check_broken("[Database]\nPath=/x\n[Limits]\nPipePagesMax=7\nExemptRoot=yes\nTransactionsMax=2\n",
-                     "/etc/x.conf:4: key PipePagesMax= belongs into sqlipcd.conf, not into the file of a database; "
-                     "/etc/x.conf:5: key ExemptRoot= belongs into sqlipcd.conf, not into the file of a database; "
-                     "/etc/x.conf:6: key TransactionsMax= belongs into sqlipcd.conf, not into the file of a database");
+                     "/etc/x.conf:4: key PipePagesMax= belongs in sqlipcd.conf, not in the file of a database; "
+                     "/etc/x.conf:5: key ExemptRoot= belongs in sqlipcd.conf, not in the file of a database; "
+                     "/etc/x.conf:6: key TransactionsMax= belongs in sqlipcd.conf, not in the file of a database");
 
         CHECK(!add(wrong, "[Database]\nPath=/x\n[Limits]\nHeapMax=1K\nRunsMax=0\n"));
         CHECK_STRING(broken(wrong, "x"),
@@ -550,10 +550,10 @@ static void test_unknown_withholds(void) {
         check_broken("[Database]\nPath=/x\n[Limit]\nRunsMax=1\n",
                      "/etc/x.conf:3: section [Limit] is not known: perhaps [Limits] is meant");
         check_broken("[Database]\nPath=/x\n[Limits]\nExpose=Genre\nRunMax=1\n",
-                     "/etc/x.conf:4: key Expose= belongs into the section [Database], not into [Limits]; "
+                     "/etc/x.conf:4: key Expose= belongs in the section [Database], not in [Limits]; "
                      "/etc/x.conf:5: key RunMax= is not known: perhaps RunsMax= is meant");
         check_broken("[Database]\nPath=/x\nRunsMax=1\n",
-                     "/etc/x.conf:3: key RunsMax= belongs into the section [Limits], not into [Database]");
+                     "/etc/x.conf:3: key RunsMax= belongs in the section [Limits], not in [Database]");
         check_broken("[Database]\nPath=/x\nAllowUserss=a\nallow_users=a\nxX-a=b\nx-a=b\n",
                      "/etc/x.conf:3: key AllowUserss= is not known: perhaps AllowUsers= is meant; "
                      "/etc/x.conf:4: key allow_users= is not known: perhaps AllowUsers= is meant; "
@@ -567,7 +567,7 @@ static void test_unknown_withholds(void) {
         add_limits(c, "[Limits]\nHeepMax=1M\nStatementsMax=9\n[Service]\nRunsMax=1\n");
         CHECK_STRING(broken(c, "sqlipcd.conf"),
                      "/etc/sqlipcd.conf:2: key HeepMax= is not known: perhaps HeapMax= is meant; "
-                     "/etc/sqlipcd.conf:5: key RunsMax= belongs into the section [Limits], not into [Service]");
+                     "/etc/sqlipcd.conf:5: key RunsMax= belongs in the section [Limits], not in [Service]");
         CHECK_INT(c->limits.statements_max, 9);
 }
 

@@ -29,7 +29,7 @@ char column_affinity(const char *declared);
 
 bool column_is_for_numbers(char affinity);
 
-/** Returns true if the value belongs into a column of the affinity: a text belongs into one for INTEGER or REAL only if
+/** Returns true if the value belongs in a column of the affinity: a text belongs in one for INTEGER or REAL only if
  * SQLite stores it as a number there, such as "007". */
 bool column_takes(char affinity, const Value *value);
 

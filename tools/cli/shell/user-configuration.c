@@ -40,7 +40,7 @@ static void take_keys(Shell *shell, GKeyFile *file, const char *path) {
 
         for (char **group = groups; *group; group++)
                 if (!g_str_equal(*group, GROUP))
-                        shell_complain(shell, "%s: [%s] is ignored, settings belong into [" GROUP "]", path, *group);
+                        shell_complain(shell, "%s: [%s] is ignored, settings belong in [" GROUP "]", path, *group);
         for (char **key = keys; key && *key; key++)
                 take_key(shell, file, path, *key);
 }
