@@ -316,6 +316,7 @@ typedef enum Right {
 #define MADE "SELECT to_regclass('public.x') IS NOT NULL OR to_regclass('public.\"INTO\"') IS NOT NULL"
 #define ROWS "SELECT count(*) FROM album"
 #define FILLED "SELECT relispopulated FROM pg_class WHERE relname = 'empty'"
+#define ANALYZED "SELECT EXISTS (SELECT FROM pg_statistic WHERE starelid = 'album'::regclass)"
 #define CODED "SELECT count(*) FROM pg_proc WHERE proname = 'made'"
 
 /* `probe` has the value `after` if the statement was run, and `before` if it was refused. */
@@ -378,6 +379,9 @@ static const struct {
         { "EXPLAIN (ANALYZE) (SELECT * INTO x FROM album)", RIGHT_SCHEMA, MADE, "f", "t" },
         { "EXPLAIN ANALYZE WITH a AS (SELECT 1 AS n) SELECT * INTO x FROM a", RIGHT_SCHEMA, MADE, "f", "t" },
         { "DO 'BEGIN CREATE TABLE x(n int); END'", RIGHT_SCHEMA, MADE, "f", "t" },
+        { "ANALYZE", RIGHT_SCHEMA, ANALYZED, "f", "t" },
+        { "ANALYSE VERBOSE album", RIGHT_SCHEMA, ANALYZED, "f", "t" },
+        { "analyze (verbose) album(title)", RIGHT_SCHEMA, ANALYZED, "f", "t" },
         { "CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'", RIGHT_SCHEMA, CODED, "0", "1" },
         { "CREATE FUNCTION made() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END", RIGHT_SCHEMA, CODED, "0", "1" },
         { "EXPLAIN ANALYZE EXECUTE p", RIGHT_NOBODY, MADE, "f", "f" },
