@@ -455,6 +455,21 @@ def test_unreachable_in_the_log():
 
 
 @test
+def test_functions_with_effect():
+    """a query that calls pg_notify() or lo_from_bytea() takes effect, or is refused to a user who may only read"""
+    publish("effects", server.connection("writer"), "open", Mode="read-write", ConnectionsMax=2)
+    publish("without", server.connection("reader"), "sesame")
+    client, makes = service.client(), "SELECT lo_from_bytea(0, 'x')"
+    count = "SELECT count(*) FROM pg_largeobject_metadata"
+    before = int(server.sql(count)[0])
+    expect("ReadOnly", lambda: client.query("without", makes).read())
+    equal(int(server.sql(count)[0]), before, "objects")
+    client.query("effects", makes).read()
+    equal(int(server.sql(count)[0]), before + 1, "objects after a query")
+    client.query("effects", "SELECT pg_notify('heard', 'x')").read()
+
+
+@test
 def test_shell_lists():
     """the shell's .tables, .views, .indexes, \\d show the server's; other commands say what to use"""
     server.sql(

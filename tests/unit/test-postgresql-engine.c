@@ -450,6 +450,73 @@ static void test_rights(void) {
         }
 }
 
+/* Functions whose effect a transaction that only reads would lose, although the server lets it call them, take effect by
+ * a transaction that writes, or are refused. */
+static void test_functions_with_effect(void) {
+        static const char objects[] = "SELECT count(*) FROM pg_largeobject_metadata", heard[] = "LISTEN heard";
+        static const char *const notifies[] = {
+                "SELECT pg_notify('heard', 'x')", "select pg_catalog . PG_NOTIFY /* */ ('heard', 'x') FROM album",
+                "SELECT \"pg_notify\"('heard', 'x')", "WITH a AS (SELECT pg_notify('heard', 'x')) SELECT * FROM a",
+                "VALUES (pg_notify('heard', 'x'))", "EXPLAIN ANALYZE SELECT pg_notify('heard', 'x')",
+        };
+        static const char *const others[] = {
+                "SELECT lo_creat(-1)", "SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_put(77, 0, 'x')",
+                "SELECT lo_truncate(lo_open(77, 131072), 0)", "SELECT lo_truncate64(lo_open(77, 131072), 0)",
+                "SELECT lowrite(lo_open(77, 131072), 'x')", "SELECT lo_unlink(77)",
+                "SELECT pg_logical_emit_message(true, 'x', 'y')",
+        };
+        static const char *const reading[] = {
+                "SELECT lo_put, 'pg_notify(1)' FROM (SELECT 1 AS lo_put) a", "EXPLAIN SELECT pg_notify('heard', 'x')",
+                "SELECT loread(lo_open(78, 262144), 1)", "SELECT lo_get(78) -- lo_put(1)",
+        };
+        PGnotify *notice;
+        Fixture f;
+
+        postgres_rig_exec(&rig, "SELECT lo_create(78); GRANT SELECT ON LARGE OBJECT 78 TO PUBLIC");
+        set_up(&f, false);
+        for (size_t i = 0; i < G_N_ELEMENTS(notifies); i++)
+                REFUSED(&f, notifies[i], ERROR_READ_ONLY, "you may only read");
+        for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+                REFUSED(&f, others[i], ERROR_READ_ONLY, "you may only read");
+        for (size_t i = 0; i < G_N_ELEMENTS(reading); i++) {
+                g_autofree char *rows = run(&f, reading[i], NULL, 0);
+
+                g_assert_nonnull(rows);
+        }
+        tear_down(&f);
+        set_up(&f, true);
+        for (size_t i = 0; i < G_N_ELEMENTS(reading); i++)
+                g_assert_false(needs_writer(&f, reading[i]));
+        for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+                g_assert_true(needs_writer(&f, others[i]));
+        postgres_rig_exec(&rig, heard);
+        for (size_t i = 0; i < G_N_ELEMENTS(notifies); i++) {
+                g_autofree char *rows = NULL;
+
+                g_assert_true(needs_writer(&f, notifies[i]));
+                begin(&f);
+                rows = run(&f, notifies[i], NULL, 0);
+                g_assert_nonnull(rows);
+                commit(&f);
+                postgres_rig_exec(&rig, heard); /* after it all notices have come */
+                notice = PQnotifies(rig.connection);
+                g_assert_nonnull(notice);
+                PQfreemem(notice);
+        }
+        begin(&f);
+        {
+                g_autofree char *before = postgres_rig_value(&rig, objects), *rows = NULL, *after = NULL;
+
+                rows = run(&f, "SELECT lo_from_bytea(0, 'x')", NULL, 0);
+                g_assert_nonnull(rows);
+                commit(&f);
+                after = postgres_rig_value(&rig, objects);
+                g_assert_cmpint(atoi(after), ==, atoi(before) + 1);
+        }
+        postgres_rig_exec(&rig, "UNLISTEN heard; SELECT lo_unlink(78)");
+        tear_down(&f);
+}
+
 /* If a transaction has the server read strings in another way, what the engine takes for a string would be a command. */
 static void test_other_reading(void) {
         static const char *const settings[][2] = {
@@ -1765,6 +1832,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/errors", test_errors);
         g_test_add_func("/postgresql-engine/read-only", test_read_only);
         g_test_add_func("/postgresql-engine/rights", test_rights);
+        g_test_add_func("/postgresql-engine/functions-with-effect", test_functions_with_effect);
         g_test_add_func("/postgresql-engine/other-reading", test_other_reading);
         g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
         g_test_add_func("/postgresql-engine/write", test_write);

@@ -47,6 +47,8 @@ typedef struct Scan {
         bool creates;         /* the statement is CREATE */
         bool after_begin;     /* the last word was BEGIN */
         unsigned body_depth;  /* of BEGIN ATOMIC ... END in CREATE FUNCTION */
+        bool names_effect;    /* the last token is the name of a function in `effects` */
+        bool calls_effect;    /* such a function is called */
 } Scan;
 
 static bool is_name_start(char c) {
@@ -556,11 +558,30 @@ static void skip_space(Scan *s) {
                 s->at++;
 }
 
+/* Functions of the server whose effect comes with the commit, and that it lets a transaction call that only reads. Such a
+ * transaction is rolled back, so they would succeed without an effect. The server itself refuses nextval() and setval()
+ * there; others take effect at once, as pg_cancel_backend(). lo_open() alone changes nothing. */
+static bool has_effect(const char *name, size_t size) {
+        static const char *const effects[] = {
+                "lo_creat", "lo_create", "lo_from_bytea", "lo_import", "lo_put", "lo_truncate", "lo_truncate64", "lo_unlink",
+                "lowrite", "pg_logical_emit_message", "pg_notify",
+        };
+
+        for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
+                if (strlen(effects[i]) == size && strncasecmp(effects[i], name, size) == 0)
+                        return true;
+        return false;
+}
+
 static bool on_token(Scan *s) {
+        const char *start = s->at;
         char c = *s->at;
 
+        s->calls_effect = s->calls_effect || (s->names_effect && c == '(' && !s->explain_plans);
+        s->names_effect = false;
         if (is_name_start(c)) {
                 on_word(s);
+                s->names_effect = has_effect(start, (size_t) (s->at - start));
                 return true;
         }
         s->last = LAST_OTHER;
@@ -568,6 +589,7 @@ static bool on_token(Scan *s) {
         case '"':
                 s->explain_runs = s->explain_runs || s->explain == EXPLAIN_OPTIONS; /* an option in another spelling */
                 skip_quoted(s, c, false);
+                s->names_effect = s->at - start > 2 && has_effect(start + 1, (size_t) (s->at - start) - 2);
                 return true;
         case '\'':
                 skip_quoted(s, c, false);
@@ -641,6 +663,8 @@ bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgT
                 pg_text_done(&text);
                 return false;
         }
+        if (s.calls_effect && text.command == PG_COMMAND_READ)
+                text.command = PG_COMMAND_CALL;
         escapes = strcasestr(text.sql, "U&\""); /* the names of functions may be written so */
         text.locks = escapes || strcasestr(text.sql, "advisory");
         text.sets = escapes || text.command == PG_COMMAND_SCHEMA || text.command == PG_COMMAND_CALL ||

@@ -20,6 +20,7 @@
  * 1. EXPLAIN that may have the option ANALYZE has the class of the statement that it runs. Without it, it reads.
  * 2. SELECT INTO makes a table.
  * 3. WITH has that of the INSERT, UPDATE, DELETE or MERGE in it.
+ * 4. A query that calls pg_notify(), lo_put() and the like is a CALL: see has_effect(). Other functions may call them.
  *
  * A placeholder has the index that SQLite would give it. The server's numbers have no gaps, because it refuses to guess the
  * type of a parameter that is not there.
