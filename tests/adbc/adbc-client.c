@@ -260,7 +260,24 @@ static void metadata(const char *address) {
         ok(driver.ConnectionGetTableSchema(&connection, NULL, NULL, "Track", &schema, &error), &error);
         g_assert_cmpint(schema.n_children, ==, 9);
         schema.release(&schema);
-        close_all();
+        ok(driver.StatementSetSqlQuery(&statement, "SELECT ? AS id", &error), &error);
+        bind(3);
+        for (unsigned i = 0; i < 2; i++) { /* the bound rows remain for the execution, or for the next call */
+                ok(driver.StatementExecuteSchema(&statement, &schema, &error), &error);
+                g_assert_cmpstr(schema.children[0]->format, ==, "l");
+                schema.release(&schema);
+        }
+        ok(driver.StatementExecuteQuery(&statement, &stream, NULL, &error), &error);
+        g_assert_cmpint(count_rows(&stream), ==, 3);
+        stream.release(&stream);
+        bind(0);
+        ok(driver.StatementExecuteQuery(&statement, &stream, NULL, &error), &error);
+        g_assert_cmpint(count_rows(&stream), ==, 0);
+        stream.release(&stream);
+        bind(3);
+        ok(driver.StatementExecuteSchema(&statement, &schema, &error), &error);
+        schema.release(&schema);
+        close_all(); /* with bound rows that no execution has taken */
 }
 
 /* Cancels the connection while the stream is unread. */
