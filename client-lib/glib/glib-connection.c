@@ -21,7 +21,8 @@
  */
 struct _SqlipcConnection {
         GObject parent;
-        SqlipcBus bus;
+        SqlipcBus bus;         /* FOUND once open: that of an address in $SQLIPC_BUS */
+        char *database;        /* must exist when the connection opens; NULL: any */
         char *address;         /* NULL: `bus` */
         char *host;            /* NULL: this machine */
         sqlipc_connection *handle;
@@ -41,7 +42,7 @@ typedef struct ConnectionSource {
         SqlipcConnection *connection; /* destroys the source before it ends */
 } ConnectionSource;
 
-enum { PROPERTY_0, PROPERTY_BUS, PROPERTY_ADDRESS, PROPERTY_HOST, PROPERTY_RUN_TIMEOUT, PROPERTY_TRANSPORT,
+enum { PROPERTY_0, PROPERTY_BUS, PROPERTY_DATABASE, PROPERTY_ADDRESS, PROPERTY_HOST, PROPERTY_RUN_TIMEOUT, PROPERTY_TRANSPORT,
        PROPERTY_INTERACTIVE, N_PROPERTIES };
 
 static GParamSpec *properties[N_PROPERTIES];
@@ -195,13 +196,33 @@ void connection_note_error(SqlipcConnection *self, const GError *error) {
 
 /* ---- Opening and closing ------------------------------------------------------------------------------------------ */
 
-static int open_handle(SqlipcConnection *self, sqlipc_connection **ret) {
+/* True if the services are asked for the database, which takes until they answer. */
+static bool opening_waits(const SqlipcConnection *self) {
+        return !self->address && !self->host && (self->database || self->bus == SQLIPC_GLIB_BUS_FOUND);
+}
+
+static int open_handle(const SqlipcConnection *self, const char *database, sqlipc_connection **ret) {
+        static const char *const names[] = { [SQLIPC_GLIB_BUS_SYSTEM] = "system", [SQLIPC_GLIB_BUS_USER] = "user",
+                                             [SQLIPC_GLIB_BUS_FOUND] = NULL };
+
         if (self->address)
                 return sqlipc_open_address(self->address, ret);
+        if (self->host && self->bus == SQLIPC_GLIB_BUS_FOUND)
+                return -EINVAL;
         if (self->host)
                 return self->bus == SQLIPC_GLIB_BUS_SYSTEM ? sqlipc_open_system_remote(self->host, ret)
                                                            : sqlipc_open_user_remote(self->host, ret);
+        if (database || self->bus == SQLIPC_GLIB_BUS_FOUND)
+                return sqlipc_open(database, names[self->bus], ret);
         return self->bus == SQLIPC_GLIB_BUS_SYSTEM ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
+}
+
+/* The connection stays on the bus that was found. */
+static void keep_bus(SqlipcConnection *self) {
+        const char *name = self->bus == SQLIPC_GLIB_BUS_FOUND ? sqlipc_get_bus_name(self->handle) : NULL;
+
+        if (name)
+                self->bus = g_str_equal(name, "system") ? SQLIPC_GLIB_BUS_SYSTEM : SQLIPC_GLIB_BUS_USER;
 }
 
 static gboolean initialise(GInitable *initable, GCancellable *cancellable, GError **error) {
@@ -212,13 +233,15 @@ static gboolean initialise(GInitable *initable, GCancellable *cancellable, GErro
                 return TRUE;
         if (g_cancellable_set_error_if_cancelled(cancellable, error))
                 return FALSE;
-        r = open_handle(self, &self->handle);
+        r = open_handle(self, self->database, &self->handle);
         if (r >= 0)
                 r = sqlipc_set_blocking(self->handle, 0);
         if (r < 0) {
                 error_set_last(error, self->handle, r);
+                self->handle = sqlipc_close(self->handle);
                 return FALSE;
         }
+        keep_bus(self);
         (void) sqlipc_set_run_timeout(self->handle, self->run_timeout ? self->run_timeout : UINT64_MAX);
         (void) sqlipc_set_transport(self->handle, (sqlipc_transport) self->transport);
         (void) sqlipc_set_allow_interactive_authorization(self->handle, self->interactive);
@@ -228,18 +251,28 @@ static gboolean initialise(GInitable *initable, GCancellable *cancellable, GErro
 
 static void initable_init(GInitableIface *iface) { iface->init = initialise; }
 
-/* Opening waits for nothing, so there is no need for a thread. */
-static void initialise_async(GAsyncInitable *initable, int io_priority, GCancellable *cancellable,
-                             GAsyncReadyCallback callback, gpointer user_data) {
-        g_autoptr(GTask) task = g_task_new(initable, cancellable, callback, user_data);
+static void initialise_task(GTask *task, gpointer source, gpointer data, GCancellable *cancellable) {
         GError *error = NULL;
 
-        g_task_set_priority(task, io_priority);
-        g_task_set_source_tag(task, initialise_async);
-        if (initialise(G_INITABLE(initable), cancellable, &error))
+        (void) data;
+        if (initialise(G_INITABLE(source), cancellable, &error))
                 g_task_return_boolean(task, TRUE);
         else
                 g_task_return_error(task, error);
+}
+
+static void initialise_async(GAsyncInitable *initable, int io_priority, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data) {
+        g_autoptr(GTask) task = g_task_new(initable, cancellable, callback, user_data);
+
+        g_task_set_priority(task, io_priority);
+        g_task_set_source_tag(task, initialise_async);
+        if (!opening_waits(SQLIPC_CONNECTION(initable))) {
+                initialise_task(task, initable, NULL, cancellable);
+                return;
+        }
+        (void) g_task_set_return_on_cancel(task, TRUE);
+        g_task_run_in_thread(task, initialise_task);
 }
 
 static gboolean initialise_finish(GAsyncInitable *initable, GAsyncResult *result, GError **error) {
@@ -271,6 +304,62 @@ const char *sqlipc_glib_library_version(void) { return sqlipc_version(); }
  */
 SqlipcConnection *sqlipc_glib_connection_new(SqlipcBus bus, GError **error) {
         return g_initable_new(SQLIPC_TYPE_CONNECTION, NULL, error, "bus", bus, NULL);
+}
+
+/**
+ * sqlipc_glib_connection_new_for_database: (constructor)
+ * @database: the name of a database
+ * @bus: %SQLIPC_GLIB_BUS_FOUND, or the bus that must have the database
+ * @error: return location for an error
+ *
+ * Opens a connection to the service that has @database. This waits for the answers of the services, and starts them;
+ * [func@Sqlipc.Connection.new_for_database_async] does not wait. The connection keeps the bus that was found,
+ * [property@Sqlipc.Connection:bus]. If @bus is chosen and does not have the database, the error says if the other bus has it.
+ *
+ * Returns: (transfer full): the connection
+ *
+ * Since: 0.2
+ */
+SqlipcConnection *sqlipc_glib_connection_new_for_database(const char *database, SqlipcBus bus, GError **error) {
+        g_return_val_if_fail(database, NULL);
+        return g_initable_new(SQLIPC_TYPE_CONNECTION, NULL, error, "database", database, "bus", bus, NULL);
+}
+
+/**
+ * sqlipc_glib_connection_new_for_database_async:
+ * @database: the name of a database
+ * @bus: %SQLIPC_GLIB_BUS_FOUND, or the bus that must have the database
+ * @cancellable: (nullable): a cancellable
+ * @callback: (scope async): called when the connection is there
+ * @user_data: (closure): data of @callback
+ *
+ * Opens a connection to the service that has @database, without waiting.
+ *
+ * Since: 0.2
+ */
+void sqlipc_glib_connection_new_for_database_async(const char *database, SqlipcBus bus, GCancellable *cancellable,
+                                                   GAsyncReadyCallback callback, gpointer user_data) {
+        g_return_if_fail(database);
+        g_async_initable_new_async(SQLIPC_TYPE_CONNECTION, G_PRIORITY_DEFAULT, cancellable, callback, user_data, "database",
+                                   database, "bus", bus, NULL);
+}
+
+/**
+ * sqlipc_glib_connection_new_for_database_finish: (constructor)
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Returns: (transfer full): the connection, see [ctor@Sqlipc.Connection.new_for_database]
+ *
+ * Since: 0.2
+ */
+SqlipcConnection *sqlipc_glib_connection_new_for_database_finish(GAsyncResult *result, GError **error) {
+        g_autoptr(GObject) source = g_async_result_get_source_object(result);
+        GObject *connection;
+
+        g_return_val_if_fail(G_IS_ASYNC_INITABLE(source), NULL);
+        connection = g_async_initable_new_finish(G_ASYNC_INITABLE(source), result, error);
+        return connection ? SQLIPC_CONNECTION(connection) : NULL;
 }
 
 /**
@@ -403,7 +492,7 @@ static GVariant *list_databases(SqlipcConnection *self, GCancellable *cancellabl
         gulong connected = 0;
         int r;
 
-        r = open_handle(self, &handle);
+        r = open_handle(self, NULL, &handle);
         if (r >= 0) {
                 if (cancellable)
                         connected = g_cancellable_connect(cancellable, G_CALLBACK(interrupt_handle), handle, NULL);
@@ -501,6 +590,9 @@ static void set_property(GObject *object, guint id, const GValue *value, GParamS
         case PROPERTY_BUS:
                 self->bus = g_value_get_enum(value);
                 return;
+        case PROPERTY_DATABASE:
+                self->database = g_value_dup_string(value);
+                return;
         case PROPERTY_ADDRESS:
                 self->address = g_value_dup_string(value);
                 return;
@@ -533,6 +625,9 @@ static void get_property(GObject *object, guint id, GValue *value, GParamSpec *p
         switch (id) {
         case PROPERTY_BUS:
                 g_value_set_enum(value, (int) self->bus);
+                return;
+        case PROPERTY_DATABASE:
+                g_value_set_string(value, self->database);
                 return;
         case PROPERTY_ADDRESS:
                 g_value_set_string(value, self->address);
@@ -570,6 +665,7 @@ static void finalize(GObject *object) {
                 self->handle = sqlipc_connection_unref(self->handle);
         g_clear_pointer(&self->context, g_main_context_unref);
         g_clear_error(&self->last);
+        g_free(self->database);
         g_free(self->address);
         g_free(self->host);
         G_OBJECT_CLASS(sqlipc_glib_connection_parent_class)->finalize(object);
@@ -587,9 +683,19 @@ static void sqlipc_glib_connection_class_init(SqlipcConnectionClass *class) {
         /**
          * SqlipcConnection:bus:
          *
-         * The bus, if there is no address.
+         * The bus, if there is no address. If it was to be found, this is the bus that was found, after the connection is
+         * open.
          */
         properties[PROPERTY_BUS] = g_param_spec_enum("bus", NULL, NULL, SQLIPC_GLIB_TYPE_BUS, SQLIPC_GLIB_BUS_USER, once);
+        /**
+         * SqlipcConnection:database:
+         *
+         * The database whose service the connection is opened to; %NULL: opening asks for none. Without effect if there is an
+         * address or another machine.
+         *
+         * Since: 0.2
+         */
+        properties[PROPERTY_DATABASE] = g_param_spec_string("database", NULL, NULL, NULL, once);
         /**
          * SqlipcConnection:address:
          *

@@ -19,12 +19,15 @@ G_BEGIN_DECLS
  * SqlipcBus:
  * @SQLIPC_GLIB_BUS_SYSTEM: the system bus
  * @SQLIPC_GLIB_BUS_USER: the user's bus
+ * @SQLIPC_GLIB_BUS_FOUND: the bus that has the database, by the rule of **sqlipc_open**(3): `$SQLIPC_BUS` chooses it, or it is
+ *   the user's bus if the service there has the database, or else the system's. Since: 0.2
  *
- * The bus of a connection that has neither an address nor one of another machine.
+ * The bus of a connection that has no address. Another machine has no %SQLIPC_GLIB_BUS_FOUND.
  */
 typedef enum {
         SQLIPC_GLIB_BUS_SYSTEM,
         SQLIPC_GLIB_BUS_USER,
+        SQLIPC_GLIB_BUS_FOUND,
 } SqlipcBus;
 
 /**
@@ -239,6 +242,10 @@ G_DECLARE_FINAL_TYPE(SqlipcLiveModel, sqlipc_glib_live_model, SQLIPC, LIVE_MODEL
 const char *sqlipc_glib_library_version(void);
 
 SqlipcConnection *sqlipc_glib_connection_new(SqlipcBus bus, GError **error);
+SqlipcConnection *sqlipc_glib_connection_new_for_database(const char *database, SqlipcBus bus, GError **error);
+void sqlipc_glib_connection_new_for_database_async(const char *database, SqlipcBus bus, GCancellable *cancellable,
+                                                   GAsyncReadyCallback callback, gpointer user_data);
+SqlipcConnection *sqlipc_glib_connection_new_for_database_finish(GAsyncResult *result, GError **error);
 SqlipcConnection *sqlipc_glib_connection_new_for_address(const char *address, GError **error);
 SqlipcConnection *sqlipc_glib_connection_new_remote(const char *host, SqlipcBus bus, GError **error);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Every class of libsqlipc-glib from C, for test_glib.py: glib-client ADDRESS. The service has the database "written", with
- * the tables t(id, name, v) of 1000 rows and many(id, name, v) of 100,000.
+ * the tables t(id, name, v) of 1000 rows and many(id, name, v) of 100,000. For tests/bus/test_library_bus.py it finds a
+ * database.
  */
 #include <sqlipc-glib.h>
+#include <stdio.h>
 #include <time.h>
 
 #define DB "written"
@@ -734,7 +736,43 @@ static void test_model_ends(void) {
                 ;
 }
 
+/* Prints the bus on which the database was found, and its row, or why not: glib-client find DATABASE BUS WAY. */
+static int find(const char *database, const char *bus, const char *way) {
+        SqlipcBus chosen = g_str_equal(bus, "user")     ? SQLIPC_GLIB_BUS_USER
+                           : g_str_equal(bus, "system") ? SQLIPC_GLIB_BUS_SYSTEM
+                                                        : SQLIPC_GLIB_BUS_FOUND;
+        g_autoptr(SqlipcConnection) connection = NULL;
+        g_autoptr(GAsyncResult) result = NULL;
+        g_autoptr(GVariant) databases = NULL;
+        g_autoptr(SqlipcCursor) cursor = NULL;
+        g_autoptr(SqlipcRow) row = NULL;
+        g_autoptr(GError) error = NULL;
+        SqlipcBus found;
+
+        if (g_str_equal(way, "async")) {
+                sqlipc_glib_connection_new_for_database_async(database, chosen, NULL, on_result, &result);
+                connection = sqlipc_glib_connection_new_for_database_finish(wait_result(&result), &error);
+        } else
+                connection = sqlipc_glib_connection_new_for_database(database, chosen, &error);
+        if (!connection) {
+                printf("%s %s\n", sqlipc_glib_error_get_name(error), error->message);
+                return 0;
+        }
+        g_object_get(connection, "bus", &found, NULL);
+        cursor = sqlipc_glib_connection_query(connection, database, "SELECT name FROM place", NULL, NULL, &error);
+        g_assert_no_error(error);
+        row = sqlipc_glib_cursor_next(cursor, NULL, &error);
+        g_assert_no_error(error);
+        databases = sqlipc_glib_connection_list_databases(connection, NULL, &error);
+        g_assert_no_error(error);
+        printf("%s %s %" G_GSIZE_FORMAT "\n", found == SQLIPC_GLIB_BUS_USER ? "user" : "system",
+               sqlipc_glib_row_get_text(row, 0), g_variant_n_children(databases));
+        return 0;
+}
+
 int main(int argc, char **argv) {
+        if (argc == 5 && g_str_equal(argv[1], "find"))
+                return find(argv[2], argv[3], argv[4]);
         g_test_init(&argc, &argv, NULL);
         if (argc != 2)
                 return 2;
