@@ -212,15 +212,15 @@ static int open_bus(const char *bus, const char *host, sqlipc_connection **ret) 
         return sqlipc_open_address(bus, ret);
 }
 
-PyObject *link_find_bus(PyObject *module, PyObject *database) {
-        const char *name = PyUnicode_AsUTF8AndSize(database, NULL), *bus = NULL;
+PyObject *link_find_bus(PyObject *module, PyObject *arguments) {
+        const char *name, *chosen, *bus = NULL;
         sqlipc_connection *connection = NULL;
         LinkFailure failure;
         int r;
 
-        if (!name)
+        if (!PyArg_ParseTuple(arguments, "sz:find_bus", &name, &chosen))
                 return NULL;
-        Py_BEGIN_ALLOW_THREADS r = sqlipc_open(name, NULL, &connection);
+        Py_BEGIN_ALLOW_THREADS r = sqlipc_open(name, chosen, &connection);
         if (r < 0 && connection)
                 failure = failure_of(connection, r);
         else if (r >= 0)
@@ -229,6 +229,8 @@ PyObject *link_find_bus(PyObject *module, PyObject *database) {
         Py_END_ALLOW_THREADS if (r >= 0) return PyUnicode_FromString(bus ? bus : getenv("SQLIPC_BUS"));
         if (connection)
                 return link_raise(&failure);
+        if (chosen)
+                return native_raise("OperationalError", "Cannot connect to the bus %s: %s", chosen, strerror(-r));
         return native_raise("OperationalError", "Cannot connect to a bus that has the database \"%s\": %s", name,
                             strerror(-r));
 }

@@ -29,10 +29,10 @@ PyDoc_STRVAR(library_version_doc, "library_version() -> str\n\nThe version of th
 
 static PyObject *library_version(PyObject *module, PyObject *unused) { return PyUnicode_FromString(sqlipc_version()); }
 
-PyDoc_STRVAR(find_bus_doc, "find_bus(database) -> str\n\nThe bus that has a database. Waits for the services.");
+PyDoc_STRVAR(find_bus_doc, "find_bus(database, bus) -> str\n\nThe bus that has a database. Waits for the services.");
 
 static PyMethodDef functions[] = {
-        { "find_bus", link_find_bus, METH_O, find_bus_doc },
+        { "find_bus", link_find_bus, METH_VARARGS, find_bus_doc },
         { "library_version", library_version, METH_NOARGS, library_version_doc },
         { NULL, NULL, 0, NULL },
 };

@@ -33,7 +33,7 @@ class Statement:
 
 
 def locate(database, bus, host, uri):
-    """Returns name, bus and host of a database, from the arguments of connect(). If no bus is chosen, asks the services."""
+    """Returns name, bus and host of a database, from the arguments of connect(). Asks the services of this machine."""
     database = os.fsdecode(database)
     if uri:
         import urllib.parse
@@ -46,8 +46,10 @@ def locate(database, bus, host, uri):
         database, bus = urllib.parse.unquote(url.path[1:]), url.netloc
     if host and bus not in (None, "user", "system"):
         raise ProgrammingError('On another host, bus is "user" or "system".')
-    if bus is None:
-        bus = "system" if host else _native.find_bus(database)
+    if host:
+        bus = bus or "system"
+    elif bus in (None, "user", "system"):
+        bus = _native.find_bus(database, bus)
     return database, bus, host
 
 

@@ -429,7 +429,8 @@ def connect(database, *arguments, factory=None, **keywords):
                         database, and then the system's (sqlipc_open(3))
     host                [USER@]HOST of another machine, reached over ssh; its system bus, or with bus="user" its user's
 
-    Without `bus` or `host` it asks the services which of them has the database. Otherwise it does not wait: the first
-    statement does. Raises OperationalError if the bus cannot be reached, or no service has the database.
+    It asks the services which of them has the database, or the one of the chosen bus if it has it. With an address or a host
+    it does not wait: the first statement does. Raises OperationalError if the bus cannot be reached, or no service has the
+    database; if another bus than the chosen one has it, the error says so.
     """
     return (factory or Connection)(database, *arguments, **keywords)

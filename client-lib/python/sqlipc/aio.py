@@ -335,10 +335,8 @@ def connect(
     """
 
     async def make():
-        if bus is None and not host and not uri:  # the loop must not wait until the services have answered
-            place = await asyncio.to_thread(_core.locate, database, bus, host, uri)
-        else:
-            place = _core.locate(database, bus, host, uri)
+        # the loop must not wait until the services have answered
+        place = await asyncio.to_thread(_core.locate, database, bus, host, uri)
         return Connection(place, timeout, detect_types, isolation_level, cached_statements, autocommit)
 
     return _Result(make())
