@@ -91,8 +91,8 @@ static AdbcStatusCode keep_early(DriverConnection *c, const char *key, const cha
 }
 
 static int open_bus(const char *bus, const char *database, sqlipc_connection **ret) {
-        if (!bus)
-                return sqlipc_open(database, NULL, ret);
+        if (!bus || (database && !strchr(bus, ':'))) /* an error says if the other bus has the database */
+                return sqlipc_open(database, bus, ret);
         if (strcmp(bus, "system") == 0)
                 return sqlipc_open_system(ret);
         return strcmp(bus, "user") == 0 ? sqlipc_open_user(ret) : sqlipc_open_address(bus, ret);

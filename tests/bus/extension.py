@@ -17,13 +17,14 @@ EXTENSION = reachable(BUILD_ROOT / "client-lib/extension/sqlipc.so")
 class Extension:
     """An extension-client process."""
 
-    def __init__(self, service, **keywords):
+    def __init__(self, service, environment=None, **keywords):
         self.process = subprocess.Popen(
             [PROGRAM, EXTENSION],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=service.environment
-            | {"DBUS_SESSION_BUS_ADDRESS": service.address, "DBUS_SYSTEM_BUS_ADDRESS": service.address},
+            | {"DBUS_SESSION_BUS_ADDRESS": service.address, "DBUS_SYSTEM_BUS_ADDRESS": service.address}
+            | (environment or {}),
             text=True,
             **keywords,
         )
