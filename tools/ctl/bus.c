@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tools/ctl/listing.h"
@@ -32,6 +34,30 @@ static int open_address(const char *address, sd_bus **ret) {
         return 0;
 }
 
+/* The environment may name the bus of another user, as under sudo, and that bus would let root in. */
+static bool is_of_another_user(sd_bus *bus) {
+        struct ucred owner;
+        socklen_t size = sizeof owner;
+        int fd = sd_bus_get_fd(bus);
+
+        return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) >= 0 && owner.pid != 0 &&
+               owner.uid != geteuid();
+}
+
+static int open_user(sd_bus **ret) {
+        g_autoptr(sd_bus) bus = NULL;
+        int r = sd_bus_open_user(&bus);
+
+        if (r < 0)
+                return r;
+        if (is_of_another_user(bus)) {
+                sd_bus_close(bus);
+                return -EPERM;
+        }
+        *ret = g_steal_pointer(&bus);
+        return 0;
+}
+
 int bus_open(Context *c) {
         const char *what = c->address             ? "bus at this address"
                            : c->host              ? "other host's bus"
@@ -47,10 +73,13 @@ int bus_open(Context *c) {
             : c->machine && c->user ? sd_bus_open_user_machine(&c->bus, c->machine)
             : c->machine            ? sd_bus_open_system_machine(&c->bus, c->machine)
             : context_is_system(c)  ? sd_bus_open_system(&c->bus)
-                                    : sd_bus_open_user(&c->bus);
+                                    : open_user(&c->bus);
         if (context_is_remote(c))
                 users_are_foreign();
-        if (r < 0)
+        if (r == -EPERM && !c->address && !context_is_remote(c) && !context_is_system(c))
+                complain("The user's bus that the environment names belongs to another user. Run the command as that user, or "
+                         "give --system.");
+        else if (r < 0)
                 complain("The %s cannot be reached: %s. Give --system, --user or --address= for another.", what,
                          g_strerror(-r));
         return r;
