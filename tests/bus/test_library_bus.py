@@ -1,19 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The bus on which libsqlipc, the shell and Python find a database, by the rule of sqlipc_open(3)."""
+"""The bus on which libsqlipc, the shell, Python, ADBC, GLib and the extension find a database, by the rule of sqlipc_open(3)."""
 import contextlib
 import os
 import signal
 import socket
 import sqlite3
 import sys
+import threading
 
-from client import Text
-from harness import BUILD_ROOT, CLI, UID_A, Service, main, needs_root, python_package
+from client import MANAGER_PATH, NAME, SECONDS, Text, connect
+from extension import Extension
+from gi.repository import Gio, GLib
+from harness import BUILD_ROOT, CLI, CTL, UID_A, Service, main, needs_root, python_package
 from library import NOTHING, Library
 from tap import Skip, equal, test, true
 
-CONNREFUSED, NOENT = 111, 2
+CONNREFUSED, NOENT, TIMEDOUT = 111, 2, 110
 
 
 def add(service, name, text):
@@ -23,6 +26,41 @@ def add(service, name, text):
         db.executescript(f"CREATE TABLE place(name); INSERT INTO place VALUES ('{text}')")
     service.database(name, Path=path)
     service.driver.manager("Reload")
+
+
+MANAGER_XML = """<node><interface name="org.sqlipc1.Manager"><method name="ListDatabases">
+    <arg type="a{sv}" direction="in"/><arg type="a(soa{sv})" direction="out"/><arg type="a{sv}" direction="out"/>
+</method></interface></node>"""
+
+
+@contextlib.contextmanager
+def refuser(address, error):
+    """A service in place of ours, which refuses to list its databases. It runs in a thread of its own."""
+    context = GLib.MainContext.new()
+    loop, ready = GLib.MainLoop.new(context, False), threading.Event()
+
+    def refuse(*call):
+        call[-1].return_dbus_error(error, "Refused.")
+
+    def run():
+        context.push_thread_default()
+        connection = connect(address)
+        connection.register_object(MANAGER_PATH, Gio.DBusNodeInfo.new_for_xml(MANAGER_XML).interfaces[0], refuse, None, None)
+        connection.call_sync(
+            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
+            GLib.Variant("(su)", (NAME, 4)), None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
+        )  # fmt: skip
+        ready.set()
+        loop.run()
+        connection.close_sync(None)
+        context.pop_thread_default()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    true(ready.wait(SECONDS), "the name is ours")
+    yield
+    loop.quit()
+    thread.join()
 
 
 @contextlib.contextmanager
@@ -150,7 +188,7 @@ def shell():
 def python():
     """Python follows the rule, also in an event loop, and keeps the service"""
     program = """
-import asyncio, sqlipc, sqlipc.aio
+import asyncio, re, sqlipc, sqlipc.aio
 for name in ("users", "systems", "both"):
     print(name, sqlipc.connect(name).execute("SELECT name FROM place").fetchone()[0])
 async def ask(name):
@@ -158,18 +196,116 @@ async def ask(name):
         return (await cursor.fetchone())[0]
 for name in ("users", "systems", "both"):
     print(name, asyncio.run(ask(name)))
-try:
-    sqlipc.connect("nowhere")
-except sqlipc.OperationalError as error:
-    print(error.sqlite_errorname, error.service_error)
+def refused(open, *arguments, **keywords):
+    try:
+        open(*arguments, **keywords)
+    except sqlipc.OperationalError as error:
+        print(error.sqlite_errorname, error.service_error, *re.findall("SQLIPC_BUS=[a-z]+", str(error)))
+refused(sqlipc.connect, "nowhere")
+async def chosen():
+    await sqlipc.aio.connect("users", bus="system")
+refused(sqlipc.connect, "users", bus="system")
+refused(sqlipc.connect, "sqlipc://user/systems", uri=True)
+refused(asyncio.run, chosen())
+for bus in ("user", "system"):
+    print(bus, sqlipc.connect("both", bus=bus).execute("SELECT name FROM place").fetchone()[0])
 """
     if not (BUILD_ROOT / "client-lib/python/sqlipc/_native.abi3.so").exists():
         raise Skip("the Python package is not built")
     with two_buses() as (user, _, both):
         done = user.run(sys.executable, "-c", program, environment=both | python_package())
         lines = ["users user", "systems system", "both user"] * 2
-        lines += ["SQLITE_CANTOPEN org.sqlipc1.Error.UnknownDatabase"]
+        missing = "SQLITE_CANTOPEN org.sqlipc1.Error.UnknownDatabase"
+        lines += [missing, f"{missing} SQLIPC_BUS=user", f"{missing} SQLIPC_BUS=system", f"{missing} SQLIPC_BUS=user"]
+        lines += ["user user", "system system"]
         equal((done.stdout.decode().splitlines(), done.stderr), (lines, b""), "output")
+
+
+@test
+def adbc():
+    """The ADBC driver follows the rule; if the chosen bus has no such database, the error says where it is"""
+    program = BUILD_ROOT / "tests/adbc/adbc-client"
+    if not program.exists():
+        raise Skip("the driver is not built")
+    with two_buses() as (user, _, both):
+
+        def ask(bus, case):
+            done = user.run(program, bus, case, environment=both)
+            equal(done.returncode, 0, done.stderr)
+            return done.stdout.decode().strip()
+
+        for bus, name, found in (("", "users", "user"), ("", "systems", "system"), ("", "both", "user"),
+                                 ("user", "both", "user"), ("system", "both", "system")):
+            equal(ask(bus, f"place:{name}"), found, f"{name} on {bus}")
+        true("neither on the user's bus" in ask("", "missing:nowhere"), "on neither")
+        true("SQLIPC_BUS=system" in ask("user", "missing:systems"), "where else")
+        true("SQLIPC_BUS=user" in ask("system", "missing:users"), "where else")
+
+
+@test
+def glib():
+    """libsqlipc-glib follows the rule, also without waiting, and keeps the bus"""
+    program = BUILD_ROOT / "tests/glib/glib-client"
+    if not program.exists():
+        raise Skip("libsqlipc-glib is not built")
+    with two_buses() as (user, _, both):
+        for way in ("sync", "async"):
+
+            def ask(name, bus, way=way, **more):
+                done = user.run(program, "find", name, bus, way, environment=both | more)
+                equal(done.returncode, 0, done.stderr)
+                return done.stdout.decode().strip()
+
+            for bus, name, found in (("found", "users", "user"), ("found", "systems", "system"), ("found", "both", "user"),
+                                     ("user", "both", "user"), ("system", "both", "system")):
+                equal(ask(name, bus), f"{found} {found} 2", f"{name} on {bus}, {way}")
+            equal(ask("both", "found", SQLIPC_BUS="system"), "system system 2", "SQLIPC_BUS")
+            for name, bus, words in (("nowhere", "found", "neither on the user's bus"), ("users", "system", "SQLIPC_BUS=user"),
+                                     ("systems", "user", "SQLIPC_BUS=system")):
+                answer = ask(name, bus)
+                true(answer.startswith("org.sqlipc1.Error.UnknownDatabase ") and words in answer, answer)
+
+
+@test
+def extension():
+    """The extension of SQLite follows the rule; if the chosen bus has no such database, the error says where it is"""
+    with two_buses() as (user, _, both), Extension(user, environment=both) as sqlite:
+
+        def create(name, bus=""):
+            return f"CREATE VIRTUAL TABLE t USING sqlipc({name}, place{bus})"
+
+        for bus, name, found in (("", "users", "user"), ("", "systems", "system"), ("", "both", "user"),
+                                 (", user", "both", "user"), (", system", "both", "system")):
+            sqlite.ok(create(name, bus))
+            equal(sqlite.ok("SELECT name FROM t"), [[Text(found.encode())]], f"{name}{bus}")
+            sqlite.ok("DROP TABLE t")
+        for name, bus, words in (("nowhere", "", "neither on the user's bus"), ("users", ", system", "SQLIPC_BUS=user"),
+                                 ("systems", ", user", "SQLIPC_BUS=system")):
+            _, message = sqlite.failure(create(name, bus))
+            true(words in message, message)
+
+
+@test
+def no_answer():
+    """A service of the user that does not answer, or answers with an error, leads to no other bus"""
+    with two_buses() as (user, _, both):
+        errors = ("org.freedesktop.DBus.Error.Timeout", "org.freedesktop.DBus.Error.TimedOut",
+                  "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.AccessDenied",
+                  "org.sqlipc1.Error.LimitsExceeded", "org.sqlipc1.Error.Internal")
+        with Service(start=False) as bus, started(user, both) as waiting:
+            pid = user.pid()
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                waiting.say("find both")
+                for error in errors:
+                    with refuser(bus.address, error):
+                        _, _, message = failure(user, both | {"DBUS_SESSION_BUS_ADDRESS": bus.address}, "both")
+                    true("SQLIPC_BUS=system" in message, f"{error}: {message}")
+                answer = waiting.hear()
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            equal(answer.split()[:2], ["error", str(TIMEDOUT)], answer)
+            true("SQLIPC_BUS=system" in answer, answer)
 
 
 @needs_root
@@ -191,6 +327,8 @@ def of_another_user():
                 sudo = both | {"DBUS_SESSION_BUS_ADDRESS": f"unix:path={address}"}
                 equal(place(user, sudo, "both"), "system", "the bus")
                 equal(failure(user, sudo, "both", "user")[0], 1, "EPERM if it is chosen")
+                done = user.run(CTL, "--user", "list", environment=sudo)
+                true(done.returncode != 0 and b"belongs to another user" in done.stderr, done)
             finally:
                 os.kill(pid, 9)
                 os.waitpid(pid, 0)
