@@ -42,8 +42,8 @@ typedef struct ConnectionSource {
         SqlipcConnection *connection; /* destroys the source before it ends */
 } ConnectionSource;
 
-enum { PROPERTY_0, PROPERTY_BUS, PROPERTY_DATABASE, PROPERTY_ADDRESS, PROPERTY_HOST, PROPERTY_RUN_TIMEOUT, PROPERTY_TRANSPORT,
-       PROPERTY_INTERACTIVE, N_PROPERTIES };
+enum { PROPERTY_0, PROPERTY_BUS, PROPERTY_DATABASE, PROPERTY_ADDRESS, PROPERTY_HOST, PROPERTY_RUN_TIMEOUT,
+       PROPERTY_TRANSPORT, PROPERTY_INTERACTIVE, N_PROPERTIES };
 
 static GParamSpec *properties[N_PROPERTIES];
 
@@ -314,7 +314,8 @@ SqlipcConnection *sqlipc_glib_connection_new(SqlipcBus bus, GError **error) {
  *
  * Opens a connection to the service that has @database. This waits for the answers of the services, and starts them;
  * [func@Sqlipc.Connection.new_for_database_async] does not wait. The connection keeps the bus that was found,
- * [property@Sqlipc.Connection:bus]. If @bus is chosen and does not have the database, the error says if the other bus has it.
+ * [property@Sqlipc.Connection:bus]. If @bus is chosen and does not have the database, the error says if the
+ * other bus has it.
  *
  * Returns: (transfer full): the connection
  *
@@ -690,8 +691,8 @@ static void sqlipc_glib_connection_class_init(SqlipcConnectionClass *class) {
         /**
          * SqlipcConnection:database:
          *
-         * The database whose service the connection is opened to; %NULL: opening asks for none. Without effect if there is an
-         * address or another machine.
+         * The database whose service the connection is opened to; %NULL: opening asks for none. Without effect if there is
+         * an address or another machine.
          *
          * Since: 0.2
          */

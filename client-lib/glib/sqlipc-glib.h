@@ -19,8 +19,8 @@ G_BEGIN_DECLS
  * SqlipcBus:
  * @SQLIPC_GLIB_BUS_SYSTEM: the system bus
  * @SQLIPC_GLIB_BUS_USER: the user's bus
- * @SQLIPC_GLIB_BUS_FOUND: the bus that has the database, by the rule of **sqlipc_open**(3): `$SQLIPC_BUS` chooses it, or it is
- *   the user's bus if the service there has the database, or else the system's. Since: 0.2
+ * @SQLIPC_GLIB_BUS_FOUND: the bus that has the database, by the rule of **sqlipc_open**(3): `$SQLIPC_BUS` chooses it, or it
+ *   is the user's bus if the service there has the database, or else the system's. Since: 0.2
  *
  * The bus of a connection that has no address. Another machine has no %SQLIPC_GLIB_BUS_FOUND.
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The bus on which libsqlipc, the shell, Python, ADBC, GLib and the extension find a database, by the rule of sqlipc_open(3)."""
+"""The bus on which libsqlipc, the shell and all bindings find a database, by the rule of sqlipc_open(3)."""
 import contextlib
 import os
 import signal
@@ -223,7 +223,7 @@ for bus in ("user", "system"):
 
 @test
 def adbc():
-    """The ADBC driver follows the rule; if the chosen bus has no such database, the error says where it is"""
+    """The ADBC driver follows the rule; if the chosen bus has no such database, the error names the bus that does"""
     program = BUILD_ROOT / "tests/adbc/adbc-client"
     if not program.exists():
         raise Skip("the driver is not built")
@@ -260,7 +260,8 @@ def glib():
                                      ("user", "both", "user"), ("system", "both", "system")):
                 equal(ask(name, bus), f"{found} {found} 2", f"{name} on {bus}, {way}")
             equal(ask("both", "found", SQLIPC_BUS="system"), "system system 2", "SQLIPC_BUS")
-            for name, bus, words in (("nowhere", "found", "neither on the user's bus"), ("users", "system", "SQLIPC_BUS=user"),
+            for name, bus, words in (("nowhere", "found", "neither on the user's bus"),
+                                     ("users", "system", "SQLIPC_BUS=user"),
                                      ("systems", "user", "SQLIPC_BUS=system")):
                 answer = ask(name, bus)
                 true(answer.startswith("org.sqlipc1.Error.UnknownDatabase ") and words in answer, answer)
@@ -268,7 +269,7 @@ def glib():
 
 @test
 def extension():
-    """The extension of SQLite follows the rule; if the chosen bus has no such database, the error says where it is"""
+    """The extension of SQLite follows the rule; if the chosen bus has no such database, the error names the bus that does"""
     with two_buses() as (user, _, both), Extension(user, environment=both) as sqlite:
 
         def create(name, bus=""):

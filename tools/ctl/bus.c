@@ -77,8 +77,8 @@ int bus_open(Context *c) {
         if (context_is_remote(c))
                 users_are_foreign();
         if (r == -EPERM && !c->address && !context_is_remote(c) && !context_is_system(c))
-                complain("The user's bus that the environment names belongs to another user. Run the command as that user, or "
-                         "give --system.");
+                complain("The user's bus that the environment names belongs to another user. Run the command as that user, "
+                         "or give --system.");
         else if (r < 0)
                 complain("The %s cannot be reached: %s. Give --system, --user or --address= for another.", what,
                          g_strerror(-r));

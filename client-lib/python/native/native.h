@@ -112,8 +112,8 @@ bool link_enter(Link *link);
 void link_leave(Link *link);
 /** Closes an object, now or as soon as the lock is free. Never waits, and keeps the current exception. */
 void link_bury(Link *link, GraveKind kind, void *object);
-/** find_bus(database, bus) -> "user", "system" or the address in $SQLIPC_BUS: by the rule of sqlipc_open(3), or the chosen bus
- * ("user", "system"; None: not chosen) if it has the database. Waits. */
+/** find_bus(database, bus) -> "user", "system" or the address in $SQLIPC_BUS: by the rule of sqlipc_open(3), or the chosen
+ * bus ("user", "system"; None: not chosen) if it has the database. Waits. */
 PyObject *link_find_bus(PyObject *module, PyObject *arguments);
 /** Copies the details of a failure; the lock is held. */
 LinkFailure link_failure(Link *link, int r);
