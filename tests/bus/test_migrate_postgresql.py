@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipcctl migrate and check --queries from SQLite to PostgreSQL. Skipped if PostgreSQL is not installed."""
+"""sqlipcctl migrate and check --queries from SQLite to PostgreSQL. Skipped if PostgreSQL is not installed.
+
+SQLIPC_SEEDS=100-200: the seeds of the generated schemas, instead of a few."""
 import contextlib
 import json
 import os
 import pwd
+import random
 import sqlite3
 import subprocess
+import tempfile
 
 from engine_unit import ENGINE, EngineUnit
 from harness import CHINOOK, CTL, PATIENCE, PATIENT, Service, main, wait_for
@@ -197,6 +201,26 @@ def meanings():
         service.sql("INSERT INTO named VALUES ('a')")
         service.sql("INSERT INTO named VALUES ('A') ON CONFLICT DO NOTHING")
         equal(service.sql("SELECT count(*) FROM named"), ["1"], "rows with a PRIMARY KEY that ignores case")
+
+
+NULL_IN_KEY = """
+CREATE TABLE parent(name TEXT PRIMARY KEY); INSERT INTO parent VALUES (NULL), (NULL), ('a');
+CREATE TABLE child(name TEXT REFERENCES parent); INSERT INTO child VALUES ('a');
+CREATE TABLE other(a INT, b INT NOT NULL, PRIMARY KEY (a, b)); INSERT INTO other VALUES (1, 2);
+CREATE TABLE strict(a INT NOT NULL PRIMARY KEY); CREATE TABLE rowid(a INTEGER PRIMARY KEY);
+CREATE TABLE clustered(a TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+@test
+def null_in_key():
+    """A PRIMARY KEY with NULL in it becomes UNIQUE, also for foreign keys; if there is none yet, the new error is told"""
+    with migrating(NULL_IN_KEY) as service:
+        equal(types(service)[1]["omitted"], ["NULL in the PRIMARY KEY of other: it becomes an error"], "omitted")
+        kinds = service.sql("SELECT conrelid::regclass, contype FROM pg_constraint"
+                            " WHERE connamespace = 'public'::regnamespace AND contype <> 'c'")  # fmt: skip
+        equal(sorted(kinds), ["child|f", "clustered|p", "other|p", "parent|u", "rowid|p", "sqlipc_migration|p", "strict|p"],
+              "kinds")  # fmt: skip
 
 
 @test
@@ -410,6 +434,263 @@ def queries():
         equal(rejected["SELECT ifnull(Name, 1) FROM Track"]["offset"], 7, "offset")
         equal(rejected["SELECT Name FROM Track WHERE Nome = :x"]["offset"], 29, "offset after a parameter")
         equal(service.sql("SELECT count(*) FROM genre"), ["25"], "nothing was run")
+
+
+# ---- generated schemas ----
+
+VALUES = {  # of a declared type: two that are often equal, and others
+    "INTEGER": [1, 2, 3, -7, 9223372036854775807],
+    "UNSIGNED BIG INT": [1, 2, 3, 0],
+    "BOOLEAN": [0, 1],
+    "TEXT": ["a", "A", "a ", "b", "", "5", "1.50", "\u00e4", "\u00c4", "it's"],
+    "VARCHAR(3)": ["a", "A", "a  ", "longer than 3"],
+    "DATE": ["2024-02-29", "2024-03-01"],
+    "REAL": [0.5, 2.0, 1e300, -0.25],
+    "DECIMAL(10, 2)": [0.5, 2, 7, 12345678901.25],
+    "BLOB": [b"", b"a", b"\0\xff"],
+    "": ["a", "A", "x"],
+}
+NATURAL = {"INTEGER": "bigint", "UNSIGNED BIG INT": "bigint", "BOOLEAN": "bigint", "TEXT": "text", "VARCHAR(3)": "text",
+           "DATE": "text", "REAL": "double precision", "DECIMAL(10, 2)": "numeric", "BLOB": "bytea", "": "text"}  # fmt: skip
+DEFAULTS = (
+    "5", "-7", "+3", "'5'", "'it''s'", '"double"', "1e3", "0x10", "NULL", "TRUE", "FALSE", "CURRENT_DATE", "(1 + 1)",
+    "x'00ff'", "''", "-0.0", "9223372036854775807", "9223372036854775808", "'now'", ".5", "5.", "'NaN'", "1e999",
+    "(random())", "('a' || 'b')", "(  7 )", "'2024-02-29'", "'1.50'", "' 5 '", "abc", "current_timestamp",
+    "(datetime('now'))", "'\\'", "(NULL)", "007", "1.0",
+)  # fmt: skip
+NAMES = (
+    "{}", "Table {}", 'quo"te {}', "it's {}", "\u00e4{}", "\u00c4{}", "select{}", "MiXed{}", "x.y{}", "{} \\ ", "%s{}",
+    "[{}]", "long" + "g" * 57 + "{}",
+)  # fmt: skip
+COLLATIONS = ("", "", "", " COLLATE NOCASE", " COLLATE RTRIM", " COLLATE BINARY")
+CONFLICTS = ("",) * 6 + (" ON CONFLICT IGNORE", " ON CONFLICT REPLACE", " ON CONFLICT ABORT", " ON CONFLICT FAIL")
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value):
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+class Table:
+    """A table at random, with names that SQLite tells apart also without capitals."""
+
+    def __init__(self, rng, number, parents):
+        self.name = rng.choice(NAMES).format(f"t{number}")
+        self.key, self.parent_key, self.columns, self.types, self.references = None, None, [], {}, None
+        definitions, constraints = [], []
+        kind = rng.choice(("rowid", "rowid", "text", "pair", "clustered", "none"))
+        for i in range(rng.randint(2, 5)):
+            name = rng.choice(NAMES).format(f"c{i}")
+            declared = "INTEGER" if kind == "rowid" and i == 0 else rng.choice(list(VALUES))
+            self.columns.append(name)
+            self.types[name] = declared
+            definition = f"{quoted(name)} {declared}"
+            if i == 0 and kind in ("rowid", "text", "clustered"):
+                self.parent_key = name
+                self.key = name if declared == "INTEGER" else None
+            if i == 0 and kind == "rowid":
+                definition += " PRIMARY KEY" + rng.choice(("", " AUTOINCREMENT"))
+            else:
+                definition += self.constraints(rng, name, kind in ("text", "clustered") and i == 0, parents)
+            definitions.append(definition)
+        if kind == "pair":
+            constraints.append(f"PRIMARY KEY ({quoted(self.columns[1])}, {quoted(self.columns[0])}){rng.choice(CONFLICTS)}")
+        if rng.random() < 0.3:
+            constraints.append(f"UNIQUE ({quoted(self.columns[0])}, {quoted(self.columns[-1])}){rng.choice(CONFLICTS)}")
+        self.sql = f"CREATE TABLE {quoted(self.name)} (" + ", ".join(definitions + constraints) + ")"
+        self.sql += " WITHOUT ROWID;" if kind == "clustered" else ";"
+        for i in range(rng.choice((0, 0, 1, 2))):
+            column = rng.choice(self.columns)
+            self.sql += f"CREATE {rng.choice(('', 'UNIQUE '))}INDEX {quoted(f'{self.name[-9:]} i{i}')} "
+            self.sql += f"ON {quoted(self.name)} "
+            self.sql += f"({quoted(column)}{rng.choice(COLLATIONS)}{rng.choice(('', ' DESC'))})"
+            self.sql += rng.choice(("", "", "", f" WHERE {quoted(column)} IS NOT NULL")) + ";"
+
+    def constraints(self, rng, name, is_key, parents):
+        said = rng.choice(COLLATIONS)
+        if is_key:
+            said += " PRIMARY KEY" + rng.choice(CONFLICTS)
+        elif rng.random() < 0.25:
+            said += " UNIQUE" + rng.choice(CONFLICTS)
+        if rng.random() < 0.25:
+            said += " NOT NULL" + rng.choice(CONFLICTS)
+        if rng.random() < 0.5:
+            said += " DEFAULT " + rng.choice(DEFAULTS)
+        if rng.random() < 0.1:
+            said += f" CHECK ({quoted(name)} <> {literal(VALUES[self.types[name]][0])})"
+        elif self.types[name] in ("INTEGER", "TEXT") and rng.random() < 0.7:
+            parents = [p for p in parents if p.types[p.parent_key] == self.types[name]]
+            if not parents:
+                return said
+            self.references = rng.choice(parents)
+            said += f" REFERENCES {quoted(self.references.name)}"
+            said += rng.choice(("", f"({quoted(self.references.parent_key)})"))
+            said += rng.choice(("", " ON DELETE CASCADE", " ON DELETE SET NULL"))
+            said += rng.choice(("", " DEFERRABLE INITIALLY DEFERRED", " NOT DEFERRABLE INITIALLY DEFERRED"))
+        return said
+
+    def insert(self, rng):
+        """Returns the columns that an INSERT gives, and its SQL for SQLite and for PostgreSQL."""
+        given = [c for c in self.columns if c == self.key or rng.random() < 0.75]
+        values = [rng.choice((*VALUES[self.types[c]], *((None,) if c != self.key else ()))) for c in given]
+        fresh = {"INTEGER": int, "UNSIGNED BIG INT": int, "TEXT": str, "DATE": str, "": str, "REAL": float}
+        for i, c in enumerate(given):  # values that the column does not have yet
+            if self.types[c] in fresh and rng.random() < 0.6:
+                values[i] = fresh[self.types[c]](rng.randint(10, 1 << 30))
+        if not given:
+            return given, *(f"INSERT INTO {name(self.name)} DEFAULT VALUES" for name in (quoted, folded))
+        theirs = ", ".join(map(folded, given))
+        sql = f"INSERT INTO {quoted(self.name)} ({', '.join(map(quoted, given))}) VALUES ({', '.join(map(literal, values))})"
+        texts = [f"'\\x{v.hex()}'" if isinstance(v, bytes) else literal(str(v)) if v is not None else "NULL" for v in values]
+        return given, sql, f"INSERT INTO {folded(self.name)} ({theirs}) VALUES ({', '.join(texts)})"
+
+
+def folded(name):
+    return quoted("".join(a.lower() if a.isascii() else a for a in name))
+
+
+# Tries an INSERT and undoes it: the row as texts, or the kind of error and when it came.
+PROBE = """
+CREATE FUNCTION probe(statement text) RETURNS text LANGUAGE plpgsql AS $f$
+DECLARE stage text := 'at once'; made text;
+BEGIN
+  BEGIN
+    EXECUTE statement INTO made;
+    stage := 'at the end';
+    SET CONSTRAINTS ALL IMMEDIATE;
+    RAISE EXCEPTION USING ERRCODE = 'P9999', MESSAGE = made;
+  EXCEPTION WHEN SQLSTATE 'P9999' THEN RETURN SQLERRM;
+  WHEN others THEN RETURN '"' || SQLSTATE || ' ' || stage || '"';
+  END;
+END $f$;
+"""
+KINDS = {"23502": "NOT NULL", "23505": "UNIQUE", "23514": "CHECK", "23503": "FOREIGN KEY"}
+
+
+def probe_sqlite(db, table, sql):
+    db.execute("SAVEPOINT probe")
+    try:
+        before = db.total_changes
+        db.execute(sql)
+        if db.total_changes == before:
+            return "ignored"
+        if db.execute(f"PRAGMA foreign_key_check({quoted(table.name)})").fetchone():
+            return "FOREIGN KEY at the end"
+        rowid = " rowid = last_insert_rowid()" if "WITHOUT ROWID" not in table.sql else None
+        if not rowid:
+            return "accepted"
+        return list(db.execute(f"SELECT * FROM {quoted(table.name)} WHERE {rowid}").fetchone())
+    except sqlite3.IntegrityError as e:
+        return str(e).split(" constraint")[0] + " at once"
+    finally:
+        db.execute("ROLLBACK TO probe")
+        db.execute("RELEASE probe")
+
+
+def same(ours, theirs):
+    """True if the text that PostgreSQL gives is that of the value."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    if isinstance(ours, bytes):
+        return theirs == "\\x" + ours.hex() or theirs == "\\x" + ours.decode("latin-1").encode().hex()
+    if theirs.startswith("\\x"):
+        return bytes.fromhex(theirs[2:]) == str(ours).encode()
+    if isinstance(ours, str):
+        return ours == theirs or (len(ours) > 9 and ours[:2] == theirs[:2] == "20" and len(ours) == len(theirs))
+    return float(theirs) == float(ours)
+
+
+def differs(table, given, ours, theirs, told):
+    """Says what is different and was not told; None: nothing."""
+    omitted = [o for o in told["omitted"] if table.name in o or f"index {table.name[-9:]} i" in o]
+    notes = {c["column"]: c.get("note", "") for c in told["columns"] if c["table"] == table.name}
+    kinds = {c["column"]: c["type"] for c in told["columns"] if c["table"] == table.name}
+    named = "\n".join(omitted + list(notes.values()))
+    defaults = [o for o in omitted if o.startswith("DEFAULT")]
+    left_out = [c for c in table.columns if any(o.endswith(f" of {table.name}.{c}") for o in defaults)]
+    if not set(left_out) <= set(given):
+        return None  # The rows have different values.
+    if isinstance(theirs, str) and theirs.startswith("22") and any(kinds[c] != NATURAL[table.types[c]] for c in given):
+        return None  # The values of the source have decided for another type.
+    if isinstance(theirs, str):
+        kind, stage = KINDS.get(theirs[:5], theirs[:5]), theirs[6:]
+        if ours == f"{kind} {stage}" or "ON CONFLICT" in named:
+            return None
+        if isinstance(ours, str) and ours.split(" at")[0] in KINDS.values() and kind in KINDS.values():
+            return None  # Both refuse it, for one of several reasons.
+        if {"NOT NULL": "PRIMARY KEY", "UNIQUE": "mixed"}.get(kind, "\n\n") in named:
+            return None
+        return f"PostgreSQL refuses it: {theirs}, SQLite: {ours}"
+    if isinstance(ours, str) and ours != "accepted":
+        kind = ours.split(" at ")[0]
+        if {"CHECK": "CHECK", "UNIQUE": "COLLATE"}.get(kind, "\n\n") in named or "ON CONFLICT" in named:
+            return None
+        return None if kind == "UNIQUE" and "index" in named else f"SQLite refuses it: {ours}, PostgreSQL makes {theirs}"
+    if isinstance(ours, list):
+        for name, one, other in zip(table.columns, ours, theirs, strict=True):
+            if not same(one, other):
+                return f"{name}: SQLite makes {one!r}, PostgreSQL {other!r}"
+    return None
+
+
+def compare(seed):
+    rng = random.Random(seed)
+    tables = []
+    for i in range(10):
+        tables.append(Table(rng, i, [t for t in tables if t.parent_key]))
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        for table in tables:
+            db.executescript(table.sql)
+            for _ in range(4):
+                with contextlib.suppress(sqlite3.IntegrityError):
+                    db.execute(table.insert(rng)[1])
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            path = f"{folder}/old.sqlite"
+            with contextlib.closing(sqlite3.connect(path)) as file:
+                db.backup(file)
+            compare_file(rng, db, tables, path, f"seed {seed}")
+
+
+def compare_file(rng, db, tables, path, what):
+    with migrating(path) as service:
+        told = types(service)[1]
+        probes = [(t, *t.insert(rng)) for t in tables for _ in range(12)]
+        script = PROBE + "".join(
+            "SELECT probe({});\n".format(literal(f"{theirs} RETURNING to_json(ARRAY[{row}])"))
+            for t, _, _, theirs in probes
+            for row in [", ".join(f"{folded(c)}::text" for c in t.columns)]
+        )
+        answers = [json.loads(a) for a in service.sql(script) if a != "CREATE FUNCTION"]
+        equal(len(answers), len(probes), "answers")
+        n_taken = sum(isinstance(a, list) for a in answers)
+        true(20 < n_taken < len(answers) - 20, f"{n_taken} rows of {len(answers)} are taken: the values must be other ones")
+        wrong = []
+        for (table, given, sql, _), theirs in zip(probes, answers, strict=True):
+            ours = probe_sqlite(db, table, sql)
+            said = differs(table, given, ours, theirs, told)
+            if said:
+                wrong.append(f"{table.sql}\n  {sql}\n  {said}\n")
+        for table in tables:
+            (n,) = db.execute(f"SELECT count(*) FROM {quoted(table.name)}").fetchone()
+            equal(service.sql(f"SELECT count(*) FROM {folded(table.name)}"), [str(n)], f"rows of {table.sql}")
+        equal(wrong, [], f"{what}: differences that were not told:\n" + "\n".join(wrong) + "\n".join(told["omitted"]))
+
+
+@test
+def generated():
+    """Schemas at random: the copy has the rows and takes the same new ones, with the same defaults, or says what not"""
+    first, last = map(int, os.environ.get("SQLIPC_SEEDS", "16-19").split("-"))
+    for seed in range(first, last + 1):
+        compare(seed)
 
 
 @test

@@ -241,8 +241,8 @@ static void test_postgresql(void) {
         static const char *const objects[] = {
                 "ALTER TABLE \"track\" ALTER COLUMN \"trackid\" RESTART WITH 42",
                 "ALTER TABLE \"track\" ADD UNIQUE (\"album\")",
-                ("ALTER TABLE \"track\" ADD FOREIGN KEY (\"album\") REFERENCES \"track\" ON UPDATE NO ACTION "
-                 "ON DELETE CASCADE"),
+                ("ALTER TABLE \"track\" ADD FOREIGN KEY (\"album\") REFERENCES \"track\" (\"trackid\") "
+                 "ON UPDATE NO ACTION ON DELETE CASCADE"),
                 "CREATE VIEW Loud AS SELECT Name || '!' FROM Track",
         };
         SourceTable *source = make_table();

@@ -157,15 +157,15 @@ static void append_default(Plan *plan, GString *sql, const PlanTable *table, con
 }
 
 /* The columns of the PRIMARY KEY in its order; the caller frees the array. */
-static GPtrArray *key_columns(const PlanTable *table) {
+static GPtrArray *key_columns(const SourceTable *table) {
         GPtrArray *names = g_ptr_array_new();
 
         for (int position = 1; position <= (int) table->columns->len; position++)
                 for (guint i = 0; i < table->columns->len; i++) {
-                        const PlanColumn *column = &g_array_index(table->columns, PlanColumn, i);
+                        const SourceColumn *column = &g_array_index(table->columns, SourceColumn, i);
 
-                        if (column->source->key == position)
-                                g_ptr_array_add(names, column->source->name);
+                        if (column->key == position)
+                                g_ptr_array_add(names, column->name);
                 }
         return names;
 }
@@ -181,9 +181,20 @@ static bool has_null_in_key(const PlanTable *table) {
         return false;
 }
 
+/* SQLite accepts NULL in the columns of a PRIMARY KEY that are not declared NOT NULL, except in the rowid. */
+static bool may_have_null_in_key(const PlanTable *table) {
+        for (guint i = 0; i < table->columns->len; i++) {
+                const SourceColumn *column = g_array_index(table->columns, PlanColumn, i).source;
+
+                if (column->key > 0 && !column->not_null && (int) i != table->key)
+                        return true;
+        }
+        return false;
+}
+
 static void write_create(Plan *plan, PlanTable *table) {
         g_autofree char *name = quoted(plan, table->source->name);
-        g_autoptr(GPtrArray) key = key_columns(table);
+        g_autoptr(GPtrArray) key = key_columns(table->source);
         g_autoptr(GString) sql = g_string_new("CREATE TABLE ");
 
         g_string_append_printf(sql, "%s (", name);
@@ -203,6 +214,8 @@ static void write_create(Plan *plan, PlanTable *table) {
         if (key->len > 0) {
                 g_autofree char *columns = column_list(plan, key);
 
+                if (may_have_null_in_key(table) && !has_null_in_key(table))
+                        plan_omit(plan, "NULL in the PRIMARY KEY of %s: it becomes an error", table->source->name);
                 g_string_append_printf(sql, ", %s (%s)", has_null_in_key(table) ? "UNIQUE" : "PRIMARY KEY", columns);
         }
         g_string_append_c(sql, ')');
@@ -352,19 +365,21 @@ static void write_index(Plan *plan, const PlanTable *planned, const SourceIndex 
 
 static void write_reference(Plan *plan, const SourceTable *table, const SourceReference *reference, guint n) {
         const SourceTable *parent = plan_find_source(plan, reference->parent);
-        g_autofree char *name = quoted(plan, table->name), *from = column_list(plan, reference->from);
-        g_autofree char *to = column_list(plan, reference->to), *parent_name = quoted(plan, reference->parent);
-        g_autofree char *list = *to ? g_strdup_printf(" (%s)", to) : g_strdup("");
+        g_autofree char *name = quoted(plan, table->name), *from = column_list(plan, reference->from), *to = NULL;
+        g_autofree char *parent_name = quoted(plan, reference->parent);
+        g_autoptr(GPtrArray) key = NULL;
 
         if (!parent) {
                 plan_omit(plan, "foreign key of %s: there is no table %s", table->name, reference->parent);
                 return;
         }
+        key = key_columns(parent);
+        to = column_list(plan, reference->to->len > 0 ? reference->to : key); /* the key may have become UNIQUE */
         plan_add(plan, &(PlanObject) {
                 .kind = "foreign-key",
                 .name = g_strdup_printf("%s %u", table->name, n),
-                .sql = g_strdup_printf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s ON UPDATE %s ON DELETE %s%s",
-                                       name, from, parent_name, list, reference->on_update, reference->on_delete,
+                .sql = g_strdup_printf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s (%s) ON UPDATE %s ON DELETE %s%s",
+                                       name, from, parent_name, to, reference->on_update, reference->on_delete,
                                        reference->is_deferred ? " DEFERRABLE INITIALLY DEFERRED" : ""),
                 .table = table->name,
                 .parent = parent->name,
