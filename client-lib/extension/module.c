@@ -203,14 +203,19 @@ static int disconnect_table(sqlite3_vtab *base) {
         return SQLITE_OK;
 }
 
-/* The service of the chosen bus has no such database. Returns an error that says if the other bus has it. */
-static char *missing_database(Bus bus, const char *database) {
+/* The message if the service of the chosen bus has no such database. */
+static char *message_of_missing(const RemoteTable *t, Bus bus, int r) {
+        const char *other = bus == BUS_SYSTEM ? "user" : "system";
+        char *message = message_of(t, r), *longer = NULL;
         sqlipc_connection *asked = NULL;
-        int r = bus == BUS_FOUND ? 0 : sqlipc_open(database, bus == BUS_SYSTEM ? "system" : "user", &asked);
-        char *message = r < 0 && asked ? sqlite3_mprintf("%s", sqlipc_error_message(asked)) : NULL;
 
+        if (message && bus != BUS_FOUND && sqlipc_open(t->database, other, &asked) >= 0)
+                longer = sqlite3_mprintf("%s The %s bus has a database of this name: write %s", message, other, other);
         sqlipc_close(asked);
-        return message;
+        if (!longer)
+                return message;
+        sqlite3_free(message);
+        return longer;
 }
 
 static int open_table(sqlite3 *db, Module *m, Bus bus, const char *database, const char *name, sqlite3_vtab **ret,
@@ -228,8 +233,8 @@ static int open_table(sqlite3 *db, Module *m, Bus bus, const char *database, con
         r = remote_table_read(&t->searched.remote, connection, database, name);
         t->searched.remote.compares_as_utf8 = t->searched.remote.compares_as_utf8 && is_utf8(db);
         if (r < 0 && sqlipc_error_code(connection) == SQLIPC_ERROR_UNKNOWN_DATABASE)
-                *error = missing_database(bus, database);
-        if (r < 0 && !*error)
+                *error = message_of_missing(&t->searched.remote, bus, r);
+        else if (r < 0)
                 *error = message_of(&t->searched.remote, r);
         rc = r < 0 ? sqlite_code(r) : declare(db, &t->searched.remote);
         if (rc != SQLITE_OK) {

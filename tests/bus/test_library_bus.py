@@ -280,8 +280,8 @@ def extension():
             sqlite.ok(create(name, bus))
             equal(sqlite.ok("SELECT name FROM t"), [[Text(found.encode())]], f"{name}{bus}")
             sqlite.ok("DROP TABLE t")
-        for name, bus, words in (("nowhere", "", "neither on the user's bus"), ("users", ", system", "SQLIPC_BUS=user"),
-                                 ("systems", ", user", "SQLIPC_BUS=system")):
+        for name, bus, words in (("nowhere", "", "neither on the user's bus"), ("users", ", system", "write user"),
+                                 ("systems", ", user", "write system")):
             _, message = sqlite.failure(create(name, bus))
             true(words in message, message)
 
