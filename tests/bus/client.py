@@ -142,6 +142,7 @@ class Pending:
         self.connection, self.task = client.connection, None
         message = client.new_call(path, interface, method, body)
         self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, SECONDS * 1000, None, self._done)
+        self.serial = message.get_serial()
 
     def _done(self, _, task):
         self.task = task

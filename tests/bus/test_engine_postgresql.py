@@ -305,6 +305,48 @@ def locked():
         yield holder.stdin.close
 
 
+@contextlib.contextmanager
+def table_locked(table):
+    """Statements about the table wait on the server until the function that this returns is called."""
+    psql = [f"{server.programs}/psql", "-XAtq", "-h", server.folder, "-U", "postgres", "postgres"]
+    with subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT 'locked';\n")
+        holder.stdin.flush()
+        equal(holder.stdout.readline(), "locked\n")
+        yield holder.stdin.close
+
+
+WRITE = "INSERT INTO secret VALUES (77)"
+WRITES = {
+    "Query": ("(sava{sv}a{sv})", WRITE, [], {}, {}),
+    "OpenRows": ("(sava{sv}a{sv})", WRITE, [], {}, {}),
+    "QueryRows": ("(sava{sv}a{sv})", WRITE, [], {}, {}),
+    "Execute": ("(sava{sv}a{sv})", WRITE, [], {}, {}),
+    "ExecuteBatch": ("(a(sava{sv})a{sv})", [(WRITE, [], {})], {}),
+}
+
+
+@test
+def test_cancelled_writes():
+    """a call that is cancelled before it is answered says that nothing was written, and nothing is"""
+    publish("cancelled", server.connection("writer"), "open", Mode="read-write")
+    for method, (signature, *arguments) in WRITES.items():
+        client = service.client()
+        with table_locked("secret") as unlock:
+            call = client.begin(object_path("cancelled"), DATABASE, method, signature, *arguments)
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            wait_for(lambda: server.sql(waits) == ["1"], "the statement waits for the lock")
+            client.database("cancelled", "Cancel", "(ta{sv})", 0, {"call": GLib.Variant("u", call.serial)})
+            expect("Cancelled", call.result)
+            unlock()
+        wait_for(lambda: server.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == ["0"], "no statement waits")
+        client.execute("cancelled", "INSERT INTO secret VALUES (78)")  # after all that was under way
+        equal(server.sql("SELECT count(*) FROM secret WHERE id = 77"), ["0"], method)
+        unknown = {"call": GLib.Variant("u", call.serial)}
+        expect("UnknownRun", client.database, "cancelled", "Cancel", "(ta{sv})", 0, unknown)
+        client.close()
+
+
 WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
 
 

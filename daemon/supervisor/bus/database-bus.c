@@ -653,6 +653,14 @@ static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
         return false;
 }
 
+/* Of a run that is cancelled by its number. Usually no reader reads the pipe of OpenRows to the end. But a NextRows that
+ * waits for a statement that writes, and is not committed, is answered with its end. */
+static RunEndReason reason_to_end(const Run *run) {
+        bool answers = run->writes && !run->committing && run_is_under_way(run) && run->reader && run->reader->call;
+
+        return run->kind == RUN_ROWS && !answers ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
+}
+
 static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         static const char sentence[] = "The query was cancelled.";
         const Peer *peer = peer_of(d->context, m);
@@ -663,16 +671,15 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
 
         if (r < 0)
                 return r;
-        r = options_read(m, 0, &options, refusal);
+        r = options_read(m, OPTION_CALL, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_access_find(d->context, peer, d, number, &run, refusal);
-        if (r < 0 && !was_last_run(d, peer, number))
+        r = options.call > 0 ? run_access_find_call(d->context, peer, d, options.call, &run, refusal)
+                             : run_access_find(d->context, peer, d, number, &run, refusal);
+        if (r < 0 && (options.call > 0 || !was_last_run(d, peer, number)))
                 return r;
-        if (r >= 0 && run->kind == RUN_ROWS)
-                run_end(run, RUN_END_CLIENT_GONE, ERROR_CANCELLED, sentence); /* no reader reads its pipe to the end */
-        else if (r >= 0)
-                run_end(run, RUN_END_CANCELLED, ERROR_CANCELLED, sentence);
+        if (r >= 0)
+                run_end(run, options.call > 0 ? RUN_END_CANCELLED : reason_to_end(run), ERROR_CANCELLED, sentence);
         refusal_done(refusal);
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }

@@ -21,6 +21,7 @@ static const OptionRow option_table[] = {
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
         { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
         { "describe", OPTION_DESCRIBE, 'b', 0, 1, G_STRUCT_OFFSET(Options, describe) },
+        { "call", OPTION_CALL, 'u', 1, UINT32_MAX, G_STRUCT_OFFSET(Options, call) },
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
         { "cached", OPTION_CACHED, 'b', 0, 1, G_STRUCT_OFFSET(Options, cached) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },

@@ -26,6 +26,7 @@ typedef enum OptionKey {
         OPTION_STATEMENT = 1 << 10,
         OPTION_SINCE = 1 << 11,
         OPTION_CACHED = 1 << 12,
+        OPTION_CALL = 1 << 13,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -39,6 +40,7 @@ typedef struct Options {
         uint32_t describe;     /* 0 or 1 */
         uint32_t memory;       /* 0 or 1 */
         uint32_t cached;       /* 0 or 1 */
+        uint32_t call;         /* 0: not given */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */

@@ -22,6 +22,32 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
         return 0;
 }
 
+/* The method call that waits for the start of the run, for its end or for its rows. NULL: none does. */
+static sd_bus_message *call_of(const Run *run) {
+        if (run->reader && run->reader->call)
+                return run->reader->call;
+        return run->kind == RUN_EXECUTE || run->state < RUN_STARTED ? run->call : NULL;
+}
+
+int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal) {
+        const Session *session = g_hash_table_lookup(context->sessions, p->name);
+
+        for (GList *i = session ? session->runs.head : NULL; i; i = i->next) {
+                Run *run = i->data;
+                sd_bus_message *call = call_of(run);
+                uint64_t cookie = 0;
+
+                if (call && sd_bus_message_get_cookie(call, &cookie) >= 0 && cookie == serial &&
+                    strcmp(database_name(run->database), database_name(d)) == 0) {
+                        *ret = run;
+                        return 0;
+                }
+        }
+        return refuse(refusal, ERROR_UNKNOWN_RUN,
+                      "You have no run on this database whose method call has the serial %" PRIu32 " and waits for its "
+                      "answer: it may have been answered, or may not have begun.", serial);
+}
+
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal) {
         const char *why = session_why_ended(g_hash_table_lookup(context->sessions, p->name), number);
