@@ -122,7 +122,7 @@ static int send_batch(sqlipc_batch *b) {
 
 /* ---- Waiting ------------------------------------------------------------------------------------------------------ */
 
-/* The program waits no longer, for a reason that the connection has. The service cannot be told. */
+/* The program waits no longer, for a reason that the connection has. */
 static void give_up(sqlipc_batch *b) {
         b->error = b->connection->error;
         if (!b->call || b->connection->closed)
@@ -133,12 +133,29 @@ static void give_up(sqlipc_batch *b) {
                 repeat_set_unknown(&b->error, unknown_fact);
 }
 
+static void on_cancel_reply(sd_bus_message *reply, void *userdata) {
+        sqlipc_batch *b = userdata;
+
+        b->cancelling = call_free(b->cancelling);
+        b->cancel_state = call_cancel_result(reply);
+}
+
+/* True if the answer will come, and say what became of the batch. */
+static bool cancel(sqlipc_batch *b) {
+        if (!b->call)
+                return false;
+        if (b->cancel_state == CANCEL_NONE)
+                b->cancel_state = call_cancel(&b->cancelling, b->call, on_cancel_reply, b) < 0 ? CANCEL_REFUSED
+                                                                                               : CANCEL_SENT;
+        return b->cancel_state != CANCEL_REFUSED;
+}
+
 /* Waits for news. False: the wait is over, and `error` says why. */
 static bool wait_on(sqlipc_batch *b, unsigned n_interrupts, uint64_t *deadline) {
         sqlipc_connection *c = b->connection;
         int r;
 
-        if (n_interrupts != connection_interrupts(c)) {
+        if (n_interrupts != connection_interrupts(c) && !cancel(b)) {
                 (void) error_set(&c->error, ERROR_CANCELLED, "The wait was interrupted.");
                 give_up(b);
                 return false;
@@ -166,6 +183,8 @@ static void run(sqlipc_batch *b) {
         while (b->call && wait_on(b, n_interrupts, &deadline))
                 ;
         b->call = call_free(b->call);
+        b->cancelling = call_free(b->cancelling);
+        b->cancel_state = CANCEL_NONE;
 }
 
 static int check_run(sqlipc_batch *b) {

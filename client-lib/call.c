@@ -12,6 +12,9 @@
 #include "dbus-interfaces/sqlipc-names.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
+/* How long a living service may take to answer Cancel, which it does at once. */
+#define CANCEL_TIMEOUT_USEC (5 * USEC_PER_SEC)
+
 struct Call {
         sqlipc_connection *connection; /* NULL: abandoned */
         sd_bus_slot *slot;             /* owned; after the call is abandoned the bus owns it */
@@ -20,6 +23,8 @@ struct Call {
         void *userdata;
         sd_bus_message *again;         /* may be sent again; NULL: was sent twice, or is meant for one instance */
         uint64_t usec;
+        uint64_t serial;               /* of the message, as the receiver knows it */
+        char *destination;             /* owned; NULL: on a connection without a bus */
         char path[];
 };
 
@@ -27,6 +32,7 @@ static void destroy(void *userdata) {
         Call *call = userdata;
 
         sd_bus_message_unref(call->again);
+        free(call->destination);
         free(call);
 }
 
@@ -39,6 +45,7 @@ static int send_message(Call *call, sd_bus_message *m) {
         r = sd_bus_call_async(call->connection->bus, &slot, m, on_reply, call, call->usec);
         if (r < 0)
                 return r;
+        (void) sd_bus_message_get_cookie(m, &call->serial);
         if (call->slot) {
                 (void) sd_bus_slot_set_destroy_callback(call->slot, NULL);
                 sd_bus_slot_unref(call->slot);
@@ -119,9 +126,11 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         *call = (Call) { .connection = connection, .on_reply = handler, .undo = undo, .userdata = userdata,
                          .usec = usec };
         memcpy(call->path, path, size);
-
-        r = send_message(call, m);
+        if (destination)
+                call->destination = strdup(destination);
+        r = destination && !call->destination ? -ENOMEM : send_message(call, m);
         if (r < 0) {
+                free(call->destination);
                 free(call);
                 return r;
         }
@@ -129,6 +138,24 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
                 call->again = sd_bus_message_ref(m);
         *ret = call;
         return 0;
+}
+
+int call_cancel(Call **ret, Call *call, call_handler handler, void *userdata) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        sqlipc_connection *c = call->connection;
+        int r;
+
+        call->again = sd_bus_message_unref(call->again);
+        r = sd_bus_message_new_method_call(c->bus, &m, call->destination, call->path, SQLIPC_DATABASE_INTERFACE, "Cancel");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ta{sv}", (uint64_t) 0, 1, "call", "u", (uint32_t) call->serial);
+        return r < 0 ? r : call_new(ret, c, m, handler, NULL, userdata, CANCEL_TIMEOUT_USEC);
+}
+
+CancelState call_cancel_result(sd_bus_message *reply) {
+        return sd_bus_message_get_error(reply) ? CANCEL_REFUSED : CANCEL_OBEYED;
 }
 
 int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction) {

@@ -29,6 +29,20 @@ typedef void (*call_undo)(sd_bus_message *reply, const char *path);
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler on_reply, call_undo undo,
              void *userdata, uint64_t usec);
 
+/* The state of a Cancel for a call. */
+typedef enum CancelState {
+        CANCEL_NONE,    /* it was not sent */
+        CANCEL_SENT,    /* it was not answered */
+        CANCEL_OBEYED,  /* the call is answered soon, with the end of its run */
+        CANCEL_REFUSED, /* the service was not reached, or knows no such call: it has answered it, or has not begun it */
+} CancelState;
+
+/* Has the service cancel the run that `call` asks for, whose number is not known yet. `call` is then answered soon, with the
+ * end of the run, and is not sent again. An error goes to `on_reply` if the service knows no such run, or does not
+ * answer. */
+int call_cancel(Call **ret, Call *call, call_handler on_reply, void *userdata);
+CancelState call_cancel_result(sd_bus_message *reply);
+
 /* Appends the options of Prepare, Fetch, Query, OpenRows and Load. They ask for errors with SQLite's code and the offset
  * into the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
  * the highest version that the library knows. `describe`: false if the reply need not describe the statement.

@@ -70,12 +70,13 @@ int cursor_next_arm(sqlipc_cursor *c) {
 }
 
 /* connection_wait() failed with `r`. If the bus is lost, a request that was sent gets no answer. The library's own
- * failures, such as a timeout, say nothing about the run, unless the cursor must tell the outcome. */
-static int fail_wait(sqlipc_cursor *c, int r) {
+ * failures, such as a timeout, say nothing about the run, unless the cursor ends here (`ends`), and nothing else would tell
+ * the outcome. */
+static int fail_wait(sqlipc_cursor *c, int r, bool ends) {
         Error *e = &c->connection->error;
 
         (void) connection_fail_wait(c->connection, r);
-        if (c->state != CURSOR_WAITING && c->state != CURSOR_DRAINING && (e->number != ERROR_NONE || c->tells_outcome))
+        if (c->state != CURSOR_WAITING && c->state != CURSOR_DRAINING && (e->number != ERROR_NONE || ends))
                 cursor_set_no_answer(c, e);
         return e->result;
 }
@@ -96,7 +97,7 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                         return cursor_next_arm(c);
                 r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
                 if (r < 0)
-                        return cursor_report(c, fail_wait(c, r));
+                        return cursor_report(c, fail_wait(c, r, false));
         }
 }
 
@@ -172,7 +173,7 @@ int cursor_next_wait_ended(sqlipc_cursor *c) {
                         continue;
                 r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
                 if (r < 0)
-                        return fail_wait(c, r);
+                        return fail_wait(c, r, true);
                 r = 1;
         } while (r > 0);
         return r;
@@ -189,7 +190,7 @@ int cursor_next_wait_started(sqlipc_cursor *c) {
                 if (r == 0)
                         r = wait_for_start(c, &deadline, &start_by);
                 if (r < 0)
-                        return fail_wait(c, r);
+                        return fail_wait(c, r, true);
                 if (r > 0)
                         break;
         }

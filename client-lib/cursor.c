@@ -89,10 +89,12 @@ bool cursor_is_cancelled(sqlipc_cursor *c) {
                connection_interrupts(c->connection) != c->n_interrupts;
 }
 
-/* True if the run must not be given up before its end is known: it may write, and a channel answers a cancelled request
- * soon, or is closed. */
-static bool must_know_outcome(const sqlipc_cursor *c) {
-        return c->fetch->source->operations->shared && !c->read_only;
+/* True if the end of the run will tell if it has written. A run whose number is known ends soon after Cancel. So does a
+ * call, unless the service says that it cannot cancel it. */
+static bool will_know_outcome(const sqlipc_cursor *c) {
+        const Source *source = c->fetch->source;
+
+        return source->number > 0 || (source->call && source->cancel_state != CANCEL_REFUSED);
 }
 
 void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {
@@ -105,25 +107,25 @@ void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {
 static void give_up(sqlipc_cursor *c) {
         bool sent = c->state == CURSOR_RUNNING || c->state == CURSOR_ASKING;
 
-        if (!c->tells_outcome) {
+        if (!sent || c->read_only) {
                 cursor_end(c, CURSOR_END_CANCELLED);
                 return;
         }
-        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled before the service said that it had started.");
-        if (sent)
-                cursor_set_no_answer(c, &c->error);
+        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and the service has not said how it ended.");
+        cursor_set_no_answer(c, &c->error);
         cursor_end(c, CURSOR_END_FAILED);
 }
 
-/* A run of which nothing is known yet is given up here at once, and cancelled at the service when its number comes.
+/* A run that was not sent, or changes nothing, is given up here at once, and cancelled at the service when its number comes.
  * Otherwise the rows that are on their way still arrive, and then the end that the cancellation causes. */
 void cursor_apply_cancel(sqlipc_cursor *c) {
         switch (c->state) {
         case CURSOR_RUNNING:
-                if (fetch_has_started(c->fetch) || must_know_outcome(c)) {
-                        fetch_cancel(c->fetch);
+                if (!fetch_has_started(c->fetch) && c->read_only)
+                        break;
+                fetch_cancel(c->fetch);
+                if (fetch_has_started(c->fetch) || will_know_outcome(c))
                         return;
-                }
                 break;
         case CURSOR_WAITING:
         case CURSOR_DRAINING:

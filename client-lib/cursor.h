@@ -52,7 +52,6 @@ struct sqlipc_cursor {
         unsigned retries_left;       /* on other channels */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         bool read_only;              /* the request is known to change nothing */
-        bool tells_outcome;          /* of sqlipc_exec(): a failure must say if the statement may have taken effect */
         bool delivered;              /* the program has got a row */
         bool retried;                /* the request was repeated for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */

@@ -15,7 +15,8 @@
  *      RUNNING     CANCELLING  it is cancelled or abandoned before its number is known
  *      RUNNING     CANCELLED   it is cancelled or abandoned
  *      CANCELLING  IDLE        as from RUNNING
- *      CANCELLING  CANCELLED   a reply or COLUMNS had the number
+ *      CANCELLING  CANCELLED   a reply or COLUMNS had the number, and Cancel for the call was answered; if the service could
+ *                              not cancel the call, Cancel is sent for the number
  *      CANCELLED   IDLE        as from RUNNING
  */
 #ifndef SQLIPC_CLIENT_LIB_FETCH_LIFE_H
@@ -26,8 +27,8 @@
 typedef enum FetchState {
         FETCH_IDLE,       /* no run is in progress */
         FETCH_RUNNING,    /* a run was requested; neither END nor ERROR was read */
-        FETCH_CANCELLING, /* the same; Cancel is to be sent as soon as the number is known */
-        FETCH_CANCELLED,  /* the same; Cancel was sent */
+        FETCH_CANCELLING, /* the same; Cancel was sent for the call, and may have to be sent for the number */
+        FETCH_CANCELLED,  /* the same; the service was told */
         FETCH_STATE_MAX,
 } FetchState;
 

@@ -97,7 +97,7 @@ void fetch_use_rows(Fetch *fetch) {
 void fetch_begin(Fetch *fetch, sqlipc_cursor *cursor, Call *call, uint64_t number) {
         fetch_life_move(&fetch->state, FETCH_RUNNING);
         fetch->cursor = cursor;
-        fetch->source->call = call;
+        source_set_call(fetch->source, call);
         fetch->source->number = number;
         fetch->row_memory.max = fetch->connection->row_memory_max;
 }
@@ -108,13 +108,28 @@ void fetch_set_number(Fetch *fetch, uint64_t number) {
                 fetch_cancel(fetch);
 }
 
+/* The service has ended the run of the call, or has answered the call before it read Cancel. */
+static void on_cancel_reply(sd_bus_message *reply, void *userdata) {
+        Source *source = userdata;
+
+        source_note_cancel(source, reply);
+        if (source->fetch->state == FETCH_CANCELLING)
+                fetch_cancel(source->fetch);
+}
+
 void fetch_cancel(Fetch *fetch) {
-        if (fetch->state == FETCH_RUNNING && !fetch->source->number)
+        Source *source = fetch->source;
+
+        if (fetch->state == FETCH_RUNNING && !source->number)
                 fetch_life_move(&fetch->state, FETCH_CANCELLING);
-        if (!fetch->source->number || (fetch->state != FETCH_RUNNING && fetch->state != FETCH_CANCELLING))
+        if (fetch->state == FETCH_CANCELLING && !source->number)
+                source_cancel_call(source, on_cancel_reply);
+        if (!source->number || source->cancel_state == CANCEL_SENT ||
+            (fetch->state != FETCH_RUNNING && fetch->state != FETCH_CANCELLING))
                 return;
         fetch_life_move(&fetch->state, FETCH_CANCELLED);
-        fetch->source->operations->cancel(fetch->source);
+        if (source->cancel_state != CANCEL_OBEYED)
+                source->operations->cancel(source);
 }
 
 bool fetch_is_of_run(const Fetch *fetch) {
@@ -199,6 +214,8 @@ int fetch_abandon(Fetch *fetch) {
                 r = take(fetch);
         if (fetch->state == FETCH_IDLE)
                 return was_idle ? -EALREADY : r;
+        if (fetch->source->number > 0) /* not after the answer to Cancel for the call, which the reply may have crossed */
+                source_set_call(fetch->source, fetch->source->call);
         fetch_cancel(fetch);
         if (fetch->source->operations->abandon(fetch->source))
                 fetch_set_ended(fetch);

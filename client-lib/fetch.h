@@ -78,7 +78,7 @@ int fetch_abandon(Fetch *fetch);
 /* Reads the rest of an abandoned run. 0: the source is free; -EAGAIN: not yet; other negative: it cannot be used again. */
 int fetch_drain(Fetch *fetch);
 
-/* Sends Cancel once, as soon as the number is known. */
+/* Cancels the run at the service: by its number or, before that is known, by the call that asks for it. */
 void fetch_cancel(Fetch *fetch);
 
 /* Arranges that the program's loop wakes once, when `data` has news: fetch_pollfd() or none. 0, or the errno of epoll. */

@@ -38,6 +38,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         if (r < 0)
                 return r;
         c->read_only = read_only;
+        source_rows_begin(&c->fetch->rows);
         fetch_set_number(c->fetch, source->number);
         return 0;
 }
@@ -56,10 +57,8 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
                 return;
         }
         r = read_reply(c, reply);
-        if (r >= 0) {
-                source_rows_begin(&fetch->rows);
+        if (r >= 0)
                 return;
-        }
         (void) error_set_errno(&c->error, r, NULL);
         cursor_end(c, CURSOR_END_FAILED);
 }

@@ -53,6 +53,10 @@ static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *reply) {
             !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
                 return false;
         c->connection->describe_option = DESCRIBE_REFUSED;
+        if (cursor_is_cancelled(c)) {
+                cursor_end(c, CURSOR_END_CANCELLED);
+                return true;
+        }
         if (query_call_without_describe(c, c->sent, &m) < 0 ||
             call_new(&c->fetch->source->call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX) < 0)
                 return false;
@@ -359,7 +363,6 @@ static int exec_with(sqlipc_connection *connection, const char *database, const 
         r = new_query(connection, database, sql, parameters, n_parameters, false, &c);
         if (r < 0)
                 return r;
-        c->tells_outcome = true;
         r = cursor_next_wait_ended(c);
         if (r < 0)
                 return r;

@@ -4,6 +4,7 @@
 #include "client-lib/call.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/fetch.h"
 #include "client-lib/row-frames.h"
 #include "client-lib/source-rows.h"
 #include "client-lib/source.h"
@@ -84,12 +85,15 @@ static ssize_t next(Source *source, uint8_t *room, size_t size) {
         return (ssize_t) n;
 }
 
-/* The service forgets the number with its last answer. */
+/* The service forgets the number with its last answer. The answer to a NextRows that was sent before tells how the run
+ * ended. */
 static void cancel(Source *source) {
         SourceRows *rows = (SourceRows *) source;
 
         if (rows->state == SOURCE_ROWS_OVER)
                 return;
+        if (rows->state == SOURCE_ROWS_MORE && !rows->ask && source->fetch->cursor)
+                (void) ask(rows);
         rows->state = SOURCE_ROWS_OVER;
         source_cancel_on_bus(source);
 }

@@ -426,8 +426,9 @@ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor);
  *      i int64_t · d double · s const char * (NULL: SQL NULL) · t const char *, size_t · b const void *, size_t
  *      n nothing: SQL NULL
  *
- * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and
- * sqlipc_execute(). Since: 0.1
+ * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and sqlipc_execute(). If the
+ * connection's timeout passes before the service has answered, the statement may write, and may be carried out all the same:
+ * -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN. Since: 0.1
  */
 int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
                  const char *types, ...);
@@ -475,10 +476,11 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  * The library never sends a statement twice unless it is certain that it was not carried out, or that it only reads.
  *
  * Errors: those of sqlipc_query() and sqlipc_cursor_next(). They are -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN if the
- * service was lost, the connection's timeout passed, or the call was interrupted, after the statement was sent and before an
- * answer came: the statement may have taken effect. After any other error that has a code of the service, it has changed
- * nothing. In a transaction nothing is committed by a statement, so the second and the third are -ETIMEDOUT and -ECANCELED;
- * but the statement may still take effect in the transaction: roll that back. Since: 0.2
+ * service was lost or the connection's timeout passed after the statement was sent and before an answer came, or if the call
+ * was interrupted, and the service has not told in time how the statement ended: it may have taken effect. After any other
+ * error that has a code of the service, it has changed nothing. In a transaction nothing is committed by a statement, so the
+ * second and the third are -ETIMEDOUT and -ECANCELED; but the statement may still take effect in the transaction: roll that
+ * back. Since: 0.2
  */
 int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
 int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
@@ -531,9 +533,10 @@ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *cursor);
 
 /**
  * Cancels the run at the service. sqlipc_cursor_next() then returns the rows that were already on their way, and after them
- * -ECANCELED, or 0 if the run ended before it could be cancelled. A run that was requested over the bus, and whose start the
- * service has not reported yet, fails at once: if its statement writes, it may take effect nevertheless. May be called from
- * any thread and from signal handlers as long as the cursor is not closed; keeps errno. Since: 0.1
+ * -ECANCELED, or 0 if the run ended before it could be cancelled. After -ECANCELED nothing was written: the function waits
+ * until the service has said so. If the service does not, the error of a run that may write is -ECONNABORTED with
+ * SQLIPC_ERROR_OUTCOME_UNKNOWN. May be called from any thread and from signal handlers as long as the cursor is not closed;
+ * keeps errno. Since: 0.1
  */
 int sqlipc_cursor_cancel(sqlipc_cursor *cursor);
 
@@ -730,12 +733,10 @@ int sqlipc_batch_add_with(sqlipc_batch *batch, const char *sql, const sqlipc_par
  * 3: ..."), and sqlipc_error_sql_offset() is an offset into its SQL. The library never sends a batch twice unless it is
  * certain that it was not begun.
  *
- * Errors: those of sqlipc_exec(), about one statement or the whole batch. They are -ECONNABORTED with
- * SQLIPC_ERROR_OUTCOME_UNKNOWN if the service was lost, the connection's timeout passed, or the call was interrupted, after
- * the batch was sent and before the answer came: all of the batch may have taken effect, and after a timeout or an
- * interrupt it may still do so; in a transaction, see sqlipc_exec(). -EINVAL with SQLIPC_ERROR_EMPTY_STATEMENT: also for a
- * batch without statements. -EPERM with SQLIPC_ERROR_NOT_ALLOWED: also for a statement that returns rows or is about a
- * savepoint. -EOPNOTSUPP: a service of version 0.1. Since: 0.2
+ * Errors: those of sqlipc_exec(), about one statement or the whole batch. With SQLIPC_ERROR_OUTCOME_UNKNOWN all of the batch
+ * may have taken effect, and after a timeout it may still do so; in a transaction, see sqlipc_exec(). -EINVAL with
+ * SQLIPC_ERROR_EMPTY_STATEMENT: also for a batch without statements. -EPERM with SQLIPC_ERROR_NOT_ALLOWED: also for a
+ * statement that returns rows or is about a savepoint. -EOPNOTSUPP: a service of version 0.1. Since: 0.2
  */
 int sqlipc_batch_run(sqlipc_batch *batch, int64_t *ret_changes);
 

@@ -137,9 +137,8 @@ static gboolean take_changes(const Operation *o, gint64 *changes, gint64 *last_r
  * Runs a statement to its end, for its effect. Rows that it returns are dropped. On success the changes are committed, or
  * belong to the connection's transaction on the database.
  *
- * After %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the statement may have taken effect. A cancelled statement has changed nothing if
- * the service had begun with it, and this function waits until the service has said so; a statement that is cancelled before
- * the service has answered at all may still take effect.
+ * After %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the statement may have taken effect. After %G_IO_ERROR_CANCELLED it has changed
+ * nothing: this function waits until the service has said so.
  *
  * Returns: whether it succeeded
  */

@@ -23,13 +23,15 @@
  *      "settled NUMBER", or "quiet"
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
- * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
+ * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels. SIGUSR1 interrupts the
+ * connection.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -593,11 +595,18 @@ static void obey(char *line) {
         }
 }
 
+static void interrupt(int number) {
+        (void) number;
+        (void) sqlipc_interrupt(connection);
+}
+
 int main(void) {
+        const struct sigaction on_signal = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
         char *line = NULL;
         size_t size = 0;
         ssize_t n;
 
+        (void) sigaction(SIGUSR1, &on_signal, NULL);
         while ((n = getline(&line, &size, stdin)) > 0) {
                 if (line[n - 1] == '\n')
                         line[n - 1] = '\0';

@@ -118,6 +118,16 @@ static inline bool fake_answered(int r) {
         return r >= 0 || r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE;
 }
 
+/* The number of the run is 0. All calls were answered before, unless the test says otherwise. */
+static inline bool fake_is_cancel_of_call(sd_bus_message *m) {
+        uint64_t number;
+
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        CHECK(sd_bus_message_read(m, "t", &number) > 0);
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        return number == 0;
+}
+
 static inline void fake_answer(FakeService *f, sd_bus_message *m, const char *member) {
         if (strcmp(member, "Prepare") == 0)
                 fake_reply_pipe(f, m, 1000 + (uint64_t) f->n_prepare);
@@ -136,6 +146,8 @@ static inline void fake_answer(FakeService *f, sd_bus_message *m, const char *me
                 CHECK(sd_bus_reply_method_return(m, "a(soa{sv})a{sv}", 2, "chinook", "/org/sqlipc1/database/chinook", 2,
                                                  "mode", "s", "read-only", "description", "s", "Music", "empty",
                                                  "/org/sqlipc1/database/empty", 0, 0) >= 0);
+        else if (strcmp(member, "Cancel") == 0 && fake_is_cancel_of_call(m))
+                CHECK(fake_answered(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownRun", "No such run.")));
         else if (sd_bus_message_get_expect_reply(m))
                 CHECK(fake_answered(sd_bus_reply_method_return(m, "a{sv}", 0)));
 }
@@ -152,7 +164,7 @@ static inline int fake_on_message(sd_bus_message *m, void *userdata, sd_bus_erro
         f->n_prepare += strcmp(member, "Prepare") == 0;
         f->n_fetch += strcmp(member, "Fetch") == 0;
         f->n_query += strcmp(member, "Query") == 0;
-        f->n_cancel += strcmp(member, "Cancel") == 0;
+        f->n_cancel += strcmp(member, "Cancel") == 0 && !fake_is_cancel_of_call(m);
         f->n_finalize += strcmp(member, "Finalize") == 0;
         if (strcmp(member, "Fetch") == 0 || strcmp(member, "Query") == 0)
                 fake_remember(f, m);

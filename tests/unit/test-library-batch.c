@@ -17,7 +17,9 @@ typedef enum Answer {
         ANSWER_ERROR,     /* as `error_name` says */
         ANSWER_NONE,
         ANSWER_DIE,
-        ANSWER_INTERRUPT, /* the program is interrupted */
+        ANSWER_INTERRUPT, /* the program is interrupted, and the batch cancelled */
+        ANSWER_INTERRUPT_DONE, /* the program is interrupted too late */
+        ANSWER_INTERRUPT_UNKNOWN, /* the program is interrupted, and the service knows no such run */
         ANSWER_REFUSED,   /* the first one is refused as never begun, the others as ANSWER_OK */
         ANSWER_FEW,       /* one number too few */
         ANSWER_OTHER_TYPE,
@@ -30,6 +32,8 @@ static atomic_int n_sent;
 static uint64_t named, limit; /* the transaction and the time limit of the last batch, 0: none */
 static size_t n_read;         /* statements of the last batch */
 static sd_bus_message *last;  /* if a test wants to read it */
+static sd_bus_message *pending; /* the call that the program will cancel */
+
 static FakeService f;
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
@@ -107,6 +111,9 @@ static int on_batch(sd_bus_message *m) {
                 f.stop = true;
                 return 1;
         case ANSWER_INTERRUPT:
+        case ANSWER_INTERRUPT_DONE:
+        case ANSWER_INTERRUPT_UNKNOWN:
+                pending = sd_bus_message_ref(m);
                 CHECK_INT(sqlipc_interrupt(f.connection), 0);
                 return 1;
         case ANSWER_REFUSED:
@@ -123,8 +130,29 @@ static int on_batch(sd_bus_message *m) {
         return 1;
 }
 
+static int on_cancel(sd_bus_message *m) {
+        uint64_t number, cookie;
+        const char *key;
+        uint32_t serial;
+
+        CHECK(sd_bus_message_read(m, "ta{sv}", &number, 1, &key, "u", &serial) > 0);
+        CHECK_INT(number, 0);
+        CHECK_STRING(key, "call");
+        CHECK(sd_bus_message_get_cookie(pending, &cookie) >= 0);
+        CHECK_INT(serial, cookie);
+        if (answer == ANSWER_INTERRUPT_UNKNOWN)
+                return fail(m, "UnknownRun");
+        if (answer == ANSWER_INTERRUPT_DONE)
+                send_changes(pending);
+        else
+                CHECK(fail(pending, "Cancelled") >= 0);
+        return 0;
+}
+
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
         (void) service;
+        if (strcmp(member, "Cancel") == 0 && pending)
+                return on_cancel(m);
         if (strcmp(member, "ExecuteBatch") == 0)
                 return on_batch(m);
         if (strcmp(member, "Begin") == 0)
@@ -145,6 +173,7 @@ static void start_with(bool descriptors) {
 static void stop(void) {
         fake_done(&f);
         last = sd_bus_message_unref(last);
+        pending = sd_bus_message_unref(pending);
 }
 
 /* A batch of `n` statements. */
@@ -458,7 +487,9 @@ static void test_no_answer(void) {
         check_failure(false, ANSWER_NONE, 50000, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
         check_failure(true, ANSWER_NONE, 50000, -ETIMEDOUT, SQLIPC_ERROR_NONE); /* nothing of it is committed */
         check_failure(true, ANSWER_INTERRUPT, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
-        check_failure(false, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_failure(false, ANSWER_INTERRUPT, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        check_failure(false, ANSWER_INTERRUPT_UNKNOWN, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_failure(true, ANSWER_INTERRUPT_UNKNOWN, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
 }
 
 static void test_wrong_answers(void) {

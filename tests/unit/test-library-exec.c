@@ -18,12 +18,15 @@ typedef enum Answer {
         ANSWER_NEVER_OPEN,    /* as ANSWER_NONE, and no channel opens */
         ANSWER_DIE,           /* the service, or the channel, is gone */
         ANSWER_INTERRUPT,     /* the program is interrupted, and the statement cancelled */
-        ANSWER_INTERRUPT_DIE, /* on a channel: the program is interrupted, then as ANSWER_DIE */
+        ANSWER_INTERRUPT_DIE, /* the program is interrupted, then as ANSWER_DIE */
+        ANSWER_INTERRUPT_DONE, /* the program is interrupted too late: ANSWER_CHANGES */
+        ANSWER_INTERRUPT_UNKNOWN, /* over the bus: the program is interrupted, and the service knows no such run */
         ANSWER_REFUSED,       /* it is refused once as never begun, then as ANSWER_CHANGES */
 } Answer;
 
 static Answer answer;
 static int n_sent, n_opened, channel;
+static sd_bus_message *pending; /* the call that the program will cancel */
 
 static void reset(FakeService *f, sqlipc_transport transport, Answer how) {
         answer = how;
@@ -35,6 +38,7 @@ static void reset(FakeService *f, sqlipc_transport transport, Answer how) {
 
 static void stop(FakeService *f) {
         fake_done(f);
+        pending = sd_bus_message_unref(pending);
         if (channel >= 0)
                 close(channel);
 }
@@ -65,6 +69,8 @@ static void add_answer(Stream *s, uint64_t run) {
         case ANSWER_NEVER_OPEN:
         case ANSWER_DIE:
         case ANSWER_INTERRUPT_DIE:
+        case ANSWER_INTERRUPT_DONE:
+        case ANSWER_INTERRUPT_UNKNOWN:
                 break;
         }
         stream_add_columns(s, run, 0, SQLIPC_PAGE_SIZE_MIN);
@@ -95,7 +101,7 @@ static void serve_channel(FakeService *f) {
         n_sent++;
         if (answer == ANSWER_NONE)
                 return;
-        if (answer == ANSWER_INTERRUPT || answer == ANSWER_INTERRUPT_DIE) {
+        if (answer >= ANSWER_INTERRUPT && answer <= ANSWER_INTERRUPT_UNKNOWN) {
                 CHECK_INT(sqlipc_interrupt(f->connection), 0);
                 CHECK_INT(read_request(&cancelled), REQUEST_CANCEL);
                 CHECK_INT(cancelled, number);
@@ -139,6 +145,9 @@ static int on_start(FakeService *f, sd_bus_message *m) {
                 return sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.Sql", "NOT NULL constraint failed: t.a");
         case ANSWER_INTERRUPT:
         case ANSWER_INTERRUPT_DIE:
+        case ANSWER_INTERRUPT_DONE:
+        case ANSWER_INTERRUPT_UNKNOWN:
+                pending = sd_bus_message_ref(m);
                 CHECK_INT(sqlipc_interrupt(f->connection), 0);
                 return 1;
         case ANSWER_DIE:
@@ -161,20 +170,62 @@ static int on_next_rows(sd_bus_message *m) {
                                           0, "rows", "t", UINT64_C(1));
 }
 
+static bool is_run(const char *member) {
+        return strcmp(member, "Query") == 0 || strcmp(member, "Fetch") == 0 || strcmp(member, "OpenRows") == 0;
+}
+
+/* Answers a call that begins a run. 0: as usual. */
+static int start_run(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "OpenRows") == 0)
+                return sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) FAKE_RUN, 0, 1, "readonly", "b",
+                                                  answer == ANSWER_ROWS);
+        stream_done(&f->rows);
+        add_answer(&f->rows, FAKE_RUN);
+        return 0;
+}
+
+/* Cancel of the call, whose number the program cannot know. */
+static int on_cancel(FakeService *f, sd_bus_message *m) {
+        const char *member = sd_bus_message_get_member(pending);
+        uint64_t number, cookie;
+        const char *key;
+        uint32_t serial;
+
+        CHECK(sd_bus_message_read(m, "t", &number) > 0);
+        if (number == FAKE_RUN) /* the call has been answered */
+                return 0;
+        CHECK(sd_bus_message_read(m, "a{sv}", 1, &key, "u", &serial) > 0);
+        CHECK_STRING(key, "call");
+        CHECK(sd_bus_message_get_cookie(pending, &cookie) >= 0);
+        CHECK_INT(serial, cookie);
+        switch (answer) {
+        case ANSWER_INTERRUPT:
+                CHECK(sd_bus_reply_method_errorf(pending, "org.sqlipc1.Error.Cancelled", "The run was cancelled.") >= 0);
+                return 0;
+        case ANSWER_INTERRUPT_DONE:
+                if (start_run(f, pending, member) == 0)
+                        fake_answer(f, pending, member);
+                return 0;
+        case ANSWER_INTERRUPT_UNKNOWN:
+                return sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownRun", "There is no such run.");
+        case ANSWER_INTERRUPT_DIE:
+                f->stop = true;
+                return 1;
+        default:
+                return 0;
+        }
+}
+
 static int on_call(FakeService *f, sd_bus_message *m, const char *member) {
         if (strcmp(member, "OpenChannel") == 0)
                 return on_open_channel(f, m);
-        if (strcmp(member, "Query") == 0 && on_start(f, m) == 0) {
-                stream_done(&f->rows);
-                add_answer(&f->rows, FAKE_RUN);
-                return 0;
-        }
-        if (strcmp(member, "OpenRows") == 0 && on_start(f, m) == 0)
-                return sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) FAKE_RUN, 0, 1, "readonly", "b",
-                                                  answer == ANSWER_ROWS);
+        if (strcmp(member, "Cancel") == 0 && pending)
+                return on_cancel(f, m);
+        if (is_run(member) && on_start(f, m) == 0)
+                return start_run(f, m, member);
         if (strcmp(member, "NextRows") == 0)
                 return on_next_rows(m);
-        return strcmp(member, "Query") == 0 || strcmp(member, "OpenRows") == 0;
+        return is_run(member);
 }
 
 /* ---- Tests -------------------------------------------------------------------------------------------------------- */
@@ -231,13 +282,109 @@ static void test_timeout(void) {
         CHECK_INT(n_sent, 0);
 }
 
-/* A channel answers a cancelled statement, or is lost. Over the bus the service has said nothing yet. */
-static void test_interrupted(void) {
-        check_one(SQLIPC_TRANSPORT_PIPE, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        check_one(SQLIPC_TRANSPORT_DBUS, ANSWER_INTERRUPT, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        check_one(SQLIPC_TRANSPORT_CHANNEL, ANSWER_INTERRUPT, UINT64_MAX, -ECANCELED, SQLIPC_ERROR_CANCELLED);
-        check_one(SQLIPC_TRANSPORT_CHANNEL, ANSWER_INTERRUPT_DIE, UINT64_MAX, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+/* Reads the cursor to its end without blocking. */
+static int finish(FakeService *f, sqlipc_cursor *c) {
+        int r;
+
+        CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN) {
+                struct pollfd p = { .fd = sqlipc_get_fd(f->connection), .events = (short) sqlipc_get_events(f->connection) };
+
+                CHECK(poll(&p, 1, 120000) > 0);
+                CHECK(sqlipc_process(f->connection) >= 0);
+        }
+        return r;
+}
+
+/* The same by a query, or (`prepared`) by a statement, whose program does not block. */
+static void check_cursor(sqlipc_transport transport, bool prepared, Answer how, int r, sqlipc_error code) {
+        sqlipc_statement *s = NULL;
+        sqlipc_cursor *c;
+        FakeService f;
+
+        reset(&f, transport, how);
+        f.writes = true;
+        if (prepared)
+                CHECK_INT(sqlipc_prepare(f.connection, "db", SQL, &s), 0);
+        f.on_call = on_call;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(prepared ? sqlipc_execute(s, &c) : sqlipc_query(f.connection, "db", SQL, &c, NULL), 0);
+        CHECK_INT(finish(&f, c), r);
+        if (r < 0)
+                CHECK_INT(sqlipc_error_code(f.connection), code);
+        else
+                CHECK_INT(sqlipc_cursor_changes(c), 3);
         CHECK_INT(n_sent, 1);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        stop(&f);
+}
+
+static void check_interrupted(Answer how, bool on_channel, int r, sqlipc_error code) {
+        for (size_t i = 0; i < N_ELEMENTS(transports); i++) {
+                if (!on_channel && transports[i] == SQLIPC_TRANSPORT_CHANNEL)
+                        continue;
+                check_one(transports[i], how, UINT64_MAX, r, code);
+                CHECK_INT(n_sent, 1);
+                check_cursor(transports[i], false, how, r, code);
+        }
+        check_cursor(SQLIPC_TRANSPORT_PIPE, true, how, r, code);
+}
+
+/* The error is Cancelled only if the service says that it has cancelled the statement. */
+static void test_interrupted(void) {
+        check_interrupted(ANSWER_INTERRUPT, true, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        check_interrupted(ANSWER_INTERRUPT_DONE, true, 0, SQLIPC_ERROR_NONE);
+        check_interrupted(ANSWER_INTERRUPT_DIE, true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        check_interrupted(ANSWER_INTERRUPT_UNKNOWN, false, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
+static sd_bus_message *crossing;
+
+/* The reply to OpenRows is under way when Cancel is sent for it, which is not answered. */
+static int cross(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "OpenRows") == 0) {
+                crossing = sd_bus_message_ref(m);
+                CHECK_INT(sqlipc_interrupt(f->connection), 0);
+                return 1;
+        }
+        if (strcmp(member, "Cancel") == 0 && crossing) {
+                (void) start_run(f, crossing, "OpenRows");
+                crossing = sd_bus_message_unref(crossing);
+        }
+        return 1;
+}
+
+/* The cursor is closed before the service has answered Cancel for the call. Cancel is then sent for the run. */
+static void test_cancel_crosses_reply(void) {
+        sqlipc_cursor *c;
+        FakeService f;
+
+        reset(&f, SQLIPC_TRANSPORT_DBUS, ANSWER_ROWS);
+        f.on_call = cross;
+        CHECK_INT(sqlipc_query(f.connection, "db", SQL, &c, NULL), 0);
+        CHECK_INT(f.n_cancel, 0);
+        sqlipc_cursor_close(c);
+        fake_wait_for(&f.n_cancel, 1);
+        stop(&f);
+}
+
+/* A program that waits no longer for the start of its query, which may have written. */
+static void test_timeout_of_start(void) {
+        for (size_t i = 0; i < N_ELEMENTS(transports); i++) {
+                sqlipc_cursor *c;
+                FakeService f;
+
+                if (transports[i] == SQLIPC_TRANSPORT_CHANNEL) /* it has a cursor, whose run goes on */
+                        continue;
+                reset(&f, transports[i], ANSWER_NONE);
+                f.writes = true;
+                f.on_call = on_call;
+                CHECK_INT(sqlipc_set_timeout(f.connection, 50000), 0);
+                CHECK_INT(sqlipc_query(f.connection, "db", SQL, &c, NULL), -ECONNABORTED);
+                CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_OUTCOME_UNKNOWN);
+                stop(&f);
+        }
 }
 
 /* A refused statement is sent again, because it never began. */
@@ -325,6 +472,8 @@ int main(void) {
                 TEST(test_lost),
                 TEST(test_timeout),
                 TEST(test_interrupted),
+                TEST(test_cancel_crosses_reply),
+                TEST(test_timeout_of_start),
                 TEST(test_refused),
                 TEST(test_without_blocking),
                 TEST(test_parameters),
