@@ -32,6 +32,10 @@ def connect(name="notes", **keywords):
     return sqlipc.aio.connect(name, bus=service.address, **{"timeout": PATIENCE} | keywords)
 
 
+async def awaited(result):
+    return await result
+
+
 async def fails(kind, awaitable):
     try:
         result = await awaitable
@@ -144,6 +148,65 @@ async def cancellation():
         async with connect("chinook") as db:
             async with asyncio.timeout(0.1):
                 await db.execute(ENDLESS)
+
+
+@loop
+async def cancelled_writes():
+    """A write whose task is cancelled, or is out of time, while it waits for a lock is not written when the lock is gone"""
+    insert = "INSERT INTO note(text) VALUES ('cancelled')"
+
+    async def out_of_time(db):
+        async with asyncio.timeout(0.1):
+            await db.execute(insert)
+
+    for kind, work in ((asyncio.CancelledError, lambda db: db.execute(insert)), (TimeoutError, out_of_time)):
+        async with connect(autocommit=True) as db, connect() as holder:
+            await holder.execute("INSERT INTO note(text) VALUES ('held')")
+            while runs() > 0:  # of tests before
+                await asyncio.sleep(0.01)
+            task = asyncio.ensure_future(awaited(work(db)))
+            while runs() == 0 and not task.done():
+                await asyncio.sleep(0.01)
+            if kind is asyncio.CancelledError:
+                task.cancel()
+            await fails(kind, task)
+            await holder.rollback()
+            await db.execute("INSERT INTO note(text) VALUES ('after')")
+            rows = await (await db.execute("SELECT text FROM note ORDER BY id")).fetchall()
+            equal(rows, [("after",)], f"rows after {kind.__name__}")
+            service.empty()
+
+
+@loop
+async def cancelled_too_late():
+    """CancelledError passes only if nothing was written, whenever the task is cancelled"""
+    n = 0
+    for i in range(40):
+        text = f"late {i}"
+        async with connect(autocommit=True) as db, connect() as holder:
+            await holder.execute("INSERT INTO note(text) VALUES ('held')")
+            task = asyncio.ensure_future(awaited(db.execute("INSERT INTO note(text) VALUES (?)", (text,))))
+            for _ in range(1 + i % 5):
+                await asyncio.sleep(0)
+            end = asyncio.ensure_future(holder.rollback())
+            for _ in range(i // 5):
+                await asyncio.sleep(0.0005)
+            task.cancel()
+            try:
+                await task
+                written = True
+            except asyncio.CancelledError:
+                written = False
+            except sqlipc.OperationalError as error:
+                equal(error.service_error, "org.sqlipc1.Error.OutcomeUnknown", str(error))
+                written = None
+            await end
+            cursor = await db.execute("SELECT count(*) FROM note WHERE text = ?", (text,))
+            found = (await cursor.fetchone())[0]
+            true(written is None or found == written, f"{found} rows, told {written}")
+            n += written is False
+    true(n > 0, "none was cancelled")
+    service.empty()
 
 
 @loop

@@ -539,6 +539,17 @@ static PyObject *fetchmany(RunObject *run, PyObject *arguments) {
         return rows;
 }
 
+PyDoc_STRVAR(cancel_doc, "cancel()\n\nHave the service end the run: advance() then tells how it ended.");
+
+static PyObject *run_cancel(RunObject *run, PyObject *unused) {
+        if (!enter(run))
+                return NULL;
+        if (run->cursor)
+                (void) sqlipc_cursor_cancel(run->cursor);
+        run->is_busy = false;
+        Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(close_doc, "close()\n\nEnd the run.");
 
 static PyObject *run_close(RunObject *run, PyObject *unused) {
@@ -597,6 +608,7 @@ static PyMethodDef methods[] = {
         { "advance", (PyCFunction) advance, METH_NOARGS, advance_doc },
         { "fetchone", (PyCFunction) fetchone, METH_NOARGS, fetchone_doc },
         { "fetchmany", (PyCFunction) fetchmany, METH_VARARGS, fetchmany_doc },
+        { "cancel", (PyCFunction) run_cancel, METH_NOARGS, cancel_doc },
         { "close", (PyCFunction) run_close, METH_NOARGS, close_doc },
         { "drain", (PyCFunction) drain_one, METH_NOARGS, drain_doc },
         { "configure", (PyCFunction) configure, METH_VARARGS, configure_doc },

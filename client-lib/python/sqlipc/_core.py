@@ -10,7 +10,7 @@ import os
 import time
 
 from . import _native
-from ._errors import Error, NotSupportedError, ProgrammingError, error_of_code
+from ._errors import OUTCOME_UNKNOWN, Error, NotSupportedError, ProgrammingError, error_of_code, outcome_unknown
 
 LEGACY_TRANSACTION_CONTROL = -1
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
@@ -176,6 +176,12 @@ class Core:
                 self.forget()
                 self.lost = error
             raise
+        except BaseException as error:
+            if self.is_cancelled(error):
+                raise outcome_unknown(
+                    "The task was cancelled during the commit, which goes on: it is unknown whether it succeeds."
+                ) from None
+            raise
         self.transaction = None
 
     def check_not_loading(self):
@@ -274,13 +280,43 @@ class Core:
                 return run, -1
             if has_row:  # of a RETURNING clause: all of it is in memory anyway, and its end tells the changes
                 await self.until(run.drain)
-        except BaseException:
-            run.close()
+        except BaseException as error:
+            try:
+                if self.is_cancelled(error) and self.transaction is None and not statement.analysis.reads:
+                    await self.settle(run)
+            finally:
+                run.close()
             raise
         self.total_changes += run.changes
         if run.last_rowid:
             self.last_rowid = run.last_rowid
         return run, run.changes
+
+    def is_cancelled(self, error):
+        """True if the exception says that the task is cancelled. Only sqlipc.aio has tasks."""
+        if self.news is None:
+            return False
+        from asyncio import CancelledError  # sqlipc.aio has imported it
+
+        return isinstance(error, CancelledError)
+
+    async def settle(self, run):
+        """Cancels a run that may write, because its task is cancelled. Raises an exception unless nothing was written."""
+        run.cancel()
+        try:
+            await self.until(run.advance)
+        except Error as error:
+            if error.service_error == OUTCOME_UNKNOWN:
+                raise
+            return
+        except BaseException as error:
+            if self.is_cancelled(error):
+                raise outcome_unknown(
+                    "The task was cancelled again before the service had said how the statement ended: it is unknown "
+                    "whether the statement took effect."
+                ) from None
+            raise
+        raise outcome_unknown("The task was cancelled, but the statement had already taken effect.")
 
     # ---- statements about transactions ----
 
@@ -393,7 +429,7 @@ class Core:
             else:
                 for row in rows:
                     await self.until(load.row, row)
-            n = await self.until(load.finish)
+            n = await self.finish(load)
         except BaseException:
             load.close()
             raise
@@ -401,6 +437,17 @@ class Core:
             self.is_loading = False
         self.total_changes += n
         return n
+
+    async def finish(self, load):
+        """Waits for the end of a load. The service commits it as soon as it has all rows."""
+        try:
+            return await self.until(load.finish)
+        except BaseException as error:
+            if self.is_cancelled(error) and self.transaction is None:
+                raise outcome_unknown(
+                    "The task was cancelled while the rows were committed: it is unknown whether they were written."
+                ) from None
+            raise
 
     async def executescript(self, script):
         if not isinstance(script, str):

@@ -138,6 +138,8 @@ _SERVICE = {
     42: ("CANTOPEN", None),  # LOGIN_FAILED
 }
 
+OUTCOME_UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
+
 # Failures of the library itself.
 _ERRNO = {
     errno.ECANCELED: ("INTERRUPT", None),
@@ -155,6 +157,13 @@ def error_of_code(name, message):
     result = _CLASSES.get(_PRIMARY[code & 255], DatabaseError)(message)
     if isinstance(result, Error):
         result.sqlite_errorcode, result.sqlite_errorname = code, "SQLITE_" + name
+    return result
+
+
+def outcome_unknown(message):
+    """Returns the exception for a statement that may have taken effect."""
+    result = OperationalError(message)
+    result.service_error = OUTCOME_UNKNOWN
     return result
 
 

@@ -9,8 +9,10 @@
                 print(name)
 
 Nothing runs in another thread: the event loop watches the descriptors of the connection. If a task is cancelled while it
-waits for rows, the run ends at the service, too; a bulk write is then not written at all, and a commit goes on: await
-commit() again to learn its result. A connection belongs to the event loop in which it was opened.
+waits for rows, the run ends at the service, too. CancelledError, or the TimeoutError of asyncio.timeout(), then means that
+nothing was written: outside of a transaction, a statement that writes first waits until the service has said so. Otherwise
+OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown": look at the data. A
+commit goes on: await commit() again to learn its result. A connection belongs to the event loop in which it was opened.
 """
 
 import asyncio
