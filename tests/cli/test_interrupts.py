@@ -14,6 +14,7 @@ from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
 from client import SECONDS
 from harness import BUILD_ROOT, CHINOOK, Service, children, executable, main, wait_for
+from library import service_of_notes
 from overheard import Overheard
 from tap import diagnose, equal, test, true
 
@@ -192,6 +193,28 @@ def before_the_service_answers():
             os.kill(mortal.pid(), signal.SIGCONT)
             overheard.close()
         true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def a_write_without_an_answer():
+    """Ctrl-C during a write says that it may have taken effect, unless the service answers that it was cancelled"""
+    insert = "INSERT INTO note(text) VALUES ('x');"
+    for transport in ("pipe", "dbus"):
+        with service_of_notes() as (mortal, _), Shell(f"--transport={transport}", "notes", on=mortal) as shell:
+            shell.run("SELECT 1;")
+            overheard = Overheard(mortal.address)
+            os.kill(mortal.pid(), signal.SIGSTOP)
+            try:
+                shell.type(insert)
+                shell.send(ENTER)
+                wait_for(lambda: {"Query", "OpenRows"} & {*overheard.members}, "it asks")  # noqa: B023
+                shell.send(control("C"))
+                shell.wait_for("may have taken effect")
+                shell.wait_prompt()
+            finally:
+                os.kill(mortal.pid(), signal.SIGCONT)
+                overheard.close()
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
 
 
 @test

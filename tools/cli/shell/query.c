@@ -168,10 +168,22 @@ static int take_rows(Query *query) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------ */
 
-/* Returns true if the service has not answered the run yet: such a run has no name by which it can be cancelled, so the
- * connection must be closed instead. On a channel it can be cancelled. */
+/* Says what is known of a statement that may write, and was not cancelled for certain. */
+static void tell_end(const Query *query, int next) {
+        sqlipc_cursor *c = query->cursor;
+
+        if (next == -EAGAIN && !query->has_columns)
+                shell_say(query->shell, "No answer: if the statement writes, it may have taken effect.");
+        else if (next == -ECONNABORTED)
+                shell_say(query->shell, "%s", sqlipc_error_message(query->connection));
+        else if (next == 0 && (sqlipc_cursor_changes(c) > 0 || sqlipc_column_count(c) == 0))
+                shell_say(query->shell, "The statement took effect before it could be cancelled.");
+}
+
+/* Returns true if the service has not answered the run yet: such a run cannot be cancelled for certain, so the connection
+ * must be closed instead. On a channel it can be cancelled. */
 static bool is_unheard_of(const Query *query, int next) {
-        return next == -ECANCELED && !query->has_columns &&
+        return (next == -EAGAIN || next == -ECONNABORTED) && !query->has_columns &&
                sqlipc_cursor_get_transport(query->cursor) != SQLIPC_TRANSPORT_CHANNEL;
 }
 
@@ -183,20 +195,20 @@ static void end_run(Query *query) {
 
         (void) sqlipc_cursor_cancel(query->cursor);
         next = sqlipc_cursor_next(query->cursor);
-        if (is_unheard_of(query, next)) {
-                query->cursor = sqlipc_cursor_close(query->cursor);
-                query->connection = NULL;
-                if (query->shell->session.transaction.object)
-                        shell_say(query->shell, "The transaction was rolled back.");
-                session_disconnect(&query->shell->session);
-                return;
-        }
         while ((next == 1 || next == -EAGAIN) && now_usec() < until && !interrupt_pending() && !interrupt_leave()) {
                 if (next == -EAGAIN && wait_once(query, NULL, until) < 0)
-                        return;
+                        break;
                 next = sqlipc_cursor_next(query->cursor);
         }
         query->n_interrupts += interrupt_take();
+        tell_end(query, next);
+        if (!is_unheard_of(query, next))
+                return;
+        query->cursor = sqlipc_cursor_close(query->cursor);
+        query->connection = NULL;
+        if (query->shell->session.transaction.object)
+                shell_say(query->shell, "The transaction was rolled back.");
+        session_disconnect(&query->shell->session);
 }
 
 /* The time is over while the output is not read. The service need not wait for that; rows on their way are still written. */
