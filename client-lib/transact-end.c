@@ -65,6 +65,7 @@ static int send_end(sqlipc_transaction *t, bool commits) {
         if (r < 0)
                 return r;
         t->commits = commits;
+        t->n_interrupts = connection_interrupts(t->connection);
         transact_life_move(&t->state, TRANSACTION_ENDING);
         return 0;
 }
@@ -115,6 +116,12 @@ static int fail_wait(sqlipc_transaction *t) {
         return e->result;
 }
 
+static int fail_interrupted(sqlipc_transaction *t) {
+        t->n_interrupts = connection_interrupts(t->connection); /* another call waits again */
+        (void) error_set(&t->connection->error, ERROR_CANCELLED, "The wait was interrupted.");
+        return fail_wait(t);
+}
+
 static int wait_end(sqlipc_transaction *t, bool commits) {
         sqlipc_connection *c = t->connection;
         unsigned n_interrupts = connection_interrupts(c);
@@ -125,10 +132,8 @@ static int wait_end(sqlipc_transaction *t, bool commits) {
                 r = advance_end(t, commits);
                 if (r != -EAGAIN)
                         return r;
-                if (n_interrupts != connection_interrupts(c)) {
-                        (void) error_set(&c->error, ERROR_CANCELLED, "The wait was interrupted.");
-                        return fail_wait(t);
-                }
+                if (n_interrupts != connection_interrupts(c))
+                        return fail_interrupted(t);
                 r = connection_wait(c, CONNECTION_NO_DATA, &deadline);
                 if (r < 0) {
                         (void) connection_fail_wait(c, r);
@@ -152,6 +157,8 @@ static int end_by_program(sqlipc_transaction *t, bool commits) {
         if (c->blocking)
                 return wait_end(t, commits);
         r = advance_end(t, commits);
+        if (r == -EAGAIN && t->state == TRANSACTION_ENDING && t->n_interrupts != connection_interrupts(c))
+                return fail_interrupted(t);
         if (r == -EAGAIN)
                 t->member.wait = MEMBER_WAITS;
         return r;

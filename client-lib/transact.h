@@ -30,7 +30,7 @@ struct sqlipc_transaction {
         char *owner;                   /* unique name of the instance that has it; NULL on a bus without names */
         uint64_t number;               /* the daemon's; 0: not known yet */
         uint64_t bus_generation;       /* of the bus on which it began: no other can name it */
-        unsigned n_interrupts;         /* of the connection, when it began */
+        unsigned n_interrupts;         /* of the connection, when its last call was sent */
         Call *call;                    /* Begin, Commit or Rollback in progress */
         sqlipc_transaction_callback on_ready; /* NULL: none */
         void *on_ready_userdata;

@@ -741,6 +741,14 @@ static void test_interrupted(void) {
         CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
         check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
         CHECK_INT(pthread_join(thread, NULL), 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                CHECK_INT(sqlipc_commit(t), -EAGAIN);
+                CHECK_INT(sqlipc_interrupt(f.connection), 0);
+                turn();
+                CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
+                check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        }
         sqlipc_transaction_close(t);
         fake_done(&f);
 }
