@@ -1,17 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tests/run.sh [--suite NAME]... [--quick] [--long] [--report]
+# tests/run.sh [--all] [--suite NAME]... [--long] [--report]
 #
-# Builds and tests everything, from a bare checkout on: installs what is missing, then
+# Builds and tests everything, from a bare checkout on: installs what is missing, then builds with gcc in build-gcc, where
+# warnings are errors, and runs all suites.
 #
-#   build-gcc      gcc, warnings are errors           all suites, except for tests that do the same in build-asan
-#   build-asan     gcc with ASan and UBSan            all suites
-#   build-clang    clang, warnings are errors         compiled only
-#
+# --all          more builds, also in parallel:
+#                build-asan     gcc with ASan and UBSan            all suites; build-gcc leaves out what does the same there
+#                build-clang    clang, warnings are errors         compiled only
 # --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one;
 #                without, all
-# --quick        only build-gcc, all its tests
 # --long         the tests with random input and load try more (tests/bus/sizes.py)
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
@@ -20,15 +19,15 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-suites=() quick=0 report=0
+suites=() all=0 report=0
 while [ $# -gt 0 ]; do
     case $1 in
     --suite) [ $# -gt 1 ] || { echo "tests/run.sh: --suite needs a name" >&2; exit 2; }; suites+=(--suite "$2"); shift 2 ;;
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
-    --quick) quick=1; shift ;;
+    --all) all=1; shift ;;
     --long) export SQLIPC_TEST_LONG=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done
@@ -82,7 +81,7 @@ took 0 "installing"
 
 build build-gcc gcc --buildtype=debugoptimized -Dinvariants=true
 built=$?
-if [ $quick = 0 ]; then
+if [ $all = 1 ]; then
     # Tests leave processors idle while they wait, so the other builds are made beside them, at the lowest priority.
     output=$(mktemp)
     (
@@ -98,8 +97,8 @@ if [ $quick = 0 ]; then
     trap 'kill $(pgrep -P "$aside") "$aside"; rm -f "$output"' EXIT
 fi
 # tests/meson.build says what "either" is.
-[ $built = 0 ] && if [ $quick = 1 ]; then check build-gcc; else check build-gcc --no-suite either; fi
-if [ $quick = 0 ]; then
+[ $built = 0 ] && if [ $all = 1 ]; then check build-gcc --no-suite either; else check build-gcc; fi
+if [ $all = 1 ]; then
     since=$SECONDS
     wait "$aside" || broken=$((broken + $?))
     trap - EXIT
