@@ -72,7 +72,8 @@ def only_the_service_starts_engines():
 @test
 def password_and_network():
     """A password file that only the service may read; a server is reached by TCP only with network.conf"""
-    connection, file = "host=127.0.0.1 dbname=postgres user=reader", pathlib.Path("/etc/sqlipc/served.password")
+    connection = "host=127.0.0.1 dbname=postgres user=reader sslmode=disable"
+    file = pathlib.Path("/etc/sqlipc/served.password")
     with server(), written(file, PASSWORD + "\n"), published(connection, f"PasswordFile={file}"):
         file.chmod(0o600)
         true("PasswordFile=" in genre(run=refused), "the service may not read the file of root")
@@ -151,7 +152,8 @@ def network_namespace():
     file, near, far = pathlib.Path("/etc/sqlipc/served.password"), "192.0.2.1", "198.51.100.1"
 
     def at(host):
-        return published(f"host={host} dbname=postgres user=reader connect_timeout=5", f"PasswordFile={file}")
+        connection = f"host={host} dbname=postgres user=reader connect_timeout=5 sslmode=disable"
+        return published(connection, f"PasswordFile={file}")
 
     with server(), written(file, PASSWORD + "\n"), contextlib.ExitStack() as stack:
         shutil.chown(file, "sqlipc", "sqlipc")

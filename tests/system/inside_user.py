@@ -64,7 +64,7 @@ def users_own_engine():
         as_user("systemctl", "--user", "start", SOCKET)
         for name, lines in {
             "peer": f"Connection=host={FOLDER} dbname=postgres user={USER}\n",
-            "tcp": f"Connection=host=127.0.0.1 dbname=postgres user=reader\nPasswordFile={home}/password\n",
+            "tcp": f"Connection=host=127.0.0.1 dbname=postgres user=reader sslmode=disable\nPasswordFile={home}/password\n",
         }.items():
             (config / f"{name}.conf").write_text(f"[Database]\nEngine=postgresql\n{lines}")
             as_user("sqlipcctl", "--user", "reload")
