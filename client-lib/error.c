@@ -19,6 +19,13 @@
 SQLIPC_ERROR_TABLE(X)
 #undef X
 
+/* If the sentence that came with an error of the bus follows ours, in brackets. */
+typedef enum Reason {
+        REASON_OMITTED,
+        REASON_GIVEN,     /* it tells which limit, or how the program ended */
+        REASON_FROM_BOTH, /* it tells which call; sd-bus in the service sends it, too, with a sentence for programmers */
+} Reason;
+
 typedef struct ErrorRow {
         const char *name; /* D-Bus name; a name that ends in '.' is a prefix */
         uint32_t number;
@@ -31,26 +38,60 @@ static const ErrorRow error_rows[] = {
 #undef X
 };
 
-/* Errors that the bus, or systemd on its behalf, sends instead of the service. NoReply always means that the service is
- * gone: the library sets no deadline on calls that could cause it otherwise. */
-static const ErrorRow bus_rows[] = {
-        { "org.freedesktop.DBus.Error.ServiceUnknown", ERROR_DAEMON_LOST, EHOSTDOWN },
-        { "org.freedesktop.DBus.Error.NameHasNoOwner", ERROR_DAEMON_LOST, EHOSTDOWN },
-        { "org.freedesktop.DBus.Error.Spawn.", ERROR_DAEMON_LOST, EHOSTDOWN },
-        { "org.freedesktop.systemd1.", ERROR_DAEMON_LOST, EHOSTDOWN },
-        { "org.freedesktop.DBus.Error.NoReply", ERROR_DAEMON_LOST, ECONNRESET },
-        { "org.freedesktop.DBus.Error.Disconnected", ERROR_DAEMON_LOST, ECONNRESET },
-        { "org.freedesktop.DBus.Error.UnknownObject", ERROR_UNKNOWN_DATABASE, ENOENT },
-        { "org.freedesktop.DBus.Error.AccessDenied", ERROR_ACCESS_DENIED, EACCES },
-        { "org.freedesktop.DBus.Error.AuthFailed", ERROR_ACCESS_DENIED, EACCES },
-        { "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", ERROR_ACCESS_DENIED, EACCES },
-        { "org.freedesktop.DBus.Error.NoMemory", ERROR_OUT_OF_MEMORY, ENOMEM },
-        { "org.freedesktop.DBus.Error.LimitsExceeded", ERROR_LIMITS_EXCEEDED, EDQUOT },
-        { "org.freedesktop.DBus.Error.Timeout", ERROR_TIMED_OUT, ETIMEDOUT },
-        { "org.freedesktop.DBus.Error.TimedOut", ERROR_TIMED_OUT, ETIMEDOUT },
-        { "org.freedesktop.DBus.Error.UnknownMethod", ERROR_NONE, EOPNOTSUPP },
-        { "org.freedesktop.DBus.Error.UnknownInterface", ERROR_NONE, EOPNOTSUPP },
-        { "org.freedesktop.DBus.Error.InvalidArgs", ERROR_NONE, EOPNOTSUPP },
+/* An error that the bus sends instead of the service, or systemd on the bus's behalf, or sd-bus in either process. */
+typedef struct BusRow {
+        ErrorRow row;
+        const char *sentence; /* without its full stop; NULL: the sentence of the service, which alone sends this error */
+        Reason reason;
+} BusRow;
+
+#define BUS_ERROR "org.freedesktop.DBus.Error."
+#define READ_ITS_LOG "read its log, by journalctl -u sqlipcd"
+
+/* NoReply always means that the service is gone: the library sets no deadline on calls that could cause it otherwise. After
+ * it, and after Disconnected, no sentence advises to try again, because the outcome of a write is unknown. The first row
+ * that has the name counts. */
+static const BusRow bus_rows[] = {
+        { { BUS_ERROR "ServiceUnknown", ERROR_DAEMON_LOST, EHOSTDOWN },
+          "The service does not run on this bus, and the bus cannot start it: install sqlipcd, or choose another bus",
+          REASON_OMITTED },
+        { { BUS_ERROR "NameHasNoOwner", ERROR_DAEMON_LOST, EHOSTDOWN },
+          "The service has ended, or could not be started: try again; if that fails, " READ_ITS_LOG,
+          REASON_OMITTED },
+        { { BUS_ERROR "Spawn.ChildSignaled", ERROR_DAEMON_LOST, EHOSTDOWN },
+          "The service was killed while it started: try again", REASON_OMITTED },
+        { { BUS_ERROR "Spawn.", ERROR_DAEMON_LOST, EHOSTDOWN },
+          "The bus could not start the service: " READ_ITS_LOG, REASON_GIVEN },
+        { { "org.freedesktop.systemd1.", ERROR_DAEMON_LOST, EHOSTDOWN },
+          "systemd could not start the service: " READ_ITS_LOG, REASON_GIVEN },
+        { { BUS_ERROR "NoReply", ERROR_DAEMON_LOST, ECONNRESET },
+          "The service ended before it answered", REASON_OMITTED },
+        { { BUS_ERROR "Disconnected", ERROR_DAEMON_LOST, ECONNRESET },
+          "The connection to the bus was lost", REASON_OMITTED },
+        { { BUS_ERROR "UnknownObject", ERROR_UNKNOWN_DATABASE, ENOENT }, NULL, REASON_OMITTED }, /* error_set_reply() */
+        { { BUS_ERROR "AccessDenied", ERROR_ACCESS_DENIED, EACCES },
+          "The bus does not let you call the service: its policy forbids it, or AppArmor or SELinux; ask the administrator "
+          "for access", REASON_OMITTED },
+        { { BUS_ERROR "AuthFailed", ERROR_ACCESS_DENIED, EACCES },
+          "The bus does not accept your authentication: ask the administrator for access", REASON_OMITTED },
+        { { BUS_ERROR "InteractiveAuthorizationRequired", ERROR_ACCESS_DENIED, EACCES }, NULL, REASON_OMITTED },
+        { { BUS_ERROR "NoMemory", ERROR_OUT_OF_MEMORY, ENOMEM },
+          "The bus is out of memory: try again later", REASON_OMITTED },
+        { { BUS_ERROR "LimitsExceeded", ERROR_LIMITS_EXCEEDED, EDQUOT },
+          "The bus refused the call, because a limit of the bus is reached: try again when other calls have ended, or have "
+          "the limit raised", REASON_GIVEN },
+        { { BUS_ERROR "TimedOut", ERROR_TIMED_OUT, ETIMEDOUT },
+          "The service did not start in time: try again later; if that fails, " READ_ITS_LOG,
+          REASON_OMITTED },
+        { { BUS_ERROR "Timeout", ERROR_TIMED_OUT, ETIMEDOUT },
+          "The service did not answer in time: try again later", REASON_OMITTED },
+        { { BUS_ERROR "UnknownMethod", ERROR_NONE, EOPNOTSUPP },
+          "The service does not know this call: install a newer version of sqlipcd", REASON_FROM_BOTH },
+        { { BUS_ERROR "UnknownInterface", ERROR_NONE, EOPNOTSUPP },
+          "The service does not know this call: install a newer version of sqlipcd", REASON_FROM_BOTH },
+        { { BUS_ERROR "InvalidArgs", ERROR_NONE, EOPNOTSUPP },
+          "The service does not accept this call: install the same version of sqlipcd and libsqlipc", REASON_FROM_BOTH },
+        { { BUS_ERROR, ERROR_NONE, EREMOTEIO }, "The bus refused the call", REASON_GIVEN },
 };
 
 static const ErrorRow unknown_row = { "", ERROR_NONE, EREMOTEIO };
@@ -68,13 +109,18 @@ static bool row_has_name(const ErrorRow *row, const char *name) {
         return row->name[size - 1] == '.' ? strncmp(row->name, name, size) == 0 : strcmp(row->name, name) == 0;
 }
 
+/* NULL: not an error of the bus. */
+static const BusRow *bus_row_by_name(const char *name) {
+        for (size_t i = 0; i < sizeof bus_rows / sizeof bus_rows[0]; i++)
+                if (row_has_name(&bus_rows[i].row, name))
+                        return &bus_rows[i];
+        return NULL;
+}
+
 static const ErrorRow *row_by_name(const char *name) {
         for (size_t i = 0; i < sizeof error_rows / sizeof error_rows[0]; i++)
                 if (row_has_name(&error_rows[i], name))
                         return &error_rows[i];
-        for (size_t i = 0; i < sizeof bus_rows / sizeof bus_rows[0]; i++)
-                if (row_has_name(&bus_rows[i], name))
-                        return &bus_rows[i];
         return &unknown_row;
 }
 
@@ -129,30 +175,49 @@ int error_set_bus_lost(Error *e, sd_bus *bus) {
         return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus was lost.");
 }
 
+/* True if the service sent the error with a sentence of its own. The sender of an error of the bus, and of one that sd-bus
+ * makes up in this process, is the bus. */
+static bool is_worded_by_service(const BusRow *row, sd_bus_message *reply) {
+        const char *sender = sd_bus_message_get_sender(reply);
+
+        return !row->sentence || (row->reason != REASON_FROM_BOTH && sender && sender[0] == ':');
+}
+
+/* Words an error of the bus, whose own sentences are for programmers, and have no full stop. */
+static void set_bus_message(Error *e, const BusRow *row, const char *reason) {
+        size_t size = strlen(reason);
+        char text[2 * sizeof e->message];
+
+        while (size > 0 && reason[size - 1] == '.')
+                size--;
+        if (row->reason == REASON_OMITTED || size == 0)
+                (void) snprintf(text, sizeof text, "%s.", row->sentence);
+        else
+                (void) snprintf(text, sizeof text, "%s (%.*s).", row->sentence,
+                                (int) (size < sizeof text ? size : sizeof text), reason);
+        set_message(e, text, strlen(text));
+}
+
 int error_set_reply(Error *e, sd_bus_message *reply) {
-        /* the bus driver's own are for programmers, and have no full stop */
-        static const struct { const char *name, *message; } sentences[] = {
-                { SD_BUS_ERROR_NO_REPLY, "The service ended before it answered." },
-                { SD_BUS_ERROR_NAME_HAS_NO_OWNER, "The service has ended." },
-                { "org.freedesktop.DBus.Error.Spawn.ChildSignaled", "The service was killed while it started." },
-        };
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *signature = sd_bus_message_get_signature(reply, true), *message = NULL;
+        const BusRow *of_bus;
 
         if (!error)
                 return error_set_errno(e, -EBADMSG, "The service sent a reply that its interface does not describe.");
         if (strcmp(error->name, SD_BUS_ERROR_NO_REPLY) == 0 && sd_bus_is_open(sd_bus_message_get_bus(reply)) <= 0)
                 return error_set_bus_lost(e, sd_bus_message_get_bus(reply));
 
-        set_row(e, row_by_name(error->name));
+        of_bus = bus_row_by_name(error->name);
+        set_row(e, of_bus ? &of_bus->row : row_by_name(error->name));
         (void) snprintf(e->name, sizeof e->name, "%s", error->name);
         message = error->message && error->message[0] ? error->message : error->name;
         if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would be about objects */
                 message = "There is no database of this name, or it is not yours to use.";
-        for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
-                if (strcmp(sentences[i].name, error->name) == 0)
-                        message = sentences[i].message;
-        set_message(e, message, strlen(message));
+        if (of_bus && !is_worded_by_service(of_bus, reply))
+                set_bus_message(e, of_bus, error->message ?: "");
+        else
+                set_message(e, message, strlen(message));
 
         /* The service's errors carry SQLite's code and the offset after the sentence, because call_append_options() asks
          * for them. sd-bus has read the sentence already. */

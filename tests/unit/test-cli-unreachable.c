@@ -39,18 +39,16 @@ static void test_service(void) {
                 const char *name, *what, *advice;
         } errors[] = {
                 { "org.freedesktop.DBus.Error.ServiceUnknown", "not installed on " BUS, "install it" },
-                { "org.freedesktop.DBus.Error.NameHasNoOwner", "could not be started", "journalctl" },
-                { "org.freedesktop.DBus.Error.Spawn.ExecFailed", "could not be started", "journalctl" },
-                { "org.freedesktop.systemd1.UnitMasked", "could not be started", "it is masked" },
                 { "org.freedesktop.DBus.Error.AccessDenied", "does not let you", "ask its administrator" },
                 { "org.freedesktop.DBus.Error.NoReply", "ended before it answered", "try again" },
                 { "org.freedesktop.DBus.Error.Timeout", "does not answer", "try again" },
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(errors); i++)
-                says(unreachable_service(BUS, errors[i].name, "it is masked"), errors[i].what, errors[i].advice);
-        g_assert_null(unreachable_service(BUS, NULL, NULL));
-        g_assert_null(unreachable_service(BUS, "org.sqlipc1.Error.AccessDenied", "The database is not for you."));
+                says(unreachable_service(BUS, errors[i].name), errors[i].what, errors[i].advice);
+        g_assert_null(unreachable_service(BUS, NULL));
+        g_assert_null(unreachable_service(BUS, "org.sqlipc1.Error.AccessDenied"));
+        g_assert_null(unreachable_service(BUS, "org.freedesktop.systemd1.UnitMasked")); /* the library says it */
 }
 
 int main(int argc, char **argv) {

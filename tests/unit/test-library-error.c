@@ -25,8 +25,8 @@ static const Row rows[] = {
 
 static sd_bus *bus;
 
-/* A reply that tells of a failure, as it would arrive; `details` puts (s, 266, 12) in its body. */
-static sd_bus_message *new_reply(const char *name, const char *message, bool details) {
+/* A reply that tells of a failure, as it would arrive; `details` puts (s, 266, 12) in its body. `sender`: NULL for none. */
+static sd_bus_message *new_reply_from(const char *name, const char *message, bool details, const char *sender) {
         sd_bus_error error = { .name = name, .message = message };
         sd_bus_message *call = NULL, *reply = NULL;
 
@@ -35,9 +35,15 @@ static sd_bus_message *new_reply(const char *name, const char *message, bool det
         CHECK(sd_bus_message_new_method_error(call, &reply, &error) >= 0);
         if (details)
                 CHECK(sd_bus_message_append(reply, "ii", 266, 12) >= 0);
+        if (sender)
+                CHECK(sd_bus_message_set_sender(reply, sender) >= 0);
         CHECK(sd_bus_message_seal(reply, 2, 0) >= 0);
         sd_bus_message_unref(call);
         return reply;
+}
+
+static sd_bus_message *new_reply(const char *name, const char *message, bool details) {
+        return new_reply_from(name, message, details, NULL);
 }
 
 static void test_table_by_name(void) {
@@ -77,8 +83,10 @@ static void test_table_by_number(void) {
         }
 }
 
+/* The sentence of the bus, which is for programmers, must not be all that the program is told. */
 static void check_name(const char *name, int r, uint32_t number) {
         sd_bus_message *reply = new_reply(name, "a sentence", false);
+        bool of_bus = strncmp(name, "org.freedesktop.", strlen("org.freedesktop.")) == 0;
         Error e;
 
         CHECK_INT(error_set_reply(&e, reply), r);
@@ -86,7 +94,11 @@ static void check_name(const char *name, int r, uint32_t number) {
         CHECK_STRING(e.name, name);
         CHECK_INT(e.extended_code, 0);
         CHECK_INT(e.sql_offset, -1);
-        CHECK(e.message[0]);
+        if (of_bus) {
+                CHECK(e.message[0] >= 'A' && strncmp(e.message, "a sentence", 10) != 0);
+                CHECK(e.message[strlen(e.message) - 1] == '.' && !strstr(e.message, "org.freedesktop"));
+        } else
+                CHECK_STRING(e.message, "a sentence");
         sd_bus_message_unref(reply);
 }
 
@@ -99,10 +111,54 @@ static void test_names_of_the_bus(void) {
         check_name("org.freedesktop.DBus.Error.UnknownObject", -ENOENT, ERROR_UNKNOWN_DATABASE);
         check_name("org.freedesktop.DBus.Error.AccessDenied", -EACCES, ERROR_ACCESS_DENIED);
         check_name("org.freedesktop.DBus.Error.TimedOut", -ETIMEDOUT, ERROR_TIMED_OUT);
+        check_name("org.freedesktop.DBus.Error.Disconnected", -ECONNRESET, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.DBus.Error.AuthFailed", -EACCES, ERROR_ACCESS_DENIED);
+        check_name("org.freedesktop.DBus.Error.NoMemory", -ENOMEM, ERROR_OUT_OF_MEMORY);
+        check_name("org.freedesktop.DBus.Error.LimitsExceeded", -EDQUOT, ERROR_LIMITS_EXCEEDED);
+        check_name("org.freedesktop.DBus.Error.Timeout", -ETIMEDOUT, ERROR_TIMED_OUT);
         check_name("org.freedesktop.DBus.Error.UnknownMethod", -EOPNOTSUPP, ERROR_NONE);
+        check_name("org.freedesktop.DBus.Error.UnknownInterface", -EOPNOTSUPP, ERROR_NONE);
+        check_name("org.freedesktop.DBus.Error.InvalidArgs", -EOPNOTSUPP, ERROR_NONE);
         check_name("org.freedesktop.DBus.Error.Spawn", -EREMOTEIO, ERROR_NONE); /* not of that family */
+        check_name("org.freedesktop.DBus.Error.Failed", -EREMOTEIO, ERROR_NONE);
         check_name("org.sqlipc1.Error.FromTheFuture", -EREMOTEIO, ERROR_NONE);
         check_name("org.sqlipc1.Error.Sq", -EREMOTEIO, ERROR_NONE);
+}
+
+static void check_sentence(const char *name, const char *sentence, const char *sender, const char *expected) {
+        sd_bus_message *reply = new_reply_from(name, sentence, false, sender);
+        Error e;
+
+        (void) error_set_reply(&e, reply);
+        CHECK_STRING(e.message, expected);
+        sd_bus_message_unref(reply);
+}
+
+#define BUS "org.freedesktop.DBus"
+#define SERVICE ":1.7"
+
+/* A sentence of the bus follows ours if it adds a fact. The service words its errors itself, except those of sd-bus. */
+static void test_sentences_of_the_bus(void) {
+        const char *unknown = "The service does not know this call: install a newer version of sqlipcd (Unknown method X).";
+
+        check_sentence(BUS ".Error.Spawn.ChildExited", "Process org.sqlipc1 exited with status 1", BUS,
+                       "The bus could not start the service: read its log, by journalctl -u sqlipcd (Process org.sqlipc1 "
+                       "exited with status 1).");
+        check_sentence(BUS ".Error.Spawn.ChildSignaled", "Process org.sqlipc1 received signal 9", BUS,
+                       "The service was killed while it started: try again.");
+        check_sentence(BUS ".Error.ServiceUnknown", "The name org.sqlipc1 was not provided by any .service files", BUS,
+                       "The service does not run on this bus, and the bus cannot start it: install sqlipcd, or choose "
+                       "another bus.");
+        check_sentence(BUS ".Error.NoReply", "Message recipient disconnected from message bus without replying", BUS,
+                       "The service ended before it answered.");
+        check_sentence(BUS ".Error.UnknownObject", "Unknown object '/x'.", SERVICE,
+                       "There is no database of this name, or it is not yours to use.");
+        check_sentence(BUS ".Error.UnknownMethod", "Unknown method X.", SERVICE, unknown);
+        check_sentence(BUS ".Error.UnknownMethod", "Unknown method X", NULL, unknown);
+        check_sentence(BUS ".Error.NoMemory", "Not enough memory", BUS, "The bus is out of memory: try again later.");
+        check_sentence(BUS ".Error.NoMemory", "The service is out of memory.", SERVICE, "The service is out of memory.");
+        check_sentence(BUS ".Error.InteractiveAuthorizationRequired", "Start an agent.", SERVICE, "Start an agent.");
+        check_sentence(BUS ".Error.Failed", "", BUS, "The bus refused the call.");
 }
 
 static void test_unknown_number(void) {
@@ -182,6 +238,7 @@ int main(void) {
                 TEST(test_table_by_name),
                 TEST(test_table_by_number),
                 TEST(test_names_of_the_bus),
+                TEST(test_sentences_of_the_bus),
                 TEST(test_unknown_number),
                 TEST(test_long_message),
                 TEST(test_own),

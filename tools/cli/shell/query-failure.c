@@ -70,12 +70,12 @@ static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         return at;
 }
 
-/* Returns the library's message, or our own for errors that the bus words for programmers. */
+/* Returns the library's message, or our own if that names the bus. */
 static char *sentence_of(Shell *shell, int r) {
         sqlipc_connection *connection = shell->session.connection;
         const char *message = sqlipc_error_message(connection);
         g_autofree char *bus = session_describe_bus(&shell->session);
-        char *sentence = unreachable_service(bus, sqlipc_error_name(connection), message);
+        char *sentence = unreachable_service(bus, sqlipc_error_name(connection));
 
         return sentence ?: g_strdup(*message ? message : g_strerror(-r));
 }

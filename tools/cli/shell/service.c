@@ -140,7 +140,7 @@ int service_property(Shell *shell, bool of_database, const char *property, const
 }
 
 static char *sentence_of(const Shell *shell, const char *bus, int r) {
-        char *sentence = unreachable_service(bus, shell->refusal_name, shell->refusal_message);
+        char *sentence = unreachable_service(bus, shell->refusal_name);
 
         if (sentence)
                 return sentence;

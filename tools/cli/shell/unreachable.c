@@ -47,20 +47,11 @@ char *unreachable_bus(const BusChoice *choice, const char *bus, int r) {
         }
 }
 
-/* NameHasNoOwner is dbus-broker's answer if the unit fails. */
-static bool could_not_start(const char *name) {
-        return g_str_equal(name, DBUS_ERROR "NameHasNoOwner") || g_str_has_prefix(name, DBUS_ERROR "Spawn.") ||
-               g_str_has_prefix(name, "org.freedesktop.systemd1.");
-}
-
-char *unreachable_service(const char *bus, const char *name, const char *message) {
+char *unreachable_service(const char *bus, const char *name) {
         if (!name)
                 return NULL;
         if (g_str_equal(name, DBUS_ERROR "ServiceUnknown"))
                 return g_strdup_printf("sqlipcd is not installed on %s: install it, or choose another bus", bus);
-        if (could_not_start(name))
-                return g_strdup_printf("sqlipcd could not be started on %s: its log says why (journalctl -u sqlipcd): %s",
-                                       bus, message);
         if (g_str_equal(name, DBUS_ERROR "AccessDenied") || g_str_equal(name, DBUS_ERROR "AuthFailed"))
                 return g_strdup_printf("the policy of %s does not let you use sqlipcd: ask its administrator for access",
                                        bus);

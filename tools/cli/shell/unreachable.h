@@ -8,8 +8,8 @@
 /** A sentence for `r`, the error of connecting to the bus. `bus`: its name for users. */
 char *unreachable_bus(const BusChoice *choice, const char *bus, int r);
 
-/** A sentence for the D-Bus error `name` (NULL: none), if the bus or systemd sent it in place of the service. `message`: the
- * text of that error. NULL: the service itself answered, or the error is clear enough. */
-char *unreachable_service(const char *bus, const char *name, const char *message);
+/** A sentence for the D-Bus error `name` (NULL: none), if the bus sent it in place of the service, and the name of the bus
+ * makes the sentence clearer. NULL: the service itself answered, or the error is clear enough. */
+char *unreachable_service(const char *bus, const char *name);
 
 #endif
