@@ -93,6 +93,21 @@ static bool send_again(Call *call, sd_bus_message *reply) {
         return m && send_message(call, m) >= 0;
 }
 
+/* Gets the reply to a call that was never sent, because the bus refused the connection. sd-bus answers it as if it had been
+ * lost. NULL: it was sent, or there is no memory for the reply. */
+static sd_bus_message *new_refusal(const Call *call) {
+        _cleanup_message_ sd_bus_message *refusal = NULL;
+        Error e;
+
+        if (call->connection->bus_refusal == 0 || !call->again)
+                return NULL;
+        (void) error_set_bus_refusal(&e, call->connection->bus_refusal);
+        if (sd_bus_message_new_method_errorf(call->again, &refusal, e.name, "%s", e.message) < 0 ||
+            sd_bus_message_seal(refusal, 1, 0) < 0)
+                return NULL;
+        return steal(refusal);
+}
+
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         Call *call = userdata;
 
@@ -101,11 +116,13 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
         if (call->connection && send_again(call, reply))
                 return 1;
         if (call->connection) {
+                _cleanup_message_ sd_bus_message *refusal = new_refusal(call);
+
                 if (!connection_bus_is_open(call->connection))
                         call->connection->bus_loss_told = true;
                 event_loop_wake_if_idle(call->connection);
                 call->undo = NULL; /* answered: nothing is left to undo */
-                call->on_reply(reply, call->userdata);
+                call->on_reply(refusal ?: reply, call->userdata);
         } else if (!sd_bus_message_get_error(reply))
                 call->undo(reply, call->path);
         return 1;

@@ -30,11 +30,22 @@ bool connection_bus_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
 
+/* If the bus answers Hello with an error, as one with no room for another connection does, sd-bus reports the error and
+ * closes the connection. The next turns answer the calls in progress, as after a loss. */
+static int process_one(sqlipc_connection *c) {
+        int r = sd_bus_process(c->bus, NULL);
+
+        if (r >= 0 || r == -ENOTCONN || r == -ECONNRESET || c->closed || c->bus_was_ready || connection_bus_is_open(c))
+                return r;
+        c->bus_refusal = r;
+        return 1;
+}
+
 int connection_bus_dispatch(sqlipc_connection *c, unsigned n_max) {
         int r = 0, done = 0;
 
         /* a handler of the program may close the connection */
-        while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0) {
+        while (!c->closed && n_max-- > 0 && (r = process_one(c)) > 0) {
                 done = 1;
                 turns_step(&c->turns);
                 c->bus_was_ready |= !c->closed && sd_bus_is_ready(c->bus) > 0;
@@ -101,6 +112,7 @@ int connection_bus_ensure(sqlipc_connection *c) {
         sd_bus_close_unref(c->bus);
         c->bus = bus;
         c->bus_was_ready = c->bus_loss_told = false;
+        c->bus_refusal = 0;
         c->bus_generation++;
         event_loop_update(c);
         return 0;

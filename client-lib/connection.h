@@ -89,6 +89,7 @@ struct sqlipc_connection {
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
         bool bus_was_ready;        /* our bus has said Hello: before that, no request is sent */
+        int bus_refusal;           /* negative errno: the bus answered Hello with this error; 0: it did not */
         bool bus_loss_told;        /* a call has failed since our bus was lost */
         uint64_t bus_generation;   /* counts the buses that were opened after a loss */
         Descriptors descriptors;   /* connection_bus_descriptors() */

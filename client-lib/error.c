@@ -234,6 +234,24 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
         return e->result;
 }
 
+int error_set_bus_refusal(Error *e, int r) {
+        switch (r) {
+        case -ENOBUFS:
+                return error_set(e, ERROR_LIMITS_EXCEEDED, "The bus has no connection left for this user: close connections "
+                                 "that are not needed, or have the limit of the bus raised (max_connections_per_user).");
+        case -ENOMEM:
+                return error_set(e, ERROR_OUT_OF_MEMORY, "The bus refused the connection, because it is out of memory: try "
+                                 "again later.");
+        case -EACCES:
+        case -EPERM:
+                return error_set(e, ERROR_ACCESS_DENIED, "The bus refused the connection: ask the administrator for "
+                                 "access.");
+        default:
+                return error_set(e, ERROR_DAEMON_LOST, "The bus refused the connection (%s): try again, or choose another "
+                                 "bus.", strerror(-r));
+        }
+}
+
 int error_set_frame(Error *e, const PageDecoder *d) {
         set_row(e, row_by_number(d->error_number));
         e->extended_code = d->error_extended_code;

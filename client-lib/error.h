@@ -35,6 +35,10 @@ int error_set_reply(Error *e, sd_bus_message *reply);
 /* Sets the failure of the calls that were in progress when the bus connection closed. Returns its negative errno. */
 int error_set_bus_lost(Error *e, sd_bus *bus);
 
+/* Sets the failure of the calls that were never sent, because the bus answered Hello with the error `r`. Returns its
+ * negative errno. */
+int error_set_bus_refusal(Error *e, int r);
+
 /* Sets the failure in the decoder's ERROR frame. Returns its negative errno. */
 int error_set_frame(Error *e, const PageDecoder *d);
 

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libsqlipc with the real daemon: the same rows as SQLite, and its errors after the loss of daemon, worker or bus."""
+import errno
 import os
 import pathlib
 import signal
 import sqlite3
 import time
 
-from client import Text, reference, same_rows
+from client import Client, Text, reference, same_rows
+from gi.repository import GLib
 from harness import CHINOOK, Service, main, wait_for
-from library import Library, each_way, owner_pid
+from library import Library, each_way, owner_pid, rows_of, service_of_notes
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import equal, test, true
@@ -60,6 +62,35 @@ def opened_long_before():
             wait_for(lambda: bus_connections(service) == before, "the bus hangs up")
             library.ok("query chinook SELECT 6 * 7")
             equal(library.ask("rows 0")[0], [[42]], "rows")
+
+
+CONNECTIONS_MAX = 8
+
+
+@each_way
+def full_bus(transport):
+    """A bus without a connection left for the user is an error that says so; the next statement fails at once or works"""
+    with (
+        service_of_notes(bus_limits={"max_connections_per_user": CONNECTIONS_MAX}) as (service, path),
+        Library(service, transport) as library,
+    ):
+        others = []
+        try:
+            while True:
+                others.append(Client(service.address))
+        except GLib.Error as error:
+            true("LimitsExceeded" in str(error), str(error))
+        insert = "INSERT INTO note(text) VALUES ('a')"
+        for line in (f"query notes {insert}", f"exec notes {insert}", "query notes SELECT 1", f"exec notes {insert}",
+                     f"prepare notes {insert}", "begin write notes", "watch notes"):  # fmt: skip
+            words = library.ask(line)[1].split(" ", 6)
+            equal(words[:2] + words[5:6], ["error", str(errno.EDQUOT), "org.sqlipc1.Error.LimitsExceeded"], line)
+            true("no connection left for this user" in words[6] and "unknown" not in words[6], words[6])
+        others.pop().close()
+        equal(library.ask(f"exec notes {insert}")[1], "changes 1", "with room for the connection")
+        equal(rows_of(path, "SELECT text FROM note"), [("a",)], "what was written")
+        for other in others:
+            other.close()
 
 
 @each_way
