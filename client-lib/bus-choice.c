@@ -32,6 +32,13 @@ typedef enum Answer {
         NO_ANSWER, /* `error` says why */
 } Answer;
 
+/* How the program chose the bus, and so how it can choose the other one. */
+typedef enum Chooser {
+        CHOSEN_BY_ARGUMENT,
+        CHOSEN_BY_VARIABLE,
+        NOT_CHOSEN,
+} Chooser;
+
 typedef struct Side {
         sqlipc_connection *connection; /* owned; NULL: there is no such bus */
         Answer answer;
@@ -68,34 +75,41 @@ static Side ask(Bus bus, const char *database) {
         return side;
 }
 
-/* Says in the details of a failure on `side` that the other bus has a database of this name. */
-static void tell_where_else(Side *side, Bus bus, const char *database) {
+/* Says in the details of a failure on `side` that the other bus has a database of this name. An argument overrides the
+ * variable, so the advice after an argument is another argument. */
+static void tell_where_else(Side *side, Bus bus, Chooser chooser, const char *database) {
         _cleanup_(side_done) Side other = ask(!bus, database);
         Error *e = &side->connection->error;
         size_t n = strlen(e->message);
 
-        if (database && other.answer == PRESENT)
+        if (!database || other.answer != PRESENT)
+                return;
+        if (chooser == CHOSEN_BY_ARGUMENT)
+                (void) snprintf(e->message + n, sizeof e->message - n,
+                                " The %s bus has a database of this name: choose \"%s\" as the bus, in place of \"%s\".",
+                                names[!bus], names[!bus], names[bus]);
+        else
                 (void) snprintf(e->message + n, sizeof e->message - n,
                                 " The %s bus has a database of this name: choose it by SQLIPC_BUS=%s.", names[!bus],
                                 names[!bus]);
 }
 
-static int fail(Side *side, Bus bus, const char *database, sqlipc_connection **ret) {
+static int fail(Side *side, Bus bus, Chooser chooser, const char *database, sqlipc_connection **ret) {
         if (side->answer == ABSENT && !side->has_no_service)
                 side->error = error_set(&side->connection->error, ERROR_UNKNOWN_DATABASE,
                                         "There is no database \"%.200s\" for you on the %s bus.", database, names[bus]);
-        tell_where_else(side, bus, database);
+        tell_where_else(side, bus, chooser, database);
         *ret = steal(side->connection);
         return side->error;
 }
 
-static int open_chosen(Bus bus, const char *database, sqlipc_connection **ret) {
+static int open_chosen(Bus bus, Chooser chooser, const char *database, sqlipc_connection **ret) {
         _cleanup_(side_done) Side side = ask(bus, database);
 
         if (!side.connection)
                 return side.error;
         if (side.answer != PRESENT)
-                return fail(&side, bus, database, ret);
+                return fail(&side, bus, chooser, database, ret);
         *ret = steal(side.connection);
         return 0;
 }
@@ -122,7 +136,7 @@ static int open_either(const char *database, sqlipc_connection **ret) {
                 return 0;
         }
         if (user.answer == NO_ANSWER)
-                return user.connection ? fail(&user, USER, database, ret) : user.error;
+                return user.connection ? fail(&user, USER, NOT_CHOSEN, database, ret) : user.error;
         system = ask(SYSTEM, database);
         if (system.answer == ABSENT)
                 return fail_on_both(&user, &system, database, ret);
@@ -131,6 +145,8 @@ static int open_either(const char *database, sqlipc_connection **ret) {
 }
 
 _public_ int sqlipc_open(const char *database, const char *bus, sqlipc_connection **ret_connection) {
+        Chooser chooser = bus && *bus ? CHOSEN_BY_ARGUMENT : CHOSEN_BY_VARIABLE;
+
         if (!ret_connection)
                 return -EINVAL;
         *ret_connection = NULL;
@@ -140,7 +156,7 @@ _public_ int sqlipc_open(const char *database, const char *bus, sqlipc_connectio
                 return open_either(database, ret_connection);
         for (Bus i = USER; i <= SYSTEM; i++)
                 if (strcmp(bus, names[i]) == 0)
-                        return open_chosen(i, database, ret_connection);
+                        return open_chosen(i, chooser, database, ret_connection);
         return strchr(bus, ':') ? sqlipc_open_address(bus, ret_connection) : -EINVAL;
 }
 

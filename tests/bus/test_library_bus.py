@@ -142,13 +142,15 @@ def errors_do_not_lead_on():
 def chosen():
     """The argument and SQLIPC_BUS choose one bus; if another one has the database, the error says so"""
     with two_buses() as (user, system, both):
-        for environment, bus in ((both, "{}"), (both | {"SQLIPC_BUS": "{}"}, "")):
+        for environment, bus, advice in ((both, "{}", 'choose "{}" as the bus, in place of'),
+                                         (both | {"SQLIPC_BUS": "{}"}, "", "SQLIPC_BUS={}")):  # fmt: skip
             for which, other in (("user", "system"), ("system", "user")):
                 variable = {key: value.format(which) for key, value in environment.items()}
                 equal(place(user, variable, "both", bus.format(which)), which, f"{which}, {bus}")
                 error, name, message = failure(user, variable, other + "s", bus.format(which))
                 equal((error, name), (NOENT, "UnknownDatabase"), message)
-                true(f"on the {which} bus" in message and f"SQLIPC_BUS={other}" in message, message)
+                true(f"on the {which} bus" in message and advice.format(other) in message, message)
+                equal("SQLIPC_BUS" in message, not bus, "the variable, which an argument overrides")
         with Library(user, opening="find both", environment=both | {"SQLIPC_BUS": system.address}) as library:
             library.ok("query both SELECT name FROM place")
             equal(library.ask("rows 0")[0], [[Text(b"system")]], "an address")
@@ -200,7 +202,7 @@ def refused(open, *arguments, **keywords):
     try:
         open(*arguments, **keywords)
     except sqlipc.OperationalError as error:
-        print(error.sqlite_errorname, error.service_error, *re.findall("SQLIPC_BUS=[a-z]+", str(error)))
+        print(error.sqlite_errorname, error.service_error, *re.findall("SQLIPC_BUS|choose.*", str(error)))
 refused(sqlipc.connect, "nowhere")
 async def chosen():
     await sqlipc.aio.connect("users", bus="system")
@@ -216,7 +218,8 @@ for bus in ("user", "system"):
         done = user.run(sys.executable, "-c", program, environment=both | python_package())
         lines = ["users user", "systems system", "both user"] * 2
         missing = "SQLITE_CANTOPEN org.sqlipc1.Error.UnknownDatabase"
-        lines += [missing, f"{missing} SQLIPC_BUS=user", f"{missing} SQLIPC_BUS=system", f"{missing} SQLIPC_BUS=user"]
+        advice = missing + ' choose "{}" as the bus, in place of "{}".'
+        lines += [missing, *(advice.format(*pair) for pair in (("user", "system"), ("system", "user"), ("user", "system")))]
         lines += ["user user", "system system"]
         equal((done.stdout.decode().splitlines(), done.stderr), (lines, b""), "output")
 
@@ -238,8 +241,8 @@ def adbc():
                                  ("user", "both", "user"), ("system", "both", "system")):
             equal(ask(bus, f"place:{name}"), found, f"{name} on {bus}")
         true("neither on the user's bus" in ask("", "missing:nowhere"), "on neither")
-        true("SQLIPC_BUS=system" in ask("user", "missing:systems"), "where else")
-        true("SQLIPC_BUS=user" in ask("system", "missing:users"), "where else")
+        true('choose "system" as the bus' in ask("user", "missing:systems"), "where else")
+        true('choose "user" as the bus' in ask("system", "missing:users"), "where else")
 
 
 @test
@@ -261,8 +264,8 @@ def glib():
                 equal(ask(name, bus), f"{found} {found} 2", f"{name} on {bus}, {way}")
             equal(ask("both", "found", SQLIPC_BUS="system"), "system system 2", "SQLIPC_BUS")
             for name, bus, words in (("nowhere", "found", "neither on the user's bus"),
-                                     ("users", "system", "SQLIPC_BUS=user"),
-                                     ("systems", "user", "SQLIPC_BUS=system")):
+                                     ("users", "system", 'choose "user" as the bus'),
+                                     ("systems", "user", 'choose "system" as the bus')):
                 answer = ask(name, bus)
                 true(answer.startswith("org.sqlipc1.Error.UnknownDatabase ") and words in answer, answer)
 
