@@ -9,11 +9,10 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "client-lib/bus-open.h"
 #include "client-lib/sqlipc.h"
+#include "dbus-interfaces/bus-owner.h"
 
 /* Prefixes of address entries whose transport carries only bytes. */
 static const char *const relays[] = { "unixexec:", "tcp:" };
@@ -26,17 +25,6 @@ int bus_open_system(sd_bus **ret, const char *address) {
         return sd_bus_open_system_with_description(ret, "sqlipc");
 }
 
-/* The environment may name the bus of another user: sudo and su may keep it, and a program may change its uid. The bus would
- * let root in. */
-static bool is_of_another_user(sd_bus *bus) {
-        struct ucred owner;
-        socklen_t size = sizeof owner;
-        int fd = sd_bus_get_fd(bus);
-
-        return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) >= 0 && owner.pid != 0 &&
-               owner.uid != geteuid();
-}
-
 int bus_open_user(sd_bus **ret, const char *address) {
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
         int r;
@@ -45,7 +33,7 @@ int bus_open_user(sd_bus **ret, const char *address) {
         r = sd_bus_open_user_with_description(&bus, "sqlipc");
         if (r < 0)
                 return r;
-        if (is_of_another_user(bus))
+        if (bus_owner_is_another_user(sd_bus_get_fd(bus)))
                 return -EPERM;
         *ret = steal(bus);
         return 0;

@@ -5,9 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "dbus-interfaces/bus-owner.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tools/ctl/listing.h"
 
@@ -34,23 +33,13 @@ static int open_address(const char *address, sd_bus **ret) {
         return 0;
 }
 
-/* The environment may name the bus of another user, as under sudo, and that bus would let root in. */
-static bool is_of_another_user(sd_bus *bus) {
-        struct ucred owner;
-        socklen_t size = sizeof owner;
-        int fd = sd_bus_get_fd(bus);
-
-        return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) >= 0 && owner.pid != 0 &&
-               owner.uid != geteuid();
-}
-
 static int open_user(sd_bus **ret) {
         g_autoptr(sd_bus) bus = NULL;
         int r = sd_bus_open_user(&bus);
 
         if (r < 0)
                 return r;
-        if (is_of_another_user(bus)) {
+        if (bus_owner_is_another_user(sd_bus_get_fd(bus))) {
                 sd_bus_close(bus);
                 return -EPERM;
         }
