@@ -119,6 +119,7 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "await_turn"): TIMER,
     ("sd_event_source_set_enabled", "group_jobs_recall"): TIMER,
     ("sd_event_source_set_enabled", "group_jobs_put_back"): TIMER,
+    ("sd_event_source_set_enabled", "group_jobs_take_back"): TIMER,
     ("sd_event_source_set_enabled", "group_staff"): TIMER,
     ("sd_event_source_set_enabled", "on_prepare"): TIMER,
     ("sd_event_source_set_enabled", "start_rest"): TIMER,
@@ -132,6 +133,7 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "take_turn"): TIMER,
     ("sd_event_source_set_enabled", "group_jobs_send"):
         "the socket to the workers holds all jobs that the limits here allow",
+    ("ioctl", "pipe_has_bytes"): "asked if a user has all statements that it may have: tests/unit/test-released-statements.c",
     ("sd_event_add_time_relative", "ask_later"): "what is done when a question could not be sent",
     ("sd_bus_reply_method_errorf", "bus_error_reply"): "what is said when the first answer failed, too",
     ("sd_bus_reply_method_errorf", "bus_error_reply_refusal"): "the bus daemon passes no handle without its descriptor on",
@@ -361,6 +363,14 @@ def tells_nobody():
     with serving("sqlipcd") as trial:
         send = trial.faults.site("datagram_send", "sendmsg")
         equal([n for n in range(4) if not trial.case(send, errno.EPIPE, "write_rows", n)], [], "messages that were not sent")
+
+
+@test
+def pipe_that_would_block():
+    """If the service's end of a load's pipe cannot be made non-blocking, the load is refused, and the service goes on"""
+    with serving("sqlipcd") as trial:
+        site = trial.faults.site("open_pipe", "fcntl")
+        equal([n for n in range(4) if not trial.case(site, errno.EMFILE, "load", n)], [], "pipes that were not made")
 
 
 @test

@@ -151,11 +151,16 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for a pipe; try again later.");
         }
+        /* Each end has its own file description, so the client's stays blocking. */
+        if (fcntl(fds[!p->is_inward], F_SETFL, (p->is_inward ? O_RDONLY : O_WRONLY) | O_NONBLOCK) < 0) {
+                int r = -errno;
+
+                close(fds[0]);
+                close(fds[1]);
+                return r;
+        }
         p->read_fd = fds[p->is_inward];
         p->write_fd = fds[!p->is_inward];
-        /* Each end has its own file description, so the client's stays blocking. */
-        if (fcntl(p->write_fd, F_SETFL, (p->is_inward ? O_RDONLY : O_WRONLY) | O_NONBLOCK) < 0)
-                return -errno;
         return 0;
 }
 

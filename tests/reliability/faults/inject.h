@@ -30,6 +30,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -160,6 +161,7 @@ static inline size_t fault_less(size_t size) {
 #define sendmsg(...) FAULT_ERRNO(sendmsg, (EINTR, EAGAIN, EPIPE, ENOBUFS), __VA_ARGS__)
 #define epoll_ctl(...) FAULT_ERRNO(epoll_ctl, (ENOMEM, ENOSPC), __VA_ARGS__)
 #define epoll_wait(...) FAULT_ERRNO(epoll_wait, (EINTR), __VA_ARGS__)
+#define ioctl(...) FAULT_ERRNO(ioctl, (EINVAL), __VA_ARGS__)
 #define poll(...) FAULT_ERRNO(poll, (EINTR, ENOMEM), __VA_ARGS__)
 #define ppoll(...) FAULT_ERRNO(ppoll, (EINTR, ENOMEM), __VA_ARGS__)
 
