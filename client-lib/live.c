@@ -97,6 +97,7 @@ static Consequence consequence_of(const Error *e) {
         case ERROR_CANCELLED:
                 return (Consequence) { .told = true, .at_once = true };
         case ERROR_DAEMON_LOST: /* the watch will bring a change, or fail */
+        case ERROR_OUTCOME_UNKNOWN: /* the service has refused to watch a statement that writes */
         case ERROR_SHUTTING_DOWN:
         case ERROR_READER_TOO_SLOW:
                 return (Consequence) { .later = true };

@@ -16,6 +16,7 @@ static FakeWatch w;
 static const char *_Atomic query_error; /* answers Query with it, once */
 static atomic_bool query_unfinished;    /* sends no END */
 static atomic_int n_queries;            /* that were answered */
+static atomic_int n_refused_prepares;   /* that are still to be refused */
 static pthread_mutex_t rows_mutex = PTHREAD_MUTEX_INITIALIZER; /* of f.rows, which the service's thread sends */
 
 /* Rows of an integer and a text: "1 a,2 b"; "-" is NULL, and a row without a text has one column. `sequence` 0: none. */
@@ -77,6 +78,11 @@ static int answer_query(FakeService *service, sd_bus_message *m) {
 }
 
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Prepare") == 0 && n_refused_prepares > 0) {
+                n_refused_prepares--;
+                CHECK(fake_answered(sd_bus_reply_method_errorf(m, "org.freedesktop.DBus.Error.NoReply", "It was killed.")));
+                return 1;
+        }
         return strcmp(member, "Query") == 0 ? answer_query(service, m) : fake_watch_on_call(&w, m, member);
 }
 
@@ -476,6 +482,25 @@ static void test_run_fails(void) {
         finish();
 }
 
+/* The service is killed in a run before it has said that the statement only reads, and then again each time that it is asked.
+ * The statement of a live query only reads, so its outcome is not unknown. */
+static void test_killed(void) {
+        sqlipc_live *live;
+
+        start();
+        set_result("1 a");
+        live = live_open();
+        check(live, "+0 1 a .");
+        query_error = "org.freedesktop.DBus.Error.NoReply";
+        n_refused_prepares = 100;
+        change_to("1 b");
+        check(live, "!0 1 a = 1 b ."); /* no error */
+        CHECK(n_refused_prepares < 100);
+        n_refused_prepares = 0;
+        sqlipc_live_close(live);
+        finish();
+}
+
 static void test_restart(void) {
         sqlipc_live *live;
 
@@ -809,6 +834,7 @@ int main(void) {
                 TEST(test_debounce),
                 TEST(test_not_in_transaction),
                 TEST(test_run_fails),
+                TEST(test_killed),
                 TEST(test_restart),
                 TEST(test_interrupt),
                 TEST(test_schema_changes),
