@@ -168,7 +168,20 @@ static int read_if_it_reads(const Source *source, sd_bus_message *reply) {
         return r < 0 ? r : description.read_only;
 }
 
-/* The service, or its next instance, has compiled the SQL. */
+static bool ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure);
+
+/* True if the service was lost again, before it had compiled the SQL, and is asked again. */
+static bool ask_again(sqlipc_cursor *c, sd_bus_message *failure, sd_bus_message *reply) {
+        Error e;
+
+        if (!sd_bus_message_get_error(reply) || cursor_is_cancelled(c) || c->retries_left == 0 ||
+            error_set_reply(&e, reply) >= 0 || repeat_fate_of_reply(reply, &e) == FATE_ENDED)
+                return false;
+        c->retries_left--;
+        return ask_if_it_reads(c, failure);
+}
+
+/* The service, or its next instance, has compiled the SQL, or has not. */
 static void on_compiled(sd_bus_message *reply, void *userdata) {
         Source *source = userdata;
         _cleanup_message_ sd_bus_message *failure = steal(source->failure);
@@ -179,10 +192,12 @@ static void on_compiled(sd_bus_message *reply, void *userdata) {
         source->call = call_free(source->call);
         if (!c)
                 return;
-        c->read_only = reads;
+        if (ask_again(c, failure, reply))
+                return;
+        c->reads = c->read_only = reads;
         if (lives)
                 fail_lost(c, true);
-        else if (reads)
+        else if (reads && is_invisible(c))
                 run_again(c);
         else if (failure)
                 cursor_fail_reply(c, failure);
@@ -190,20 +205,28 @@ static void on_compiled(sd_bus_message *reply, void *userdata) {
                 fail_lost(c, false);
 }
 
-bool cursor_event_ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure) {
+/* Has the service compile the SQL. False: it cannot be asked. */
+static bool ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Source *source = c->fetch->source;
+
+        if (!connection_bus_is_open(c->connection) || query_call_prepare(c, &m) < 0 ||
+            call_new(&source->call, c->connection, m, on_compiled, prepared_undo, source, UINT64_MAX) < 0)
+                return false;
+        source->failure = sd_bus_message_ref(failure);
+        return true;
+}
+
+bool cursor_event_ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure) {
         Error e;
 
-        if (c->read_only || c->statement || !is_invisible(c) || !connection_bus_is_open(c->connection))
+        if (c->read_only || c->transaction || cursor_is_cancelled(c) || (c->statement && c->statement->described))
                 return false;
         if (failure && (!sd_bus_message_get_error(failure) || error_set_reply(&e, failure) >= 0 ||
                         repeat_fate_of_reply(failure, &e) != FATE_UNKNOWN))
                 return false;
-        if (query_call_prepare(c, &m) < 0 ||
-            call_new(&source->call, c->connection, m, on_compiled, prepared_undo, source, UINT64_MAX) < 0)
+        if (!ask_if_it_reads(c, failure))
                 return false;
-        source->failure = sd_bus_message_ref(failure);
         fetch_set_ended(c->fetch);
         cursor_life_move(&c->state, CURSOR_ASKING);
         return true;

@@ -10,9 +10,10 @@
 /* Handles `event`, a result of fetch_next(), of a cursor that is RUNNING. 1: a row; 0: look at the state again; -EAGAIN. */
 int cursor_event(sqlipc_cursor *c, int event);
 
-/* A query that was sent is lost before it gave a row: asks the service if its SQL changes nothing. If so, the query is sent
- * again, else the cursor fails. `failure`: the error reply to the query; NULL: its stream ended. False: it cannot be asked,
- * or `failure` is something else. */
+/* A run that was sent is lost, and may have changed something: asks the service if its SQL changes nothing. If so, the run
+ * is sent again unless the program has rows of it. Otherwise the cursor fails, and its outcome is unknown if the SQL may
+ * write. `failure`: the error reply to the run; NULL: its stream ended. False: the service cannot be asked, or `failure` is
+ * something else. */
 bool cursor_event_ask_if_it_reads(sqlipc_cursor *c, sd_bus_message *failure);
 
 #endif

@@ -62,6 +62,10 @@ Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size) {
         return transport_choose(ch, large, &c->attempt, parameters_size);
 }
 
+void cursor_set_read_only(sqlipc_cursor *c, bool read_only) {
+        c->read_only = c->reads || read_only;
+}
+
 uint64_t cursor_transaction_number(const sqlipc_cursor *c) {
         return c->transaction ? c->transaction->number : 0;
 }

@@ -49,9 +49,10 @@ struct sqlipc_cursor {
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
         sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */
         Attempt attempt;             /* earlier attempts to send the request */
-        unsigned retries_left;       /* on other channels */
+        unsigned retries_left;       /* on other channels, and of the question if it reads */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
-        bool read_only;              /* the request is known to change nothing */
+        bool read_only;              /* the request, as it was sent, is known to change nothing */
+        bool reads;                  /* the service has compiled its SQL for the library, and said so */
         bool delivered;              /* the program has got a row */
         bool retried;                /* the request was repeated for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */
@@ -91,6 +92,10 @@ void cursor_restart(sqlipc_cursor *c, bool bus_only);
 
 /* Chooses the way of the request (transport.h). A run in a transaction waits until that has begun, and uses the bus. */
 Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size);
+
+/* Sets `read_only` for a request that is sent, or answered, by its way or by the answer. It stays true if the service has
+ * compiled the SQL, and said that it reads. */
+void cursor_set_read_only(sqlipc_cursor *c, bool read_only);
 
 /* The number of its transaction; 0: none. */
 uint64_t cursor_transaction_number(const sqlipc_cursor *c);

@@ -271,6 +271,7 @@ static void start_not_kept(sqlipc_cursor *c) {
         int r = -ENOMEM;
 
         prepared_life_move(&s->state, STATEMENT_LOST);
+        cursor_set_read_only(c, s->described && s->description.read_only);
         if (all) {
                 for (size_t i = 0; i < n_values; i++)
                         all[i] = b->values[i];

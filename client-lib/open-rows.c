@@ -37,7 +37,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         r = dictionary_read(reply, read_info, &read_only);
         if (r < 0)
                 return r;
-        c->read_only = read_only;
+        cursor_set_read_only(c, read_only);
         source_rows_begin(&c->fetch->rows);
         fetch_set_number(c->fetch, source->number);
         return 0;

@@ -6,6 +6,7 @@
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/parameter.h"
+#include "client-lib/prepared.h"
 #include "client-lib/query-call.h"
 #include "client-lib/transact.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
@@ -70,6 +71,8 @@ static int append_sql(const sqlipc_cursor *c, sd_bus_message *m) {
                 r = sd_bus_message_rewind(c->sent, true);
                 return r < 0 ? r : sd_bus_message_copy(m, c->sent, false);
         }
+        if (c->statement)
+                return sd_bus_message_append(m, "s", c->statement->sql);
         if (!c->query)
                 return -ENODATA;
         sql = strndup((const char *) c->query + CHANNEL_QUERY_HEAD_SIZE, load_le32(c->query + 16));

@@ -18,7 +18,7 @@ int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd
 /* Creates the same call as `sent`, a call to Query or OpenRows. */
 int query_call_copy(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret);
 
-/* Creates a call to Prepare with the SQL of the cursor's query, which was sent. -ENODATA: its SQL was not kept. */
+/* Creates a call to Prepare with the SQL of the cursor's run. -ENODATA: it was not kept. */
 int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret);
 
 /* Gives back the run in a late reply to Query or OpenRows. */

@@ -39,7 +39,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
                 return r;
         fetch_set_number(c->fetch, number);
         c->fetch->pipe.starts_in_frames = description.not_started;
-        c->read_only = description.read_only;
+        cursor_set_read_only(c, description.read_only);
         return 0;
 }
 
@@ -125,7 +125,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
 static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Parameter *parameters, size_t n_parameters) {
         int r;
 
-        c->read_only = false; /* until the reply says so */
+        cursor_set_read_only(c, false); /* until the reply says so */
         if (way == WAY_ROWS)
                 return open_rows(c, sql, parameters, n_parameters, 0);
         r = send_query(c, sql, parameters, n_parameters);
@@ -166,7 +166,7 @@ static int send_on_channel(sqlipc_cursor *c) {
                 return -ENOMEM;
         memcpy(payload, c->query, c->query_size);
         fetch_begin(c->fetch, c, NULL, number);
-        c->read_only = c->fetch->link->read_only;
+        cursor_set_read_only(c, c->fetch->link->read_only);
         cursor_begin(c, SQLIPC_TRANSPORT_CHANNEL);
         return 0;
 }

@@ -9,7 +9,8 @@
  * nothing, so Prepare and PREPARE are repeated without asking here.
  *
  * The service says if a compiled statement (`readonly`, STATEMENT_READ_ONLY) or all requests on a channel change nothing.
- * Nothing is concluded from the SQL.
+ * Nothing is concluded from the SQL. If a run is lost before the service has said so, the service, or its next instance, is
+ * asked to compile the SQL (cursor-event.h), and only then is it decided.
  */
 #ifndef SQLIPC_CLIENT_LIB_REPEAT_H
 #define SQLIPC_CLIENT_LIB_REPEAT_H

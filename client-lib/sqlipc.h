@@ -477,10 +477,10 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  *
  * Errors: those of sqlipc_query() and sqlipc_cursor_next(). They are -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN if the
  * service was lost or the connection's timeout passed after the statement was sent and before an answer came, or if the call
- * was interrupted, and the service has not told in time how the statement ended: it may have taken effect. After any other
- * error that has a code of the service, it has changed nothing. In a transaction nothing is committed by a statement, so the
- * second and the third are -ETIMEDOUT and -ECANCELED; but the statement may still take effect in the transaction: roll that
- * back. Since: 0.2
+ * was interrupted, and the service has not told in time how the statement ended: it may have taken effect. If the service
+ * was lost, its next instance is asked first if the statement only reads. After any other error that has a code of the
+ * service, it has changed nothing. In a transaction nothing is committed by a statement, so the second and the third are
+ * -ETIMEDOUT and -ECANCELED; but the statement may still take effect in the transaction: roll that back. Since: 0.2
  */
 int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
 int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
@@ -493,10 +493,10 @@ int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const 
  * Errors: -EAGAIN (not there yet, only without blocking); -ETIMEDOUT with SQLIPC_ERROR_NONE (the connection's timeout
  * passed: the run continues, and the call may be repeated) or with SQLIPC_ERROR_TIMED_OUT (the daemon ended the run);
  * -ECONNRESET (SQLIPC_ERROR_WORKER_LOST or SQLIPC_ERROR_DAEMON_LOST: the rows so far are incomplete; the next query works
- * again); -ECONNABORTED (SQLIPC_ERROR_OUTCOME_UNKNOWN: the same for a statement that the service has not reported as
- * read-only, so it may have taken effect); -ECANCELED; -ETIME (the rows were read too slowly); -ESTALE (the statement was
- * executed again or finalized); -EMSGSIZE (a row is too large); -EBADMSG (the data is not in the page format); and errors of
- * SQLite: see sqlipc_error(3). Since: 0.1
+ * again); -ECONNABORTED (SQLIPC_ERROR_OUTCOME_UNKNOWN: the same for a statement that may write, so it may have taken effect.
+ * If the service had not said that it only reads, the next instance was asked, and did not say so either); -ECANCELED;
+ * -ETIME (the rows were read too slowly); -ESTALE (the statement was executed again or finalized); -EMSGSIZE (a row is too
+ * large); -EBADMSG (the data is not in the page format); and errors of SQLite: see sqlipc_error(3). Since: 0.1
  */
 int sqlipc_cursor_next(sqlipc_cursor *cursor);
 

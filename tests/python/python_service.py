@@ -2,10 +2,17 @@
 """A private bus with the service, for the tests of the Python package: "chinook" to read, "notes" to write."""
 
 import contextlib
+import os
+import random
+import signal
 import sqlite3
+import threading
+import time
 
 import sqlipc
-from harness import CHINOOK, PATIENCE, Service
+from harness import CHINOOK, PATIENCE, Service, wait_for
+from library import owner_pid
+from tap import true
 
 SCHEMA = """
 CREATE TABLE note(id INTEGER PRIMARY KEY, text UNIQUE);
@@ -37,6 +44,50 @@ class PythonService(Service):
         with contextlib.closing(self.connect(isolation_level=None)) as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM thing")
+
+
+# A condition that is true, and takes some milliseconds, so that most kills meet a run.
+SLOWLY = "(WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < 30000) SELECT count(*) FROM c) > 0"
+
+
+class Killer(threading.Thread):
+    """Kills a service that the bus starts (activation=True) while a reader works, which calls read_on() after each result.
+
+    The service is killed soon after a result. Then its next instance is left alone, killed as soon as it has the name, or
+    killed like the one after it, in turn.
+    """
+
+    random = random.Random(1)
+
+    def __init__(self, service, n_kills):
+        super().__init__(daemon=True)
+        self.service, self.n_kills = service, n_kills
+        self.n_results = self.n_killed = 0
+        self.start()
+
+    def run(self):
+        for i in range(self.n_kills):
+            before = self.n_results
+            wait_for(lambda before=before: self.n_results > before + 1, "the reader goes on")
+            time.sleep(self.random.uniform(0, 0.01))
+            pid = wait_for(lambda: owner_pid(self.service), "the service is up")
+            for _ in range(i % 3):
+                pid = self._kill(pid)
+            self._kill(pid)
+
+    def _kill(self, pid):
+        """Returns the pid of the next instance, which has just begun to answer calls."""
+        os.kill(pid, signal.SIGKILL)
+        self.n_killed += 1
+        end = time.monotonic() + PATIENCE
+        while (owner := owner_pid(self.service)) in (None, pid):  # wait_for() would be too slow to kill it in time
+            true(time.monotonic() < end, "the bus starts another instance")
+        return owner
+
+    def read_on(self):
+        """True until the service was killed often enough."""
+        self.n_results += 1
+        return self.is_alive()
 
 
 def raises(kind, function, *arguments, **keywords):

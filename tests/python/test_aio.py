@@ -10,7 +10,7 @@ import os
 import sqlipc
 import sqlipc.aio
 from harness import PATIENCE, main, wait_for
-from python_service import PythonService, raises
+from python_service import SLOWLY, Killer, PythonService, raises
 from tap import equal, test, true
 
 service = PythonService()
@@ -225,6 +225,20 @@ async def leaves_nothing():
     gc.collect()
     equal(len(os.listdir("/proc/self/fd")), before, "descriptors")
     await asyncio.sleep(0)
+
+
+@loop
+async def killed_while_it_reads():
+    """SELECT is repeated if the service is killed, and fails if that happens repeatedly; its outcome is never unknown"""
+    with PythonService(activation=True) as killed:
+        async with sqlipc.aio.connect("notes", bus=killed.address, timeout=PATIENCE) as db:
+            killer = Killer(killed, 18)
+            while killer.read_on():
+                try:
+                    equal(await (await db.execute(f"SELECT 6 * ? WHERE {SLOWLY}", (7,))).fetchall(), [(42,)], "rows")
+                except sqlipc.OperationalError as error:
+                    true(error.service_error != "org.sqlipc1.Error.OutcomeUnknown", str(error))
+        equal(killer.n_killed, 36, "kills")
 
 
 @test

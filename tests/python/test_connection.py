@@ -13,7 +13,7 @@ import time
 
 import sqlipc
 from harness import PATIENCE, main, wait_for
-from python_service import PythonService, raises
+from python_service import SLOWLY, Killer, PythonService, raises
 from tap import equal, test, true
 
 service = PythonService()
@@ -727,6 +727,21 @@ def a_thousand_connections():
         with contextlib.closing(sqlite3.connect(crowded.notes)) as db:
             equal(db.execute("SELECT count(*), count(DISTINCT a) FROM thing").fetchall(), [(3000, 1000)], "rows")
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@test
+def killed_while_it_reads():
+    """SELECT is repeated if the service is killed, and fails if that happens repeatedly; its outcome is never unknown"""
+    with PythonService(activation=True) as killed:
+        for name in ("notes", "chinook"):
+            with contextlib.closing(killed.connect(name)) as db:
+                killer = Killer(killed, 18)
+                while killer.read_on():
+                    try:
+                        equal(db.execute(f"SELECT 6 * ? WHERE {SLOWLY}", (7,)).fetchall(), [(42,)], name)
+                    except sqlipc.OperationalError as error:
+                        true(error.service_error != "org.sqlipc1.Error.OutcomeUnknown", str(error))
+            equal(killer.n_killed, 36, "kills")
 
 
 main(service)

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import gc
 import os
+import sqlite3
 import threading
 
 import sqlipc
 import sqlipc.aio
 from harness import PATIENCE, main
-from python_service import PythonService, raises
+from python_service import SLOWLY, Killer, PythonService, raises
 from tap import equal, test, true
 
 service = PythonService()
@@ -155,6 +156,25 @@ def nothing_left():
             once()
         gc.collect()
         equal(len(os.listdir("/proc/self/fd")), descriptors, "descriptors")
+
+
+@test
+def killed_under_a_live_query():
+    """A live query goes on without an error while the service is killed again and again, and has the right rows"""
+    n_killed, expected = 0, []
+    with PythonService(activation=True) as killed, contextlib.closing(sqlite3.connect(killed.notes)) as file:
+        for _ in range(8):  # a watch that is lost often is made again after pauses that grow
+            with contextlib.closing(killed.connect()) as db:
+                live = db.live(f"SELECT id, text FROM note WHERE {SLOWLY} ORDER BY id")
+                killer = Killer(killed, 3)
+                while killer.read_on():
+                    expected.append((len(expected) + 1, f"text {len(expected)}"))
+                    with file:
+                        file.execute("INSERT INTO note VALUES (?, ?)", expected[-1])
+                    while live.rows != expected:
+                        true(live.settle(PATIENCE) is not None, "the live query goes on")
+                n_killed += killer.n_killed
+    equal(n_killed, 48, "kills")
 
 
 main(service)

@@ -86,6 +86,16 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
         return 1;
 }
 
+static int n_lost_queries;
+
+static int lose_query(FakeService *service, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Query") != 0 || n_lost_queries == 0)
+                return on_call(service, m, member);
+        n_lost_queries--;
+        CHECK(sd_bus_reply_method_errorf(m, "org.freedesktop.DBus.Error.NoReply", "It was killed.") >= 0);
+        return 1;
+}
+
 static void start(sqlipc_transport transport) {
         fake_start(&f);
         f.on_call = on_call;
@@ -462,6 +472,46 @@ static void test_read_is_repeated(void) {
         CHECK_INT(f.n_query, 0);
         stop();
         CHECK_INT(f.n_finalize, 1);
+}
+
+/* It is lost again and again. The service has said that it changes nothing, so the outcome is never unknown, over the bus
+ * (`bus`) and on other channels. */
+static void check_read_is_lost(bool bus) {
+        sqlipc_cursor *c;
+        uint64_t number;
+        char byte;
+        int r;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        if (bus) {
+                refuse = true;
+                n_lost_queries = 2;
+                f.on_call = lose_query;
+                CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
+        }
+        fake_channel_close(channels[1]);
+        channels[1] = -1;
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN) {
+                turn();
+                if (channels[1] >= 0 && fake_channel_peek(channels[1], &byte, 1) >= 0) {
+                        CHECK_INT(request(&number), REQUEST_QUERY);
+                        fake_channel_close(channels[1]);
+                        channels[1] = -1;
+                }
+        }
+        CHECK_INT(r, -ECONNRESET);
+        CHECK_INT(sqlipc_cursor_error_code(c), bus ? SQLIPC_ERROR_DAEMON_LOST : SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(f.n_prepare, 1);
+        CHECK_INT(f.n_query, bus ? 1 : 0);
+        stop();
+}
+
+static void test_read_is_lost(void) {
+        check_read_is_lost(false);
+        check_read_is_lost(true);
 }
 
 /* Prepares a statement on a channel that may write. */
@@ -946,6 +996,7 @@ int main(int argc, char **argv) {
                 TEST(test_end_of_file),
                 TEST(test_outcome_unknown),
                 TEST(test_read_is_repeated),
+                TEST(test_read_is_lost),
                 TEST(test_lost_statement),
                 TEST(test_cancelled_write),
                 TEST(test_never_began),

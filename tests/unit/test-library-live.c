@@ -482,7 +482,7 @@ static void test_run_fails(void) {
         finish();
 }
 
-/* The service is killed in a run before it has said that the statement only reads, and then again each time that it is asked.
+/* The service is killed in a run before it has said that the statement only reads, and then each time that it is asked.
  * The statement of a live query only reads, so its outcome is not unknown. */
 static void test_killed(void) {
         sqlipc_live *live;

@@ -364,8 +364,11 @@ static void test_outcome_unknown(void) {
 /* ---- The service is killed ---- */
 
 /* The next failures of Query and Fetch, one a letter:  n: no reply  N: the bus has nothing that owns the name  S: killed
- * while it started  e: the pipe ends without a byte  c: after the columns  -: none. The same of Prepare. */
+ * while it started  q: an error of the SQL  e: the pipe ends without a byte  c: after the columns
+ * r: after all rows  L: a limit is exceeded  -: none. The same of Prepare. */
 static const char *kills, *kills_of_prepare;
+static bool kills_early;
+static atomic_int n_kill_runs;
 
 static const char *error_of_kill(char kind) {
         switch (kind) {
@@ -375,6 +378,10 @@ static const char *error_of_kill(char kind) {
                 return "org.freedesktop.DBus.Error.NameHasNoOwner";
         case 'S':
                 return "org.freedesktop.DBus.Error.Spawn.ChildSignaled";
+        case 'L':
+                return "org.sqlipc1.Error.LimitsExceeded";
+        case 'q':
+                return "org.sqlipc1.Error.Sql";
         default:
                 return NULL;
         }
@@ -385,16 +392,30 @@ static int kill_service(FakeService *f, sd_bus_message *m, const char *member) {
         const char **next = is_prepare ? &kills_of_prepare : &kills;
         char kind;
 
-        if (!is_prepare && strcmp(member, "Query") != 0 && strcmp(member, "Fetch") != 0)
+        if (strcmp(member, "NextRows") == 0) {
+                CHECK(sd_bus_reply_method_return(m, "aavba{sv}", 2, 1, "x", INT64_C(1), 1, "x", INT64_C(2), 0, 2, "columns",
+                                                 "a(ssa{sv})", 1, "c", "", 0, "rows", "t", UINT64_C(2)) >= 0);
+                return 1;
+        }
+        if (!is_prepare && strcmp(member, "Query") != 0 && strcmp(member, "Fetch") != 0 && strcmp(member, "OpenRows") != 0)
                 return 0;
+        n_kill_runs += !is_prepare;
         kind = **next ? *(*next)++ : '-';
         if (error_of_kill(kind)) {
                 CHECK(sd_bus_reply_method_errorf(m, error_of_kill(kind), "a sentence of the bus") >= 0);
                 return 1;
         }
+        if (strcmp(member, "OpenRows") == 0) {
+                CHECK(sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) FAKE_RUN, 0, 1, "readonly", "b", 1) >= 0);
+                return 1;
+        }
+        if (kills_early)
+                f->writes = !is_prepare;
         fake_set_result(f, 1, 2);
-        f->close_pipe = kind == 'e' || kind == 'c';
-        if (f->close_pipe)
+        if (kind == 'r')
+                fake_set_unfinished(f, 1, 2);
+        f->close_pipe = kind == 'e' || kind == 'c' || kind == 'r';
+        if (kind == 'e' || kind == 'c')
                 stream_done(&f->rows);
         if (kind == 'c')
                 stream_add_columns(&f->rows, FAKE_RUN, 1, SQLIPC_PAGE_SIZE_MIN);
@@ -402,10 +423,10 @@ static int kill_service(FakeService *f, sd_bus_message *m, const char *member) {
 }
 
 typedef struct Kill {
-        bool prepared, writes;
+        bool prepared, writes, early; /* early: Query does not say that the statement only reads */
         const char *kills, *kills_of_prepare;
         sqlipc_error code; /* NONE: the rows come */
-        int n_runs;
+        int n_runs, n_rows; /* the latter if the run fails */
 } Kill;
 
 static void check_kill(const Kill *k) {
@@ -417,18 +438,23 @@ static void check_kill(const Kill *k) {
         fake_start(&f);
         f.writes = k->writes;
         kills = k->kills;
+        kills_early = k->early;
+        n_kill_runs = 0;
         kills_of_prepare = k->kills_of_prepare;
         f.on_call = kill_service;
-        if (k->prepared)
+        if (k->prepared) { /* without blocking, the refusal to keep the statement does not refuse it */
+                CHECK_INT(sqlipc_set_blocking(f.connection, k->kills_of_prepare[0] != 'L'), 0);
                 s = prepare(&f);
+                CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        }
         r = s ? sqlipc_execute(s, &c) : sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL);
         while (r >= 0 && (r = sqlipc_cursor_next(c)) == 1)
                 n++;
         CHECK_INT(sqlipc_error_code(f.connection), r < 0 ? k->code : SQLIPC_ERROR_NONE);
         CHECK_INT(r < 0, k->code != SQLIPC_ERROR_NONE);
-        CHECK_INT(n, r < 0 ? 0 : 2);
+        CHECK_INT(n, r < 0 ? k->n_rows : 2);
         CHECK(r >= 0 || !strstr(sqlipc_error_message(f.connection), "of the bus"));
-        CHECK_INT(f.n_query + f.n_fetch, k->n_runs);
+        CHECK_INT(n_kill_runs, k->n_runs);
         sqlipc_cursor_close(c);
         sqlipc_finalize(s);
         fake_done(&f);
@@ -441,11 +467,21 @@ static void test_kills(void) {
                 { .kills = "e", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .kills = "c", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .kills = "n", .kills_of_prepare = "n", .n_runs = 2 },
+                { .kills = "n", .kills_of_prepare = "nn", .n_runs = 2 },
+                { .kills = "n", .kills_of_prepare = "nnSN", .n_runs = 2 },
+                { .kills = "n", .kills_of_prepare = "nnnnnnnn", .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
+                { .kills = "n", .kills_of_prepare = "nnq", .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
                 { .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
                 { .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
                 { .kills = "N", .n_runs = 2 },
                 { .kills = "S", .n_runs = 2 },
                 { .kills = "NN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .early = true, .kills = "n", .n_runs = 2 },
+                { .early = true, .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .early = true, .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
+                { .early = true, .kills = "r", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1, .n_rows = 2 },
+                { .early = true, .kills = "nr", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2, .n_rows = 2 },
+                { .writes = true, .kills = "r", .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1, .n_rows = 2 },
                 { .kills = "N", .writes = true, .n_runs = 2 },
                 { .kills = "n", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
                 { .kills = "e", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
@@ -455,6 +491,10 @@ static void test_kills(void) {
                 { .prepared = true, .kills = "N", .n_runs = 2 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "n", .n_runs = 1 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "S", .n_runs = 1 },
+                { .prepared = true, .kills = "n", .kills_of_prepare = "L", .n_runs = 2 },
+                { .prepared = true, .kills = "n", .kills_of_prepare = "Lnn", .n_runs = 2 },
+                { .prepared = true, .kills = "nn", .kills_of_prepare = "L-L", .code = SQLIPC_ERROR_DAEMON_LOST,
+                  .n_runs = 2 },
                 { .prepared = true, .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
                 { .prepared = true, .kills = "n", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
                 { .prepared = true, .kills = "e", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 1 },
