@@ -91,7 +91,7 @@ def test_death():
         ends_early(run)
         equal(count(client), [[275]])
         true(old != unit.workers(), "another process has answered")
-        true("died of signal 9" in service.log_text(), "the log has the signal")
+        wait_for(lambda: "died of signal 9" in service.log_text(), "the log has the signal")
 
 
 @test
