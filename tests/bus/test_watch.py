@@ -209,7 +209,7 @@ def foreign(path, *statements):
 
 def settle(service, watch):
     """Reads what is told about the past. Then the service has looked at all that was done before."""
-    while watch.is_readable(0.3):
+    while watch.is_readable(1):
         watch.next()
 
 
