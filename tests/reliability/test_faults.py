@@ -173,6 +173,8 @@ LIBRARY_UNREACHED = {
     ("fcntl", "set_up"): MAKES_MEMORY,
     ("pwrite", "set_up"): MAKES_MEMORY,
     ("pread", "channel_memory_has_requests"): "only the supervisor looks without mapping the memory",
+    ("sd_bus_message_new_method_errorf", "new_refusal"): "the bus has to refuse a connection: tests/bus/test_library.py",
+    ("sd_bus_message_seal", "new_refusal"): "the bus has to refuse a connection: tests/bus/test_library.py",
     ("calloc", "start_not_kept"): "the service has to refuse a statement: tests/unit/test-library-rows.c",
     ("sd_bus_message_rewind", "append_sql"): "the service has to die under a run: test_kills.py",
     ("sd_bus_message_copy", "append_sql"): "the service has to die under a run: test_kills.py",

@@ -263,6 +263,7 @@ static inline size_t fault_less(size_t size) {
 
 #define sd_bus_message_new_method_call(...) FAULT_NEGATIVE(sd_bus_message_new_method_call, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_new_method_return(...) FAULT_NEGATIVE(sd_bus_message_new_method_return, (ENOMEM), __VA_ARGS__)
+#define sd_bus_message_new_method_errorf(...) FAULT_NEGATIVE(sd_bus_message_new_method_errorf, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_new_method_error(...) FAULT_NEGATIVE(sd_bus_message_new_method_error, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_new_signal(...) FAULT_NEGATIVE(sd_bus_message_new_signal, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_append(...) FAULT_NEGATIVE(sd_bus_message_append, (ENOMEM, EMFILE), __VA_ARGS__)
