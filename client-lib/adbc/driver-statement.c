@@ -269,9 +269,9 @@ static AdbcStatusCode next_values(DriverStatement *s, const sqlipc_parameter **r
         return status;
 }
 
-/* A ResultRunner: runs the statement with the next bound row, or once. */
-static AdbcStatusCode run_next(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
-        DriverStatement *s = userdata;
+/* Runs the statement with the next bound row, or once, after `begins`. */
+static AdbcStatusCode run_next_after(AdbcStatusCode (*begins)(DriverStatement *s, struct AdbcError *error),
+                                     DriverStatement *s, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
         const sqlipc_parameter *values;
         AdbcStatusCode status;
         size_t n;
@@ -280,8 +280,13 @@ static AdbcStatusCode run_next(void *userdata, sqlipc_cursor **ret_cursor, struc
         *ret_cursor = NULL;
         status = next_values(s, &values, &n, &any, error);
         if (status == ADBC_STATUS_OK && any)
-                status = begin(s, error);
+                status = begins(s, error);
         return status == ADBC_STATUS_OK && any ? run(s, values, n, ret_cursor, error) : status;
+}
+
+/* A ResultRunner. */
+static AdbcStatusCode run_next(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
+        return run_next_after(begin, userdata, ret_cursor, error);
 }
 
 /* A ResultDescriber: for a result without runs. */
@@ -483,19 +488,14 @@ AdbcStatusCode driver_statement_cancel(struct AdbcStatement *statement, struct A
 
 /* ---- Schemas ------------------------------------------------------------------------------------------------------- */
 
-/* A ResultRunner: as run_next(), but begins no transaction. */
-static AdbcStatusCode run_next_for_schema(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
-        DriverStatement *s = userdata;
-        const sqlipc_parameter *values;
-        AdbcStatusCode status;
-        size_t n;
-        bool any;
+/* Begins no transaction, but a run belongs to one that is open. */
+static AdbcStatusCode begin_for_schema(DriverStatement *s, struct AdbcError *error) {
+        return s->connection->transaction ? driver_connection_begin(s->connection, false, error) : ADBC_STATUS_OK;
+}
 
-        *ret_cursor = NULL;
-        status = next_values(s, &values, &n, &any, error);
-        if (status == ADBC_STATUS_OK && any && s->connection->transaction)
-                status = driver_connection_begin(s->connection, false, error);
-        return status == ADBC_STATUS_OK && any ? run(s, values, n, ret_cursor, error) : status;
+/* A ResultRunner. */
+static AdbcStatusCode run_next_for_schema(void *userdata, sqlipc_cursor **ret_cursor, struct AdbcError *error) {
+        return run_next_after(begin_for_schema, userdata, ret_cursor, error);
 }
 
 static void on_schema_known(void *userdata) {
