@@ -977,18 +977,22 @@ static void test_interrupt(void) {
         tear_down(&f);
 }
 
-#define SLEEPS                                                                                                        \
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)%' "          \
-        "AND pid <> pg_backend_pid()"
+#define SLEEPING "FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
+#define SLEEPS "SELECT count(*) = 1 " SLEEPING
 
-static void expect_no_sleep(void) {
+/* Asks the server until it answers so. */
+static void wait_for_value(const char *sql, const char *value) {
         for (;;) {
-                g_autofree char *sleeps = postgres_rig_value(&rig, SLEEPS);
+                g_autofree char *found = postgres_rig_value(&rig, sql);
 
-                if (g_strcmp0(sleeps, "f") == 0)
+                if (g_strcmp0(found, value) == 0)
                         return;
                 g_usleep(1000);
         }
+}
+
+static void expect_no_sleep(void) {
+        wait_for_value(SLEEPS, "f");
 }
 
 /* Interrupts a statement that runs on the server, and returns when the server has ended it. */
@@ -1122,16 +1126,7 @@ static void await_after_notice(Fixture *f, Awaiting *a) {
 
 /* The server may not have begun with the statement: it ignores what comes before. */
 static void cancel_sleep(void) {
-        static const char sql[] = "SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity "
-                                  "WHERE state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()";
-
-        for (;;) {
-                g_autofree char *is_cancelled = postgres_rig_value(&rig, sql);
-
-                if (g_strcmp0(is_cancelled, "t") == 0)
-                        return;
-                g_usleep(1000);
-        }
+        wait_for_value("SELECT count(pg_cancel_backend(pid)) > 0 " SLEEPING, "t");
 }
 
 /* While the server computes, before the first row or after it, other statements run. The end of the statement, the server or
