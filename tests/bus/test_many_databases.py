@@ -49,15 +49,16 @@ def counts():
     with Service(start=False) as service:
         make(service)
         overheard = Overheard(service.address)
-        with Library(service) as library:
+        # A library that chooses by itself takes the bus when a query was slow, which a busy machine makes of any.
+        with Library(service, "channel") as library:
             for i in range(N):
-                ask(library, i)
                 ask(library, i)
             at_most(service.counters()["NChannels"], N, "channels")
             true(service.counters()["NChannels"] >= N - 1, "each database has a channel")
             # Databases share them: one for each processor, and one more each time that a request waited for 20 ms.
             at_most(len(service.workers()), N // 4, "workers")
-            wait_for(lambda: calls(overheard) == ["Query"] + N * ["OpenChannel"], "the calls are overheard")
+            wait_for(lambda: len(calls(overheard)) >= N, "the calls are overheard")
+            equal(calls(overheard), N * ["OpenChannel"], "calls")
             workers = service.workers()
             overheard.members.clear()
             for i in random.Random(1).choices(range(N), k=400):
