@@ -97,6 +97,7 @@ static const Field begin[] = {
         FIELD(begin.deferred),
         FIELD(begin.deadline_usec),
         FIELD(begin.idle_usec),
+        FIELD(begin.lock_wait_usec),
         {},
 };
 
@@ -318,6 +319,8 @@ static const Layout layouts[] = {
         [MESSAGE_CONNECTION] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_CONNECTION_ASKED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_CONNECTION_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE_KEPT] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_LEASE_TAKEN] = { nothing, MESSAGE_SIZE_MAX },
 };
 
 const Layout *message_layout(uint32_t kind) {

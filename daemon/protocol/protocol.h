@@ -5,8 +5,8 @@
  *
  * Two sockets lead to a worker:
  *   - its own *control* socket: the supervisor sends SETUP (first), CHANNEL, CHANNEL_CLOSE, CANCEL, LEASE, LEASE_ASKED,
- *     CONNECTION, CONNECTION_ASKED, PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So the
- *     supervisor knows the sender of each message, and end-of-file there means that this worker has ended.
+ *     LEASE_TAKEN, CONNECTION, CONNECTION_ASKED, PING, RETIRE, GIVE_WAY, EXIT; the worker sends all its messages over it. So
+ *     the supervisor knows the sender of each message, and end-of-file there means that this worker has ended.
  *   - the *job* socket, shared by all workers of a group: PREPARE, TABLES, RUN, EXECUTE, EXECUTE_BATCH, LOAD, BEGIN, taken
  *     by any worker that is free. If a worker has nothing to do, its jobs are sent over its control socket instead: that
  *     worker has the job then, and sends no TAKEN.
@@ -53,6 +53,9 @@
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
  *      LEASE        --------------------->   no other worker writes to this database until LEASE_RETURNED
  *      LEASE_ASKED  --------------------->   another worker waits for the lease: return it after LEASE_TURN_USEC
+ *                   <--------------------    LEASE_KEPT: not yet, because a transaction is open. At most once for each LEASE
+ *      LEASE_TAKEN  --------------------->   to a worker that waits for LEASE: the holder has sent LEASE_KEPT. At most once
+ *                                            for each LEASE_WANTED
  *                   <--------------------    LEASE_RETURNED: nothing is being written
  *                   <--------------------    CONNECTION_WANTED: all connections to the server that the worker may have are
  *                                            in use. It is sent once until CONNECTION
@@ -145,6 +148,8 @@ typedef enum MessageKind {
         MESSAGE_CONNECTION,
         MESSAGE_CONNECTION_ASKED,
         MESSAGE_CONNECTION_RETURNED,
+        MESSAGE_LEASE_KEPT,
+        MESSAGE_LEASE_TAKEN,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
@@ -245,6 +250,8 @@ typedef struct Begin {
                                       * committed since it has begun to read */
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC; also for its beginning */
         uint64_t idle_usec;          /* it ends after so long without a statement while others wait to write */
+        uint64_t lock_wait_usec;     /* how long it waits for the lock of another transaction, except for its commit;
+                                      * UINT64_MAX: only its deadline and BusyTimeoutSec= hold */
 } Begin;
 
 typedef struct Cancel {

@@ -8,16 +8,20 @@ import time
 
 from client import Failure
 from gi.repository import GLib
-from harness import expect, main, wait_for
+from harness import UID_A, UID_B, UID_DAEMON, expect, main, wait_for
 from tap import equal, test, true
 from writers import DB, numbers, writable
 
+ROOT = os.geteuid() == 0
 INSERT = "INSERT INTO written(number) VALUES (?)"
 COUNT = "SELECT count(*) FROM written"
 
 
-def begin(client, mode):
-    values, _ = client.database(DB, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+def begin(client, mode, lock_wait=None):
+    options = {"mode": GLib.Variant("s", mode)}
+    if lock_wait is not None:
+        options["lock-wait-usec"] = GLib.Variant("t", lock_wait)
+    values, _ = client.database(DB, "Begin", "(a{sv})", options)
     return values[0].get_uint64()
 
 
@@ -59,6 +63,34 @@ def rollback():
         end(client, "Rollback", t)
         equal(numbers(service), [], "rows in the file")
         equal(client.execute(DB, INSERT, [3])[0], 1, "changes of a statement of its own")
+
+
+@test
+def lock_wait():
+    """A transaction with no time to wait for a lock begins unless another one is open, also of another user"""
+    long = {"BusyTimeoutSec": "3600", "TransactionTimeoutSec": "3600", "TransactionIdleSec": "3600"}
+    rights = {"uid": UID_DAEMON, "WriteUsers": f"{UID_A} {UID_B}"} if ROOT else {}
+    with writable(limits=long, **rights) as service:
+        clients = [service.client(UID_A), service.client(UID_B)] if ROOT else [service.client(), service.client()]
+        for n in range(10):  # the other one's worker had the lease last
+            one, other = clients[n % 2], clients[1 - n % 2]
+            t = begin(one, "write", 0)
+            one.execute(DB, INSERT, [n], options=inside(t))
+            for usec in (0, 1000):
+                message = str(expect("Busy", begin, other, "write", usec))
+                true("keeps the database locked" in message, message)
+            deferred = begin(other, "deferred", 0)
+            expect("Busy", other.execute, DB, INSERT, [n], options=inside(deferred))
+            end(one, "Commit" if n % 3 else "Rollback", t)
+            equal(other.execute(DB, INSERT, [n], options=inside(deferred))[0], 1, "changes")
+            end(other, "Rollback", deferred)
+        equal(numbers(service), [n for n in range(10) if n % 3], "rows in the file")
+        with contextlib.closing(sqlite3.connect(service.written, isolation_level=None)) as program:
+            program.execute("BEGIN IMMEDIATE")
+            for usec in (0, 1000):
+                expect("Busy", begin, clients[0], "write", usec)
+            program.execute("ROLLBACK")
+        end(clients[0], "Rollback", begin(clients[0], "write", 0))
 
 
 @test

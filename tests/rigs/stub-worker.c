@@ -372,6 +372,9 @@ static int hear_control(StubWorker *w) {
         case MESSAGE_LEASE:
                 w->lease.n_granted++;
                 break;
+        case MESSAGE_LEASE_TAKEN:
+                w->lease.n_taken++;
+                break;
         case MESSAGE_LEASE_ASKED:
                 w->lease.n_asked++;
                 w->lease_asked = true;

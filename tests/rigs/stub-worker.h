@@ -35,7 +35,7 @@ void stub_worker_hear(unsigned worker);
 
 /* How often it was given the lease of its database, and was asked for it. Hears first. */
 typedef struct StubLease {
-        unsigned n_granted, n_asked;
+        unsigned n_granted, n_asked, n_taken;
 } StubLease;
 StubLease stub_worker_lease(unsigned worker);
 

@@ -330,10 +330,16 @@ static void fake_hold(EngineConnection *c) {
         g_assert_false(c->writes);
 }
 
+static bool meet_lock(SqlError *error) {
+        (void) sql_error_set(error, ERROR_BUSY, "locked");
+        error->extended_code = 5;
+        return false;
+}
+
 static bool fake_snapshot(EngineConnection *c, SqlError *error) {
         if (writing.n_begin_busy > 0) {
                 writing.n_begin_busy--;
-                return sql_error_set(error, ERROR_BUSY, "locked");
+                return meet_lock(error);
         }
         writing.n_snapshots += c->reads = true;
         c->file_counter = writing.file_counter;
@@ -376,7 +382,7 @@ static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error
         writing.n_begins++;
         if (writing.n_begin_busy > 0) {
                 writing.n_begin_busy--;
-                return sql_error_set(error, ERROR_BUSY, "locked");
+                return meet_lock(error);
         }
         if (writing.begin_error != ERROR_NONE)
                 return sql_error_set(error, writing.begin_error, "cannot begin");
@@ -496,7 +502,8 @@ void writing_begin_on(const Engine *engine, const Setup *limits) {
 
         if (clock_usec == 0) /* the kernel's timers of the loop never fire */
                 clock_usec = (uint64_t) g_get_monotonic_time() + LATER;
-        writing = (Writing) { .clock_usec = clock_usec, .durable = g_string_new(NULL), .pending = g_string_new(NULL) };
+        writing = (Writing) { .clock_usec = clock_usec, .lock_wait_usec = UINT64_MAX,
+                              .durable = g_string_new(NULL), .pending = g_string_new(NULL) };
         setup.message = (Message) { .kind = MESSAGE_SETUP, .setup = *limits };
         socket_pair(writing.extra_fds);
         socket_pair(control);
@@ -543,6 +550,7 @@ static void add_report(GString *text, const Message *m) {
         switch (m->kind) {
         case MESSAGE_LEASE_WANTED: g_string_append(text, "wanted; "); return;
         case MESSAGE_LEASE_RETURNED: g_string_append(text, "returned; "); return;
+        case MESSAGE_LEASE_KEPT: g_string_append(text, "kept; "); return;
         case MESSAGE_CONNECTION_WANTED: g_string_append(text, "connection wanted; "); return;
         case MESSAGE_CONNECTION_RETURNED: g_string_append(text, "connection returned; "); return;
         case MESSAGE_COMMITTING: add_numbers(text, "committing", &m->committing.numbers); return;
@@ -678,7 +686,8 @@ static uint64_t begin(bool writes, bool deferred, uint64_t usec) {
         Message m = {
                 .kind = MESSAGE_BEGIN,
                 .begin = { .number = ++writing.rig.next_number, .writes = writes, .deferred = deferred,
-                           .deadline_usec = writing.clock_usec + usec, .idle_usec = WRITING_IDLE_USEC },
+                           .deadline_usec = writing.clock_usec + usec, .idle_usec = WRITING_IDLE_USEC,
+                           .lock_wait_usec = writing.lock_wait_usec },
         };
 
         post(&m, -1);

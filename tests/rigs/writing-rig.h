@@ -26,6 +26,7 @@ typedef struct Writing {
         Setup *setup;           /* that of the worker, which a test may change */
         uint64_t clock_usec, until_usec;
         uint64_t transaction;   /* of the jobs that the test sends; 0: none */
+        uint64_t lock_wait_usec; /* of the transactions that the test begins; UINT64_MAX at first */
         void (*later)(void);    /* called once, at this time, when the worker waits or polls */
         uint64_t later_usec;
 

@@ -92,6 +92,16 @@ static void check_asked(const char *expected) {
         CHECK_STRING(got, expected);
 }
 
+/* The same for LEASE_TAKEN. */
+static void check_taken(const char *expected) {
+        char got[16] = {};
+
+        CHECK(strlen(expected) < sizeof got);
+        for (unsigned n = 0; n < strlen(expected); n++)
+                got[n] = (char) ('0' + stub_worker_lease(n).n_taken);
+        CHECK_STRING(got, expected);
+}
+
 /* ---- Turns ---- */
 
 /* A worker that writes alone keeps the lease and is not asked for it. */
@@ -211,6 +221,34 @@ static void test_several_databases(void) {
         end();
 }
 
+/* A holder says that it keeps the lease. All that wait are told, each once until it gets the lease; also those that come
+ * later. */
+static void test_kept(void) {
+        begin();
+        for (unsigned i = 0; i < 4; i++)
+                (void) start(i % 3, "open");
+        want(0);
+        want(1);
+        want(2);
+        check_taken("0000");
+        say(0, MESSAGE_LEASE_KEPT);
+        check_taken("0110");
+        want(3);
+        check_taken("0111");
+        give_back(0);
+        check_granted("1100");
+        want(0);
+        check_taken("0111"); /* the next holder has not answered yet */
+        say(1, MESSAGE_LEASE_KEPT);
+        check_taken("1111");
+        give_back(1);
+        want(1);
+        check_granted("1110");
+        say(2, MESSAGE_LEASE_KEPT);
+        check_taken("1211");
+        end();
+}
+
 /* ---- Workers that die ---- */
 
 /* The lease is passed on when the process is reaped, and not when the worker is told to die. */
@@ -314,6 +352,13 @@ static void wait_for_other(void) {
         check_granted("01");
 }
 
+static void keep(void) {
+        want(0);
+        want(1);
+        say(0, MESSAGE_LEASE_KEPT);
+        check_granted("10");
+}
+
 static void test_messages_in_a_wrong_state(void) {
         check_is_ended_for(nothing, MESSAGE_LEASE_RETURNED);
         check_is_ended_for(wait_for_other, MESSAGE_LEASE_RETURNED);
@@ -321,6 +366,11 @@ static void test_messages_in_a_wrong_state(void) {
         check_is_ended_for(hold, MESSAGE_LEASE_WANTED);
         check_is_ended_for(nothing, MESSAGE_LEASE);
         check_is_ended_for(hold, MESSAGE_LEASE_ASKED);
+        check_is_ended_for(hold, MESSAGE_LEASE_TAKEN);
+        check_is_ended_for(hold, MESSAGE_LEASE_KEPT); /* it was not asked */
+        check_is_ended_for(nothing, MESSAGE_LEASE_KEPT);
+        check_is_ended_for(wait_for_other, MESSAGE_LEASE_KEPT);
+        check_is_ended_for(keep, MESSAGE_LEASE_KEPT);
 }
 
 static void test_worker_without_the_right(void) {
@@ -379,6 +429,11 @@ static void test_full_socket(void) {
         check_asked("00");
         rig_pass_time(SECOND / 10);
         check_asked("10");
+        fill_socket(1);
+        say(0, MESSAGE_LEASE_KEPT);
+        check_taken("00");
+        rig_pass_time(SECOND / 10);
+        check_taken("01");
         end();
 
         begin_two(); /* it does not read: killed, like any worker that does not */
@@ -394,7 +449,8 @@ static void test_full_socket(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_alone), TEST(test_in_order), TEST(test_uids_take_turns), TEST(test_shares_of_three),
-                TEST(test_several_databases), TEST(test_holder_dies), TEST(test_holder_does_not_die), TEST(test_waiter_dies),
+                TEST(test_several_databases), TEST(test_kept), TEST(test_holder_dies), TEST(test_holder_does_not_die),
+                TEST(test_waiter_dies),
                 TEST(test_dying_waiter_is_passed_over), TEST(test_messages_in_a_wrong_state),
                 TEST(test_worker_without_the_right), TEST(test_holder_keeps_the_lease), TEST(test_full_socket),
         };

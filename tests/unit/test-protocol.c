@@ -93,6 +93,8 @@ static const Message messages[] = {
         { .kind = MESSAGE_LEASE },
         { .kind = MESSAGE_LEASE_ASKED },
         { .kind = MESSAGE_LEASE_RETURNED },
+        { .kind = MESSAGE_LEASE_KEPT },
+        { .kind = MESSAGE_LEASE_TAKEN },
         { .kind = MESSAGE_COMMITTING, .committing = { { "12345678abcdefgh", 16 } } },
         { .kind = MESSAGE_BEGIN, .begin = { 35, true, true, 36, 37 } },
         { .kind = MESSAGE_COMMIT, .number = 38 },

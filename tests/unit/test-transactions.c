@@ -70,6 +70,32 @@ static void check_is_over(uint64_t number) {
         check_error(call_statement("Execute", number), ERROR("TransactionEnded"));
 }
 
+/* ---- Begin ---- */
+
+static const RigCall *call_begin_with(const char *option, const char *type, uint64_t value) {
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Begin");
+
+        CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+        CHECK(sd_bus_message_append(m, "{sv}{sv}", "mode", "s", "write", option, type, value) >= 0);
+        CHECK(sd_bus_message_close_container(m) >= 0);
+        return send_call(A, m);
+}
+
+static void test_lock_wait(void) {
+        const RigCall *c;
+
+        (void) begin_waiting(&c);
+        CHECK(only_run()->lock_wait_usec == UINT64_MAX);
+        end();
+
+        begin();
+        check_error(call_begin_with("lock-wait-usec", "u", 1), ERROR("InvalidOption"));
+        check_error(call_begin_with("lock-wait", "t", 1), ERROR("UnknownOption"));
+        check_waits(call_begin_with("lock-wait-usec", "t", 0));
+        CHECK_INT(only_run()->lock_wait_usec, 0);
+        end();
+}
+
 /* ---- Commit, Rollback ---- */
 
 static void test_commit(void) {
@@ -549,7 +575,8 @@ static void test_no_reply(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_commit), TEST(test_rollback), TEST(test_statements), TEST(test_lost_before_commit),
+                TEST(test_lock_wait), TEST(test_commit), TEST(test_rollback), TEST(test_statements),
+                TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_before_a_worker),
                 TEST(test_deadline_of_statement),

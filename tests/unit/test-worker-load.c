@@ -347,13 +347,13 @@ static void test_idle(void) {
         writing_settle();
         writing_say(MESSAGE_LEASE_ASKED);
         writing_pass(WRITING_IDLE_USEC - SEC);
-        writing_expect("");
+        writing_expect("kept; ");
         add_row(&pages, "3");
         send_pages(&pages);
         writing_pass(WRITING_IDLE_USEC - SEC);
         writing_expect("");
         writing_pass(2 * SEC);
-        lose("ended 1 error 40; returned; ");
+        lose("returned; ended 1 error 40; ");
 }
 
 /* A load whose client has sent no row keeps no other writer waiting. */

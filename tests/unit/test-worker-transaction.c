@@ -316,20 +316,20 @@ static void test_idle(void) {
         writing_expect("ended 2 wrote 3 77; ");
         writing_pass(WRITING_IDLE_USEC - MSEC);
         writing_say(MESSAGE_LEASE_ASKED);
-        writing_expect("");
+        writing_expect("kept; ");
         writing_pass(2 * MSEC);
-        writing_expect("ended 1 error 40; returned; ");
+        writing_expect("returned; ended 1 error 40; ");
         writing_end();
 }
 
-/* The lease is not returned while a transaction is open. */
+/* The lease is not returned while a transaction is open. The supervisor has it back before the client knows the end. */
 static void test_lease(void) {
         begin_to_write();
         writing_say(MESSAGE_LEASE_ASKED);
         (void) writing_execute("a");
         writing_pass(SEC);
-        writing_expect("ended 2 wrote 3 77; ");
-        commit("committing 1; ended 1 wrote 0 0; returned; ");
+        writing_expect("kept; ended 2 wrote 3 77; ");
+        commit("committing 1; returned; ended 1 wrote 0 0; ");
         writing_end();
 }
 
@@ -371,10 +371,10 @@ static void test_turn_ends(void) {
         (void) writing_open(true, LONG);
         writing_say(MESSAGE_LEASE_ASKED);
         writing_pass(LEASE_TURN_USEC / 2);
-        commit("committing 1; ended 1 wrote 0 0; started 2 to write; ");
+        commit("kept; committing 1; ended 1 wrote 0 0; started 2 to write; ");
         writing_pass(LEASE_TURN_USEC);
         writing_commit(2);
-        writing_expect("committing 2; ended 2 wrote 0 0; returned; wanted; ");
+        writing_expect("committing 2; returned; wanted; ended 2 wrote 0 0; ");
         writing_say(MESSAGE_LEASE);
         writing_expect("started 3 to write; ");
         writing_end();
@@ -416,6 +416,187 @@ static void test_foreign_writer_after_wait(void) {
         writing_say(MESSAGE_LEASE);
         writing_pass(50 * MSEC);
         writing_expect("wanted; started 1 to write; ");
+        writing_end();
+}
+
+/* ---- the wait for a lock ---- */
+
+/* Neither the way of the messages nor the turns of others count: a transaction that waits for no lock begins if there is
+ * none. */
+static void test_lock_wait_without_lock(void) {
+        writing_begin();
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_pass(SEC);
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("started 1 to write; ");
+        writing_end();
+}
+
+/* Another worker keeps the lease for a transaction. */
+static void test_lock_wait_of_worker(void) {
+        writing_begin();
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing.lock_wait_usec = 50 * MSEC;
+        (void) writing_open(true, LONG);
+        writing.lock_wait_usec = UINT64_MAX;
+        (void) writing_open(true, LONG);
+        writing_pass(SEC);
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE_TAKEN);
+        writing_expect("ended 1 error 27; ");
+        writing_pass(50 * MSEC - 1);
+        writing_expect("");
+        writing_pass(1);
+        writing_expect("ended 2 error 27; ");
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_expect("ended 4 error 27; ");
+        writing_pass(SEC);
+        writing_say(MESSAGE_LEASE);
+        writing_expect("started 3 to write; ");
+        writing_commit(3);
+        writing_expect("committing 3; ended 3 wrote 0 0; ");
+        (void) writing_open(true, LONG);
+        writing_expect("started 5 to write; ");
+        writing_end();
+}
+
+/* The time ends while it waits, even if the lock is free after that. */
+static void test_lock_wait_is_enough(void) {
+        writing_begin();
+        writing.lock_wait_usec = 50 * MSEC;
+        (void) writing_open(true, LONG);
+        writing_settle();
+        writing_say(MESSAGE_LEASE_TAKEN);
+        writing_pass(49 * MSEC);
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; started 1 to write; ");
+        writing_pass(SEC);
+        writing_expect("");
+        writing_end();
+}
+
+/* Another transaction of the same worker is open. */
+static void test_lock_wait_of_own(void) {
+        begin_to_write();
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_expect("ended 2 error 27; ");
+        writing.lock_wait_usec = 20 * MSEC;
+        (void) writing_open(true, LONG);
+        writing_pass(20 * MSEC - 1);
+        writing_expect("");
+        writing_pass(1);
+        writing_expect("ended 3 error 27; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_expect("started 4 to write; ");
+        writing_end();
+}
+
+/* A statement of another client has the lock: while it takes long, and while its commit waits for readers. */
+static void ask_and_look(void) {
+        writing_say(MESSAGE_LEASE_ASKED);
+        look_for(10 * MSEC);
+        writing_expect_last("kept; ");
+}
+
+static void test_lock_wait_of_batch(void) {
+        writing_begin();
+        writing.lock_wait_usec = 0;
+        for (size_t i = 0; i < G_N_ELEMENTS(writing.commits); i++)
+                writing.commits[i] = ERROR_BUSY;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; committing 1; ");
+        (void) writing_open(true, LONG);
+        writing_expect("ended 2 error 27; ");
+        memset(writing.commits, 0, sizeof writing.commits);
+        writing_pass(100 * MSEC);
+        writing_expect("ended 1 wrote 3 77; ");
+        (void) writing_open(true, LONG);
+        writing_expect("started 3 to write; ");
+        writing_cancel(3);
+        writing_expect("ended 3 error 30; ");
+        writing.hook = ask_and_look;
+        (void) writing_execute("b hook");
+        writing_expect("committing 4; returned; ended 4 wrote 3 77; ");
+        writing_end();
+}
+
+/* Another program has the lock. The pauses between attempts are no longer than the wait. */
+static void test_lock_wait_of_program(void) {
+        writing_begin();
+        writing.n_begin_busy = UINT_MAX;
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; ended 1 error 27; ");
+        g_assert_cmpuint(writing.n_begins, ==, 1);
+        writing.lock_wait_usec = 3 * MSEC;
+        (void) writing_open(true, LONG);
+        writing_pass(3 * MSEC - 1);
+        writing_expect("");
+        writing_pass(1);
+        writing_expect("ended 2 error 27; ");
+        writing.lock_wait_usec = 2 * writing.setup->busy_usec; /* BusyTimeoutSec= holds all the same */
+        (void) writing_open(true, LONG);
+        writing_pass(writing.setup->busy_usec + 20 * MSEC);
+        writing_expect("ended 3 error 27; ");
+        writing.n_begin_busy = 0;
+        writing.lock_wait_usec = 0;
+        (void) writing_open(true, LONG);
+        writing_expect("started 4 to write; ");
+        writing_end();
+}
+
+/* A deferred transaction waits when it begins to read, and when it begins to write. */
+static void test_lock_wait_deferred(void) {
+        int fd;
+
+        writing_begin();
+        writing.lock_wait_usec = 0;
+        writing.transaction = writing_open_deferred(LONG);
+        writing_expect("started 1 to write; ");
+        writing.n_begin_busy = 1;
+        (void) writing_run("r read rows=1", &fd);
+        writing_expect("ended 2 error 27; ");
+        close(fd);
+        (void) writing_execute("a");
+        writing_pass(SEC);
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE_TAKEN);
+        writing_expect("ended 3 error 27; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("");
+        writing.n_begin_busy = 2; /* the snapshot is one, too */
+        (void) writing_execute("a");
+        writing_expect("ended 4 error 27; ");
+        writing.n_begin_busy = 0;
+        (void) writing_execute("a");
+        writing_expect("ended 5 wrote 3 77; ");
+        commit("committing 1; ended 1 wrote 0 0; ");
+        writing_end();
+}
+
+/* BusyTimeoutSec= is for the commit. */
+static void test_lock_wait_commit(void) {
+        writing_begin();
+        writing.lock_wait_usec = 0;
+        writing.commits[0] = ERROR_BUSY;
+        (void) writing_open(true, LONG);
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; started 1 to write; ");
+        writing_commit(1);
+        writing_pass(20 * MSEC);
+        writing_expect("committing 1; ended 1 wrote 0 0; ");
         writing_end();
 }
 
@@ -893,6 +1074,14 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/idle-for-job", test_idle_for_job);
         g_test_add_func("/worker/transaction/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/transaction/foreign-writer-after-wait", test_foreign_writer_after_wait);
+        g_test_add_func("/worker/transaction/lock-wait-without-lock", test_lock_wait_without_lock);
+        g_test_add_func("/worker/transaction/lock-wait-of-worker", test_lock_wait_of_worker);
+        g_test_add_func("/worker/transaction/lock-wait-is-enough", test_lock_wait_is_enough);
+        g_test_add_func("/worker/transaction/lock-wait-of-own", test_lock_wait_of_own);
+        g_test_add_func("/worker/transaction/lock-wait-of-batch", test_lock_wait_of_batch);
+        g_test_add_func("/worker/transaction/lock-wait-of-program", test_lock_wait_of_program);
+        g_test_add_func("/worker/transaction/lock-wait-deferred", test_lock_wait_deferred);
+        g_test_add_func("/worker/transaction/lock-wait-commit", test_lock_wait_commit);
         g_test_add_func("/worker/transaction/snapshot", test_snapshot);
         g_test_add_func("/worker/transaction/snapshot-writes", test_snapshot_writes);
         g_test_add_func("/worker/transaction/snapshot-cancelled", test_snapshot_cancelled);

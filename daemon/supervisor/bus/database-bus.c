@@ -568,7 +568,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         };
         Options options;
         Run *run;
-        int r = options_read(m, OPTION_MODE, &options, refusal);
+        int r = options_read(m, OPTION_MODE | OPTION_LOCK_WAIT, &options, refusal);
 
         if (r < 0)
                 return r;
@@ -577,6 +577,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = read_mode(m, d, &options, &spec, refusal);
         if (r < 0)
                 return r;
+        spec.lock_wait_usec = options.lock_wait_usec;
         r = run_spec_make(session_get(d->context, peer_of(d->context, m)), spec, &run, refusal);
         if (r < 0)
                 return r;

@@ -29,6 +29,7 @@ static const OptionRow option_table[] = {
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
         { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },
         { "since", OPTION_SINCE, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, since) },
+        { "lock-wait-usec", OPTION_LOCK_WAIT, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, lock_wait_usec) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
 
@@ -109,6 +110,7 @@ int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *ref
                 .max_bytes = ROWS_SIZE_DEFAULT,
                 .describe = 1,
                 .timeout_usec = UINT64_MAX,
+                .lock_wait_usec = UINT64_MAX,
                 .since = UINT64_MAX,
         };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");

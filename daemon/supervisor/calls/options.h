@@ -27,6 +27,7 @@ typedef enum OptionKey {
         OPTION_SINCE = 1 << 11,
         OPTION_CACHED = 1 << 12,
         OPTION_CALL = 1 << 13,
+        OPTION_LOCK_WAIT = 1 << 14,
 
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -42,6 +43,7 @@ typedef struct Options {
         uint32_t cached;       /* 0 or 1 */
         uint32_t call;         /* 0: not given */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
+        uint64_t lock_wait_usec; /* the same */
         uint64_t transaction;  /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */
         const char *sql;       /* the same */

@@ -26,6 +26,7 @@ static Message begin_message(const Run *run) {
                         .deferred = run->writes && run->deferred,
                         .deadline_usec = run->deadline_usec,
                         .idle_usec = run->idle_usec,
+                        .lock_wait_usec = run->lock_wait_usec,
                 },
         };
 }

@@ -20,27 +20,37 @@ typedef struct Lease {
         char *path;
         Worker *holder;         /* not owned; NULL: no worker has it, and none waits that can get it */
         bool told, asked;       /* LEASE was sent to the holder; LEASE_ASKED was sent */
+        bool kept;              /* it has answered LEASE_KEPT */
         Changes *changes;       /* not owned: of the file */
         bool watched;           /* the holder was told that clients watch the file */
         unsigned n_unsent;      /* how often in a row the next of these messages could not be sent */
         GQueue waiting;         /* of Worker, by lease_link, in the order in which they asked */
         GHashTable *turns;      /* uid -> the number of its last turn */
         size_t n_turns;
+        sd_event_source *taken_timer; /* to send LEASE_TAKEN again */
         sd_event_source *timer; /* to send a message again; or, when `asked`, to end a holder that keeps the lease */
         bool spared;            /* see clock_timer_was_late() */
         Grace grace;            /* since `asked` */
 } Lease;
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+static int on_taken_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
 /* ---- Creation and end ---- */
 
 static void lease_free(Lease *l) {
         g_hash_table_remove(l->context->leases, l->path);
         l->timer = sd_event_source_disable_unref(l->timer);
+        l->taken_timer = sd_event_source_disable_unref(l->taken_timer);
         g_hash_table_unref(l->turns);
         g_free(l->path);
         g_free(l);
+}
+
+static int add_timer(Context *context, sd_event_source **ret, sd_event_time_handler_t handler, Lease *l) {
+        int r = sd_event_add_time(context->event, ret, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, handler, l);
+
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
 }
 
 static int lease_new(Context *context, const DatabaseConfig *d, Lease **ret) {
@@ -53,9 +63,9 @@ static int lease_new(Context *context, const DatabaseConfig *d, Lease **ret) {
                 .waiting = G_QUEUE_INIT,
                 .turns = g_hash_table_new(NULL, NULL),
         };
-        int r = sd_event_add_time(context->event, &l->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, l);
+        int r = add_timer(context, &l->timer, on_timer, l);
         if (r >= 0)
-                r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+                r = add_timer(context, &l->taken_timer, on_taken_timer, l);
         g_hash_table_insert(context->leases, l->path, l);
         if (r < 0) {
                 lease_free(l);
@@ -77,14 +87,18 @@ static int find_or_make(Worker *w, Lease **ret) {
 
 /* ---- The holder ---- */
 
-static void arm(Lease *l, uint64_t usec) {
-        int r = sd_event_source_set_time(l->timer, usec);
+static void set_timer(sd_event_source *timer, uint64_t usec) {
+        int r = sd_event_source_set_time(timer, usec);
 
-        l->spared = false;
         if (r >= 0)
-                r = sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+static void arm(Lease *l, uint64_t usec) {
+        l->spared = false;
+        set_timer(l->timer, usec);
 }
 
 /* Sends the message to the holder. If that fails, because its socket is full or broken, the message is sent again later, as
@@ -159,6 +173,29 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* ---- Workers that wait ---- */
+
+/* Tells them that the holder keeps the lease, each once. A worker whose socket is full is told later. */
+static void tell_taken(Lease *l) {
+        bool again = false;
+
+        for (GList *i = l->kept ? l->waiting.head : NULL; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (w->lease_is_taken || worker_is_closed(w))
+                        continue;
+                w->lease_is_taken = message_send(w->control_fd, &(Message) { .kind = MESSAGE_LEASE_TAKEN }, -1) >= 0;
+                again = again || !w->lease_is_taken;
+        }
+        if (again)
+                set_timer(l->taken_timer, clock_usec() + RETELL_USEC);
+}
+
+static int on_taken_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        tell_taken(userdata);
+        return 0;
+}
+
 /* ---- Turns ---- */
 
 /* When the uid of the worker had its last turn; 0: never. */
@@ -193,7 +230,7 @@ static bool is_unused(const Lease *l) {
 /* No worker has the lease: gives it to the next, or frees it if none waits. */
 static void pass_on(Lease *l) {
         (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
-        l->told = l->asked = false;
+        l->told = l->asked = l->kept = false;
         l->n_unsent = 0;
         l->holder = take_next(l);
         if (is_unused(l))
@@ -220,11 +257,21 @@ int lease_on_wanted(Worker *w) {
         if (r < 0)
                 return r;
         w->lease = l;
+        w->lease_is_taken = false;
         g_queue_push_tail_link(&l->waiting, &w->lease_link);
         if (l->holder)
                 update(l);
         else
                 pass_on(l);
+        tell_taken(l);
+        return 0;
+}
+
+int lease_on_kept(Worker *w) {
+        if (!lease_is_held_by(w) || !w->lease->asked || w->lease->kept)
+                return -EBADMSG;
+        w->lease->kept = true;
+        tell_taken(w->lease);
         return 0;
 }
 

@@ -14,6 +14,10 @@
  *    An undead worker may hold that for hours. The lease is passed on before, so that the others learn that the database is
  *    locked instead of waiting.
  *
+ * 4. A holder that was asked, and has a transaction open, says so (KEPT), and the workers that wait are told (TAKEN): their
+ *    clients may want to wait for a lock only for a while. Without that, the time that the holder needs to return an idle
+ *    lease would look the same.
+ *
  * The lease only makes the turns fair. SQLite's lock keeps the file intact, so two paths that lead to one file do no harm.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKERS_LEASE_H
@@ -29,6 +33,7 @@ typedef struct Worker Worker;
 /* Messages from a worker. -EBADMSG: the worker may not send this now. */
 int lease_on_wanted(Worker *w);
 int lease_on_returned(Worker *w);
+int lease_on_kept(Worker *w);
 int lease_on_committed(Worker *w, const Committed *committed);
 
 /* The worker is gone, or given up as undead: passes its lease on, or takes it out of the queue. */

@@ -583,6 +583,8 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:
         case MESSAGE_LEASE_RETURNED:
+        case MESSAGE_LEASE_KEPT:
+        case MESSAGE_LEASE_TAKEN:
         case MESSAGE_COMMITTING:
         case MESSAGE_TABLES:
         case MESSAGE_WATCH:
@@ -603,6 +605,7 @@ static int dispatch(Worker *w, const Message *m) {
         case MESSAGE_STAY: return on_stay(w);
         case MESSAGE_LEASE_WANTED: return lease_on_wanted(w);
         case MESSAGE_LEASE_RETURNED: return lease_on_returned(w);
+        case MESSAGE_LEASE_KEPT: return lease_on_kept(w);
         case MESSAGE_COMMITTED: return lease_on_committed(w, &m->committed);
         default: return w->context->work->dispatch(w, m);
         }

@@ -62,6 +62,7 @@ struct Worker {
         WorkerPriority priority;
         struct Lease *lease;      /* that it has or waits for (lease.h); not owned; NULL: neither */
         GList lease_link;
+        bool lease_is_taken;      /* not a state: while it waits for the lease, it was told that the holder keeps it */
         uint64_t wrote_usec;      /* when it last began to commit */
         sd_event_source *io, *idle_timer, *watch;
         GList group_link, context_link;

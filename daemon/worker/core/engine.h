@@ -232,8 +232,8 @@ typedef struct Engine {
 
         /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other
          * writer can be beside. Between begin() and disconnect() there is no second begin(). ERROR_BUSY: another program
-         * writes, or writers pause for readers; worth another try in a moment, for less than setup->busy_usec in the latter
-         * case. Other errors are those of connect(). */
+         * writes, or writers pause for readers, which has no code; worth another try in a moment, for less than
+         * setup->busy_usec in the latter case. Other errors are those of connect(). */
         bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
 
         /* True if begin() met the lock of another program, and since the time before another program has committed: the lock

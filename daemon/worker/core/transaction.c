@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See transaction.h. From top to bottom: the end, the beginning, the turn to write, statements, loads, the
- * commit, the task, messages.
+ * Side: worker. See transaction.h. From top to bottom: the end, locks, the beginning, the turn to write, statements, loads,
+ * the commit, the task, messages.
  */
 #include "daemon/worker/core/transaction.h"
 
@@ -55,6 +55,7 @@ struct Transaction {
         bool is_of_load;            /* it was made for the load, and has no number. The load reports for both */
         uint64_t begun_usec, used_usec; /* since when it waits to begin; when a statement last ended, or rows came */
         uint64_t busy_until_usec;   /* until when other programs may keep it from beginning; 0: none has yet */
+        uint64_t lock_until_usec;   /* until when it may wait for the lock that is in its way; 0: none is known */
         uint64_t retry_usec;        /* it met a lock: the next attempt; 0: now */
         uint64_t commit_until_usec; /* until when the commit is tried again; 0: not tried yet */
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
@@ -174,6 +175,69 @@ static void break_off(Transaction *t, const char *why) {
                 (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
 }
 
+/* ---- locks ---- */
+
+/* A lock is in the way. True: the transaction has waited long enough for it. */
+static bool has_waited(Transaction *t, uint64_t now) {
+        if (t->lock_until_usec == 0)
+                t->lock_until_usec = t->begin.lock_wait_usec < UINT64_MAX - now ? now + t->begin.lock_wait_usec : UINT64_MAX;
+        return now >= t->lock_until_usec;
+}
+
+static void forget_lock(Transaction *t) {
+        t->retry_usec = t->busy_until_usec = t->lock_until_usec = 0;
+}
+
+/* When the wait for its turn to write ends; 1: it must be checked now, because a transaction is in the way; UINT64_MAX: this
+ * is not known, or it does not wait. */
+static uint64_t turn_until(const Transaction *t) {
+        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes);
+
+        if (!waits || t->begin.lock_wait_usec == UINT64_MAX)
+                return UINT64_MAX;
+        if (t->lock_until_usec > 0)
+                return t->lock_until_usec;
+        return writer_is_taken(t->set->writer, &t->claim) ? 1 : UINT64_MAX;
+}
+
+static void set_locked(const Transaction *t, SqlError *error, const char *message) {
+        int32_t code;
+
+        (void) sql_error_set(error, ERROR_BUSY, "locked");
+        engine_of(t)->give_up(error);
+        code = error->extended_code;
+        (void) sql_error_set(error, ERROR_BUSY, "%s", message);
+        error->extended_code = code;
+}
+
+/* After ERROR_BUSY of the engine. True: the transaction waits no longer, and the error is the one for its client.
+ * Begin.lock_wait_usec is for locks: not for a pause of the engine, which has no code, nor for a server whose connections
+ * are all in use. */
+static bool gives_up(Transaction *t, SqlError *error, uint64_t now) {
+        bool locked = error->extended_code != 0 && !engine_of(t)->state_is_remote;
+
+        t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
+        if (now >= t->busy_until_usec)
+                engine_of(t)->give_up(error);
+        else if (locked && has_waited(t, now))
+                set_locked(t, error, "another program keeps the database locked: try again later");
+        else
+                return false;
+        return true;
+}
+
+static void retry_at(Transaction *t, uint64_t usec) {
+        t->retry_usec = t->lock_until_usec > 0 ? earlier(usec, t->lock_until_usec) : usec;
+}
+
+/* Ends a wait for the turn to write that has lasted long enough. */
+static void check_turn(Transaction *t, uint64_t now) {
+        SqlError *error = t->upgrader ? &t->upgrader->error : &t->error;
+
+        if (turn_until(t) <= now && has_waited(t, now) && error->error == ERROR_NONE)
+                set_locked(t, error, "another transaction keeps the database locked: try again later");
+}
+
 /* ---- the beginning ---- */
 
 static void drop_snapshot(Transaction *t) {
@@ -277,15 +341,11 @@ static void open_it(Transaction *t) {
         if (!ok && t->error.error == ERROR_NONE) /* interrupted: its time is over */
                 return;
         if (!ok) {
-                t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
-                if (t->error.error != ERROR_BUSY) {
+                if (t->error.error != ERROR_BUSY || gives_up(t, &t->error, now))
                         end(t);
-                } else if (now >= t->busy_until_usec) {
-                        engine_of(t)->give_up(&t->error);
-                        end(t);
-                } else {
+                else {
                         sql_error_done(&t->error);
-                        t->retry_usec = now + begin_pause(t);
+                        retry_at(t, now + begin_pause(t));
                 }
                 return;
         }
@@ -293,7 +353,7 @@ static void open_it(Transaction *t) {
                 writer_grant(t->set->writer, &t->claim);
         t->state = TRANSACTION_OPEN;
         t->used_usec = now;
-        t->retry_usec = 0;
+        forget_lock(t);
         if (t->is_of_load)
                 return;
         report(t, &(Message) {
@@ -309,7 +369,7 @@ static void fail_upgrade(Transaction *t, const SqlError *error) {
         Job *job = job_list_take(&t->queue);
 
         t->upgrader = NULL;
-        t->retry_usec = t->busy_until_usec = 0;
+        forget_lock(t);
         t->used_usec = now_usec();
         writer_unclaim(t->set->writer, &t->claim);
         if (job->error.error == ERROR_NONE)
@@ -318,15 +378,9 @@ static void fail_upgrade(Transaction *t, const SqlError *error) {
 }
 
 static bool set_blocked(const Transaction *t, SqlError *error) {
-        int32_t code;
-
-        (void) sql_error_set(error, ERROR_BUSY, "locked");
-        engine_of(t)->give_up(error);
-        code = error->extended_code;
-        (void) sql_error_set(error, ERROR_BUSY,
-                             "the database is locked: another transaction is writing, and this one, which has read, cannot "
-                             "begin to write now. Roll it back and repeat it");
-        error->extended_code = code;
+        set_locked(t, error,
+                   "the database is locked: another transaction is writing, and this one, which has read, cannot begin to "
+                   "write now. Roll it back and repeat it");
         return false;
 }
 
@@ -352,11 +406,8 @@ static bool may_wait(Transaction *t, uint64_t now, SqlError *error) {
 static void upgrade_later(Transaction *t, SqlError *error) {
         uint64_t now = now_usec();
 
-        t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
-        if (now >= t->busy_until_usec)
-                engine_of(t)->give_up(error);
-        else if (may_wait(t, now, error)) {
-                t->retry_usec = now + begin_pause(t);
+        if (!gives_up(t, error, now) && may_wait(t, now, error)) {
+                retry_at(t, now + begin_pause(t));
                 return;
         }
         fail_upgrade(t, error);
@@ -374,7 +425,7 @@ static void write_from_now_on(Transaction *t) {
         writer_grant(t->set->writer, &t->claim);
         t->begin.writes = true;
         t->upgrader = NULL;
-        t->retry_usec = t->busy_until_usec = 0;
+        forget_lock(t);
         t->used_usec = now_usec();
 }
 
@@ -413,7 +464,7 @@ static void wait_to_write(Transaction *t, Job *job) {
         uint64_t patience = earlier(context_of(t)->setup->busy_usec, t->begin.idle_usec / 2);
 
         t->upgrader = job;
-        t->busy_until_usec = t->asked_usec = 0;
+        t->busy_until_usec = t->asked_usec = t->lock_until_usec = 0;
         t->upgrade_until_usec = now_usec() + (patience > TURN_USEC ? patience : TURN_USEC);
         writer_claim(t->set->writer, &t->claim);
 }
@@ -482,13 +533,12 @@ static bool has_snapshot(Transaction *t) {
                 ok = false;
         }
         end_wait(t);
-        t->busy_until_usec = ok ? 0 : connection_share_busy_until(context_of(t), t->busy_until_usec, now);
-        if (error.error == ERROR_BUSY && now < t->busy_until_usec)
-                t->retry_usec = now + RETRY_USEC;
+        if (ok)
+                forget_lock(t);
+        else if (error.error == ERROR_BUSY && !gives_up(t, &error, now))
+                retry_at(t, now + RETRY_USEC);
         else if (error.error != ERROR_NONE && (job = job_list_take(&t->queue))) {
-                if (error.error == ERROR_BUSY)
-                        engine_of(t)->give_up(&error);
-                t->busy_until_usec = 0;
+                forget_lock(t);
                 sql_error_copy(&job->error, &error);
                 write_batch_release(job);
         }
@@ -757,6 +807,7 @@ static uint64_t next_usec(const Task *task) {
                 return UINT64_MAX;
         if (t->retry_usec > 0)
                 next = earlier(next, t->retry_usec);
+        next = earlier(next, turn_until(t));
         if (t->upgrader)
                 return earlier(next, ask_usec(t));
         return is_open(t) ? earlier(next, earlier(idle_until(t), ask_usec(t))) : next;
@@ -811,6 +862,7 @@ static bool on_time(Task *task, uint64_t now) {
                 return false;
         if (t->retry_usec <= now)
                 t->retry_usec = 0;
+        check_turn(t, now);
         if (t->begin.deadline_usec <= now)
                 break_off(t, "it took longer than TransactionTimeoutSec= allows");
         else if (is_open(t) && idle_until(t) <= now)
@@ -971,7 +1023,8 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
 /* The job has the deadline of both. */
 static bool add_load(JobWriter *loads, Job *job) {
         TransactionSet *set = (TransactionSet *) (void *) ((char *) loads - offsetof(TransactionSet, loads));
-        Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec };
+        Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec,
+                        .lock_wait_usec = UINT64_MAX };
         Transaction *t;
 
         if (new_transaction(set, &begin, &t) < 0)

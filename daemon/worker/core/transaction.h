@@ -24,6 +24,9 @@
  * 6. If others wait to write, a transaction that writes ends when it has been without a statement, or its load without
  *    rows, for Begin.idle_usec. In rollback mode a snapshot is in the way of writers of other programs, too. It ends after
  *    they have waited for ParkTimeoutRollbackSec=.
+ * 7. Begin.lock_wait_usec counts from the time when another transaction is known to be in the way: one of this worker, one
+ *    of a worker that keeps the lease for it (LEASE_TAKEN), or that of a foreign program. The way of messages and the start
+ *    of workers do not count, so 0 means: at once, but only if the database is locked.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
 #define SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H

@@ -144,6 +144,8 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
                 return channel_set_close(&w->channels, &m->message.channel_close);
         case MESSAGE_LEASE:
                 return writer_on_lease(&w->writer, m->message.number != 0);
+        case MESSAGE_LEASE_TAKEN:
+                return writer_on_lease_taken(&w->writer);
         case MESSAGE_WATCH:
                 writer_on_watch(&w->writer, m->message.number != 0);
                 return 0;

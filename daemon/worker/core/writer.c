@@ -24,6 +24,7 @@ static void report(GroupWriter *w, MessageKind kind) {
 
 static void want_lease(GroupWriter *w) {
         w->lease = WRITER_LEASE_WANTED;
+        w->taken = false;
         report(w, MESSAGE_LEASE_WANTED);
 }
 
@@ -47,13 +48,29 @@ static void return_lease(GroupWriter *w, uint64_t now) {
                 want_lease(w);
 }
 
+/* Other workers may have clients that wait for a lock only for a while, or not at all. */
+static void tell_kept(GroupWriter *w) {
+        if (w->lease != WRITER_LEASE_ASKED || w->kept || (!w->batch.connection && !w->claimed))
+                return;
+        w->kept = true;
+        report(w, MESSAGE_LEASE_KEPT);
+}
+
 int writer_on_lease(GroupWriter *w, bool watched) {
         if (w->lease != WRITER_LEASE_WANTED)
                 return -EBADMSG;
         commit_notes_set_watched(w->batch.context, watched);
         w->lease = WRITER_LEASE_HELD;
+        w->kept = false;
         w->leased_usec = w->since_usec = now_usec();
         w->retry_usec = 0;
+        return 0;
+}
+
+int writer_on_lease_taken(GroupWriter *w) {
+        if (w->lease != WRITER_LEASE_WANTED)
+                return -EBADMSG;
+        w->taken = true;
         return 0;
 }
 
@@ -70,6 +87,7 @@ void writer_on_lease_asked(GroupWriter *w) {
         w->lease = WRITER_LEASE_ASKED;
         if (!w->queue.first)
                 w->since_usec = now_usec();
+        tell_kept(w);
 }
 
 /* ---- jobs that do not succeed ---- */
@@ -259,6 +277,7 @@ uint64_t writer_next_usec(const GroupWriter *w) {
 
 void writer_on_progress(GroupWriter *w, uint64_t now) {
         return_lease(w, now);
+        tell_kept(w);
 }
 
 /* If another worker or a transaction waits, its clients would wait, too. A job that was taken back and runs again waits for
@@ -279,6 +298,7 @@ void writer_turn(GroupWriter *w) {
                 run_batch(w, now);
         w->since_usec = now_usec();
         return_lease(w, w->since_usec);
+        tell_kept(w);
 }
 
 /* ---- transactions ---- */
@@ -311,6 +331,7 @@ void writer_unclaim(GroupWriter *w, WriterClaim *claim) {
         w->claimed = NULL;
         w->batch_is_next = true;
         w->since_usec = now_usec();
+        return_lease(w, w->since_usec); /* before its client learns the end: the next one may wait for no lock */
 }
 
 /* The turn of this worker is over: another one waits for the lease. */
@@ -326,6 +347,11 @@ bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim) {
 void writer_grant(GroupWriter *w, WriterClaim *claim) {
         (void) take_claim(w, claim);
         w->claimed = claim;
+        tell_kept(w);
+}
+
+bool writer_is_taken(const GroupWriter *w, const WriterClaim *claim) {
+        return (w->claimed && w->claimed != claim) || w->batch.connection || (w->lease == WRITER_LEASE_WANTED && w->taken);
 }
 
 bool writer_has_transaction(const GroupWriter *w) {

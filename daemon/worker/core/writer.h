@@ -7,6 +7,7 @@
  *      the lease:   NONE --a job waits: LEASE_WANTED--> WANTED --LEASE--> HELD --LEASE_ASKED--> ASKED
  *                    ^                                                                            |
  *                    +---nothing waits, or LEASE_TURN_USEC after LEASE: LEASE_RETURNED------------+
+ *      In ASKED, LEASE_KEPT says that a transaction is open. In WANTED, LEASE_TAKEN says the same of another worker.
  *
  * 1. A job that ends for any reason while it is QUEUED has written nothing. If its statement ran already and the commit
  *    waits for a lock, the transaction is rolled back, and the other jobs run again.
@@ -54,6 +55,8 @@ typedef struct GroupWriter {
         bool batch_is_next;         /* a transaction has ended, so the queue goes before the next one */
         Gathering gathering;
         WriterLease lease;
+        bool kept;                  /* since LEASE: LEASE_KEPT was sent */
+        bool taken;                 /* WANTED: LEASE_TAKEN has come */
         uint64_t leased_usec;       /* when LEASE came */
         uint64_t since_usec;        /* since when the writer waits for its turn, if it can go on */
         uint64_t retry_usec;        /* begin or commit met a lock: the next attempt; 0: none did */
@@ -69,6 +72,7 @@ void writer_done(GroupWriter *w);
 
 /* Handle the messages of those names. -EBADMSG: the lease was not wanted. */
 int writer_on_lease(GroupWriter *w, bool watched);
+int writer_on_lease_taken(GroupWriter *w);
 void writer_on_watch(GroupWriter *w, bool watched);
 void writer_on_lease_asked(GroupWriter *w);
 
@@ -79,6 +83,10 @@ void writer_unclaim(GroupWriter *w, WriterClaim *claim);
 /* True if the transaction that waits with this claim may begin now. writer_grant(): it has begun. */
 bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim);
 void writer_grant(GroupWriter *w, WriterClaim *claim);
+
+/* True if another transaction is known to be writing, which the one with this claim must wait for. A batch that is over
+ * with its turn does not count. */
+bool writer_is_taken(const GroupWriter *w, const WriterClaim *claim);
 
 /* True if the transaction of a client is writing. */
 bool writer_has_transaction(const GroupWriter *w);

@@ -167,6 +167,8 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_LEASE_ASKED:
         case MESSAGE_LEASE_WANTED:
         case MESSAGE_LEASE_RETURNED:
+        case MESSAGE_LEASE_KEPT:
+        case MESSAGE_LEASE_TAKEN:
         case MESSAGE_CONNECTION_WANTED:
         case MESSAGE_CONNECTION:
         case MESSAGE_CONNECTION_ASKED:
