@@ -55,6 +55,7 @@ static int connection_new(sqlipc_connection **ret) {
                 .blocking = true,
                 .timeout_usec = TIMEOUT_DEFAULT_USEC,
                 .run_timeout_usec = UINT64_MAX,
+                .lock_wait_usec = UINT64_MAX,
                 .row_memory_max = SIZE_MAX,
                 .wake_fd = -1,
                 .loop_set = { .epoll_fd = -1, .fd = -1 },
@@ -238,6 +239,15 @@ _public_ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec
         if (usec == 0)
                 return connection_fail_errno(connection, -EINVAL);
         connection->run_timeout_usec = usec;
+        return 0;
+}
+
+_public_ int sqlipc_set_lock_wait(sqlipc_connection *connection, uint64_t usec) {
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
+        connection->lock_wait_usec = usec;
         return 0;
 }
 

@@ -656,13 +656,25 @@ typedef enum sqlipc_transaction_mode {
  * a deferred one until it writes.
  *
  * Errors: those of sqlipc_prepare() about the database; -EINVAL (the mode); -EBUSY with SQLIPC_ERROR_NONE (the connection
- * has a transaction on this database already) or with SQLIPC_ERROR_BUSY (another program keeps the file locked); -EROFS
+ * has a transaction on this database already) or with SQLIPC_ERROR_BUSY (another program keeps the file locked, or the time
+ * of sqlipc_set_lock_wait() has passed); -EROFS
  * (SQLIPC_ERROR_READ_ONLY: this user may not write it); -EDQUOT (TransactionsMax=); -ENOTCONN with
  * SQLIPC_ERROR_TRANSACTION_ENDED (other clients wrote for too long); -ECANCELED (sqlipc_interrupt()); -ETIMEDOUT;
  * -EOPNOTSUPP (a service of version 0.1). Since: 0.2
  */
 int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
                  sqlipc_transaction **ret_transaction);
+
+/**
+ * Sets how long a transaction that begins later waits at the service for the lock of another one, of the service or of
+ * another program, in microseconds. After that sqlipc_begin(), or a statement of a deferred transaction, fails with -EBUSY
+ * and SQLIPC_ERROR_BUSY. Only the time counts in which the database is known to be locked, so with 0 a transaction never
+ * waits for a lock, but begins if there is none. It waits for other programs at most for BusyTimeoutSec= (sqlipcd.conf(5))
+ * in any case; without a limit (UINT64_MAX, the default) for other clients until TransactionTimeoutSec=. Does not apply to
+ * the commit. A service whose Features have no "lock-wait" refuses a transaction with a limit: SQLIPC_ERROR_UNKNOWN_OPTION.
+ * Since: 0.2
+ */
+int sqlipc_set_lock_wait(sqlipc_connection *connection, uint64_t usec);
 
 /**
  * Returns 1 if the transaction is open as far as the library knows; 0 if it has not begun yet (only without blocking); or

@@ -102,6 +102,14 @@ static const char *mode_name(sqlipc_transaction_mode mode) {
         return NULL;
 }
 
+static int append_options(const sqlipc_transaction *t, sd_bus_message *m) {
+        uint64_t lock_wait_usec = t->connection->lock_wait_usec;
+
+        if (lock_wait_usec == UINT64_MAX)
+                return sd_bus_message_append(m, "a{sv}", 1, "mode", "s", mode_name(t->mode));
+        return sd_bus_message_append(m, "a{sv}", 2, "mode", "s", mode_name(t->mode), "lock-wait-usec", "t", lock_wait_usec);
+}
+
 static int try_to_send_begin(sqlipc_transaction *t) {
         _cleanup_message_ sd_bus_message *m = NULL;
         sqlipc_connection *c = t->connection;
@@ -110,7 +118,7 @@ static int try_to_send_begin(sqlipc_transaction *t) {
         if (r >= 0)
                 r = connection_bus_new_call(c, &m, NULL, t->path, "Begin");
         if (r >= 0)
-                r = sd_bus_message_append(m, "a{sv}", 1, "mode", "s", mode_name(t->mode));
+                r = append_options(t, m);
         if (r >= 0)
                 r = call_new(&t->call, c, m, on_begin_reply, undo_begin, t, UINT64_MAX);
         t->bus_generation = c->bus_generation;

@@ -26,6 +26,7 @@ static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answ
 static atomic_int n_begin, n_commit, n_rollback, n_channels, n_rows;
 static uint64_t named;    /* the transaction of the last run, 0: none */
 static char mode[16];
+static uint64_t lock_wait_usec; /* of the last Begin; UINT64_MAX: none */
 static FakeService f;
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
@@ -61,17 +62,15 @@ static int follow(const Script *script, sd_bus_message *m) {
         return 0;
 }
 
-/* Reads the options at the end of a run's call. */
-static uint64_t read_transaction(sd_bus_message *m, const char *before) {
-        uint64_t number = 0;
+/* Reads an option, which may be absent. */
+static uint64_t read_number(sd_bus_message *m, const char *name, uint64_t absent) {
+        uint64_t number = absent;
         const char *key;
 
-        CHECK(sd_bus_message_rewind(m, true) >= 0);
-        CHECK(sd_bus_message_skip(m, before) > 0);
         CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
         while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
                 CHECK(sd_bus_message_read(m, "s", &key) > 0);
-                if (strcmp(key, "transaction") == 0)
+                if (strcmp(key, name) == 0)
                         CHECK(sd_bus_message_read(m, "v", "t", &number) > 0);
                 else
                         CHECK(sd_bus_message_skip(m, "v") > 0);
@@ -81,14 +80,24 @@ static uint64_t read_transaction(sd_bus_message *m, const char *before) {
         return number;
 }
 
+/* Reads the options at the end of a run's call. */
+static uint64_t read_transaction(sd_bus_message *m, const char *before) {
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        CHECK(sd_bus_message_skip(m, before) > 0);
+        return read_number(m, "transaction", 0);
+}
+
 static int on_begin_call(sd_bus_message *m) {
         const char *key, *value;
         int r;
 
         n_begin++;
-        CHECK(sd_bus_message_read(m, "a{sv}", 1, &key, "s", &value) > 0);
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        CHECK(sd_bus_message_read(m, "{sv}", &key, "s", &value) > 0);
         CHECK_STRING(key, "mode");
         (void) snprintf(mode, sizeof mode, "%s", value);
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        lock_wait_usec = read_number(m, "lock-wait-usec", UINT64_MAX);
         asks_user_allowed = sd_bus_message_get_allow_interactive_authorization(m) > 0;
         r = follow(&on_begin, m);
         if (r == 0 && asks_user)
@@ -177,6 +186,24 @@ static void check_code(sqlipc_error code) {
 }
 
 /* ---- What belongs to a transaction -------------------------------------------------------------------------------- */
+
+static void test_lock_wait(void) {
+        static const uint64_t waits[] = { 0, 50000, UINT64_MAX };
+        sqlipc_transaction *t;
+
+        start();
+        for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+                CHECK_INT(sqlipc_set_lock_wait(f.connection, waits[i]), 0);
+                t = begin(i % 2 ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED);
+                CHECK(lock_wait_usec == waits[i]);
+                sqlipc_transaction_close(t);
+        }
+        CHECK_INT(sqlipc_set_lock_wait(NULL, 0), -EINVAL);
+        on_begin = (Script) { ANSWER_ERROR, "Busy" };
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -EBUSY);
+        check_code(SQLIPC_ERROR_BUSY);
+        fake_done(&f);
+}
 
 static void test_commit(void) {
         sqlipc_transaction *t;
@@ -895,6 +922,7 @@ static void test_fork(void) {
 
 int main(void) {
         static const Test tests[] = {
+                TEST(test_lock_wait),
                 TEST(test_commit),
                 TEST(test_rollback),
                 TEST(test_close),
