@@ -89,6 +89,12 @@ async def writes():
         await other.execute("BEGIN IMMEDIATE")
         error = await fails(sqlipc.OperationalError, db.execute("INSERT INTO note(text) VALUES ('x')"))
         equal(error.sqlite_errorname, "SQLITE_BUSY", "a transaction that is not begun in time")
+    async with connect(timeout=0) as db, connect() as other:
+        await db.execute("INSERT INTO note(text) VALUES ('x')")
+        await db.rollback()
+        await other.execute("BEGIN IMMEDIATE")
+        error = await fails(sqlipc.OperationalError, db.execute("INSERT INTO note(text) VALUES ('x')"))
+        equal((str(error), error.sqlite_errorname), ("database is locked", "SQLITE_BUSY"), "a lock, and no time to wait")
     service.empty()
 
 

@@ -494,6 +494,82 @@ def locked():
         db.rollback()
 
 
+def locks(connect, path, timeout):
+    """What a connection with this timeout meets: no lock, that of another connection, none, that of a program, none."""
+    write = "INSERT INTO note(text) VALUES (?)"
+    outcomes = []
+
+    def attempt(db, sql=write, parameters=("a",)):
+        try:
+            db.execute(sql, parameters)
+        except Exception as error:  # noqa: BLE001 - of sqlite3 or of sqlipc
+            outcomes.append((type(error).__name__, str(error), error.sqlite_errorname))
+        else:
+            outcomes.append((db.in_transaction, db.total_changes))
+        db.rollback()
+
+    with contextlib.closing(connect(timeout=timeout)) as db, contextlib.closing(connect(timeout=PATIENCE)) as other:
+        attempt(db)
+        other.execute(write, ("b",))
+        attempt(db)
+        attempt(db, "BEGIN IMMEDIATE", ())
+        other.commit()
+        attempt(db)
+        with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as program:
+            program.execute("BEGIN IMMEDIATE")
+            attempt(db)
+            program.execute("ROLLBACK")
+            attempt(db)
+        other.execute(write, ("c",))
+        with contextlib.closing(connect(timeout=timeout)) as fresh:
+            attempt(fresh)
+            other.rollback()
+            attempt(fresh)
+    return outcomes
+
+
+@test
+def lock_timeout():
+    """A timeout of 0, or a short one, counts from a lock on: connections get the same outcomes as with sqlite3"""
+    long = {"BusyTimeoutSec": 3600, "TransactionTimeoutSec": 3600, "TransactionIdleSec": 3600}  # no wait ends by itself
+    with PythonService(limits=long) as own:
+        for journal in ("wal", "delete"):
+            path = own.add(f"locks-{journal}", "CREATE TABLE note(text)", journal)
+            for timeout in (0, 0.05, -1):
+
+                def past(path=path, **keywords):
+                    return sqlite3.connect(path, **keywords)
+
+                def through(name=f"locks-{journal}", **keywords):
+                    return own.connect(name, **keywords)
+
+                equal(locks(through, path, timeout), locks(past, path, timeout), f"{journal}, timeout={timeout}")
+
+
+@test
+def lock_timeout_of_old_service():
+    """A service that does not know the limit: the whole call is limited, and not refused"""
+    with contextlib.closing(service.connect(timeout=PATIENCE)) as db, contextlib.closing(service.connect()) as other:
+        core, wait_open = db._core, db._core.wait_open
+
+        async def refuse(transaction):
+            if core.begin_seconds >= 0:
+                return await wait_open(transaction)
+            error = sqlipc.ProgrammingError("Option \"lock-wait-usec\" is unknown.")
+            error.service_error = "org.sqlipc1.Error.UnknownOption"
+            raise error
+
+        core.wait_open = refuse
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        db.commit()
+        equal(core.begin_seconds, PATIENCE, "the limit of the call")
+        core.begin_seconds = 0.2
+        other.execute("BEGIN IMMEDIATE")
+        error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO note(text) VALUES ('b')")
+        equal((str(error), error.sqlite_errorname, db.in_transaction), ("database is locked", "SQLITE_BUSY", False), "error")
+    service.empty()
+
+
 @test
 def lost_transaction():
     """If the service ends a transaction, the next statement fails, and a new one can begin"""

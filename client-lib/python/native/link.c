@@ -474,8 +474,8 @@ static PyObject *link_databases(Link *link, PyObject *unused) {
         return list;
 }
 
-PyDoc_STRVAR(set_doc, "set(name, value)\n\nSet run_timeout (seconds, None: the service's), row_memory_max (bytes), transport"
-                      " (0 automatic, 1 pipe, 2 channel, 3 D-Bus).");
+PyDoc_STRVAR(set_doc, "set(name, value)\n\nSet run_timeout (seconds, 0: the service's), lock_wait (seconds, -1: the"
+                      " service's), row_memory_max (bytes), transport (0 automatic, 1 pipe, 2 channel, 3 D-Bus).");
 
 static PyObject *link_set(Link *link, PyObject *arguments) {
         const char *name;
@@ -487,6 +487,9 @@ static PyObject *link_set(Link *link, PyObject *arguments) {
                 return NULL;
         if (strcmp(name, "run_timeout") == 0)
                 r = sqlipc_set_run_timeout(link->connection, value > 0 ? (uint64_t) (value * 1e6) : UINT64_MAX);
+        else if (strcmp(name, "lock_wait") == 0)
+                r = sqlipc_set_lock_wait(link->connection,
+                                         value >= 0 && value <= 1e9 ? (uint64_t) (value * 1e6) : UINT64_MAX);
         else if (strcmp(name, "row_memory_max") == 0)
                 r = sqlipc_set_row_memory_max(link->connection, (size_t) value);
         else if (strcmp(name, "transport") == 0)

@@ -10,7 +10,16 @@ import os
 import time
 
 from . import _native
-from ._errors import OUTCOME_UNKNOWN, Error, NotSupportedError, ProgrammingError, error_of_code, outcome_unknown
+from ._errors import (
+    BUSY,
+    OUTCOME_UNKNOWN,
+    UNKNOWN_OPTION,
+    Error,
+    NotSupportedError,
+    ProgrammingError,
+    error_of_code,
+    outcome_unknown,
+)
 
 LEGACY_TRANSACTION_CONTROL = -1
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
@@ -78,6 +87,8 @@ class Core:
         self.timeout = timeout
         self.cached_statements = cached_statements
         self.link = _native.Link(*place, waits, one_thread)
+        self.link.set("lock_wait", max(timeout, 0))
+        self.begin_seconds = -1  # how long to wait for the answer to Begin; -1: the service knows how long to wait for locks
         self.news = news
         self.statements = {}
         self.dialect = None  # of the database; None: not known yet
@@ -122,22 +133,39 @@ class Core:
 
     # ---- transactions ----
 
+    async def wait_open(self, transaction):
+        """False: the transaction has not begun in time."""
+        seconds = self.begin_seconds
+        try:
+            deadline = None if seconds < 0 else time.monotonic() + seconds
+            return await self.until(transaction.wait, seconds, deadline=deadline)
+        except TimeoutError:
+            return False
+        except Error as error:
+            if error.service_error != BUSY:
+                raise
+            return False
+
     async def open(self, mode):
-        """Begins a transaction at the service. Waits for other writers as long as the connection's timeout says."""
+        """Begins a transaction at the service. Waits for locks as long as the connection's timeout says."""
         await self.until(self.link.drain)
-        deadline = time.monotonic() + self.timeout
         transaction = self.link.begin(mode)
         try:
-            is_open = await self.until(transaction.wait, self.timeout, deadline=deadline)
-        except TimeoutError:
-            is_open = False
-        except BaseException:
+            is_open = await self.wait_open(transaction)
+        except BaseException as error:
             transaction.close()
-            raise
-        if not is_open:
-            transaction.close()
-            raise error_of_code("BUSY", "database is locked")
-        self.transaction, self.is_pending = transaction, False
+            if self.begin_seconds >= 0 or getattr(error, "service_error", None) != UNKNOWN_OPTION:
+                raise
+        else:
+            if not is_open:
+                transaction.close()
+                raise error_of_code("BUSY", "database is locked")
+            self.transaction, self.is_pending = transaction, False
+            return
+        # A service that does not know the limit: the whole call is limited, although only a lock should count.
+        self.link.set("lock_wait", -1)
+        self.begin_seconds = max(self.timeout, 0)
+        await self.open(mode)
 
     async def begin(self, level):
         if self.in_transaction:

@@ -417,7 +417,7 @@ def connect(database, *arguments, factory=None, **keywords):
     """Connect to a database that the service publishes, and return a Connection.
 
     database            its name
-    timeout             seconds to wait for other writers when a transaction begins; after that OperationalError
+    timeout             seconds to wait for a lock of others when a transaction begins; after that OperationalError
     detect_types        PARSE_DECLTYPES | PARSE_COLNAMES: convert values by the declared type, by the column's name
     isolation_level     "", "DEFERRED", "IMMEDIATE", "EXCLUSIVE" or None, as in sqlite3; only if autocommit is not set
     check_same_thread   False: other threads may use the connection, too

@@ -139,6 +139,8 @@ _SERVICE = {
 }
 
 OUTCOME_UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
+BUSY = "org.sqlipc1.Error.Busy"
+UNKNOWN_OPTION = "org.sqlipc1.Error.UnknownOption"
 
 # Failures of the library itself.
 _ERRNO = {
