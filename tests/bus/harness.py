@@ -27,6 +27,7 @@ import time
 
 import broker
 import on_postgresql
+import tap
 from client import Client, Failure, MANAGER
 from tap import Skip, test
 
@@ -190,6 +191,11 @@ def children(pid):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 pids += map(int, pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return pids
+
+
+def descendants(pid):
+    below = children(pid)
+    return below + [p for child in below for p in descendants(child)]
 
 
 def executable(pid):
@@ -516,10 +522,21 @@ class Service:
             raise AssertionError("\n".join(problems) + f"\nlog:\n{log}")
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _diagnose(self):
+        """Prints what a hang leaves to see: what each process waits for, and the log."""
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(OSError):
+                status = dict(line.split(":\t") for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+                stack = pathlib.Path(f"/proc/{pid}/stack").read_text().splitlines() if os.geteuid() == 0 else []
+                tap.diagnose(f"{pid} {status['Name']}, {status['State'].strip()}: {' < '.join(map(str.strip, stack[:4]))}")
+        tap.diagnose(self.log_text()[-4000:])
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
+        if kind is AssertionError and not self.log.closed:
+            self._diagnose()
         self.close(check=kind is None)
 
 
@@ -539,8 +556,6 @@ def expect(name, function, *arguments, **keywords):
 
 def main(service=None):
     """Runs the tests of the calling file. A shared `service` is taken down as the last test."""
-    import tap
-
     if not SQLIPCD.exists() or not WORKER.exists():
         sys.exit(f"not built: {SQLIPCD}, {WORKER}; set SQLIPC_BUILD_ROOT")
     tests = list(tap._tests)

@@ -11,10 +11,9 @@ import time
 
 from fault_stage import check_failure, refused, scenario, told
 from fault_writes import BOTH, INSERT, Transaction, all_right, write
-from settled import descendants
 
 from client import DATABASE, Failure, object_path
-from harness import PATIENCE
+from harness import PATIENCE, descendants
 from tap import equal, true
 from watching import Watch, variants, wait_change
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 
 from channel import Channel  # noqa: E402
 from client import Text  # noqa: E402
-from harness import PATIENCE, PATIENT, children, fds, locks, wait_for  # noqa: E402
+from harness import PATIENCE, PATIENT, descendants, fds, locks, wait_for  # noqa: E402
 from tap import equal  # noqa: E402
 
 QUICK = PATIENT | {"WorkerIdleSec": 0.1}
@@ -53,11 +53,6 @@ def stopped(pids, seconds=0):
         time.sleep(seconds)
     finally:
         send(pids, signal.SIGCONT)
-
-
-def descendants(pid):
-    below = children(pid)
-    return below + [p for child in below for p in descendants(child)]
 
 
 def is_transaction(line, path):

@@ -13,11 +13,11 @@ import random
 import signal
 import sys
 
-from settled import as_before, descendants, holds, send, settle, works
+from settled import as_before, holds, send, settle, works
 
 import broker
 from client import MANAGER, MANAGER_PATH, Client
-from harness import PATIENCE, SANITIZED, children, executable, locks, main, wait_for
+from harness import PATIENCE, SANITIZED, children, descendants, executable, locks, main, wait_for
 from library import Library
 from steps import DB, ROWS, SCAN, STEPS, STREAM, Scene, batches, make_service, nursery, outcome
 from tap import cases, diagnose, equal, test, true

@@ -10,10 +10,10 @@ import os
 import signal
 import sqlite3
 
-from settled import QUICK, as_before, descendants, send, settle
+from settled import QUICK, as_before, send, settle
 
 from client import DATABASE, Client, object_path
-from harness import PATIENCE, executable, locks, main, wait_for
+from harness import PATIENCE, descendants, executable, locks, main, wait_for
 from idle_service import Idle
 from steps import DB, SCAN, STREAM, Scene, Stream, finish_run, make_service, nursery, outcome, used, whole
 from tap import cases, diagnose, equal, test, true
