@@ -679,6 +679,33 @@ static void test_unknown_request(void) {
         end();
 }
 
+/* The next result, which has no room for all of it at once: reads and serves in turn. */
+static Answer read_in_parts(Client *c) {
+        PageDecoder *d = &c->decoder;
+        Answer a = {};
+        int r;
+
+        while ((r = page_decoder_next(d)) != PAGE_END) {
+                g_assert_cmpint(r, >=, 0);
+                g_assert_cmpint(r, !=, PAGE_ERROR);
+                if (r == PAGE_COLUMNS)
+                        a.n_columns = d->n_columns;
+                if (r == PAGE_ROW) {
+                        PageValue v = page_decoder_value(d, 0);
+
+                        a.n_rows++;
+                        a.integer = v.type == VALUE_INTEGER ? (int64_t) load_le64(v.bytes) : 0;
+                }
+                if (r == PAGE_MORE) {
+                        (void) serve_once();
+                        if (has_answer(c))
+                                g_assert_true(client_read(c));
+                }
+        }
+        a.number = d->run;
+        return a;
+}
+
 /* A result larger than the page, in the middle of a round: its channel goes on alone, the others have their answers. The
  * next request of the channel has another transaction. */
 static void test_large_answer(void) {
@@ -701,16 +728,7 @@ static void test_large_answer(void) {
         commit(2);
         number = client_add_query(&play.clients[1], "SELECT n FROM t", 0, NULL);
         client_send(&play.clients[1]);
-        for (bool ready = false; !ready;) { /* reads and serves in turn */
-                PageDecoder *d = &play.clients[1].decoder;
-                int r;
-
-                (void) serve_once();
-                while (!ready && (r = page_decoder_next(d)) > 0 && r != PAGE_MORE)
-                        ready = r == PAGE_END;
-                if (!ready && has_answer(&play.clients[1]))
-                        g_assert_true(client_read(&play.clients[1]));
-        }
+        g_assert_cmpuint(read_in_parts(&play.clients[1]).n_rows, ==, 1);
         serve();
         g_assert_cmpint(client_expect(&play.clients[1], number, ERROR_NONE).integer, ==, 2);
         end();
@@ -850,15 +868,21 @@ static void test_guests(void) {
 
 /* ---- clients that do not read, or leave ---- */
 
+/* From now on the channel takes about so many bytes of answers. */
+static void narrow(Client *c, uint32_t room) {
+        int half = (int) room / 2; /* the kernel doubles it */
+
+        g_assert_cmpint(setsockopt(c->kept_fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof half), ==, 0);
+        client_narrow(c, room);
+}
+
 /* An answer waits for room. The next round sends it before its transaction begins. */
 static void test_full_socket(void) {
-        int room = 4096;
         unsigned n = 0;
 
         begin("DELETE");
         open_channels(3, "SELECT hex(zeroblob(3000)) FROM t WHERE i = ?");
-        g_assert_cmpint(setsockopt(play.clients[1].kept_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), ==, 0);
-        client_narrow(&play.clients[1], 8192);
+        narrow(&play.clients[1], 8192);
         while (channel_of(&play.clients[1])->state != CHANNEL_DRAINING) {
                 (void) fetch(1, 1);
                 (void) fetch(0, 1);
@@ -881,6 +905,68 @@ static void test_full_socket(void) {
         end();
 }
 
+/* The first answer is half sent, from inside the second step, when that has its first row: COLUMNS goes out after it. */
+static void test_columns_behind_answer(void) {
+        static const int64_t count = 10000;
+        Client *c = &play.clients[0];
+        const Job *job;
+        Answer a;
+
+        begin("DELETE");
+        open_channel(c);
+        narrow(c, 4096);
+        (void) client_add_query(c, "SELECT zeroblob(12000)", 0, NULL);
+        (void) client_add_query(c, COUNT_TO, 1, &count);
+        client_send(c);
+        play.step_usec = 1000;
+        serve();
+        job = &channel_of(c)->job;
+        g_assert_cmpint(job->state, ==, JOB_PARKED);
+        g_assert_cmpuint(job->spec->number, ==, 2);
+        g_assert_cmpint(job->payload.kind, ==, FRAME_COLUMNS);
+        g_assert_cmpuint(job->payload.size, >, 0);
+        g_assert_cmpuint(job->payload.done, ==, 0);
+        a = read_in_parts(c);
+        g_assert_cmpuint(a.number, ==, 1);
+        g_assert_cmpuint(a.n_rows, ==, 1);
+        a = read_in_parts(c);
+        g_assert_cmpuint(a.number, ==, 2);
+        g_assert_cmpuint(a.n_columns, ==, 1);
+        g_assert_cmpint(a.integer, ==, count);
+        end();
+}
+
+static void expect_closed(Client *c) {
+        ReceivedMessage m = client_expect_end(&play.rig, c, MESSAGE_CHANNEL_CLOSED, NULL);
+
+        received_message_done(&m);
+        g_assert_null(channel_of(c));
+}
+
+/* A client leaves while its answer waits for room: the channel ends at once. The worker may sleep when that happens, or not
+ * yet. */
+static void test_unread_client_leaves(void) {
+        for (unsigned asleep = 0; asleep < 2; asleep++) {
+                Client *c = &play.clients[0];
+
+                begin("DELETE");
+                open_channel(c);
+                narrow(c, 4096);
+                (void) client_add_query(c, "SELECT zeroblob(12000)", 0, NULL);
+                client_send(c);
+                g_assert_true(serve_once());
+                g_assert_cmpint(channel_of(c)->state, ==, CHANNEL_DRAINING);
+                if (asleep)
+                        serve();
+                client_leave(c);
+                for (unsigned i = 0; i < 10 && channel_of(c); i++)
+                        (void) serve_once();
+                g_assert_null(channel_of(c));
+                expect_closed(c);
+                end();
+        }
+}
+
 static void leave(Client *c) {
         if (c == &play.clients[0])
                 client_leave(&play.clients[1]);
@@ -889,8 +975,6 @@ static void leave(Client *c) {
 /* A client leaves in the round, before its turn or before its answer is sent. */
 static void test_client_that_left(void) {
         for (unsigned answered = 0; answered < 2; answered++) {
-                ReceivedMessage m;
-
                 begin("DELETE");
                 open_channels(3, VALUE);
                 for (unsigned i = 0; i < 3; i++)
@@ -900,9 +984,7 @@ static void test_client_that_left(void) {
                 serve();
                 expect(0, 1);
                 expect(2, 1);
-                m = client_expect_end(&play.rig, &play.clients[1], MESSAGE_CHANNEL_CLOSED, NULL);
-                received_message_done(&m);
-                g_assert_null(channel_of(&play.clients[1]));
+                expect_closed(&play.clients[1]);
                 g_assert_cmpuint(play.n_transactions, ==, 1);
                 end();
         }
@@ -929,6 +1011,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/order", test_order);
         g_test_add_func("/round/guests", test_guests);
         g_test_add_func("/round/full-socket", test_full_socket);
+        g_test_add_func("/round/columns-behind-answer", test_columns_behind_answer);
+        g_test_add_func("/round/unread-client-leaves", test_unread_client_leaves);
         g_test_add_func("/round/client-that-left", test_client_that_left);
         return g_test_run();
 }

@@ -43,9 +43,11 @@ static ChannelState drain(ServedChannel *c) {
 static bool send_all(ServedChannel *c) {
         int r = channel_turn_send(c);
 
-        if (r == PAGE_WRITER_FULL)
+        if (r < 0 || c->client_left) /* a full ring does not tell that its reader has left */
+                (void) served_channel_set_state(c, CHANNEL_OVER);
+        else if (r == PAGE_WRITER_FULL)
                 (void) drain(c);
-        else if (r < 0 || c->intake >= CHANNEL_CLOSING || c->client_left)
+        else if (c->intake >= CHANNEL_CLOSING)
                 (void) served_channel_set_state(c, CHANNEL_OVER);
         else
                 return true;
