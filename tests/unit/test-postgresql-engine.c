@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* PostgreSQL as an engine, on a server of the test's own: reading, writing, rights, and connections that are lost. */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <glib.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #define PAGE_SIZE 65536
 
 static PostgresRig rig;
+static unsigned n_pipelines_hidden; /* the next PQconsumeInput() takes the answers to so many pipelines at once, like TLS */
 static bool interrupts; /* at each call of the progress function */
 static const char *interrupts_when; /* from the time on when the server says yes to this SQL; NULL: never */
 
@@ -45,6 +47,36 @@ static int on_progress(void *userdata) {
         if (interrupts && f->error.error == ERROR_NONE)
                 (void) sql_error_set(&f->error, ERROR_CANCELLED, "cancelled by the test");
         return f->error.error != ERROR_NONE;
+}
+
+/* ---- TLS without a certificate ---- */
+
+/* Instead of libpq's: bytes may be hidden. */
+int PQsslInUse(PGconn *pq) {
+        (void) pq;
+        return n_pipelines_hidden > 0;
+}
+
+static unsigned n_in_socket(int fd) {
+        static const char ready[] = "Z\0\0\0\5"; /* ReadyForQuery, at the end of each answer */
+        char bytes[4096];
+        ssize_t size = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+        unsigned n = 0;
+
+        for (ssize_t i = 0; i + 5 < size; i++)
+                n += memcmp(bytes + i, ready, 5) == 0;
+        return n;
+}
+
+int PQconsumeInput(PGconn *pq) {
+        static int (*real)(PGconn *pq);
+
+        if (!real)
+                *(void **) &real = dlsym(RTLD_NEXT, "PQconsumeInput");
+        while (n_in_socket(PQsocket(pq)) < n_pipelines_hidden)
+                g_usleep(1000);
+        n_pipelines_hidden = 0;
+        return real(pq);
 }
 
 /* ---- life of a test ---- */
@@ -1191,6 +1223,23 @@ static void test_awaits_twice(void) {
         tear_down(&f);
 }
 
+/* The answer to the statement comes together with that to a command before it: nothing is left that would wake a worker. */
+static void test_awaits_hidden(void) {
+        g_autofree Awaiting *a = g_new0(Awaiting, 1);
+        JobSpec limited = { .deadline_usec = now_usec() + 600 * USEC_PER_SEC }; /* which the server is told before */
+        Fixture f;
+
+        set_up(&f, false);
+        EXPECT(&f, "SELECT 1", "i:1");
+        begin_awaiting(&f, a, "SELECT generate_series(1, 3)");
+        g_assert_true(engine->bind(a->statement, &limited, &f.error));
+        n_pipelines_hidden = 2;
+        g_assert_cmpint(engine->step(a->statement, &a->sink, &f.error), ==, ENGINE_ROW);
+        g_assert_cmpuint(n_pipelines_hidden, ==, 0);
+        end_awaiting(&f, a);
+        tear_down(&f);
+}
+
 /* Two transactions read what the other one changes. One of them must be repeated. */
 static void test_serializable(void) {
         EngineConnection *other;
@@ -1852,6 +1901,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/cancel", test_cancel);
         g_test_add_func("/postgresql-engine/awaits", test_awaits);
         g_test_add_func("/postgresql-engine/awaits-twice", test_awaits_twice);
+        g_test_add_func("/postgresql-engine/awaits-hidden", test_awaits_hidden);
         g_test_add_func("/postgresql-engine/serializable", test_serializable);
         g_test_add_func("/postgresql-engine/transaction-failures", test_transaction_failures);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);

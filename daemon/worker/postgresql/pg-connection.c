@@ -386,12 +386,28 @@ static bool has_result(const PgConnection *c) {
         return c->n_unread == 0 && !PQisBusy(c->pq);
 }
 
-/* The first bytes may be answers to pipelines that were sent before, which are read as a whole. */
+/* PQconsumeInput() takes at least 8 KiB, or all there is, and PQisBusy() makes room for the rest of a larger message: after
+ * two rounds nothing is hidden, or there is a result. */
+static bool take_hidden(PgConnection *c, SqlError *error) {
+        for (unsigned i = 0; i < 2 && may_hide_bytes(c); i++) {
+                if (!consume(c, error))
+                        return false;
+                (void) PQisBusy(c->pq);
+        }
+        return true;
+}
+
+/* The first bytes may be answers to pipelines that were sent before. These are read as a whole, whether the bytes were taken
+ * here or before: bytes in libpq make no socket readable, so they would not wake the worker. */
+static bool settle_begun(PgConnection *c, SqlError *error) {
+        return c->n_unread == 0 || PQisBusy(c->pq) || pg_connection_settle(c, error);
+}
+
 bool pg_connection_await(PgConnection *c, uint64_t usec) {
         struct pollfd p = { .events = POLLIN };
         SqlError error = SQL_ERROR_INIT;
         uint64_t until = 0;
-        bool ok = true;
+        bool ok = true, late = false;
 
         while (ok && !has_result(c)) {
                 uint64_t now = now_usec();
@@ -400,14 +416,14 @@ bool pg_connection_await(PgConnection *c, uint64_t usec) {
                 if (until == 0)
                         until = now + usec;
                 left.tv_nsec = now < until ? (long) (until - now) * 1000 : 0;
-                if (may_hide_bytes(c) && (!consume(c, &error) || has_result(c)))
+                ok = take_hidden(c, &error) && settle_begun(c, &error);
+                if (!ok || has_result(c))
                         break;
                 p.fd = PQsocket(c->pq);
-                if (ppoll(&p, 1, &left, NULL) == 0)
+                if (late || ppoll(&p, 1, &left, NULL) == 0)
                         return false;
-                ok = consume(c, &error) && pg_connection_settle(c, &error);
-                if (now >= until)
-                        break;
+                ok = consume(c, &error);
+                late = now >= until;
         }
         sql_error_done(&error);
         return !ok || has_result(c);
