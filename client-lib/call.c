@@ -8,6 +8,7 @@
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
 #include "client-lib/parameter.h"
+#include "client-lib/repeat.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
@@ -21,7 +22,8 @@ struct Call {
         call_handler on_reply;
         call_undo undo;
         void *userdata;
-        sd_bus_message *again;         /* may be sent again; NULL: was sent twice, or is meant for one instance */
+        sd_bus_message *again;         /* may be sent again; NULL: is meant for one instance */
+        Repeats repeats;
         uint64_t usec;
         uint64_t serial;               /* of the message, as the receiver knows it */
         char *destination;             /* owned; NULL: on a connection without a bus */
@@ -81,16 +83,13 @@ static bool is_harmless(sd_bus_message *m, sd_bus_message *reply) {
         return false;
 }
 
-/* Sends the call again, once, if that does no harm. The instance that had it has lost its name, so the same call now reaches
- * the next instance, which the bus starts. */
+/* Sends the call again if that does no harm. The instance that had it has lost its name, so the same call now reaches the
+ * next instance, which the bus starts. */
 static bool send_again(Call *call, sd_bus_message *reply) {
-        _cleanup_message_ sd_bus_message *m = NULL;
+        Fate fate = never_began(reply) ? FATE_NOT_BEGUN : FATE_UNKNOWN;
 
-        if (!call->again || !connection_bus_is_open(call->connection) ||
-            (!never_began(reply) && !is_harmless(call->again, reply)))
-                return false;
-        m = steal(call->again);
-        return m && send_message(call, m) >= 0;
+        return call->again && connection_bus_is_open(call->connection) &&
+               repeat_take(&call->repeats, fate, is_harmless(call->again, reply)) && send_message(call, call->again) >= 0;
 }
 
 /* Gets the reply to a call that was never sent, because the bus refused the connection. sd-bus answers it as if it had been

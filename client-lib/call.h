@@ -6,8 +6,8 @@
  * reply must then be given back, or the daemon would keep it as long as the bus connection lasts. So call_free() hands such
  * a call over to the bus, and its reply goes to `undo` instead of `on_reply`.
  *
- * If a call to the service's name meets an instance that is shutting down, the call is sent again automatically, once, so
- * that a restart of the service is not a failure.
+ * If a call to the service's name meets an instance that is shutting down, the call is sent again automatically, as often as
+ * repeat.h allows, so that a restart of the service is not a failure.
  */
 #ifndef SQLIPC_CLIENT_LIB_CALL_H
 #define SQLIPC_CLIENT_LIB_CALL_H

@@ -39,10 +39,9 @@ static bool retry_after_error(sqlipc_cursor *c) {
         bool prepare = !fetch_is_of_run(c->fetch);
         bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* the bus may have room for it */
 
-        if (!c->fetch->source->operations->shared || c->delivered || c->retried || cursor_is_cancelled(c) ||
-            !repeat_is_allowed(full ? FATE_NOT_BEGUN : repeat_fate_of_frame(number), c->read_only))
+        if (!c->fetch->source->operations->shared || c->delivered || cursor_is_cancelled(c) ||
+            !repeat_take(&c->repeats, full ? FATE_NOT_BEGUN : repeat_fate_of_frame(number), c->read_only))
                 return false;
-        c->retried = true;
         if (c->statement)
                 c->statement->channel_number = 0;
         cursor_restart(c, full || (number == ERROR_SHUTTING_DOWN && !c->needs_channel));
@@ -89,17 +88,15 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
         cursor_end(c, CURSOR_END_LOST);
 }
 
-/* True if nothing has been told of the run, and it may run again, once: if it ended the service, it might do so again. */
-static bool is_invisible(sqlipc_cursor *c) {
-        return !c->delivered && !c->retried && !c->transaction && !cursor_is_cancelled(c) &&
-               (c->statement || c->sent || c->query);
-}
-
-static void run_again(sqlipc_cursor *c) {
-        c->retried = true;
+/* Runs a read again that brought no result, unless the program knows of the run, or it was repeated before. */
+static bool run_again(sqlipc_cursor *c, Fate fate) {
+        if (!c->read_only || c->delivered || c->transaction || cursor_is_cancelled(c) ||
+            !(c->statement || c->sent || c->query) || !repeat_take(&c->repeats, fate, true))
+                return false;
         cursor_restart(c, !c->needs_channel);
         if (c->statement)
                 prepared_lose(c->statement);
+        return true;
 }
 
 /* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
@@ -116,11 +113,7 @@ static void on_alive_reply(sd_bus_message *reply, void *userdata) {
         bool lives = service_lives(source, reply);
 
         source->call = call_free(source->call);
-        if (!c)
-                return;
-        if (!lives && c->read_only && is_invisible(c))
-                run_again(c);
-        else /* if the worker is lost, the run may have killed it */
+        if (c && (lives || !run_again(c, FATE_UNKNOWN))) /* if only the worker is lost, the run may have killed it */
                 fail_lost(c, lives);
 }
 
@@ -197,8 +190,8 @@ static void on_compiled(sd_bus_message *reply, void *userdata) {
         c->reads = c->read_only = reads;
         if (lives)
                 fail_lost(c, true);
-        else if (reads && is_invisible(c))
-                run_again(c);
+        else if (run_again(c, FATE_UNKNOWN))
+                return;
         else if (failure)
                 cursor_fail_reply(c, failure);
         else if (ask_if_service_lives(c) < 0)
@@ -272,10 +265,8 @@ static void on_failure_reply(sqlipc_cursor *c, sd_bus_message *failure) {
         (void) error_set_reply(&c->error, failure);
         fetch_set_ended(c->fetch);
         fate = repeat_fate_of_reply(failure, &c->error);
-        if (c->read_only && is_invisible(c) && (fate == FATE_UNKNOWN || fate == FATE_NOT_BEGUN)) {
-                run_again(c);
+        if (fate != FATE_WORKER_LOST && run_again(c, fate))
                 return;
-        }
         if (is_cancellation(c))
                 cursor_end(c, CURSOR_END_CANCELLED);
         else if (c->error.number == ERROR_DAEMON_LOST && connection_bus_is_open(c->connection))

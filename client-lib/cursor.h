@@ -54,7 +54,7 @@ struct sqlipc_cursor {
         bool read_only;              /* the request, as it was sent, is known to change nothing */
         bool reads;                  /* the service has compiled its SQL for the library, and said so */
         bool delivered;              /* the program has got a row */
-        bool retried;                /* the request was repeated for it; once is enough */
+        Repeats repeats;             /* of the request, except those on other channels */
         atomic_bool cancelled;       /* set by any thread */
         unsigned n_interrupts;       /* of the connection, when the cursor began */
         uint64_t run_timeout_usec;   /* limit of the service; UINT64_MAX: only its own */

@@ -23,14 +23,8 @@
 #include "client-lib/transact.h"
 #include "client-lib/transport.h"
 
-/* Over the bus. In a transaction, only what concerns the statement, not the transaction, permits another attempt. */
-static bool may_repeat(const sqlipc_cursor *c, Fate fate, const Error *e) {
-        if (c->retried) /* if the run killed the service, it might do so again */
-                return false;
-        if (!c->transaction)
-                return repeat_is_allowed(fate, c->read_only);
-        if (fate == FATE_UNKNOWN)
-                return false;
+/* True if the failure concerns only the statement, not the transaction to which the run belongs. */
+static bool spares_transaction(const sqlipc_cursor *c, Fate fate, const Error *e) {
         return e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_PIPE_CLOSED ||
                (fate == FATE_NOT_BEGUN && !transact_is_at(c->transaction, c->fetch->source->owner));
 }
@@ -42,8 +36,7 @@ static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
 
         (void) error_set_reply(&e, reply);
         fate = repeat_fate_of_reply(reply, &e);
-        if (may_repeat(c, fate, &e)) {
-                c->retried = true;
+        if ((!c->transaction || spares_transaction(c, fate, &e)) && repeat_take(&c->repeats, fate, c->read_only)) {
                 c->fetch->cursor = NULL;
                 cursor_life_move(&c->state, CURSOR_WAITING);
                 prepared_lose(c->statement);
@@ -132,8 +125,8 @@ static void send_fetch(sqlipc_cursor *c) {
         if (r >= 0) {
                 fetch_begin(&s->fetch, c, call, 0);
                 cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
-        } else if (!c->transaction && connection_bus_may_send_again(c->connection, r) && !c->retried) {
-                c->retried = true;
+        } else if (!c->transaction && connection_bus_may_send_again(c->connection, r) &&
+                   repeat_take(&c->repeats, FATE_NOT_BEGUN, c->read_only)) {
                 s->number = 0;
                 prepared_lose(s);
                 start(c); /* nothing else would wake it */

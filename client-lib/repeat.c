@@ -50,6 +50,18 @@ bool repeat_is_allowed(Fate fate, bool read_only) {
         return false;
 }
 
+bool repeat_take(Repeats *repeats, Fate fate, bool read_only) {
+        bool refused = fate == FATE_NOT_BEGUN;
+
+        if (!repeat_is_allowed(fate, read_only) || (refused ? repeats->n_refused == REPEAT_REFUSED_MAX : repeats->lost))
+                return false;
+        if (refused)
+                repeats->n_refused++;
+        else
+                repeats->lost = true;
+        return true;
+}
+
 void repeat_set_unknown(Error *e, const char *fact) {
         char before[200];
 

@@ -31,8 +31,21 @@ Fate repeat_fate_of_reply(sd_bus_message *reply, const Error *e);
 /* The fate of a request on a channel, from the number of its ERROR frame. */
 Fate repeat_fate_of_frame(uint32_t number);
 
+/* A request that never began cannot have ended the service, so its repeats do not use up the one after a loss. They have a
+ * limit because a service may refuse a request each time. */
+#define REPEAT_REFUSED_MAX 2u
+
+/* The repeats that a request has had. */
+typedef struct Repeats {
+        unsigned n_refused; /* because it never began */
+        bool lost;          /* because it was lost: if it ended the service, it might do so again */
+} Repeats;
+
 /* True if the request may be repeated. `read_only`: it is known to change nothing. */
 bool repeat_is_allowed(Fate fate, bool read_only);
+
+/* The same, and counts the repeat. The request may not be repeated if it has had too many. */
+bool repeat_take(Repeats *repeats, Fate fate, bool read_only);
 
 /* For a request that is not repeated: if its outcome is unknown, adds that to the sentence of `e`, and sets the error to
  * OUTCOME_UNKNOWN. */

@@ -514,6 +514,76 @@ static void test_read_is_lost(void) {
         check_read_is_lost(true);
 }
 
+/* It is refused by a service that stops, and lost when it is sent again: over the bus (`bus`), or on the same channel. A run
+ * that was refused never began, so it cannot have ended the service, and this loss is its first. */
+static void check_refused_then_lost(bool bus) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query(); /* opens the channel */
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        add_result(&s, number, 1, 2);
+        answer(&s);
+        check_end_of_result(c, 1, 2);
+        if (bus) {
+                CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
+                n_lost_queries = 1;
+                f.on_call = lose_query;
+        }
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_error(&s, number, ERROR_SHUTTING_DOWN, "The service stops.");
+        answer(&s);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        if (!bus) {
+                CHECK_INT(request(&number), REQUEST_QUERY);
+                fake_channel_close(channels[1]);
+                channels[1] = -1;
+                while (n_open < 2 && sqlipc_cursor_next(c) == -EAGAIN)
+                        turn();
+                CHECK_INT(n_open, 2);
+                CHECK_INT(request(&number), REQUEST_QUERY);
+                add_result(&s, number, 1, 2);
+                answer(&s);
+        }
+        check_end_of_result(c, 1, 2);
+        CHECK_INT(f.n_prepare, 1);
+        CHECK_INT(f.n_query, bus ? 2 : 0);
+        stop();
+}
+
+static void test_refused_then_lost(void) {
+        check_refused_then_lost(false);
+        check_refused_then_lost(true);
+}
+
+/* A service that refuses a run each time does not hold the program up without end. */
+static void test_refused_again_and_again(void) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number, n = 0;
+        char byte;
+        int r;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        c = query();
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN) {
+                turn();
+                if (channels[1] < 0 || fake_channel_peek(channels[1], &byte, 1) < 0)
+                        continue;
+                CHECK_INT(request(&number), REQUEST_QUERY);
+                CHECK(++n < 10);
+                stream_add_error(&s, number, ERROR_SHUTTING_DOWN, "The service stops.");
+                answer(&s);
+        }
+        CHECK_INT(r, -ESHUTDOWN);
+        CHECK_INT(n, 3);
+        stop();
+}
+
 /* Prepares a statement on a channel that may write. */
 static sqlipc_statement *prepare(bool writes) {
         sqlipc_statement *statement;
@@ -997,6 +1067,8 @@ int main(int argc, char **argv) {
                 TEST(test_outcome_unknown),
                 TEST(test_read_is_repeated),
                 TEST(test_read_is_lost),
+                TEST(test_refused_then_lost),
+                TEST(test_refused_again_and_again),
                 TEST(test_lost_statement),
                 TEST(test_cancelled_write),
                 TEST(test_never_began),

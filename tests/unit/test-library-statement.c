@@ -364,7 +364,7 @@ static void test_outcome_unknown(void) {
 /* ---- The service is killed ---- */
 
 /* The next failures of Query and Fetch, one a letter:  n: no reply  N: the bus has nothing that owns the name  S: killed
- * while it started  q: an error of the SQL  e: the pipe ends without a byte  c: after the columns
+ * while it started  D: it stops  q: an error of the SQL  e: the pipe ends without a byte  c: after the columns
  * r: after all rows  L: a limit is exceeded  -: none. The same of Prepare. */
 static const char *kills, *kills_of_prepare;
 static bool kills_early;
@@ -378,6 +378,8 @@ static const char *error_of_kill(char kind) {
                 return "org.freedesktop.DBus.Error.NameHasNoOwner";
         case 'S':
                 return "org.freedesktop.DBus.Error.Spawn.ChildSignaled";
+        case 'D':
+                return "org.sqlipc1.Error.ShuttingDown";
         case 'L':
                 return "org.sqlipc1.Error.LimitsExceeded";
         case 'q':
@@ -475,7 +477,13 @@ static void test_kills(void) {
                 { .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
                 { .kills = "N", .n_runs = 2 },
                 { .kills = "S", .n_runs = 2 },
-                { .kills = "NN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
+                { .kills = "NN", .n_runs = 3 },
+                { .kills = "NNN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 3 },
+                { .kills = "DDN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 3 },
+                { .kills = "Dn", .n_runs = 3 },
+                { .kills = "nD", .n_runs = 3 },
+                { .kills = "DnDn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 4 },
+                { .kills = "n", .kills_of_prepare = "DnDnDn", .n_runs = 2 },
                 { .early = true, .kills = "n", .n_runs = 2 },
                 { .early = true, .kills = "nn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 2 },
                 { .early = true, .kills = "ne", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 2 },
@@ -489,7 +497,15 @@ static void test_kills(void) {
                 { .prepared = true, .kills = "e", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .prepared = true, .kills = "c", .code = SQLIPC_ERROR_WORKER_LOST, .n_runs = 1 },
                 { .prepared = true, .kills = "N", .n_runs = 2 },
+                { .prepared = true, .kills = "Dn", .n_runs = 3 },
+                { .prepared = true, .kills = "nD", .n_runs = 3 },
+                { .prepared = true, .kills = "DDDn", .n_runs = 5 }, /* the call is repeated twice, and then the run */
+                { .prepared = true, .kills = "Dnn", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 3 },
+                { .prepared = true, .kills = "DDDDDDDDN", .code = SQLIPC_ERROR_DAEMON_LOST, .n_runs = 9 },
+                { .prepared = true, .kills = "Dn", .writes = true, .code = SQLIPC_ERROR_OUTCOME_UNKNOWN, .n_runs = 2 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "n", .n_runs = 1 },
+                { .prepared = true, .kills = "", .kills_of_prepare = "Dn", .n_runs = 1 },
+                { .prepared = true, .kills = "", .kills_of_prepare = "nD", .n_runs = 1 },
                 { .prepared = true, .kills = "", .kills_of_prepare = "S", .n_runs = 1 },
                 { .prepared = true, .kills = "n", .kills_of_prepare = "L", .n_runs = 2 },
                 { .prepared = true, .kills = "n", .kills_of_prepare = "Lnn", .n_runs = 2 },

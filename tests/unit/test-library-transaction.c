@@ -671,11 +671,11 @@ static void test_statement_fails(void) {
         t = begin(SQLIPC_TRANSACTION_READ);
         on_run = (Script) { ANSWER_ERROR, "UnknownStatement" };
         CHECK_INT(sqlipc_execute(s, &c), -ESTALE);
-        CHECK_INT(f.n_fetch, 2);
-        CHECK_INT(f.n_prepare, 2);
+        CHECK_INT(f.n_fetch, 3);
+        CHECK_INT(f.n_prepare, 3);
         on_run = (Script) { ANSWER_ERROR, "WorkerLost" };
         CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
-        CHECK_INT(f.n_fetch, 3);
+        CHECK_INT(f.n_fetch, 4);
         sqlipc_finalize(s);
         sqlipc_transaction_close(t);
         fake_done(&f);
