@@ -11,6 +11,7 @@
 #include "client-lib/prepared-channel.h"
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transport.h"
 
 int prepared_channel_send(sqlipc_statement *s) {
@@ -111,6 +112,10 @@ static void ask_again(sqlipc_statement *s) {
 }
 
 static void on_error_frame(sqlipc_statement *s) {
+        if (repeat_fate_of_frame(s->fetch.decoder.error_number) == FATE_NOT_BEGUN) {
+                ask_again(s);
+                return;
+        }
         (void) error_set_frame(&s->error, &s->fetch.decoder);
         s->channel_number = 0;
         prepared_fail(s);

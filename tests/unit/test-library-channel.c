@@ -584,6 +584,27 @@ static void test_refused_again_and_again(void) {
         stop();
 }
 
+/* PREPARE changes nothing, so its refusal is no failure of the statement. */
+static void test_refused_statement(void) {
+        sqlipc_statement *statement;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?", &statement), 0);
+        CHECK_INT(request_of(statement, &number), REQUEST_PREPARE);
+        stream_add_error(&s, number, ERROR_SHUTTING_DOWN, "The service stops.");
+        answer(&s);
+        CHECK_INT(request_of(statement, &number), REQUEST_PREPARE);
+        add_statement(&s, number);
+        answer(&s);
+        while (sqlipc_statement_is_ready(statement) == 0)
+                turn();
+        CHECK_INT(sqlipc_statement_is_ready(statement), 1);
+        (void) sqlipc_finalize(statement);
+        stop();
+}
+
 /* Prepares a statement on a channel that may write. */
 static sqlipc_statement *prepare(bool writes) {
         sqlipc_statement *statement;
@@ -1069,6 +1090,7 @@ int main(int argc, char **argv) {
                 TEST(test_read_is_lost),
                 TEST(test_refused_then_lost),
                 TEST(test_refused_again_and_again),
+                TEST(test_refused_statement),
                 TEST(test_lost_statement),
                 TEST(test_cancelled_write),
                 TEST(test_never_began),
