@@ -63,49 +63,23 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
         cursor_end(c, CURSOR_END_FAILED);
 }
 
+int open_rows_send(sqlipc_cursor *c, sd_bus_message *m) {
+        fetch_use_rows(c->fetch);
+        return query_call_send(c, m, on_reply, SQLIPC_TRANSPORT_DBUS);
+}
+
 static int send_call(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters,
                      size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        Call *call;
-        int r;
+        int r = query_call_new(c, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
 
-        r = query_call_new(c, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
-        if (r < 0)
-                return r;
-        r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
-        if (r < 0)
-                return r;
-        if (!c->statement) {
-                sd_bus_message_unref(c->sent);
-                c->sent = steal(m);
-        }
-        fetch_begin(c->fetch, c, call, 0);
-        cursor_begin(c, SQLIPC_TRANSPORT_DBUS);
-        return 0;
-}
-
-int open_rows_again(sqlipc_cursor *c) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        Call *call;
-        int r;
-
-        fetch_use_rows(c->fetch);
-        r = query_call_copy(c, c->sent, &m);
-        if (r >= 0)
-                r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
-        if (r < 0)
-                return r;
-        fetch_begin(c->fetch, c, call, 0);
-        cursor_begin(c, SQLIPC_TRANSPORT_DBUS);
-        return 0;
+        return r < 0 ? r : open_rows_send(c, m);
 }
 
 int open_rows(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters,
               size_t n_positional_min) {
-        int r;
+        int r = send_call(c, sql, parameters, n_parameters, n_positional_min);
 
-        fetch_use_rows(c->fetch);
-        r = send_call(c, sql, parameters, n_parameters, n_positional_min);
         if (!c->transaction && connection_bus_may_send_again(c->connection, r))
                 r = send_call(c, sql, parameters, n_parameters, n_positional_min);
         return r;

@@ -12,7 +12,7 @@
 int open_rows(sqlipc_cursor *cursor, const char *sql, const Parameter *parameters, size_t n_parameters,
               size_t n_positional_min);
 
-/* Sends the call again that a query keeps. 0, or a negative errno: nothing is in progress. */
-int open_rows_again(sqlipc_cursor *cursor);
+/* The same with `m`, a call to OpenRows. */
+int open_rows_send(sqlipc_cursor *cursor, sd_bus_message *m);
 
 #endif

@@ -49,17 +49,32 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         return 0;
 }
 
-int query_call_copy(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret) {
+int query_call_copy(const sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(sent));
+        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(c->sent));
 
         if (r >= 0)
-                r = sd_bus_message_rewind(sent, true);
+                r = sd_bus_message_rewind(c->sent, true);
         if (r >= 0)
-                r = sd_bus_message_copy(m, sent, true);
+                r = sd_bus_message_copy(m, c->sent, true);
         if (r < 0)
                 return r;
         *ret = steal(m);
+        return 0;
+}
+
+int query_call_send(sqlipc_cursor *c, sd_bus_message *m, call_handler on_reply, sqlipc_transport transport) {
+        Call *call;
+        int r = call_new(&call, c->connection, m, on_reply, query_call_undo, c, UINT64_MAX);
+
+        if (r < 0)
+                return r;
+        if (!c->statement) {
+                sd_bus_message_unref(c->sent);
+                c->sent = sd_bus_message_ref(m);
+        }
+        fetch_begin(c->fetch, c, call, 0);
+        cursor_begin(c, transport);
         return 0;
 }
 

@@ -15,8 +15,12 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
 /* Creates the same call as `sent`, a call to Query, but without the option `describe`. */
 int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret);
 
-/* Creates the same call as `sent`, a call to Query or OpenRows. */
-int query_call_copy(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret);
+/* Creates the call again that the query keeps (cursor.h). */
+int query_call_copy(const sqlipc_cursor *c, sd_bus_message **ret);
+
+/* Sends the call `m`: the run of the cursor begins. A query keeps it. `on_reply` gets the cursor. Negative: nothing is in
+ * progress. */
+int query_call_send(sqlipc_cursor *c, sd_bus_message *m, call_handler on_reply, sqlipc_transport transport);
 
 /* Creates a call to Prepare with the SQL of the cursor's run. -ENODATA: it was not kept. */
 int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret);

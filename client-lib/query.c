@@ -65,20 +65,6 @@ static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *reply) {
         return true;
 }
 
-static int query_again(sqlipc_cursor *c) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        Call *call;
-        int r = query_call_copy(c, c->sent, &m);
-
-        if (r >= 0)
-                r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
-        if (r < 0)
-                return r;
-        fetch_begin(c->fetch, c, call, 0);
-        cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
-        return 0;
-}
-
 static void on_query_reply(sd_bus_message *reply, void *userdata) {
         sqlipc_cursor *c = userdata;
         Error e;
@@ -105,20 +91,9 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
 
 static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        Call *call;
-        int r;
+        int r = query_call_new(c, &m, "Query", sql, parameters, n_parameters, 0);
 
-        r = query_call_new(c, &m, "Query", sql, parameters, n_parameters, 0);
-        if (r < 0)
-                return r;
-        r = call_new(&call, c->connection, m, on_query_reply, query_call_undo, c, UINT64_MAX);
-        if (r < 0)
-                return r;
-        sd_bus_message_unref(c->sent);
-        c->sent = steal(m);
-        fetch_begin(c->fetch, c, call, 0);
-        cursor_begin(c, SQLIPC_TRANSPORT_PIPE);
-        return 0;
+        return r < 0 ? r : query_call_send(c, m, on_query_reply, SQLIPC_TRANSPORT_PIPE);
 }
 
 /* `way`: WAY_BUS or WAY_ROWS. */
@@ -217,12 +192,15 @@ static void start_kept(sqlipc_cursor *c) {
 
 /* Sends a query again that was lost before it gave a row, and changes nothing. */
 static void restart(sqlipc_cursor *c) {
+        _cleanup_message_ sd_bus_message *m = NULL;
         int r = connection_bus_ensure(c->connection);
 
-        if (r >= 0 && strcmp(sd_bus_message_get_member(c->sent), "OpenRows") == 0)
-                r = open_rows_again(c);
+        if (r >= 0)
+                r = query_call_copy(c, &m);
+        if (r >= 0 && strcmp(sd_bus_message_get_member(m), "OpenRows") == 0)
+                r = open_rows_send(c, m);
         else if (r >= 0)
-                r = query_again(c);
+                r = query_call_send(c, m, on_query_reply, SQLIPC_TRANSPORT_PIPE);
         if (r < 0)
                 cursor_fail_send(c, r);
 }
