@@ -255,6 +255,16 @@ static bool is_not_kept(const sqlipc_cursor *c) {
                !c->needs_channel;
 }
 
+/* True if the run belongs to no transaction, or to one that is open. Ends the cursor if the transaction has ended. */
+static bool check_transaction(sqlipc_cursor *c) {
+        Error e;
+        int r = c->transaction ? transact_check(c->transaction, &e) : 1;
+
+        if (r < 0)
+                cursor_fail(c, &e);
+        return r > 0;
+}
+
 /* Runs the statement by OpenRows, for which the service keeps none. The next execution tries to have it kept again. */
 static void start_not_kept(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
@@ -263,6 +273,8 @@ static void start_not_kept(sqlipc_cursor *c) {
         _cleanup_free_ Parameter *all = calloc(n_values + n_named + 1, sizeof *all);
         int r = -ENOMEM;
 
+        if (!check_transaction(c))
+                return;
         prepared_life_move(&s->state, STATEMENT_LOST);
         cursor_set_read_only(c, s->described && s->description.read_only);
         if (all) {

@@ -27,6 +27,8 @@ static atomic_int n_begin, n_commit, n_rollback, n_channels, n_rows;
 static uint64_t named;    /* the transaction of the last run, 0: none */
 static char mode[16];
 static uint64_t lock_wait_usec; /* of the last Begin; UINT64_MAX: none */
+static bool keeps_none;          /* Prepare is refused, and Begin is answered after that */
+static sd_bus_message *held_begin;
 static FakeService f;
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
@@ -99,12 +101,27 @@ static int on_begin_call(sd_bus_message *m) {
         CHECK(sd_bus_message_rewind(m, true) >= 0);
         lock_wait_usec = read_number(m, "lock-wait-usec", UINT64_MAX);
         asks_user_allowed = sd_bus_message_get_allow_interactive_authorization(m) > 0;
+        if (keeps_none && !held_begin) {
+                held_begin = sd_bus_message_ref(m);
+                return 1;
+        }
         r = follow(&on_begin, m);
         if (r == 0 && asks_user)
                 on_run = (Script) { ANSWER_OK, NULL };
         if (r == 0)
                 CHECK(fake_answered(sd_bus_reply_method_return(m, "ta{sv}", NUMBER, 0)));
         return 1;
+}
+
+static int refuse_prepare(sd_bus_message *m) {
+        int r = fail(m, "LimitsExceeded");
+
+        if (held_begin) {
+                CHECK(sd_bus_message_rewind(held_begin, true) >= 0);
+                CHECK_INT(on_begin_call(held_begin), 1);
+                held_begin = sd_bus_message_unref(held_begin);
+        }
+        return r;
 }
 
 static int on_end_call(sd_bus_message *m, atomic_int *n, const Script *script) {
@@ -133,6 +150,8 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
                 return on_end_call(m, &n_commit, &on_commit);
         if (strcmp(member, "Rollback") == 0)
                 return on_end_call(m, &n_rollback, &on_rollback);
+        if (strcmp(member, "Prepare") == 0 && keeps_none)
+                return refuse_prepare(m);
         if (strcmp(member, "OpenChannel") == 0) {
                 n_channels++;
                 return fail(m, "LimitsExceeded");
@@ -154,7 +173,7 @@ static void start(void) {
         on_begin = on_commit = on_rollback = on_run = (Script) { ANSWER_OK, NULL };
         n_begin = n_commit = n_rollback = n_channels = n_rows = 0;
         named = 0;
-        asks_user = false;
+        asks_user = keeps_none = false;
         fake_start(&f);
         f.writes = true;
         f.on_call = on_call;
@@ -324,6 +343,40 @@ static void test_statement(void) {
         sqlipc_finalize(s);
         sqlipc_transaction_close(t);
         fake_done(&f);
+}
+
+/* Executes a statement that the service does not keep, in a transaction that begins later. */
+static int execute_not_kept(void) {
+        sqlipc_transaction *t;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+        int r;
+
+        keeps_none = true;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_prepare(f.connection, DB, SQL, &s), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                turn();
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        return r;
+}
+
+/* A statement that the service does not keep waits for its transaction, too, and never runs without it. */
+static void test_statement_not_kept(void) {
+        start();
+        CHECK_INT(execute_not_kept(), 0);
+        CHECK_INT(n_rows, 1);
+        CHECK_INT(named, NUMBER);
+
+        start();
+        on_begin = (Script) { ANSWER_ERROR, "Busy" };
+        CHECK_INT(execute_not_kept(), -EBUSY);
+        CHECK_INT(n_rows, 0);
 }
 
 /* Runs in a transaction never use a channel, whatever the program wants; as rows they name it, too. */
@@ -928,6 +981,7 @@ int main(void) {
                 TEST(test_close),
                 TEST(test_freed_in_any_order),
                 TEST(test_statement),
+                TEST(test_statement_not_kept),
                 TEST(test_transports),
                 TEST(test_arguments),
                 TEST(test_begin_fails),
