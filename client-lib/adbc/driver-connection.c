@@ -211,8 +211,11 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, stru
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
                                       "A transaction that has begun to read runs one statement at a time: read the open "
                                       "result to its end, or release it");
-        if (c->transaction)
-                return ADBC_STATUS_OK;
+        if (c->transaction) {
+                int r = sqlipc_transaction_is_open(c->transaction);
+
+                return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
+        }
         switch (c->settings.transaction) {
         case TRANSACTION_READ:
                 return begin(c, c->catalog, SQLIPC_TRANSACTION_READ, error);
@@ -223,9 +226,11 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, stru
         }
 }
 
-/* Ends the transaction. One whose end is not known yet, because the call was interrupted, is kept for another try. */
+/* Ends the transaction. If the outcome of a commit is unknown, the transaction is kept until it is rolled back: another
+ * commit must not succeed because there is nothing to commit, and no statement may run as if it had ended. */
 static AdbcStatusCode end(DriverConnection *c, int (*how)(sqlipc_transaction *), struct AdbcError *error) {
         AdbcStatusCode status = ADBC_STATUS_OK;
+        bool is_unknown;
         int r;
 
         if (!c->transaction)
@@ -237,7 +242,8 @@ static AdbcStatusCode end(DriverConnection *c, int (*how)(sqlipc_transaction *),
         atomic_fetch_sub(&c->n_busy, 1);
         if (r < 0)
                 status = adbc_error_connection(error, c->connection, r);
-        if (r >= 0 || sqlipc_transaction_is_open(c->transaction) <= 0)
+        is_unknown = r < 0 && how == sqlipc_commit && sqlipc_error_code(c->connection) == SQLIPC_ERROR_OUTCOME_UNKNOWN;
+        if (r >= 0 || (!is_unknown && sqlipc_transaction_is_open(c->transaction) <= 0))
                 c->transaction = sqlipc_transaction_close(c->transaction);
         return status;
 }

@@ -3,13 +3,15 @@
 """The ADBC driver writes: parameters, loads, bulk ingest, transactions; and tells about databases, tables and columns."""
 import contextlib
 import datetime
+import os
+import signal
 import sqlite3
 
 from adbc_rig import breaks_off, connect, fails, rows, service_of_notes
 import adbc_driver_manager
 import pyarrow
 
-from harness import main
+from harness import PATIENCE, main
 from tap import equal, test, true
 
 exit_stack = contextlib.ExitStack()
@@ -194,6 +196,26 @@ def transactions_that_read_first():
             second.execute("INSERT INTO note SELECT 2, count(*) FROM note")
             other.commit()
     equal(notes(), [(1, 0), (2, 1)], "both")
+
+
+@test
+def unknown_commits():
+    """A commit whose outcome is unknown does not succeed the second time; rollback() leaves the transaction"""
+    with empty_notes(autocommit=False) as (connection, cursor):
+        cursor.execute("INSERT INTO note VALUES (1, 'a')")
+        os.kill(service.pid(), signal.SIGSTOP)  # it never reads Commit
+        connection.adbc_connection.set_options(**{"adbc.sqlipc.timeout": "0.1"})
+        for _ in range(2):
+            equal(fails("IO", connection.commit).sqlstate, "08007", "no answer in time")
+        service.kill()
+        service.start()
+        connection.adbc_connection.set_options(**{"adbc.sqlipc.timeout": str(PATIENCE)})
+        for _ in range(2):
+            equal(fails("IO", connection.commit).sqlstate, "08007", "the service was lost")
+        fails("IO", rows, connection, "SELECT 1")
+        fails("IO", connection.rollback)
+        equal(rows(connection, "SELECT count(*) FROM note"), [(0,)], "the next transaction")
+        connection.commit()
 
 
 @test
