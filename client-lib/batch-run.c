@@ -111,6 +111,8 @@ static int send_batch(sqlipc_batch *b) {
 
         if (!b->transaction && connection_bus_may_send_again(b->connection, r))
                 r = try_to_send(b);
+        if (r >= 0 && b->transaction)
+                b->transaction->may_have_written = true;
         if (r < 0) {
                 (void) connection_fail_send(b->connection, r);
                 b->error = b->connection->error;

@@ -66,6 +66,10 @@ void cursor_set_read_only(sqlipc_cursor *c, bool read_only) {
         c->read_only = c->reads || read_only;
 }
 
+bool cursor_may_write(const sqlipc_cursor *c) {
+        return c->transport != SQLIPC_TRANSPORT_AUTO && !c->read_only;
+}
+
 uint64_t cursor_transaction_number(const sqlipc_cursor *c) {
         return c->transaction ? c->transaction->number : 0;
 }
@@ -216,6 +220,8 @@ void cursor_end(sqlipc_cursor *c, CursorEnd reason) {
         }
         if (c->statement && (reason == CURSOR_END_LOST || reason == CURSOR_END_KILLED))
                 prepared_lose(c->statement); /* it is compiled again, and gets another pipe */
+        if (c->transaction && cursor_may_write(c))
+                c->transaction->may_have_written = true;
         c->transaction = transact_unref(c->transaction);
 }
 

@@ -97,6 +97,9 @@ Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size);
  * compiled the SQL, and said that it reads. */
 void cursor_set_read_only(sqlipc_cursor *c, bool read_only);
 
+/* True if the request was sent, and is not known to change nothing. */
+bool cursor_may_write(const sqlipc_cursor *c);
+
 /* The number of its transaction; 0: none. */
 uint64_t cursor_transaction_number(const sqlipc_cursor *c);
 

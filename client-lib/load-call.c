@@ -203,6 +203,8 @@ static void send_load(sqlipc_load *l) {
         if (!l->transaction && connection_bus_may_send_again(l->connection, r))
                 r = try_to_send_load(l);
         if (r >= 0) {
+                if (l->transaction)
+                        l->transaction->may_have_written = true;
                 free(steal(l->sql));
                 return;
         }

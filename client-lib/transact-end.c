@@ -5,6 +5,7 @@
 #include "client-lib/call.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
+#include "client-lib/cursor.h"
 #include "client-lib/error.h"
 #include "client-lib/repeat.h"
 #include "client-lib/transact-life.h"
@@ -28,6 +29,32 @@ static bool is_rolled_back(const Error *e) {
         }
 }
 
+/* True if it has a run that may write. */
+static bool has_run_that_may_write(const sqlipc_transaction *t) {
+        const Member *member;
+
+        TAILQ_FOREACH(member, &t->connection->cursors, link) {
+                const sqlipc_cursor *c = (const sqlipc_cursor *) member;
+
+                if (c->transaction == t && cursor_may_write(c))
+                        return true;
+        }
+        return false;
+}
+
+/* True if it can be unknown what the commit has written. */
+static bool may_have_written(const sqlipc_transaction *t) {
+        switch (t->mode) {
+        case SQLIPC_TRANSACTION_READ:
+                return false;
+        case SQLIPC_TRANSACTION_WRITE:
+                return true;
+        case SQLIPC_TRANSACTION_DEFERRED:
+                break;
+        }
+        return t->may_have_written || has_run_that_may_write(t);
+}
+
 /* Sets the outcome of a call that the service did not carry out, from its error reply. */
 static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         Error *e = &t->error;
@@ -37,7 +64,7 @@ static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         fate = repeat_fate_of_reply(reply, e);
         if (!t->commits && is_rolled_back(e)) {
                 e->result = 0;
-        } else if (t->commits && t->mode != SQLIPC_TRANSACTION_READ && fate == FATE_UNKNOWN) {
+        } else if (t->commits && may_have_written(t) && fate == FATE_UNKNOWN) {
                 (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
                 set_outcome_unknown(e);
         } else if (e->number == ERROR_DAEMON_LOST)
@@ -111,7 +138,7 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
 static int fail_wait(sqlipc_transaction *t) {
         Error *e = &t->connection->error;
 
-        if (t->state == TRANSACTION_ENDING && t->commits && t->mode != SQLIPC_TRANSACTION_READ)
+        if (t->state == TRANSACTION_ENDING && t->commits && may_have_written(t))
                 set_outcome_unknown(e);
         return e->result;
 }

@@ -8,7 +8,8 @@
  * transaction that the program meant is gone.
  *
  * A request that belongs to a transaction is never sent again, unless the service did not know the statement. If the service
- * or its worker is lost, nothing of the transaction was written, so only Commit can have an unknown outcome.
+ * or its worker is lost, nothing of the transaction was written, so only Commit can have an unknown outcome: not if the
+ * transaction cannot write, or is deferred and has only read.
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_H
 #define SQLIPC_CLIENT_LIB_TRANSACT_H
@@ -23,6 +24,7 @@ struct sqlipc_transaction {
         sqlipc_connection *connection; /* a reference */
         TransactionState state;
         sqlipc_transaction_mode mode;
+        bool may_have_written;         /* by a run that has ended, a batch or a load */
         bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
         bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */
         bool closed;                   /* by the program */

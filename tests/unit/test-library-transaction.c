@@ -536,6 +536,57 @@ static void test_commit_fails(void) {
         check_commit(SQLIPC_TRANSACTION_READ, (Script) { ANSWER_DIE, NULL }, -ENOTCONN, SQLIPC_ERROR_TRANSACTION_ENDED);
 }
 
+static int load(void) {
+        sqlipc_load *l;
+
+        return sqlipc_load_open(f.connection, DB, SQL, &l);
+}
+
+static int batch(void) {
+        sqlipc_batch *b;
+        int r;
+
+        CHECK_INT(sqlipc_batch_new(f.connection, DB, &b), 0);
+        CHECK_INT(sqlipc_batch_add(b, SQL, NULL), 0);
+        r = sqlipc_batch_run(b, NULL);
+        sqlipc_batch_close(b);
+        return r;
+}
+
+/* The service is lost during the commit of a deferred transaction, after `run` (NULL: none) and a query that is not read.
+ * `writes`: the first of them may write. */
+static void check_deferred(bool writes, int (*run)(void), int r) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+
+        start();
+        f.writes = writes;
+        on_commit = (Script) { ANSWER_DIE, NULL };
+        t = begin(SQLIPC_TRANSACTION_DEFERRED);
+        if (run) {
+                (void) run();
+                CHECK_INT(named, run == exec ? NUMBER : 0);
+                f.writes = false;
+        }
+        CHECK_INT(sqlipc_query(f.connection, DB, "SELECT c FROM t", &c, NULL), 0);
+        CHECK_INT(sqlipc_commit(t), r);
+        check_code(r == -ENOTCONN ? SQLIPC_ERROR_TRANSACTION_ENDED : SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        sqlipc_cursor_close(c);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_commit, 1);
+}
+
+/* A deferred transaction that has only read has changed nothing, whatever became of its commit. */
+static void test_deferred_commit_fails(void) {
+        check_deferred(false, NULL, -ENOTCONN);
+        check_deferred(false, exec, -ENOTCONN);
+        check_deferred(true, NULL, -ECONNABORTED);
+        check_deferred(true, exec, -ECONNABORTED);
+        check_deferred(false, load, -ECONNABORTED);
+        check_deferred(false, batch, -ECONNABORTED);
+}
+
 /* After an error of Commit that says nothing about the end, closing rolls back all the same. */
 static void test_failed_commit_is_rolled_back(void) {
         sqlipc_transaction *t;
@@ -989,6 +1040,7 @@ int main(void) {
                 TEST(test_closed_begin),
                 TEST(test_late_begin),
                 TEST(test_commit_fails),
+                TEST(test_deferred_commit_fails),
                 TEST(test_failed_commit_is_rolled_back),
                 TEST(test_rollback_fails),
                 TEST(test_ended_by_service),
