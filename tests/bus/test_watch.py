@@ -4,7 +4,6 @@
 import contextlib
 import os
 import sqlite3
-import time
 
 from channel import Channel
 from client import Failure, object_path
@@ -12,7 +11,7 @@ from gi.repository import GLib
 from harness import SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, rss_anon, wait_for
 from load_stream import begin_load, columns, end, rows, send, stream, wait_for_load
 from tap import diagnose, equal, test, true
-from watching import DB, Watch, wait_change
+from watching import DB, Watch, has_rested, is_told, settle, wait_change
 
 SCHEMA = """
 CREATE TABLE a(id INTEGER PRIMARY KEY, n);
@@ -24,7 +23,6 @@ CREATE VIEW seen AS SELECT n FROM c WHERE n > 0;
 CREATE TRIGGER logs AFTER INSERT ON c BEGIN INSERT INTO log VALUES (new.n); END;
 CREATE VIRTUAL TABLE words USING fts5(word);
 """
-MSEC = 0.001
 
 
 @contextlib.contextmanager
@@ -94,7 +92,7 @@ def sequence_of_results():
             end = client.query(DB, "SELECT * FROM a").read().end
             equal(end.sequence, info["sequence"], "sequence of a read after the commit")
             equal(client.query_rows(DB, "SELECT * FROM a")[2]["sequence"], end.sequence, "the same as values")
-            true(not Watch(client, "a", since=end.sequence).is_readable(50 * MSEC), "a change was told that is none")
+            true(not is_told(service, Watch(client, "a", since=end.sequence)), "a change was told that is none")
             later = client.execute(DB, "INSERT INTO a VALUES (2, 1)")[1]["sequence"]
             true(later > end.sequence, "a larger number")
             equal(Watch(client, "a", since=end.sequence).next(), later, "the number of the change")
@@ -114,7 +112,7 @@ def rolled_back():
         client.execute(DB, "INSERT INTO a VALUES (1, 1)", options=inside)
         client.database(DB, "Rollback", "(ta{sv})", values[0].get_uint64(), {})
         expect("Sql", client.execute, DB, "INSERT INTO a VALUES (1, 1), (1, 1)")
-        true(not watch.is_readable(50 * MSEC), "a rollback was told")
+        true(not is_told(service, watch), "a rollback was told")
         client.execute(DB, "INSERT INTO a VALUES (1, 1)")
         true(watch.next(), "the commit")
 
@@ -131,7 +129,7 @@ def unread_changes():
         first = watch.next()
         second = watch.next()
         true(second > first, "the last of the changes that were made meanwhile")
-        true(not watch.is_readable(50 * MSEC), "no other change")
+        true(not is_told(service, watch), "no other change")
 
 
 @test
@@ -207,12 +205,6 @@ def foreign(path, *statements):
             db.execute(sql).fetchall()
 
 
-def settle(service, watch):
-    """Reads what is told about the past. Then the service has looked at all that was done before."""
-    while watch.is_readable(1):
-        watch.next()
-
-
 @test
 def foreign_commits():
     """Commits past the service are told, in both journal modes; checkpoints, locks and touch are not"""
@@ -223,7 +215,7 @@ def foreign_commits():
                 db.execute("PRAGMA wal_autocheckpoint = 0")
                 watch = Watch(client, "a")
                 equal(watch.info["foreign"], "inotify", "how foreign commits are noticed")
-                true(not watch.is_readable(0.2), f"a change without a commit ({journal})")
+                true(not is_told(service, watch), f"a change without a commit ({journal})")
                 for n in range(20):
                     db.execute("INSERT INTO a(n) VALUES (?)", [n])
                     true(watch.next(), f"a commit ({journal})")
@@ -234,7 +226,7 @@ def foreign_commits():
                 db.execute("SELECT count(*) FROM a").fetchall()
                 for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE", "TRUNCATE"):
                     db.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
-                true(not watch.is_readable(0.5), f"a change without a commit ({journal})")
+                true(not is_told(service, watch), f"a change without a commit ({journal})")
                 db.execute("INSERT INTO a(n) VALUES (1)")
                 true(watch.next(), f"a commit after a checkpoint ({journal})")
 
@@ -250,12 +242,11 @@ def foreign_and_own():
                 tells(client, "INSERT INTO a(n) VALUES (1)", [a], [c])
                 foreign(service.path, "INSERT INTO log VALUES (1)")
                 true(a.next() and c.next(), "a foreign commit is told to all")
-                settle(service, a)
-                settle(service, c)
+                settle(service, a, c)
             for n in range(100):
                 client.execute(DB, "INSERT INTO a(n) VALUES (1)")
             true(a.next(), "an own commit")
-            true(not c.is_readable(0.5), f"own commits are not foreign ({journal})")
+            true(not is_told(service, c), f"own commits are not foreign ({journal})")
 
 
 @test
@@ -265,7 +256,7 @@ def since_and_foreign():
         client = service.client()
         Watch(client, "a").end()
         sequence = client.query(DB, "SELECT * FROM a").read().end.sequence
-        true(not Watch(client, "a", since=sequence).is_readable(0.2), "a change that is none")
+        true(not is_told(service, Watch(client, "a", since=sequence)), "a change that is none")
         foreign(service.path, "INSERT INTO a(n) VALUES (1)")
         true(wait_change(client, sequence, "a") > sequence, "the change")
 
@@ -300,12 +291,6 @@ def idle_watch():
                 true(watch.next(), "a commit")
 
 
-def switches(pid):
-    """How often the process, which has one thread, has waited for something and was woken up."""
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
-
-
 @test
 def idle_watches():
     """Watches of quiet files take no process and wake the service never: counted over two seconds, at all three states"""
@@ -320,15 +305,8 @@ def idle_watches():
         foreign(service.path, "INSERT INTO c VALUES (1)")
         true(all(watch.next() for watch in waiting if watch.database == DB), "the watches of the file are told")
         call = client.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", "(asta{sv})", ["d"], 0, {})
-        pid = service.pid()
         wait_for(lambda: not service.workers(), "the end of the processes")
-
-        def is_quiet():
-            before = switches(pid)
-            time.sleep(2)
-            return switches(pid) == before
-
-        wait_for(is_quiet, "two seconds in which nothing wakes the service")
+        wait_for(lambda: has_rested(service, 2), "two seconds in which nothing wakes the service")
         true(not service.workers() and not call.is_done(), "no process, and nothing to tell")
         true(all(watch.is_readable() for watch in unread), "what was told before")
 
@@ -342,7 +320,7 @@ def loads():
         run, pipe = begin_load(client, DB, "INSERT INTO c VALUES (?)")
         frames = columns(1) + rows([[n] for n in range(100)])
         send(pipe, frames)
-        true(not watch.is_readable(50 * MSEC), "a load that is not committed was told")
+        true(not is_told(service, watch), "a load that is not committed was told")
         send(pipe, end(100, frames))
         changes, info = wait_for_load(client, DB, run)
         equal(changes, 100, "changes")
@@ -350,7 +328,7 @@ def loads():
         run, pipe = begin_load(client, DB, "INSERT INTO a(id) VALUES (?)")
         send(pipe, stream([[1], [1]]))
         expect("Sql", wait_for_load, client, DB, run)
-        true(not any(one.is_readable(50 * MSEC) for one in (watch, log, other)), "a change that is none")
+        true(not is_told(service, watch, log, other), "a change that is none")
 
 
 @test
@@ -382,7 +360,7 @@ def sequences_of_guests():
             after = {other: sequence(other) for other in names}
             true(after[name] >= told > before[name], f"the sequence of {name}")
             equal({o: n for o, n in after.items() if o != name}, {o: n for o, n in before.items() if o != name}, "of others")
-            true(not Watch(client, database=name, since=after[name]).is_readable(50 * MSEC), "a change that is none")
+            true(not is_told(service, Watch(client, database=name, since=after[name])), "a change that is none")
             before = after
 
 
@@ -430,7 +408,7 @@ def rights():
         service.database(DB, Path=service.path, Mode="read-write", WriteSchema="yes", ForeignKeys="yes", AllowUsers=str(a))
         service.driver.manager("Reload")
         equal(watches[1].next(), None, "end-of-file for the user who may not read any more")
-        true(not watches[0].is_readable(0.1), "the other watch stays")
+        true(not is_told(service, watches[0]), "the other watch stays")
 
 
 @test

@@ -12,7 +12,7 @@ from client import DATABASE, Failure, object_path
 from fake_polkit import FakePolkit
 from harness import UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
 from tap import equal, true
-from watching import Watch, wait_change
+from watching import Watch, is_told, settle, wait_change
 
 service = None
 if os.geteuid() == 0:
@@ -36,11 +36,6 @@ def publish(name, **keys):
 
 def beside(name):
     return sorted(path.name for path in folder.glob(f"{name}.sqlite*"))
-
-
-def settle(watch):
-    while watch.is_readable(0.3):
-        watch.next()
 
 
 def begin_wait(one, name):
@@ -68,10 +63,10 @@ def file_of_another_owner():
             for n in range(3):
                 db.execute("INSERT INTO t VALUES (?)", [n])
                 true(watch.next(), f"a commit of the owner ({mode})")
-                settle(watch)
+                settle(service, watch)
             equal(beside(mode), before, "files")
             expect("ReadOnly", one.execute, mode, "INSERT INTO t VALUES (1)")
-            true(not watch.is_readable(0.2), "a change without a commit")
+            true(not is_told(service, watch), "a change without a commit")
     # the owner is not kept from writing, not even for a moment, with a program that does not wait for locks
     with client() as one, contextlib.closing(sqlite3.connect(folder / "delete.sqlite", 0, isolation_level=None)) as db:
         watch = Watch(one, database="delete")
@@ -89,12 +84,12 @@ def needs_owner():
         expect("NeedsOwner", Watch, one, "t", database="closed")
         expect("NeedsOwner", Watch, one, sql="SELECT * FROM t", database="closed")
         watch = Watch(one, database="closed")
-        true(not watch.is_readable(0.2) or watch.next(), "the state is not known, which may count as a change once")
+        true(not is_told(service, watch) or watch.next(), "the state is not known, which may count as a change once")
         equal(beside("closed"), ["closed.sqlite"], "files")
         with contextlib.closing(sqlite3.connect(folder / "closed.sqlite", isolation_level=None)) as db:
             db.execute("INSERT INTO t VALUES (1)")
             true(watch.next(), "a commit of the owner")
-            settle(watch)
+            settle(service, watch)
             table = Watch(one, "t", database="closed")
             db.execute("INSERT INTO t VALUES (2)")
             true(watch.next() and table.next(), "another one")
@@ -108,7 +103,7 @@ def foreign_commits_to_hidden_tables():
         equal(watch.info["tables"], ["t"], "tables")
         db.execute("INSERT INTO hidden VALUES (1)")
         true(watch.next(), "a change")
-        settle(watch)
+        settle(service, watch)
         errors = []
         for name in ("hidden", "nothing"):
             try:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A client's watches, for tests."""
+import contextlib
 import os
 import select
 import struct
+import time
 
 from gi.repository import GLib
-from harness import PATIENCE
+from harness import PATIENCE, descendants, wait_for
 from tap import true
 
 DB = "watched"
+PAUSE = 0.1  # longer than any after which the service looks at a file again, while it expects a change
 KINDS = {"since": "t", "sql": "s", "statement": "t", "timeout-usec": "t"}
 
 
@@ -45,3 +48,38 @@ class Watch:
 def wait_change(client, since, *tables, database=DB, **options):
     values, _ = client.database(database, "WaitChange", "(asta{sv})", list(tables), since, variants(options))
     return values[0].get_uint64()
+
+
+def sleeps(pid):
+    """How often the process, which has one thread, was put to sleep; None: it is not asleep now."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/status") as status:
+        fields = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
+        if fields["State"].startswith("S"):
+            return int(fields["voluntary_ctxt_switches"]), int(fields["nonvoluntary_ctxt_switches"])
+    return None
+
+
+def has_rested(service, seconds=PAUSE):
+    """True if no process of the service has done anything for so long. Load can only make it false: a process for which
+    something has come, or whose timer has expired, is not asleep until it has seen to that."""
+
+    def processes():
+        return {pid: sleeps(pid) for pid in (service.pid(), *descendants(service.pid()))}
+
+    before = processes()
+    time.sleep(seconds)
+    return None not in before.values() and processes() == before
+
+
+def is_told(service, *watches):
+    """True if one of them was told of something, after the service has looked at all that was done before."""
+    wait_for(lambda: has_rested(service), "the service has looked at all that was done")
+    return any(watch.is_readable() for watch in watches)
+
+
+def settle(service, *watches):
+    """Reads what is told about the past."""
+    while is_told(service, *watches):
+        for watch in watches:
+            if watch.is_readable():
+                watch.next()
