@@ -18,7 +18,7 @@ typedef enum FakeWait {
         FAKE_WAIT_REFUSED,      /* with `error`, of Wait itself */
         FAKE_WAIT_NEVER,        /* answers nothing, and the pipe stays open */
         FAKE_WAIT_DIES,
-        FAKE_WAIT_LATE,         /* answers after 50 ms */
+        FAKE_WAIT_LATE,         /* answers when `late` is no more */
 } FakeWait;
 
 typedef struct FakeLoad {
@@ -26,6 +26,7 @@ typedef struct FakeLoad {
         const char *error;
         uint64_t n_rows_max;         /* reads no more than so many rows; UINT64_MAX: up to the end */
         atomic_bool paused;          /* reads nothing yet */
+        atomic_bool late;            /* FAKE_WAIT_LATE: does not answer yet */
         const char *load_error;      /* answers Load with it; NULL: with a pipe */
         atomic_bool load_late;       /* answers Load when this is false again */
         bool load_never;
@@ -37,6 +38,7 @@ typedef struct FakeLoad {
         bool keeps_write_fd;
         uint64_t transaction;        /* that Load named, 0: none */
         atomic_int n_load, n_wait, n_farewell; /* farewell: a Wait that wants no reply */
+        atomic_int n_unanswered;     /* the load has come, and FAKE_WAIT_NEVER */
 
         /* what came */
         void (*on_row)(const PageDecoder *d, uint64_t n);
@@ -193,6 +195,7 @@ static inline int fake_load_answer_wait(FakeLoad *l, FakeService *f, sd_bus_mess
                 fake_load_read(l);
         switch (l->wait) {
         case FAKE_WAIT_NEVER:
+                l->n_unanswered++;
                 return 1;
         case FAKE_WAIT_DIES:
                 fake_load_close(l);
@@ -205,7 +208,8 @@ static inline int fake_load_answer_wait(FakeLoad *l, FakeService *f, sd_bus_mess
                 fake_load_close(l);
                 return fake_load_refuse(m, l->error);
         case FAKE_WAIT_LATE:
-                usleep(50000);
+                while (l->late && !f->stop)
+                        usleep(1000);
                 break;
         case FAKE_WAIT_ANSWERS:
                 break;

@@ -249,6 +249,43 @@ static inline void fake_wait_for(atomic_int *counter, int value) {
         CHECK_INT(*counter, value);
 }
 
+/* Until the service has answered all that the library has sent, and the answers have come. */
+static inline void fake_barrier(FakeService *f) {
+        CHECK(sd_bus_call_method(f->client_bus, NULL, "/", "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, NULL) >= 0);
+}
+
+/* Interrupts a connection again and again, until the call of the test has returned: an interrupt before the call has begun
+ * does nothing to it. */
+typedef struct FakeInterrupter {
+        pthread_t thread;
+        sqlipc_connection *connection;
+        atomic_int *counter; /* of the service, by which it has heard of the call; NULL: it need not */
+        int value;
+        atomic_bool over;
+} FakeInterrupter;
+
+static inline void *fake_interrupt(void *userdata) {
+        FakeInterrupter *i = userdata;
+
+        if (i->counter)
+                fake_wait_for(i->counter, i->value);
+        while (!i->over) {
+                CHECK_INT(sqlipc_interrupt(i->connection), 0);
+                usleep(1000);
+        }
+        return NULL;
+}
+
+static inline void fake_interrupt_begin(FakeInterrupter *i, FakeService *f, atomic_int *counter, int value) {
+        *i = (FakeInterrupter) { .connection = f->connection, .counter = counter, .value = value };
+        CHECK_INT(pthread_create(&i->thread, NULL, fake_interrupt, i), 0);
+}
+
+static inline void fake_interrupt_end(FakeInterrupter *i) {
+        i->over = true;
+        CHECK_INT(pthread_join(i->thread, NULL), 0);
+}
+
 /* COLUMNS ("c"), a ROWS frame with the integers first..last, no end. */
 static inline void fake_add_rows(Stream *s, uint64_t run, int first, int last) {
         uint8_t page[SQLIPC_PAGE_SIZE_MIN];

@@ -517,24 +517,18 @@ static void test_restart(void) {
         CHECK_INT(w.n_watch, 2);
 }
 
-static void *interrupt_soon(void *connection) {
-        usleep(20000);
-        CHECK_INT(sqlipc_interrupt(connection), 0);
-        return NULL;
-}
-
 static void test_interrupt(void) {
         const sqlipc_live_change *change;
-        pthread_t thread;
+        FakeInterrupter interrupter;
         sqlipc_live *live;
 
         start();
         set_result("1 a");
         live = live_open();
         check(live, "+0 1 a .");
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, f.connection), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(sqlipc_live_next(live, FOREVER, &change), -ECANCELED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         change_to("1 b");
         check(live, "!0 1 a = 1 b .");
 
@@ -691,11 +685,18 @@ static bool turn(int msec) {
         return ready || until != UINT64_MAX;
 }
 
+/* Until nothing is to come. */
+static void settle(void) {
+        do
+                fake_barrier(&f);
+        while (turn(0));
+}
+
 static int next_in_loop(sqlipc_live *live, const sqlipc_live_change **ret) {
         int r;
 
         while ((r = sqlipc_live_next(live, FOREVER, ret)) == -EAGAIN)
-                CHECK(turn(60000)); /* a turn for nothing is a missed wake-up */
+                CHECK(turn(120000)); /* a turn for nothing is a missed wake-up */
         return r;
 }
 
@@ -710,8 +711,7 @@ static void test_loop(void) {
         live = live_open_with(&options);
         check_with(next_in_loop, live, "+0 1 a .");
         CHECK_INT(sqlipc_live_next(live, FOREVER, &change), -EAGAIN);
-        while (turn(20))
-                ;
+        settle();
         CHECK_INT(sqlipc_live_next(live, FOREVER, &change), -EAGAIN);
         CHECK(!turn(20));
         change_to("1 b");
@@ -758,7 +758,7 @@ static void test_callbacks(void) {
         CHECK_INT(sqlipc_live_next(live, 0, &change), -EAGAIN);
         for (int i = 1; i <= 3; i++) {
                 while (ready.n_settled < i)
-                        CHECK(turn(60000));
+                        CHECK(turn(120000));
                 CHECK_INT(ready.n_calls, i);
                 if (i < 3)
                         change_to(i == 1 ? "2 a" : "3 a");
@@ -768,11 +768,11 @@ static void test_callbacks(void) {
         set_result("4 a");
         fake_watch_close(&w);
         while (ready.n_settled < 4)
-                CHECK(turn(60000));
+                CHECK(turn(120000));
         ready.close = true;
         change_to("5 a");
         while (ready.n_settled < 5)
-                CHECK(turn(60000));
+                CHECK(turn(120000));
         finish();
 }
 
@@ -783,7 +783,7 @@ static int next_by_own_descriptor(sqlipc_live *live, const sqlipc_live_change **
 
         while ((r = sqlipc_live_next(live, 0, ret)) == 0 || r == -EAGAIN) {
                 CHECK(++n < 100); /* no busy loop */
-                CHECK(is_readable(own_fd, 60000));
+                CHECK(is_readable(own_fd, 120000));
         }
         return r;
 }
@@ -805,7 +805,7 @@ static void check_own_descriptor(bool blocking) {
         while (is_readable(own_fd, 20));
         CHECK(r == 0 || r == -EAGAIN);
         change_to("1 b");
-        CHECK(is_readable(own_fd, 60000));
+        CHECK(is_readable(own_fd, 120000));
         check_with(next_by_own_descriptor, live, "!0 1 a = 1 b .");
         set_result("1 c");
         w.error = "org.freedesktop.DBus.Error.ServiceUnknown";

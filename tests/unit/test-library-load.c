@@ -587,11 +587,13 @@ static void test_finish_timeout(void) {
 
         start();
         l.wait = FAKE_WAIT_LATE;
+        l.late = true;
         load = load_open();
         CHECK_INT(add(load, 1, 1), 0);
         CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
         CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
         check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        l.late = false;
         CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
         CHECK_INT(sqlipc_load_finish(load, &changes), 0);
         CHECK_INT(changes, 1);
@@ -599,24 +601,17 @@ static void test_finish_timeout(void) {
         finish();
 }
 
-static void *interrupt_soon(void *userdata) {
-        (void) userdata;
-        usleep(20000);
-        CHECK_INT(sqlipc_interrupt(f.connection), 0);
-        return NULL;
-}
-
 static void test_interrupted(void) {
+        FakeInterrupter interrupter;
         sqlipc_load *load;
-        pthread_t thread;
 
         start();
         l.paused = true;
         load = load_open();
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(add_until_failure(load), -ECANCELED);
         check_code(SQLIPC_ERROR_CANCELLED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         CHECK_INT(sqlipc_load_finish(load, NULL), -ECANCELED);
         l.paused = false;
         fake_wait_for(&f.n_cancel, 1);
@@ -624,17 +619,17 @@ static void test_interrupted(void) {
 
         l.wait = FAKE_WAIT_NEVER;
         load = load_open();
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        fake_interrupt_begin(&interrupter, &f, &l.n_unanswered, 1);
         CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
         check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         sqlipc_load_close(load); /* while it goes on */
         CHECK_INT(f.n_cancel, 1);
 
         l.load_never = true;
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(sqlipc_load_open(f.connection, DB, SQL, &load), -ECANCELED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         finish();
 }
 

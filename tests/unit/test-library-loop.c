@@ -66,11 +66,18 @@ static int turn(sqlipc_connection *c, int msec) {
         return n > 0 || until != UINT64_MAX;
 }
 
+/* Until nothing is to come. */
+static void settle(FakeService *f) {
+        do
+                fake_barrier(f);
+        while (turn(f->connection, 0) > 0);
+}
+
 static int next(sqlipc_connection *connection, sqlipc_cursor *c) {
         int r;
 
         while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
-                CHECK_INT(turn(connection, 60000), 1); /* a turn for nothing is a missed wake-up */
+                CHECK_INT(turn(connection, 120000), 1); /* a turn for nothing is a missed wake-up */
         return r;
 }
 
@@ -174,7 +181,7 @@ static void test_errors_come_later(void) {
         CHECK_INT(next(f.connection, of_query), -ENOENT);
         CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_UNKNOWN_DATABASE);
         while ((r = sqlipc_statement_is_ready(s)) == 0)
-                CHECK_INT(turn(f.connection, 5000), 1);
+                CHECK_INT(turn(f.connection, 120000), 1);
         CHECK_INT(r, -ENOENT);
         CHECK_INT(next(f.connection, of_statement), -ENOENT);
 
@@ -203,9 +210,8 @@ static void test_dribble(void) {
         f.rows = STREAM_INIT;
         CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
         while (sqlipc_cursor_next(c) == -EAGAIN && f.write_fd < 0)
-                CHECK_INT(turn(f.connection, 5000), 1);
-        while (turn(f.connection, 20) > 0) /* the reply */
-                ;
+                CHECK_INT(turn(f.connection, 120000), 1);
+        settle(&f); /* the reply */
         CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
         CHECK_INT(turn(f.connection, 20), 0);
         while ((r = sqlipc_cursor_next(c)) == -EAGAIN || r == 1) {
@@ -214,7 +220,7 @@ static void test_dribble(void) {
                         continue;
                 CHECK(i < rest.size);
                 CHECK_INT(write(f.write_fd, rest.bytes + i++, 1), 1);
-                CHECK_INT(turn(f.connection, 5000), 1);
+                CHECK_INT(turn(f.connection, 120000), 1);
         }
         CHECK_INT(r, 0);
         CHECK_INT(n_rows, 3);
@@ -239,7 +245,7 @@ static void test_unread_cursor_is_silent(void) {
         stream_add_end_behind(&more, FAKE_RUN, 3, stream_run_size(&f.rows));
         fake_write(&f, &more);
         stream_done(&more);
-        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(turn(f.connection, 120000), 1);
         CHECK_INT(turn(f.connection, 20), 0); /* said once */
         check_result(&f, c, 2, 3);
         sqlipc_cursor_close(c);
@@ -287,28 +293,27 @@ static void check_callbacks(bool close) {
         CHECK_INT(sqlipc_statement_set_ready_callback(s, on_statement_ready, &ready), 0);
         CHECK_INT(sqlipc_statement_is_ready(s), 0);
         while (!ready.n_statement_calls || sqlipc_statement_is_ready(s) == 0)
-                CHECK_INT(turn(f.connection, 60000), 1);
+                CHECK_INT(turn(f.connection, 120000), 1);
         fake_set_unfinished(&f, 1, 2);
         CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &silent, NULL), 0);
         CHECK_INT(next(f.connection, silent), 1);
         CHECK_INT(next(f.connection, silent), 1);
         CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
         CHECK_INT(sqlipc_cursor_set_ready_callback(c, on_ready, &ready), 0);
-        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(turn(f.connection, 120000), 1);
         CHECK_INT(ready.n_calls, 0); /* it was not asked yet */
         CHECK_INT(sqlipc_cursor_set_ready_callback(silent, on_ready, &other), 0);
         while ((ready.last = sqlipc_cursor_next(c)) == 1)
                 ready.n_rows++;
         while (ready.n_rows < 2)
-                CHECK_INT(turn(f.connection, 60000), 1);
-        while (turn(f.connection, 20) > 0) /* what else the bus brings */
-                ;
+                CHECK_INT(turn(f.connection, 120000), 1);
+        settle(&f); /* what else the bus brings */
         ready.n_calls = 0;
         fake_add_rows(&more, FAKE_RUN, 3, 4);
         stream_add_end_behind(&more, FAKE_RUN, 4, stream_run_size(&f.rows));
         fake_write(&f, &more);
         stream_done(&more);
-        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(turn(f.connection, 120000), 1);
         CHECK_INT(ready.n_calls, 1);
         CHECK_INT(ready.n_rows, 4);
         CHECK_INT(ready.last, 0);

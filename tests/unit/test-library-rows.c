@@ -655,7 +655,7 @@ static void test_loop(void) {
                 struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
 
                 if (r == -EAGAIN) {
-                        CHECK_INT(poll(&fd, 1, 60000), 1); /* a turn for nothing is a missed wake-up */
+                        CHECK_INT(poll(&fd, 1, 120000), 1); /* a turn for nothing is a missed wake-up */
                         CHECK(sqlipc_process(f.connection) >= 0);
                 } else {
                         CHECK_INT(r, 1);

@@ -138,7 +138,7 @@ static int read_all(sqlipc_cursor *c) {
 static void turn(void) {
         struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
 
-        CHECK(poll(&fd, 1, 5000) > 0);
+        CHECK(poll(&fd, 1, 120000) > 0);
         CHECK(sqlipc_process(f.connection) >= 0);
 }
 

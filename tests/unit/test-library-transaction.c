@@ -20,6 +20,7 @@ typedef struct Script {
 } Script;
 
 static Script on_begin, on_commit, on_rollback;
+static atomic_bool held;  /* ANSWER_LATE: not yet */
 static bool asks_user_allowed; /* by the last Begin */
 static bool asks_user;    /* a statement is ReadOnly until Begin was answered */
 static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answer */
@@ -59,6 +60,8 @@ static int follow(const Script *script, sd_bus_message *m) {
                 return 0;
         case ANSWER_LATE:
                 usleep(50000);
+                while (held)
+                        usleep(1000);
                 return 0;
         }
         return 0;
@@ -448,8 +451,10 @@ static void test_late_begin(void) {
 
         start();
         on_begin.answer = ANSWER_LATE;
+        held = true;
         CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
         CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ETIMEDOUT);
+        held = false;
         CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
         CHECK_INT(exec(), 0);
         CHECK_INT(named, 0);
@@ -824,6 +829,7 @@ static void test_commit_timeout(void) {
         start();
         on_commit.answer = ANSWER_LATE;
         t = begin(SQLIPC_TRANSACTION_WRITE);
+        held = true;
         CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
         CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
         check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
@@ -831,47 +837,43 @@ static void test_commit_timeout(void) {
         CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
         CHECK_INT(exec(), -ENOTCONN); /* neither in the transaction nor on its own */
         check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        held = false;
         CHECK_INT(sqlipc_commit(t), 0);
         CHECK_INT(n_commit, 1);
         CHECK_INT(exec(), 0);
         sqlipc_transaction_close(t);
 
         t = begin(SQLIPC_TRANSACTION_READ);
+        held = true;
         CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
         CHECK_INT(sqlipc_commit(t), -ETIMEDOUT);
         check_code(SQLIPC_ERROR_NONE);
         sqlipc_transaction_close(t); /* while the commit goes on */
+        held = false;
         fake_done(&f);
         CHECK_INT(n_rollback, 0);
 }
 
-static void *interrupt_soon(void *userdata) {
-        (void) userdata;
-        usleep(20000);
-        CHECK_INT(sqlipc_interrupt(f.connection), 0);
-        return NULL;
-}
-
 static void test_interrupted(void) {
+        FakeInterrupter interrupter;
         sqlipc_transaction *t;
-        pthread_t thread;
 
         start();
         on_begin.answer = ANSWER_NONE;
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ECANCELED);
         check_code(SQLIPC_ERROR_CANCELLED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
 
         on_begin.answer = ANSWER_OK;
         on_commit.answer = ANSWER_NONE;
         t = begin(SQLIPC_TRANSACTION_WRITE);
         CHECK_INT(sqlipc_interrupt(f.connection), 0); /* nothing is under way */
         CHECK_INT(sqlipc_transaction_is_open(t), 1);
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, NULL), 0);
+        fake_interrupt_begin(&interrupter, &f, &n_commit, 1);
         CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
         check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
         for (unsigned i = 0; i < 2; i++) {
                 CHECK_INT(sqlipc_commit(t), -EAGAIN);

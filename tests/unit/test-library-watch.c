@@ -171,37 +171,25 @@ static void test_open_times_out(void) {
         finish();
 }
 
-static void *interrupt_soon(void *connection) {
-        usleep(20000);
-        CHECK_INT(sqlipc_interrupt(connection), 0);
-        return NULL;
-}
-
 static void test_interrupt(void) {
+        FakeInterrupter interrupter;
         sqlipc_watch *watch, *other;
-        pthread_t thread;
 
         start();
         watch = watch_open();
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, f.connection), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(sqlipc_watch_next(watch, FOREVER), -ECANCELED);
         check_code(SQLIPC_ERROR_CANCELLED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         fake_watch_signal(&w); /* the watch goes on */
         check_change(watch);
 
         w.silent = true;
-        CHECK_INT(pthread_create(&thread, NULL, interrupt_soon, f.connection), 0);
+        fake_interrupt_begin(&interrupter, &f, NULL, 0);
         CHECK_INT(sqlipc_watch_open(f.connection, DB, NULL, &other), -ECANCELED);
-        CHECK_INT(pthread_join(thread, NULL), 0);
+        fake_interrupt_end(&interrupter);
         sqlipc_watch_close(watch);
         finish();
-}
-
-static void *close_soon(void *connection) {
-        usleep(20000);
-        sqlipc_close(connection);
-        return NULL;
 }
 
 static void test_connection_closed(void) {
@@ -212,7 +200,7 @@ static void test_connection_closed(void) {
         watch = watch_open();
         fd = sqlipc_watch_get_fd(watch);
         CHECK(fd >= 0 && !is_readable(fd, 0));
-        close_soon(f.connection);
+        sqlipc_close(f.connection);
         CHECK(is_readable(fd, 0));
         CHECK_INT(sqlipc_watch_next(watch, FOREVER), -ENOTCONN);
         CHECK_INT(sqlipc_watch_next(watch, 0), -ENOTCONN);
@@ -375,11 +363,18 @@ static bool turn(int msec) {
         return ready || until != UINT64_MAX;
 }
 
+/* Until nothing is to come. */
+static void settle(void) {
+        do
+                fake_barrier(&f);
+        while (turn(0));
+}
+
 static int next_in_loop(sqlipc_watch *watch) {
         int r;
 
         while ((r = sqlipc_watch_next(watch, FOREVER)) == -EAGAIN)
-                CHECK(turn(60000)); /* a turn for nothing is a missed wake-up */
+                CHECK(turn(120000)); /* a turn for nothing is a missed wake-up */
         return r;
 }
 
@@ -391,12 +386,11 @@ static void test_loop(void) {
         watch = watch_open();
         CHECK_INT(next_in_loop(watch), 1); /* it has begun */
         CHECK_INT(sqlipc_watch_sequence(watch), 1000);
-        while (turn(20))
-                ;
+        settle();
         CHECK_INT(sqlipc_watch_next(watch, FOREVER), -EAGAIN);
         CHECK(!turn(20));
         fake_watch_signal(&w);
-        CHECK(turn(60000));
+        CHECK(turn(120000));
         CHECK(!turn(20)); /* said once */
         CHECK_INT(sqlipc_watch_next(watch, FOREVER), 1);
         CHECK_INT(sqlipc_watch_next(watch, FOREVER), -EAGAIN);
@@ -444,21 +438,21 @@ static void test_callbacks(void) {
         CHECK_INT(sqlipc_watch_set_ready_callback(watch, on_ready, &ready), 0);
         CHECK_INT(sqlipc_watch_next(watch, 0), -EAGAIN);
         while (ready.n_changes == 0)
-                CHECK(turn(60000));
+                CHECK(turn(120000));
         CHECK_INT(ready.n_calls, 1); /* it has begun */
         ready.n_calls = ready.n_changes = 0;
         fake_watch_signal(&w);
-        CHECK(turn(60000));
+        CHECK(turn(120000));
         CHECK_INT(ready.n_calls, 1);
         CHECK_INT(ready.n_changes, 1);
         CHECK_INT(ready.last, -EAGAIN);
         restart();
         while (ready.n_changes < 2)
-                CHECK(turn(60000));
+                CHECK(turn(120000));
         ready.close = true;
         fake_watch_signal(&w);
         while (ready.n_changes < 3)
-                CHECK(turn(60000));
+                CHECK(turn(120000));
         CHECK_INT(other.n_changes, 0);
         CHECK_INT(other.n_calls, 0);
         sqlipc_watch_close(silent);
@@ -480,7 +474,7 @@ static void check_own_descriptor(bool blocking) {
         CHECK_INT(sqlipc_watch_get_fd(watch), fd);
         while (!blocking && (r = sqlipc_watch_next(watch, 0)) != 1) { /* it has begun */
                 CHECK_INT(r, nothing);
-                CHECK(is_readable(fd, 60000));
+                CHECK(is_readable(fd, 120000));
         }
         while (is_readable(fd, 20))
                 CHECK_INT(sqlipc_watch_next(watch, 0), nothing);
@@ -490,7 +484,7 @@ static void check_own_descriptor(bool blocking) {
                 else
                         fake_watch_signal(&w);
                 do {
-                        CHECK(is_readable(fd, 60000));
+                        CHECK(is_readable(fd, 120000));
                         r = sqlipc_watch_next(watch, 0);
                         CHECK(r == nothing || r == 1);
                 } while (r != 1);
@@ -502,7 +496,7 @@ static void check_own_descriptor(bool blocking) {
         restart();
         for (int i = 0; (r = sqlipc_watch_next(watch, 0)) == nothing; i++) {
                 CHECK(i < 50); /* no busy loop */
-                CHECK(is_readable(fd, 60000));
+                CHECK(is_readable(fd, 120000));
         }
         CHECK_INT(r, 1);
         CHECK_INT(sqlipc_watch_get_fd(watch), fd);
@@ -536,7 +530,7 @@ static void test_fork(void) {
         CHECK_INT(waitpid(pid, &status, 0), pid);
         CHECK_INT(status, 0);
         fake_watch_signal(&w);
-        CHECK(is_readable(fd, 60000));
+        CHECK(is_readable(fd, 120000));
         check_change(watch);
         sqlipc_watch_close(watch);
         finish();
@@ -625,7 +619,7 @@ static void test_own_descriptor_without_descriptors(void) {
                         CHECK_INT(sqlipc_watch_next(watch, 0), 0);
                 signal_without_descriptors();
                 do {
-                        CHECK(is_readable(fd, 60000));
+                        CHECK(is_readable(fd, 120000));
                         r = sqlipc_watch_next(watch, 0);
                 } while (r == 0);
                 CHECK_INT(r, 1);
