@@ -3,7 +3,6 @@
  * The worker's channels: conditions that cut an answer short or delay it, namely limits, deadlines, CANCEL, a reader that
  * stalls, a lock, and other runs; and that other channels are served meanwhile.
  */
-#include <poll.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -260,54 +259,6 @@ static void test_busy(void) {
         rig_done(&rig);
 }
 
-/* Until the client can read. A machine with other things to do may make the worker think that it is stuck: what it gives
- * back it gets again. */
-static void wait_for_answer(Rig *rig, Client *c) {
-        for (;;) {
-                struct pollfd p[] = { { .fd = c->fd, .events = POLLIN }, { .fd = rig->control_fd, .events = POLLIN } };
-                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-
-                if (client_can_read(c, 0))
-                        return;
-                g_assert_cmpint(poll(p, 2, 30000), >, 0);
-                if (!p[1].revents)
-                        continue;
-                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
-                if (m.message.kind == MESSAGE_CHANNEL_RESTED && m.message.channel_end.progress.number == c->number)
-                        client_take_up(rig, c, &m);
-                received_message_done(&m);
-        }
-}
-
-/* A request on one channel does not wait for all requests on another. */
-static void test_turns(void) {
-        enum { ANSWER_SIZE = 48 + 40 + 72 }; /* COLUMNS, ROWS, END of one */
-        Client busy, c;
-        Rig rig;
-
-        rig_init(&rig, wide);
-        client_start(&rig, &busy);
-        client_start(&rig, &c);
-        (void) client_query(&c, "SELECT 1");
-        for (unsigned i = 0; i < 500; i++)
-                (void) client_add_query(&busy, "SELECT count(*) FROM (" MANY " LIMIT 20000)", 0, NULL);
-        client_send(&busy);
-        g_assert_cmpuint(client_expect(&busy, 1, ERROR_NONE).n_rows, ==, 1);
-        (void) client_add_query(&c, "SELECT * FROM t", 0, NULL);
-        client_send(&c);
-        wait_for_answer(&rig, &c);
-        g_assert_cmpuint(client_expect(&c, c.request, ERROR_NONE).n_rows, ==, 2);
-        g_assert_cmpuint(client_n_unread(&busy), <, 499 * ANSWER_SIZE);
-        for (unsigned i = 1; i < 500; i++) {
-                if (i == 499)
-                        client_leave(&c);
-                (void) client_expect(&busy, i + 1, ERROR_NONE);
-        }
-        client_done(&busy);
-        client_done(&c);
-        rig_done(&rig);
-}
-
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/channel/limits", test_limits);
@@ -319,6 +270,5 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel/slow-reader", test_slow_reader);
         g_test_add_func("/channel/slow-reader-leaves", test_slow_reader_leaves);
         g_test_add_func("/channel/busy", test_busy);
-        g_test_add_func("/channel/turns", test_turns);
         return g_test_run();
 }

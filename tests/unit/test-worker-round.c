@@ -818,6 +818,29 @@ static void test_order(void) {
         end();
 }
 
+/* A request on one channel does not wait for all requests on another. */
+static void test_turns(void) {
+        enum { N_REQUESTS = 50 };
+        Client *busy = &play.clients[0], *other = &play.clients[1];
+
+        begin("DELETE");
+        open_channels(2, COUNT_TO);
+        play.step_usec = 1000;
+        for (unsigned i = 0; i < N_REQUESTS; i++)
+                (void) fetch(0, 1000);
+        (void) fetch(1, 1);
+        for (unsigned i = 0; i < 2; i++)
+                g_assert_true(serve_once());
+        expect(1, 1);
+        g_assert_true(served_channel_has_input(channel_of(busy)));
+        client_leave(other);
+        serve();
+        g_assert_null(channel_of(other));
+        for (unsigned i = 0; i < N_REQUESTS; i++)
+                g_assert_cmpint(client_expect(busy, busy->request - (N_REQUESTS - 1) + i, ERROR_NONE).integer, ==, 1000);
+        end();
+}
+
 /* ---- guests ---- */
 
 /* Channels of three databases take turns in the queue. Each database has a round of its own, and each channel reads its own
@@ -1009,6 +1032,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/round/large-answer", test_large_answer);
         g_test_add_func("/round/request-that-writes", test_request_that_writes);
         g_test_add_func("/round/order", test_order);
+        g_test_add_func("/round/turns", test_turns);
         g_test_add_func("/round/guests", test_guests);
         g_test_add_func("/round/full-socket", test_full_socket);
         g_test_add_func("/round/columns-behind-answer", test_columns_behind_answer);
