@@ -125,6 +125,7 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "start_rest"): TIMER,
     ("sd_event_source_set_enabled", "start_slow_rest"): TIMER,
     ("sd_event_source_set_enabled", "set"): TIMER,
+    ("sd_event_source_set_enabled", "set_timer"): TIMER,
     ("sd_event_source_set_enabled", "watch_idle"): TIMER,
     ("sd_event_source_set_enabled", "watch"): TIMER,
     ("sd_event_source_set_enabled", "on_stop_timeout"): TIMER,

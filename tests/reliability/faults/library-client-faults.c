@@ -286,7 +286,9 @@ static int write_in_transaction(sqlipc_connection *c) {
         if (r < 0)
                 return r;
         t = NULL;
+        (void) sqlipc_set_lock_wait(c, 600000000);
         r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_WRITE, &t);
+        (void) sqlipc_set_lock_wait(c, UINT64_MAX);
         (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) -number);
         if (r >= 0)
                 r = sqlipc_exec(c, "notes", sql, NULL);
