@@ -4,13 +4,12 @@
 # tests/run.sh [--all] [--suite NAME]... [--long] [--report]
 #
 # Builds and tests everything, from a bare checkout on: installs what is missing, then builds with gcc in build-gcc, where
-# warnings are errors, and runs all suites.
+# warnings are errors, and runs all suites but "slow": the tests that need minutes, for which others try less of the same.
 #
-# --all          more builds, also in parallel:
+# --all          also the suite slow, and more builds, in parallel:
 #                build-asan     gcc with ASan and UBSan            all suites; build-gcc leaves out what does the same there
 #                build-clang    clang, warnings are errors         compiled only
-# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability), again for another one;
-#                without, all
+# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability, slow), again for another one
 # --long         the tests with random input and load try more (tests/bus/sizes.py)
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
@@ -27,7 +26,7 @@ while [ $# -gt 0 ]; do
     --all) all=1; shift ;;
     --long) export SQLIPC_TEST_LONG=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done
@@ -96,8 +95,16 @@ if [ $all = 1 ]; then
     # Ctrl-C does not reach what runs in the background.
     trap 'kill $(pgrep -P "$aside") "$aside"; rm -f "$output"' EXIT
 fi
-# tests/meson.build says what "either" is.
-[ $built = 0 ] && if [ $all = 1 ]; then check build-gcc --no-suite either; else check build-gcc; fi
+# tests/meson.build says what "either" and "slow" are.
+if [ $built = 0 ]; then
+    if [ $all = 1 ]; then
+        check build-gcc --no-suite either
+    elif [[ " ${suites[*]} " = *" slow "* ]]; then
+        check build-gcc
+    else
+        check build-gcc --no-suite slow
+    fi
+fi
 if [ $all = 1 ]; then
     since=$SECONDS
     wait "$aside" || broken=$((broken + $?))
