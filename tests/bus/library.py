@@ -43,7 +43,7 @@ def rows_of(path, sql, text=str):
     if on_server():
         rows = on_server().rows_of(path, sql)
         return [tuple(text(v, "utf-8") if isinstance(v, str) and text is bytes else v for v in row) for row in rows]
-    with contextlib.closing(sqlite3.connect(path, timeout=10)) as db:
+    with contextlib.closing(sqlite3.connect(path, timeout=120)) as db:
         db.text_factory = text
         return db.execute(sql).fetchall()
 

@@ -15,7 +15,7 @@ from client import SECONDS, Broken, Client, Failure, same_rows
 from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, locks, main, wait_for
 from notified import Notified
 from overheard import Overheard
-from tap import at_most, equal, test, true
+from tap import equal, test, true
 from watching import Watch
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -99,12 +99,11 @@ def cancel():
         for sql, state in ((SCAN, "running"), (STREAM, "parked")):
             run = client.query("chinook", sql)
             wait_for(lambda: [r[3]["state"] for r in client.manager("ListRuns")[0]] == [state], f"the run is {state}")
-            started = time.monotonic()
+            workers = service.workers()
             run.cancel()
             failure = expect("Cancelled", run.read)
-            # 100 ms are promised; the test checks that no worker had to be killed for it.
-            at_most(time.monotonic() - started, 30, "seconds until Cancelled")
             true(failure.message, "no sentence")
+            true(" died of " not in service.log_text(), f"a worker of {workers} was killed for it")
             wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
         number, _, _ = client.open_rows("chinook", STREAM)
         client.next_rows("chinook", number, {"max-bytes": 100})

@@ -64,7 +64,7 @@ def all_types():
     with writable() as service:
         client = service.client()
         big = row([1, 2.5, "x" * 200000, bytes(100), None])
-        with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
+        with contextlib.closing(sqlite3.connect(service.written, timeout=120)) as db:
             db.execute("CREATE TABLE typed(a, b, c, d, e)")
         run, pipe = load(client, "INSERT INTO typed VALUES (?, ?, ?, ?, ?)")
         frames = columns(5) + rows([values])
@@ -73,7 +73,7 @@ def all_types():
             frames += frame(BIG_ROW, part, flags=int(at + 60000 < len(big)))
         send(pipe, frames + end(2, frames))
         equal(wait(client, run)[0], 2, "changes")
-        with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
+        with contextlib.closing(sqlite3.connect(service.written, timeout=120)) as db:
             found = db.execute("SELECT * FROM typed ORDER BY a DESC").fetchall()
         equal(list(found[0]), values, "values")
         equal(len(found[1][2]), 200000, "the long value")
@@ -118,7 +118,7 @@ def one_error_takes_all_back():
         with contextlib.suppress(BrokenPipeError):
             while True:
                 os.write(pipe, bytes(4096))
-        with contextlib.closing(sqlite3.connect(service.written, timeout=10)) as db:
+        with contextlib.closing(sqlite3.connect(service.written, timeout=120)) as db:
             equal(db.execute("SELECT count(*) FROM single").fetchone(), (0,), "rows")
         expect("NotAllowed", load, client, "SELECT ?")
         expect("NotAllowed", load, client, INSERT + " RETURNING number")
@@ -213,7 +213,7 @@ def full_pipe():
     n, text = 3200, "x" * 32768
     with writable(limits={"BusyTimeoutSec": 600, "TransactionTimeoutSec": 600}) as service:
         client, sent = service.client(), []
-        with contextlib.closing(sqlite3.connect(service.written, timeout=10, isolation_level=None)) as foreign:
+        with contextlib.closing(sqlite3.connect(service.written, timeout=120, isolation_level=None)) as foreign:
             foreign.execute("BEGIN IMMEDIATE")
             run, pipe = load(client, "INSERT INTO written(number, t) VALUES (?, ?)")
             (worker,) = service.workers()

@@ -275,12 +275,24 @@ def park_timeout():
         equal(service.counters()["NParked"], 0, "parked runs")
         expect("ReaderTooSlow", run.read)
         expect("ReaderTooSlow", lambda: [service.one.next_rows("chinook", number) for _ in range(1000)])
-        run = service.one.query("chinook", LOCKING_STREAM)
-        for _ in range(12):
-            run.frame()
-            time.sleep(0.4)
-        run.cancel()
+        wait_for(lambda: is_read_on(service.one), "a reader that the machine does not stop")
+
+
+def is_read_on(client):
+    """Reads slowly, for longer than a reader may stop. False: it was stopped so long."""
+    run, longest = client.query("chinook", LOCKING_STREAM), 0
+    for _ in range(12):
+        began = time.monotonic()
+        run.frame()
+        time.sleep(0.4)
+        longest = max(longest, time.monotonic() - began)
+    run.cancel()
+    try:
         expect("Cancelled", run.read)
+    except AssertionError:
+        true(longest > 1, "a reader that goes on is too slow")
+        return False
+    return True
 
 
 @test

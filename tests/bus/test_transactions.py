@@ -217,14 +217,12 @@ def deferred_in_rollback_mode():
 @test
 def client_leaves():
     """A client that disappears: the transaction is rolled back at once, and the next writer goes on"""
-    with writable() as service:
+    with writable(limits={"TransactionIdleSec": "600"}) as service:
         client, other = service.client(), service.client()
         t = begin(client, "write")
         client.execute(DB, INSERT, [1], options=inside(t))
-        start = time.monotonic()
         client.close()
-        equal(other.execute(DB, INSERT, [2])[0], 1, "changes of the other client")
-        true(time.monotonic() - start < 2, "the other client waited for the idle transaction")
+        equal(other.execute(DB, INSERT, [2])[0], 1, "changes of the other client, which has not waited for ten minutes")
         equal(numbers(service), [2], "rows in the file")
 
 
@@ -322,18 +320,21 @@ def rows():
 def rolled_back_soon():
     """A client that leaves: the lease is free again within 100 ms, without a wait for TransactionIdleSec="""
     with writable(limits={"TransactionIdleSec": "600"}) as service:
-        other = service.client()
-        best = 10.0
-        for n in range(3):  # one of them is not delayed by the machine
+        other, written = service.client(), []
+
+        def is_free_soon():
+            n = len(written) // 2
             client = service.client()
             t = begin(client, "write")
             client.execute(DB, INSERT, [n], options=inside(t))
             client.close()
             start = time.monotonic()
             equal(other.execute(DB, INSERT, [100 + n])[0], 1, "changes of the other client")
-            best = min(best, time.monotonic() - start)
-        true(best < 0.1, f"the other client waited for {best:.3f} s")
-        equal(numbers(service), [100, 101, 102], "rows in the file")
+            written.extend((n, 100 + n))
+            return time.monotonic() - start < 0.1
+
+        wait_for(is_free_soon, "one of them is not delayed by the machine")
+        equal(numbers(service), sorted(written[1::2]), "rows in the file")
 
 
 @test

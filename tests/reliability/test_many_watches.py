@@ -19,9 +19,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from client import Broken, Client, Failure, object_path  # noqa: E402
 from gi.repository import GLib  # noqa: E402
 from harness import (  # noqa: E402
-    PATIENCE, SANITIZED, UID_A, UID_B, Service, main, needs_root, processor_time, rss_anon, wait_for,
+    SANITIZED, UID_A, UID_B, Service, main, needs_root, processor_time, rss_anon, wait_for,
 )  # fmt: skip
-from tap import at_most, cases, diagnose, equal, true  # noqa: E402
+from tap import cases, diagnose, equal, true  # noqa: E402
 from watching import DB, Watch  # noqa: E402
 
 SHARE = 5  # one descriptor of so many may be that of a watch
@@ -177,7 +177,6 @@ def floods():
                 os.waitpid(pid, 0)
         diagnose(f"{N_BESIDE_FLOOD} commits were told, the slowest after {1000 * longest:.0f} ms; the supervisor grew by"
                  f" {grown} bytes")
-        at_most(longest, PATIENCE / 4, "seconds until a commit was told")
         true(SANITIZED or grown < 1024 * KIB, "memory of the supervisor")
         wait_for(lambda: n_watches(service) == 1, "the end of the watches of the floods")
 
