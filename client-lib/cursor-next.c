@@ -69,9 +69,9 @@ int cursor_next_arm(sqlipc_cursor *c) {
         return r < 0 ? cursor_report(c, connection_fail_errno(c->connection, r)) : -EAGAIN;
 }
 
-/* connection_wait() failed with `r`. If the bus is lost, a request that was sent gets no answer. The library's own
- * failures, such as a timeout, say nothing about the run, unless the cursor ends here (`ends`), and nothing else would tell
- * the outcome. */
+/* connection_wait() failed with `r`, and the cursor has not ended meanwhile, which would tell more. If the bus is lost, a
+ * request that was sent gets no answer. The library's own failures, such as a timeout, say nothing about the run, unless the
+ * cursor ends here (`ends`), and nothing else would tell the outcome. */
 static int fail_wait(sqlipc_cursor *c, int r, bool ends) {
         Error *e = &c->connection->error;
 
@@ -96,7 +96,7 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                 if (!c->connection->blocking)
                         return cursor_next_arm(c);
                 r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
-                if (r < 0)
+                if (r < 0 && c->state != CURSOR_DONE)
                         return cursor_report(c, fail_wait(c, r, false));
         }
 }
@@ -172,7 +172,7 @@ int cursor_next_wait_ended(sqlipc_cursor *c) {
                 if (r != -EAGAIN)
                         continue;
                 r = connection_wait(c->connection, cursor_next_pollfd(c), &deadline);
-                if (r < 0)
+                if (r < 0 && c->state != CURSOR_DONE)
                         return fail_wait(c, r, true);
                 r = 1;
         } while (r > 0);
@@ -189,7 +189,7 @@ int cursor_next_wait_started(sqlipc_cursor *c) {
                 connection_look_at_bus(c->connection);
                 if (r == 0)
                         r = wait_for_start(c, &deadline, &start_by);
-                if (r < 0)
+                if (r < 0 && c->state != CURSOR_DONE)
                         return fail_wait(c, r, true);
                 if (r > 0)
                         break;

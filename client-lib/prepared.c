@@ -275,10 +275,12 @@ static int prepare(sqlipc_connection *connection, const char *database, const ch
 
 _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql,
                             sqlipc_statement **ret_statement) {
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = NULL;
         int r;
 
         if (!connection || !database || !sql || !ret_statement)
                 return connection_fail_errno(connection, -EINVAL);
+        kept = sqlipc_connection_ref(connection); /* a handler may close it */
         r = prepare(connection, database, sql, ret_statement);
         if (r < 0 && connection->blocking) {
                 r = transact_ask_to_write(connection, database);

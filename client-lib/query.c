@@ -290,9 +290,10 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         return 0;
 }
 
-/* Without blocking, the refusal comes later. */
+/* Without blocking, the refusal comes later. A handler may close the connection meanwhile. */
 static int query_or_ask(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                         size_t n_parameters, sqlipc_cursor **ret_cursor) {
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = sqlipc_connection_ref(connection);
         int r = query_with(connection, database, sql, parameters, n_parameters, ret_cursor);
 
         if (r < 0 && connection->blocking) {
@@ -351,6 +352,7 @@ static int exec_with(sqlipc_connection *connection, const char *database, const 
 
 _public_ int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
                               const sqlipc_parameter *parameters, size_t n_parameters, int64_t *ret_changes) {
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = NULL;
         _cleanup_free_ Parameter *read = NULL;
         int r;
 
@@ -361,6 +363,7 @@ _public_ int sqlipc_exec_with(sqlipc_connection *connection, const char *databas
         r = parameter_read_all(parameters, n_parameters, &read);
         if (r < 0)
                 return connection_fail_send(connection, r);
+        kept = sqlipc_connection_ref(connection); /* a handler may close it */
         r = exec_with(connection, database, sql, read, n_parameters, ret_changes);
         if (r < 0) {
                 r = transact_ask_to_write(connection, database);

@@ -162,6 +162,71 @@ static void test_close_from_callbacks(void) {
         fake_done(&f);
 }
 
+static int call_query(sqlipc_connection *connection) {
+        sqlipc_cursor *c;
+
+        return sqlipc_query(connection, "db", "SELECT 1", &c, NULL);
+}
+
+static int call_exec(sqlipc_connection *connection) {
+        return sqlipc_exec(connection, "db", "SELECT 1", NULL);
+}
+
+static int call_prepare(sqlipc_connection *connection) {
+        sqlipc_statement *s;
+
+        return sqlipc_prepare(connection, "db", "SELECT 1", &s);
+}
+
+static int call_begin(sqlipc_connection *connection) {
+        sqlipc_transaction *t;
+
+        return sqlipc_begin(connection, "db", SQLIPC_TRANSACTION_WRITE, &t);
+}
+
+static int call_load(sqlipc_connection *connection) {
+        sqlipc_load *l;
+
+        return sqlipc_load_open(connection, "db", "INSERT INTO t VALUES (?)", &l);
+}
+
+static int call_watch(sqlipc_connection *connection) {
+        sqlipc_watch *w;
+
+        return sqlipc_watch_open(connection, "db", NULL, &w);
+}
+
+static int call_live(sqlipc_connection *connection) {
+        sqlipc_live *l;
+
+        return sqlipc_live_open(connection, "db", "SELECT 1", NULL, 0, NULL, &l);
+}
+
+static int answer_only_ping(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) m;
+        return strcmp(member, "Ping") != 0;
+}
+
+/* The same while a call waits that has made the only other reference on the connection. */
+static void test_close_while_opening(void) {
+        static int (*const calls[])(sqlipc_connection *) = { call_query, call_exec, call_prepare, call_begin,
+                                                             call_load, call_watch, call_live };
+
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+                for (int transport = SQLIPC_TRANSPORT_AUTO; transport <= SQLIPC_TRANSPORT_CHANNEL; transport++) {
+                        FakeService f;
+
+                        fake_start(&f);
+                        f.on_call = answer_only_ping;
+                        CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) transport), 0);
+                        CHECK(sd_bus_call_method_async(f.client_bus, NULL, NULL, "/", "a.b", "Ping", close_from_handler,
+                                                       &f, "") >= 0);
+                        CHECK_INT(calls[i](f.connection), -ENOTCONN);
+                        CHECK(!f.connection);
+                        fake_done(&f);
+                }
+}
+
 enum { FREE_CONNECTION, FREE_STATEMENT, FREE_CURSOR, FREE_QUERY, N_KINDS };
 
 /* Frees four kinds of object in the order of the digits of `order`. */
@@ -408,6 +473,7 @@ int main(void) {
                 TEST(test_execute_again_midway),
                 TEST(test_close_connection_midway),
                 TEST(test_close_from_callbacks),
+                TEST(test_close_while_opening),
                 TEST(test_free_in_any_order),
                 TEST(test_late_replies),
                 TEST(test_timeout_goes_on),
