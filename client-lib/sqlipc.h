@@ -168,9 +168,9 @@ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 /**
  * Ends everything in progress: acts as sqlipc_cursor_cancel() on each cursor that has not ended; statements that are
  * being compiled, transactions and watches that have not begun, loads and sqlipc_list_databases() fail with -ECANCELED; a
- * call that waits for a commit, a rollback, a batch or a change returns. An open transaction without a statement under way
- * stays open. Does not affect what begins after the call. May be called from any thread and from signal handlers as long as
- * a reference is held; keeps errno. Since: 0.1
+ * batch is cancelled, too; a call that waits for a commit, a rollback or a change returns. An open transaction without a
+ * statement under way stays open. Does not affect what begins after the call. May be called from any thread and from signal
+ * handlers as long as a reference is held; keeps errno. Since: 0.1
  */
 int sqlipc_interrupt(sqlipc_connection *connection);
 
@@ -739,7 +739,7 @@ int sqlipc_batch_add_with(sqlipc_batch *batch, const char *sql, const sqlipc_par
  * Carries out all statements of the batch in their order. 0: they are committed together, or belong to the connection's
  * transaction (sqlipc_begin()); `*ret_changes` (NULL: not wanted) is the sum of their changes, and the batch is empty and
  * may be filled again. After a failure it keeps its statements, and may be run again. Always waits, as sqlipc_exec();
- * sqlipc_interrupt() ends the wait.
+ * sqlipc_interrupt() cancels it.
  *
  * If a statement fails, nothing is left of those before it. The message then begins with its number, from 1 ("statement 2 of
  * 3: ..."), and sqlipc_error_sql_offset() is an offset into its SQL. The library never sends a batch twice unless it is
