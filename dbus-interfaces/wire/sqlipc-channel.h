@@ -70,8 +70,9 @@
  * here, and are closed.
  *
  * End-of-file between two answers means that the service closed the channel (it was reloaded, or stops, or the channel was
- * idle for StatementIdleSec=, or no worker was free): open another channel. Only a call over the bus tells why no worker was
- * free. End-of-file inside an answer means that the worker was lost.
+ * idle for StatementIdleSec=, or made room for another one because it was opened with the option `cached`, or no worker
+ * was free): open another channel. Only a call over the bus tells why no worker was free. End-of-file inside an answer
+ * means that the worker was lost.
  */
 #ifndef SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_CHANNEL_H
 #define SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_CHANNEL_H

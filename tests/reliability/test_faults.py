@@ -134,7 +134,7 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "take_turn"): TIMER,
     ("sd_event_source_set_enabled", "group_jobs_send"):
         "the socket to the workers holds all jobs that the limits here allow",
-    ("ioctl", "pipe_has_bytes"): "asked of a user with all statements: tests/unit/test-released-statements.c",
+    ("ioctl", "pipe_has_bytes"): "asked of a user with all statements: tests/unit/test-released.c",
     ("sd_event_add_time_relative", "ask_later"): "what is done when a question could not be sent",
     ("sd_bus_reply_method_errorf", "bus_error_reply"): "what is said when the first answer failed, too",
     ("sd_bus_reply_method_errorf", "bus_error_reply_refusal"): "the bus daemon passes no handle without its descriptor on",

@@ -22,7 +22,7 @@
 #define RIG_N_PEERS 4u
 #define RIG_N_PEERS_MAX 8u
 #define RIG_N_CALLS_MAX 256u
-#define RIG_N_FDS_MAX 32u
+#define RIG_N_FDS_MAX 64u
 #define RIG_N_NUMBERS 16u
 
 /* How the driver answers who a peer is. */

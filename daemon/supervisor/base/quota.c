@@ -8,6 +8,7 @@
 
 #define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
 #define TIB (UINT64_C(1) << 40)
+#define RELEASED_CHANNELS_MAX 16 /* of a user */
 
 static bool is_exempt(const User *u) {
         return u->uid == 0 && u->context->config->limits.exempt_root;
@@ -123,27 +124,48 @@ static uint64_t share_of(const User *u, uint64_t max, uint64_t n_all, uint64_t n
 }
 
 static uint64_t channels_share(const User *u) {
-        return share_of(u, u->context->channels_max, g_hash_table_size(u->context->channels), u->n_channels);
+        uint64_t n_own = u->n_channels + u->n_released_channels;
+
+        return share_of(u, u->context->channels_max, g_hash_table_size(u->context->channels), n_own);
 }
 
 static uint64_t watch_pipes_share(const User *u) {
         return share_of(u, u->context->watch_pipes_max, u->context->n_watch_pipes, u->n_watch_pipes);
 }
 
-int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
-        const Context *context = u->context;
+/* Also true if channels that were released still have descriptors. */
+static bool are_all_channels_open(const Context *context) {
+        return g_hash_table_size(context->channels) >= context->channels_max;
+}
 
-        if (u->n_channels >= channels_share(u))
+ChannelBound quota_channel_bound(const User *u, const Database *d) {
+        const Context *context = u->context;
+        bool exempt = is_exempt(u);
+
+        if (!exempt && d->n_channels >= d->config->limits.channels_max)
+                return CHANNEL_BOUND_DATABASE;
+        if (u->n_channels >= channels_share(u) || are_all_channels_open(context))
+                return CHANNEL_BOUND_DESCRIPTORS;
+        return !exempt && u->n_channels >= context->config->limits.channels_max ? CHANNEL_BOUND_USER : CHANNEL_BOUND_NONE;
+}
+
+bool quota_may_release_channel(const User *u) {
+        return u->n_released_channels < RELEASED_CHANNELS_MAX && !are_all_channels_open(u->context);
+}
+
+int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
+        switch (quota_channel_bound(u, d)) {
+        case CHANNEL_BOUND_NONE: break;
+        case CHANNEL_BOUND_DATABASE:
+                return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
+        case CHANNEL_BOUND_DESCRIPTORS:
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for a channel of yours: close one, or try again later.");
-        if (is_exempt(u))
-                return 0;
-        if (u->n_channels >= context->config->limits.channels_max)
+        case CHANNEL_BOUND_USER:
                 return user_refuse(u, "ChannelsMax=", refusal,
                                    "You have %" PRIu64 " channels open, which is all you may have: close some.",
                                    u->n_channels);
-        if (d->n_channels >= d->config->limits.channels_max)
-                return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
+        }
         return 0;
 }
 
@@ -235,6 +257,15 @@ void quota_count_run(User *u, Database *d, int change) {
 void quota_count_channel(User *u, Database *d, int change) {
         u->n_channels += (uint64_t) change;
         d->n_channels += (uint64_t) change;
+}
+
+void quota_release_channel(User *u, Database *d) {
+        quota_count_channel(u, d, -1);
+        u->n_released_channels++;
+}
+
+void quota_forget_released_channel(User *u) {
+        u->n_released_channels--;
 }
 
 void quota_count_watch(User *u, Database *d, int change) {

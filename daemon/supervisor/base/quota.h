@@ -45,6 +45,21 @@ typedef enum StatementBound {
 } StatementBound;
 StatementBound quota_statement_bound(const User *u, const Database *d);
 
+/* The same for another channel. If there are several, that of the database is returned, because a channel less on `d` helps
+ * against all of them. */
+typedef enum ChannelBound {
+        CHANNEL_BOUND_NONE,
+        CHANNEL_BOUND_DATABASE,
+        CHANNEL_BOUND_DESCRIPTORS,
+        CHANNEL_BOUND_USER,
+} ChannelBound;
+ChannelBound quota_channel_bound(const User *u, const Database *d);
+
+/* True if another channel may replace one of the user before the worker of that has closed it. Until then that one is
+ * *released*: it does not count as a channel of the user and the database, but a user can have only a few of them, and they
+ * are among all channels of the service. */
+bool quota_may_release_channel(const User *u);
+
 /* How many more channels the user may open on `d`. */
 uint32_t quota_channels_left(const User *u, const Database *d);
 
@@ -73,5 +88,9 @@ void quota_count_channel(User *u, Database *d, int change);
 void quota_count_watch(User *u, Database *d, int change);
 void quota_count_watch_pipe(User *u, int change);
 void quota_count_worker(User *u, Database *d, int change);
+
+/* Moves a channel from these sums to the released ones, and away from those once it is closed. */
+void quota_release_channel(User *u, Database *d);
+void quota_forget_released_channel(User *u);
 
 #endif

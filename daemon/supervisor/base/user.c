@@ -25,8 +25,8 @@ User *user_ref(User *u) {
 User *user_unref(User *u) {
         if (!u || --u->n_ref > 0)
                 return NULL;
-        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_channels == 0 && u->n_workers == 0 && u->held_size == 0 &&
-               u->joined_size == 0 && u->unread_size == 0 && u->memory_size == 0 &&
+        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_channels == 0 && u->n_released_channels == 0 &&
+               u->n_workers == 0 && u->held_size == 0 && u->joined_size == 0 && u->unread_size == 0 && u->memory_size == 0 &&
                u->pipe_account.used == 0 && u->pipe_account.granted == 0);
         g_hash_table_remove(u->context->users, GUINT_TO_POINTER(u->uid));
         g_free(u);

@@ -52,6 +52,7 @@ typedef struct User {
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
         uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_released_channels; /* besides n_channels: their workers have not closed them yet */
         size_t held_size, joined_size, unread_size, memory_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
@@ -64,6 +65,7 @@ typedef struct User {
         uint64_t n_checks_left; /* checks of these pipes that pipe_new() still allows */
         GQueue groups; /* of Group, by its user_link */
         GQueue idle_statements; /* of Statement, by its idle_link: those that are cached; the head is idle for longest */
+        GQueue cached_channels; /* of Channel, by its cached_link; the head was not used for longest */
 } User;
 
 /* Returns a reference to the user, which is created if there is none. */

@@ -731,14 +731,14 @@ static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
 static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         Options options;
         Channel *c;
-        int fd, r = options_read(m, OPTION_PAGES | OPTION_MEMORY, &options, refusal);
+        int fd, r = options_read(m, OPTION_PAGES | OPTION_MEMORY | OPTION_CACHED, &options, refusal);
 
         if (r < 0)
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
         Session *session = session_get(d->context, peer_of(d->context, m));
-        r = channel_new(session, d, options.page_size, options.memory, &c, &fd, refusal);
+        r = channel_new(session, d, options.page_size, options.memory, options.cached, &c, &fd, refusal);
         if (r < 0)
                 return r;
         r = reply_channel(m, c, fd);

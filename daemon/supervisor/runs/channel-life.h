@@ -52,6 +52,7 @@ typedef enum ChannelEndReason {
         CHANNEL_END_UNANSWERED,   /* LEAVING took too long */
         CHANNEL_END_UNHEARD,      /* its worker does not read its sockets, so the client should open another channel */
         CHANNEL_END_IDLE,         /* StatementIdleSec= has passed */
+        CHANNEL_END_RELEASED,     /* its client allows that, and its user opened another one past a limit */
         CHANNEL_END_UNPUBLISHED,  /* its database is no longer published */
         CHANNEL_END_RIGHTS,       /* its client may have lost the right to the database, and must ask again */
         CHANNEL_END_OUTDATED,     /* its worker has settings that no longer hold */

@@ -26,8 +26,93 @@
 
 #define ACCURACY_USEC UINT64_C(1000)
 
+/* How long a channel is expected to be used again at once. */
+#define IN_USE_USEC UINT64_C(1000000)
+
+/* How many channels are looked at for unread requests. The number of system calls must not grow with the number of channels
+ * that a user holds. */
+#define N_LOOKS_MAX 32u
+
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* ---- Cached channels ---- */
+
+static void leave_cached(Channel *c) {
+        if (c->cached_link.data)
+                g_queue_unlink(&c->user->cached_channels, &c->cached_link);
+        c->cached_link.data = NULL;
+}
+
+/* It becomes the last that is released. */
+static void enter_cached(Channel *c) {
+        c->cached_link.data = c;
+        g_queue_push_tail_link(&c->user->cached_channels, &c->cached_link);
+}
+
+static void note_use(Channel *c) {
+        c->used_usec = clock_usec();
+        if (!c->cached_link.data)
+                return;
+        leave_cached(c);
+        enter_cached(c);
+}
+
+static bool was_just_used(const Channel *c) {
+        return clock_usec() - c->used_usec < IN_USE_USEC;
+}
+
+/* A client can take back a request that crosses the end of its channel, or repeat it: not one that may write and was sent
+ * through the socket. */
+static bool can_lose_request(const Channel *c) {
+        return c->memory || !c->group->writes || !was_just_used(c);
+}
+
+/* If it has no unread request either, which a system call must tell. */
+static bool can_be_released(const Channel *c) {
+        bool is_here = c->state == CHANNEL_RESTING || (c->state == CHANNEL_AT_WORKER && quota_may_release_channel(c->user));
+
+        return is_here && c->run.state == CHANNEL_RUN_NONE && can_lose_request(c);
+}
+
+static void release(Channel *c) {
+        log_full(LOG_DEBUG, database_name(c->database), c->session ? c->session->name : NULL,
+                 "Channel %" PRIu64 " was released for another one.", c->number);
+        if (c->state == CHANNEL_AT_WORKER) {
+                leave_cached(c);
+                c->released = true;
+                quota_release_channel(c->user, c->database);
+        }
+        channel_end(c, CHANNEL_END_RELEASED);
+}
+
+/* NULL: none can be released, or too many have unread requests to look at all. */
+static Channel *find_to_release(const User *u, const Database *only_of, bool for_cached) {
+        unsigned n_looks_left = N_LOOKS_MAX;
+
+        for (GList *i = u->cached_channels.head; i && n_looks_left > 0; i = i->next) {
+                Channel *c = i->data;
+
+                if (for_cached && was_just_used(c))
+                        return NULL; /* so were all that follow */
+                if ((only_of && c->database != only_of) || !can_be_released(c))
+                        continue;
+                if (!channel_has_unread(c))
+                        return c;
+                n_looks_left--;
+        }
+        return NULL;
+}
+
+/* Releases several if a limit has become smaller, also because other users have more than before. */
+static void make_room(User *u, const Database *d, bool for_cached) {
+        ChannelBound bound;
+        Channel *c;
+
+        while ((bound = quota_channel_bound(u, d)) != CHANNEL_BOUND_NONE &&
+               (c = find_to_release(u, bound == CHANNEL_BOUND_DATABASE ? d : NULL, for_cached)))
+                release(c);
+}
 
 /* ---- Creation and end ---- */
 
@@ -58,11 +143,13 @@ static void watch(Channel *c, uint32_t events, uint64_t until_usec);
 static uint64_t expires(const Channel *c);
 static void free_channel(Channel *c);
 
-int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, Channel **ret, int *ret_client_fd,
+int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, bool cached, Channel **ret, int *ret_client_fd,
                 Refusal *refusal) {
         g_autoptr(Group) group = NULL;
-        int client_fd = -1, r = quota_check_channel(s->user, d, refusal);
+        int client_fd = -1, r;
 
+        make_room(s->user, d, cached);
+        r = quota_check_channel(s->user, d, refusal);
         if (r < 0)
                 return r;
         r = group_get(s->user, d, session_may_write(s, d), &group);
@@ -88,6 +175,8 @@ int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, Channe
         quota_count_channel(c->user, d, 1);
         g_queue_push_tail_link(&s->channels, &c->session_link);
         g_hash_table_insert(s->context->channels, &c->number, c);
+        if (cached)
+                enter_cached(c);
         r = open_sockets(c, &client_fd, refusal);
         if (r >= 0)
                 r = add_sources(c);
@@ -135,7 +224,11 @@ static void free_channel(Channel *c) {
         c->memory = shared_memory_free(c->memory);
         forget_session(c);
         g_hash_table_remove(c->context->channels, &c->number);
-        quota_count_channel(c->user, c->database, -1);
+        leave_cached(c);
+        if (c->released)
+                quota_forget_released_channel(c->user);
+        else
+                quota_count_channel(c->user, c->database, -1);
         c->io = sd_event_source_disable_unref(c->io);
         c->timer = sd_event_source_disable_unref(c->timer);
         if (c->fd >= 0)
@@ -360,7 +453,7 @@ static bool drain(Channel *c, const ChannelEnd *end) {
         if (unread_new(c->user, end->unread, &c->unread) < 0)
                 return false;
         c->waits_after = end->waiting;
-        c->used_usec = clock_usec();
+        note_use(c);
         c->waits_usec = 0;
         /* a byte tells that the memory has room, and an end-of-file must not wake us again and again */
         enter(c, CHANNEL_DRAINING, c->memory ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLOUT, expires(c));
@@ -432,7 +525,7 @@ int channel_hand_over(Channel *c, Worker *w) {
         enter(c, CHANNEL_AT_WORKER, 0, UINT64_MAX);
         drop_kept(c);
         c->worker = w;
-        c->used_usec = clock_usec();
+        note_use(c);
         c->answer_usec = MAX(m.channel.run_timeout_usec, m.channel.prepare_timeout_usec) +
                          quota_limits(c->user, c->database).park_timeout_usec;
         worker_add_channel(w, c);
@@ -528,7 +621,7 @@ static bool note(Channel *c, const ChannelProgress *p) {
         };
 
         if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
-                c->used_usec = clock_usec();
+                note_use(c);
                 c->waits_usec = 0;
         }
         c->n_statements = p->n_statements;

@@ -62,17 +62,27 @@ typedef struct Channel {
         uint64_t n_runs, n_rows, n_bytes; /* of all its requests so far */
         uint64_t client;            /* the number of the session's first channel, which names the client to workers */
         uint32_t n_statements;      /* that its worker keeps for it */
+        bool released;              /* LEAVING, DRAINING, CLOSING: another one has replaced it, so it no longer counts. Not a
+                                     * state: it can end for another reason after that */
         bool reads;                 /* its last worker said so; see placement.h */
         ChannelRun run;
         sd_event_source *io, *timer;
         bool spared;                /* see clock_timer_was_late(). Not a state: it is about the supervisor, which was late */
         Grace grace;                /* since the worker was last told to cancel or close */
         GList session_link, worker_link, group_link;
+        GList cached_link;          /* its client allows that it is released: in the user's cached_channels; data NULL: not
+                                     * in it */
 } Channel;
 
-/* Makes a channel that rests. `memory`: it gets memory, if there is some for it. `*ret_client_fd` is the client's end,
- * blocking; the caller owns it. LIMITS_EXCEEDED; -errno. */
-int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, Channel **ret, int *ret_client_fd,
+/* Makes a channel that rests. `memory`: it gets memory, if there is some for it. `cached`: it may be released.
+ * `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED; -errno.
+ *
+ * If the user may have no more, this first releases the cached channel of the same user that was not used for the longest
+ * time, and has no request. If its worker has to close it, it does not count until then (quota_may_release_channel()). For a
+ * cached channel none is released that was used within the last second, because clients that take turns would open channels
+ * all the time; they use the bus instead. Nor is, for any, such a channel that can write and has no memory: a request that
+ * its client sends at that moment would be lost, and the client could not know whether it was carried out. */
+int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, bool cached, Channel **ret, int *ret_client_fd,
                 Refusal *refusal);
 
 /* Ends the channel; each reason has its manner (channel-life.h). May free it. */

@@ -28,7 +28,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_statements, n_runs, n_transactions, n_channels, n_released_channels, n_watches, n_watch_pipes, n_workers;
         size_t held_size, unread_size;
 } Sums;
 
@@ -132,10 +132,12 @@ static void check_channel(Check *c, const Channel *channel) {
         HOLD((channel->state >= CHANNEL_AT_WORKER) == (channel->worker != NULL), channel->number);
         HOLD((channel->state >= CHANNEL_LEAVING) <= (channel->end != CHANNEL_END_NONE), channel->number);
         HOLD((channel->state == CHANNEL_DRAINING) == (channel->unread != NULL), channel->number);
-        of_user->n_channels++;
+        HOLD(!channel->released || channel->state >= CHANNEL_LEAVING || channel->state == CHANNEL_DRAINING, channel->number);
+        of_user->n_channels += !channel->released;
+        of_user->n_released_channels += channel->released;
         of_user->held_size += channel->kept ? g_bytes_get_size(channel->kept) : 0;
         of_user->unread_size += channel->unread ? unread_size(channel->unread) : 0;
-        sums_of(c->of_databases, channel->database)->n_channels++;
+        sums_of(c->of_databases, channel->database)->n_channels += !channel->released;
         c->n_channels += channel->session != NULL;
 }
 
@@ -212,7 +214,7 @@ static void check_user(Check *c, const User *u) {
         HOLD(u->n_statements == s->n_statements, u->uid);
         HOLD(u->n_runs == s->n_runs, u->uid);
         HOLD(u->n_transactions == s->n_transactions, u->uid);
-        HOLD(u->n_channels == s->n_channels, u->uid);
+        HOLD(u->n_channels == s->n_channels && u->n_released_channels == s->n_released_channels, u->uid);
         HOLD(u->n_watches == s->n_watches && u->n_watch_pipes == s->n_watch_pipes, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
         /* waiting calls (held-call.h, pacing.h) count as held, too */
