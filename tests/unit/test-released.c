@@ -23,8 +23,10 @@ static bool is_kept(uint64_t number) {
         return g_hash_table_contains(rig.manager->context.statements, &number);
 }
 
+static const char *path = OPEN; /* of Prepare */
+
 static const RigCall *prepare(unsigned peer, bool cached) {
-        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Prepare");
+        sd_bus_message *m = rig_new_call(peer, path, SQLIPC_DATABASE_INTERFACE, "Prepare");
 
         CHECK(sd_bus_message_append(m, "sa{sv}", "SELECT 1", 1, "cached", "b", cached) >= 0);
         rig_send_call(peer, m, true);
@@ -164,7 +166,7 @@ static void test_never_run(void) {
 /* StatementsMax= of the database, which is not the only one. */
 static void test_of_database(void) {
         Database *d;
-        uint64_t s[2];
+        uint64_t s[2], before;
 
         begin();
         d = database_find(&rig.manager->context, "open");
@@ -176,6 +178,20 @@ static void test_of_database(void) {
         check_error(prepare(C, true), ERROR("LimitsExceeded")); /* of another user none is released */
         (void) must_prepare(A, true);
         CHECK(!is_kept(s[0]) && is_kept(s[1]));
+
+        /* if the user has all that it may have, too, and another database has the first to release */
+        d->config->limits.statements_max = UINT64_MAX;
+        before = rig.manager->context.config->limits.statements_max;
+        rig.manager->context.config->limits.statements_max = 3;
+        d = database_find(&rig.manager->context, "second");
+        path = SQLIPC_DATABASE_PATH "/second";
+        s[0] = must_prepare(A, true);
+        d->config->limits.statements_max = 1;
+        rig_pass_time(10 * SECOND);
+        (void) must_prepare(A, true);
+        CHECK(!is_kept(s[0]) && is_kept(s[1]));
+        path = OPEN;
+        rig.manager->context.config->limits.statements_max = before;
         d->config->limits.statements_max = UINT64_MAX;
         end();
 }

@@ -75,9 +75,9 @@ static int refuse_shared(const User *u, const Database *d, const char *key, cons
 StatementBound quota_statement_bound(const User *u, const Database *d) {
         if (is_exempt(u))
                 return STATEMENT_BOUND_NONE;
-        if (u->n_statements >= u->context->config->limits.statements_max)
-                return STATEMENT_BOUND_USER;
-        return d->n_statements >= d->config->limits.statements_max ? STATEMENT_BOUND_DATABASE : STATEMENT_BOUND_NONE;
+        if (d->n_statements >= d->config->limits.statements_max)
+                return STATEMENT_BOUND_DATABASE;
+        return u->n_statements >= u->context->config->limits.statements_max ? STATEMENT_BOUND_USER : STATEMENT_BOUND_NONE;
 }
 
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {

@@ -37,7 +37,8 @@ int quota_check_transaction(const User *u, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 
-/* The bound that keeps the user from having another statement on `d`. */
+/* The bound that keeps the user from having another statement on `d`. If there are several, that of the database is
+ * returned, because a statement less on `d` helps against both. */
 typedef enum StatementBound {
         STATEMENT_BOUND_NONE,
         STATEMENT_BOUND_USER,
@@ -45,8 +46,7 @@ typedef enum StatementBound {
 } StatementBound;
 StatementBound quota_statement_bound(const User *u, const Database *d);
 
-/* The same for another channel. If there are several, that of the database is returned, because a channel less on `d` helps
- * against all of them. */
+/* The same for another channel. */
 typedef enum ChannelBound {
         CHANNEL_BOUND_NONE,
         CHANNEL_BOUND_DATABASE,
