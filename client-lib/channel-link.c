@@ -163,11 +163,15 @@ void channel_link_back_off(ChannelLink *ch) {
         ch->not_before_usec = now_usec() + ch->backoff_usec;
 }
 
-/* Asks once more, without memory: the service is older than that, or this process can map none. */
-static bool open_without_memory(ChannelLink *ch, int r) {
-        if (ch->connection->without_memory || (ch->error.number != ERROR_UNKNOWN_OPTION && r != -ENOMEM && r != -EPERM))
+/* Asks once more, with fewer options: the service is older than the last one, or this process can map no memory. */
+static bool open_with_less(ChannelLink *ch, int r) {
+        if (ch->error.number == ERROR_UNKNOWN_OPTION && ch->asks_cached)
+                ch->connection->without_cached = true;
+        else if (!ch->connection->without_memory &&
+                 (ch->error.number == ERROR_UNKNOWN_OPTION || r == -ENOMEM || r == -EPERM))
+                ch->connection->without_memory = true;
+        else
                 return false;
-        ch->connection->without_memory = true;
         return channel_link_open(ch) == 0;
 }
 
@@ -187,7 +191,7 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         }
         if (ch->error.result < 0) {
                 channel_link_life_move(&ch->state, CHANNEL_LINK_CLOSED);
-                if (!open_without_memory(ch, r))
+                if (!open_with_less(ch, r))
                         channel_link_back_off(ch);
         }
 }
@@ -219,6 +223,8 @@ static int append_options(const ChannelLink *ch, sd_bus_message *m) {
                                           (uint32_t) SQLIPC_PAGE_VERSION);
         if (r >= 0 && !ch->connection->without_memory)
                 r = sd_bus_message_append(m, "{sv}", "memory", "b", true);
+        if (r >= 0 && ch->asks_cached)
+                r = sd_bus_message_append(m, "{sv}", "cached", "b", true);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -234,6 +240,7 @@ int channel_link_open(ChannelLink *ch) {
         r = connection_bus_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
         if (r < 0)
                 return r;
+        ch->asks_cached = ch->connection->transport == SQLIPC_TRANSPORT_AUTO && !ch->connection->without_cached;
         r = append_options(ch, m);
         if (r < 0)
                 return r;

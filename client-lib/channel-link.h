@@ -70,6 +70,7 @@ typedef struct ChannelLink {
 
         /* OPENING, and the reason if it failed */
         Call *call;
+        bool asks_cached;        /* with the option `cached`: the program did not ask for a channel, so it may be released */
         Error error;             /* result 0: no failure */
 
         /* OPEN */

@@ -118,7 +118,7 @@ struct sqlipc_connection {
         unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
         bool without_memory;       /* channels have none: the service does not know it, or it cannot be mapped */
-        bool without_cached;       /* the service does not know this option of Prepare, and keeps each statement */
+        bool without_cached;       /* the service does not know this option, and keeps each statement and channel */
         DescribeOption describe_option;
         uint64_t small_usec;       /* when the last small result ended (transport.h); 0: none came */
         ChannelPolling polling;    /* for answers (channel-read.c) */

@@ -190,6 +190,21 @@ def no_channel():
 
 
 @test
+def released():
+    """A channel that AUTO opened makes room for one that another program asks for. Its program does not notice"""
+    with Service({"chinook": CHINOOK}, limits={"ChannelsMax": 1}) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT 6 * 7")
+        for _ in range(3):
+            move(library)
+            with Library(service, "channel") as other:
+                other.ok(SMALL)
+                equal((other.ask("rows 0")[1], other.via()), ("end 1", "channel"), "the other program")
+                library.ok("execute")
+                equal((library.ask("rows 0"), library.via()), (([[42]], "end 1"), "pipe"), "after that")
+                equal(service.counters()["NChannels"], 1, "channels")
+
+
+@test
 def no_worker():
     """If no worker can be started each channel closes: AUTO reports the bus's reason, CHANNEL cannot know it"""
     with Service({"chinook": CHINOOK}, environment={"SQLIPC_WORKER_PATH": "/nonexistent"}) as service:

@@ -11,7 +11,7 @@
 static FakeService f;
 static int channels[2]; /* the second is our end */
 static atomic_int n_open;
-static bool refuse, refuse_memory, read_only, has_memory; /* the last: by the argument --memory */
+static bool refuse, refuse_memory, refuse_cached, read_only, has_memory; /* the last: by the argument --memory */
 
 /* Counted if a test asks for it: malloc(), calloc() and realloc() of the library. */
 static atomic_uint n_allocations;
@@ -58,18 +58,20 @@ static void reply_channel(sd_bus_message *m) {
         close(fds[0]);
 }
 
-static bool asks_for_memory(sd_bus_message *m) {
-        const char *key;
-        bool asks = false;
+static bool asked_memory, asked_cached; /* by the last OpenChannel */
 
+static void read_options(sd_bus_message *m) {
+        const char *key;
+
+        asked_memory = asked_cached = false;
         CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") >= 0);
         while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
                 CHECK(sd_bus_message_read(m, "s", &key) >= 0);
-                asks = asks || strcmp(key, "memory") == 0;
+                asked_memory = asked_memory || strcmp(key, "memory") == 0;
+                asked_cached = asked_cached || strcmp(key, "cached") == 0;
                 CHECK(sd_bus_message_skip(m, "v") >= 0);
                 CHECK(sd_bus_message_exit_container(m) >= 0);
         }
-        return asks;
 }
 
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
@@ -77,7 +79,10 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
         if (strcmp(member, "OpenChannel") != 0)
                 return 0;
         n_open++;
-        if (refuse_memory && asks_for_memory(m))
+        read_options(m);
+        if (refuse_cached && asked_cached)
+                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "No \"cached\" here.") >= 0);
+        else if (refuse_memory && asked_memory)
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownOption", "No \"memory\" here.") >= 0);
         else if (refuse)
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
@@ -100,7 +105,7 @@ static void start(sqlipc_transport transport) {
         fake_start(&f);
         f.on_call = on_call;
         n_open = 0;
-        refuse = refuse_memory = false;
+        refuse = refuse_memory = refuse_cached = false;
         read_only = true;
         channels[1] = -1;
         fake_set_result(&f, 1, 2); /* what comes down pipes */
@@ -1044,6 +1049,40 @@ static void test_without_memory(void) {
         has_memory = had_memory;
 }
 
+/* The service may release a channel that the program did not ask for. Older services know no such channels. */
+static void check_cached(sqlipc_transport transport, bool cached, bool older) {
+        bool had_memory = has_memory;
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(transport);
+        refuse_cached = refuse_memory = older;
+        has_memory = has_memory && !older;
+        if (transport == SQLIPC_TRANSPORT_AUTO) { /* a small result */
+                c = query();
+                check_end_of_result(c, 1, 2);
+                close_cursor(c);
+                CHECK_INT(n_open, 0);
+        }
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        add_result(&s, number, 1, 2);
+        answer(&s);
+        check_end_of_result(c, 1, 2);
+        CHECK_INT(n_open, older ? 3 : 1);
+        CHECK_INT(asked_cached, cached && !older);
+        CHECK_INT(asked_memory, !older);
+        stop();
+        has_memory = had_memory;
+}
+
+static void test_cached(void) {
+        check_cached(SQLIPC_TRANSPORT_AUTO, true, false);
+        check_cached(SQLIPC_TRANSPORT_AUTO, true, true);
+        check_cached(SQLIPC_TRANSPORT_CHANNEL, false, false);
+}
+
 /* Any number of databases: a bounded number of channels is open, and the one that was idle for the longest time closes. */
 static void test_many_databases(void) {
         int ends[100], n_open_ends = 0;
@@ -1103,7 +1142,7 @@ int main(int argc, char **argv) {
                 TEST(test_closed_cursor),
                 TEST(test_wakes),
                 TEST(test_refused),
-                TEST(test_without_memory),
+                TEST(test_without_memory), TEST(test_cached),
                 TEST(test_many_databases),
         };
 
