@@ -102,13 +102,13 @@ def interrupted_while_ssh_asks():
         with Shell("--host=there", "chinook", on=service, address=False, environment=path, home=home, prompt=False) as shell:
             shell.wait_for("asks")
             shell.send(control("C"))
-            equal(shell.wait_exit(20), 130, "exit code")  # The library itself waits longer for an answer.
+            equal(shell.wait_exit(60), 130, "exit code")  # The library itself waits longer for an answer.
         with Shell("chinook", on=service, environment=path, home=home) as shell:
             shell.type(".connect --host=there")
             shell.send(ENTER)
             shell.wait_for("asks")
             shell.send(control("C"))
-            shell.wait_for(shell.at_prompt, "a prompt", seconds=20)
+            shell.wait_for(shell.at_prompt, "a prompt", seconds=60)
             true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "it does not go on")
         equal((home / "log").read_text(), "ssh\n" * 2, "how often ssh was started")
 

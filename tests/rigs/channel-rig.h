@@ -11,8 +11,6 @@
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 #include "tests/rigs/worker-rig.h"
 
-#define LATER UINT64_C(3600000000) /* a limit of time that no test comes to */
-
 typedef struct Client {
         uint64_t number;    /* of the channel */
         int fd;             /* the client's end */

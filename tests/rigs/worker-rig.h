@@ -14,6 +14,7 @@
 #include "dbus-interfaces/wire/page-decoder.h"
 
 #define NOBODY ((uid_t) 65534)
+#define LATER UINT64_C(3600000000) /* a limit of time that no test comes to */
 #define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 #define MANY "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'row ' || x FROM c"
 

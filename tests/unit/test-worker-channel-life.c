@@ -150,7 +150,7 @@ static void test_told_to_drain(void) {
         Answer a;
         Rig rig;
 
-        setup.park_usec = setup.park_rollback_usec = 3000000; /* in which the parked one is read */
+        setup.park_usec = setup.park_rollback_usec = LATER;
         rig_init(&rig, setup);
         client_start(&rig, &idle);
         g_assert_cmpuint(client_query(&idle, "SELECT * FROM t").n_rows, ==, 2);
@@ -170,7 +170,10 @@ static void test_told_to_drain(void) {
         expect_end_of_file(&parked);
         expect_closed(&rig, &parked);
         client_done(&parked);
+        rig_stop(&rig);
 
+        setup.park_usec = setup.park_rollback_usec = 200000;
+        rig_start(&rig, setup);
         client_start(&rig, &stuck); /* its answer does not fit into the socket, and is not read */
         (void) client_add_query(&stuck, "SELECT hex(randomblob(125000))", 0, NULL);
         client_send(&stuck);

@@ -55,11 +55,15 @@ static void test_busy(void) {
         uint64_t number;
         int fd;
 
-        setup.busy_usec = 3000000; /* in which the writer of the second run lets go */
+        setup.busy_usec = 100000;
         rig_init(&rig, setup);
         g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_exec(writer, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
         g_assert_cmpint(run(&rig, "SELECT * FROM t").error, ==, ERROR_BUSY);
+        rig_stop(&rig);
+
+        setup.busy_usec = LATER;
+        rig_start(&rig, setup);
         fd = send_run(&rig, "SELECT * FROM t", &number);
         expect_number(&rig, number, MESSAGE_TAKEN);
         g_assert_cmpint(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), ==, SQLITE_OK);

@@ -127,7 +127,7 @@ static void test_stalled_reader(void) {
         int fd;
         Outcome o;
 
-        setup.park_usec = setup.park_rollback_usec = 3000000; /* in which others are answered */
+        setup.park_usec = setup.park_rollback_usec = LATER;
         rig_init(&rig, setup);
         fd = send_run(&rig, MANY, &number);
         expect_number(&rig, number, MESSAGE_TAKEN);
@@ -138,6 +138,15 @@ static void test_stalled_reader(void) {
                 received_message_done(&m);
         }
         g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        close(fd);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        rig_stop(&rig);
+
+        setup.park_usec = setup.park_rollback_usec = 100000;
+        rig_start(&rig, setup);
+        fd = send_run(&rig, MANY, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
         {
                 ReceivedMessage m = next_report(&rig, number, MESSAGE_ENDED);
                 g_assert_cmpint(m.message.ended.failure.error, ==, ERROR_READER_TOO_SLOW);
