@@ -138,18 +138,15 @@ static void give_up(sqlipc_batch *b) {
 static void on_cancel_reply(sd_bus_message *reply, void *userdata) {
         sqlipc_batch *b = userdata;
 
-        b->cancelling = call_free(b->cancelling);
-        b->cancel_state = call_cancel_result(reply);
+        call_note_cancel(&b->cancellation, reply);
 }
 
 /* True if the answer will come, and say what became of the batch. */
 static bool cancel(sqlipc_batch *b) {
         if (!b->call)
                 return false;
-        if (b->cancel_state == CANCEL_NONE)
-                b->cancel_state = call_cancel(&b->cancelling, b->call, on_cancel_reply, b) < 0 ? CANCEL_REFUSED
-                                                                                               : CANCEL_SENT;
-        return b->cancel_state != CANCEL_REFUSED;
+        call_cancel(&b->cancellation, b->call, on_cancel_reply, b);
+        return b->cancellation.state != CANCEL_REFUSED;
 }
 
 /* Waits for news. False: the wait is over, and `error` says why. */
@@ -185,8 +182,7 @@ static void run(sqlipc_batch *b) {
         while (b->call && wait_on(b, n_interrupts, &deadline))
                 ;
         b->call = call_free(b->call);
-        b->cancelling = call_free(b->cancelling);
-        b->cancel_state = CANCEL_NONE;
+        call_forget_cancel(&b->cancellation);
 }
 
 static int check_run(sqlipc_batch *b) {

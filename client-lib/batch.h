@@ -33,8 +33,7 @@ struct sqlipc_batch {
         size_t n_changes;
         sqlipc_transaction *transaction; /* a reference on the one that the run belongs to; NULL: none, or no run */
         Call *call;                    /* ExecuteBatch in progress */
-        Call *cancelling;              /* Cancel for it; NULL: none, or answered */
-        CancelState cancel_state;      /* of that */
+        Cancellation cancellation;     /* of that */
         Error error;                   /* of the last run; result 0: it succeeded */
 };
 

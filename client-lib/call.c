@@ -156,7 +156,7 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
-int call_cancel(Call **ret, Call *call, call_handler handler, void *userdata) {
+static int send_cancel(Call **ret, Call *call, call_handler handler, void *userdata) {
         _cleanup_message_ sd_bus_message *m = NULL;
         sqlipc_connection *c = call->connection;
         int r;
@@ -170,8 +170,19 @@ int call_cancel(Call **ret, Call *call, call_handler handler, void *userdata) {
         return r < 0 ? r : call_new(ret, c, m, handler, NULL, userdata, CANCEL_TIMEOUT_USEC);
 }
 
-CancelState call_cancel_result(sd_bus_message *reply) {
-        return sd_bus_message_get_error(reply) ? CANCEL_REFUSED : CANCEL_OBEYED;
+void call_cancel(Cancellation *c, Call *call, call_handler handler, void *userdata) {
+        if (c->state == CANCEL_NONE)
+                c->state = send_cancel(&c->call, call, handler, userdata) < 0 ? CANCEL_REFUSED : CANCEL_SENT;
+}
+
+void call_note_cancel(Cancellation *c, sd_bus_message *reply) {
+        c->call = call_free(c->call);
+        c->state = sd_bus_message_get_error(reply) ? CANCEL_REFUSED : CANCEL_OBEYED;
+}
+
+void call_forget_cancel(Cancellation *c) {
+        c->call = call_free(c->call);
+        c->state = CANCEL_NONE;
 }
 
 int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction) {

@@ -37,11 +37,20 @@ typedef enum CancelState {
         CANCEL_REFUSED, /* the service was not reached, or knows no such call: it has answered it, or has not begun it */
 } CancelState;
 
-/* Has the service cancel the run that `call` asks for, whose number is not known yet. `call` is then answered soon, with the
- * end of the run, and is not sent again. An error goes to `on_reply` if the service knows no such run, or does not
- * answer. */
-int call_cancel(Call **ret, Call *call, call_handler on_reply, void *userdata);
-CancelState call_cancel_result(sd_bus_message *reply);
+/* A Cancel for a call. */
+typedef struct Cancellation {
+        Call *call;        /* Cancel; NULL: it was not sent, or is answered. Owned */
+        CancelState state;
+} Cancellation;
+
+/* Has the service cancel the run that `call` asks for, whose number is not known yet, unless that was done. `call` is then
+ * answered soon, with the end of the run, and is not sent again. An error goes to `on_reply` if the service knows no such
+ * run, or does not answer; `on_reply` calls call_note_cancel(). */
+void call_cancel(Cancellation *c, Call *call, call_handler on_reply, void *userdata);
+void call_note_cancel(Cancellation *c, sd_bus_message *reply);
+
+/* Forgets the Cancel. */
+void call_forget_cancel(Cancellation *c);
 
 /* Appends the options of Prepare, Fetch, Query, OpenRows and Load. They ask for errors with SQLite's code and the offset
  * into the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names

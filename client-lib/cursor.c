@@ -102,7 +102,7 @@ bool cursor_is_cancelled(sqlipc_cursor *c) {
 static bool will_know_outcome(const sqlipc_cursor *c) {
         const Source *source = c->fetch->source;
 
-        return source->number > 0 || (source->call && source->cancel_state != CANCEL_REFUSED);
+        return source->number > 0 || (source->call && source->cancellation.state != CANCEL_REFUSED);
 }
 
 void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {

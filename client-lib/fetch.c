@@ -112,7 +112,7 @@ void fetch_set_number(Fetch *fetch, uint64_t number) {
 static void on_cancel_reply(sd_bus_message *reply, void *userdata) {
         Source *source = userdata;
 
-        source_note_cancel(source, reply);
+        call_note_cancel(&source->cancellation, reply);
         if (source->fetch->state == FETCH_CANCELLING)
                 fetch_cancel(source->fetch);
 }
@@ -122,13 +122,13 @@ void fetch_cancel(Fetch *fetch) {
 
         if (fetch->state == FETCH_RUNNING && !source->number)
                 fetch_life_move(&fetch->state, FETCH_CANCELLING);
-        if (fetch->state == FETCH_CANCELLING && !source->number)
-                source_cancel_call(source, on_cancel_reply);
-        if (!source->number || source->cancel_state == CANCEL_SENT ||
+        if (fetch->state == FETCH_CANCELLING && !source->number && source->call)
+                call_cancel(&source->cancellation, source->call, on_cancel_reply, source);
+        if (!source->number || source->cancellation.state == CANCEL_SENT ||
             (fetch->state != FETCH_RUNNING && fetch->state != FETCH_CANCELLING))
                 return;
         fetch_life_move(&fetch->state, FETCH_CANCELLED);
-        if (source->cancel_state != CANCEL_OBEYED)
+        if (source->cancellation.state != CANCEL_OBEYED)
                 source->operations->cancel(source);
 }
 
@@ -215,7 +215,7 @@ int fetch_abandon(Fetch *fetch) {
         if (fetch->state == FETCH_IDLE)
                 return was_idle ? -EALREADY : r;
         if (fetch->source->number > 0) /* not after the answer to Cancel for the call, which the reply may have crossed */
-                source_set_call(fetch->source, fetch->source->call);
+                call_forget_cancel(&fetch->source->cancellation);
         fetch_cancel(fetch);
         if (fetch->source->operations->abandon(fetch->source))
                 fetch_set_ended(fetch);

@@ -24,22 +24,8 @@ void source_cancel_on_bus(Source *source) {
 }
 
 void source_set_call(Source *source, Call *call) {
-        source->cancelling = call_free(source->cancelling);
-        source->cancel_state = CANCEL_NONE;
+        call_forget_cancel(&source->cancellation);
         source->call = call;
-}
-
-void source_cancel_call(Source *source, call_handler on_reply) {
-        if (!source->call || source->cancel_state != CANCEL_NONE)
-                return;
-        source->cancel_state = call_cancel(&source->cancelling, source->call, on_reply, source) < 0 ? CANCEL_REFUSED
-                                                                                                    : CANCEL_SENT;
-        event_loop_update(source->connection);
-}
-
-void source_note_cancel(Source *source, sd_bus_message *reply) {
-        source->cancelling = call_free(source->cancelling);
-        source->cancel_state = call_cancel_result(reply);
 }
 
 bool source_was_answered(const Source *source) {

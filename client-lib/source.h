@@ -68,8 +68,7 @@ struct Source {
         const char *path;        /* database object; the fetch's */
         char *owner;             /* unique name of the daemon instance, NULL on a bus without names; owned */
         Call *call;              /* the request, or the call that asks if the daemon lives; NULL: none, or answered. Owned */
-        Call *cancelling;        /* Cancel for `call`; NULL: none, or answered. Owned */
-        CancelState cancel_state; /* of that */
+        Cancellation cancellation; /* of `call` */
         uint64_t number;         /* of the run; 0: not known yet */
         uint64_t waits_since;    /* the turn of connection_process() in which the program was told to wait */
         bool never_sent;         /* the source was lost before all of the request was sent */
@@ -84,11 +83,6 @@ void source_cancel_on_bus(Source *source);
 
 /* Sets `call`, which is taken, as the request. */
 void source_set_call(Source *source, Call *call);
-
-/* For sources whose request is a call without an answer yet: cancels the run that it asks for, once. `on_reply` gets the
- * source, and calls source_note_cancel(). */
-void source_cancel_call(Source *source, call_handler on_reply);
-void source_note_cancel(Source *source, sd_bus_message *reply);
 
 /* For sources whose request is a call: it was answered, or a frame had the number. */
 bool source_was_answered(const Source *source);
