@@ -201,8 +201,8 @@ static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_tra
         return ADBC_STATUS_OK;
 }
 
-AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, struct AdbcError *error) {
-        if (may_write && c->readonly)
+AdbcStatusCode driver_connection_begin(DriverConnection *c, StatementEffect effect, struct AdbcError *error) {
+        if (effect != STATEMENT_READS && c->readonly)
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25006",
                                       "The statement writes, or may write, but adbc.connection.readonly is set");
         if (c->autocommit)
@@ -221,8 +221,9 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, bool may_write, stru
                 return begin(c, c->catalog, SQLIPC_TRANSACTION_READ, error);
         case TRANSACTION_WRITE:
                 return begin(c, c->catalog, SQLIPC_TRANSACTION_WRITE, error);
-        default:
-                return begin(c, c->catalog, may_write ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED, error);
+        default: /* if the effect is unknown, the user may not be allowed to write, and must be able to read */
+                return begin(c, c->catalog,
+                             effect == STATEMENT_WRITES ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED, error);
         }
 }
 
@@ -283,7 +284,7 @@ AdbcStatusCode driver_connection_begin_several(DriverConnection *c, const char *
                 return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
                                       "Without autocommit, only the current catalog can be written: a transaction has one "
                                       "database");
-        status = driver_connection_begin(c, true, error);
+        status = driver_connection_begin(c, STATEMENT_WRITES, error);
         if (status != ADBC_STATUS_OK || c->transaction)
                 return status;
         status = begin(c, catalog, SQLIPC_TRANSACTION_WRITE, error);

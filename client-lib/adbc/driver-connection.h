@@ -64,8 +64,15 @@ AdbcStatusCode driver_connection_check(DriverConnection *connection, bool need_c
 /* True if it matters for the transaction if the next statement may write. */
 bool driver_connection_must_know(const DriverConnection *connection);
 
-/* Begins a transaction if the mode asks for one before a statement that may write or only reads. */
-AdbcStatusCode driver_connection_begin(DriverConnection *connection, bool may_write, struct AdbcError *error);
+/* The effect of a statement, as far as it is known before it runs. */
+typedef enum StatementEffect {
+        STATEMENT_READS,
+        STATEMENT_WRITES,
+        STATEMENT_UNKNOWN, /* it may write: it cannot be prepared */
+} StatementEffect;
+
+/* Begins a transaction if the mode asks for one before such a statement. */
+AdbcStatusCode driver_connection_begin(DriverConnection *connection, StatementEffect effect, struct AdbcError *error);
 
 /* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is
  * open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK,

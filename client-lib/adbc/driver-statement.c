@@ -217,6 +217,12 @@ static AdbcStatusCode bind_values(sqlipc_statement *prepared, const sqlipc_param
         return ADBC_STATUS_OK;
 }
 
+static StatementEffect effect_of(const DriverStatement *s) {
+        if (!s->prepared)
+                return STATEMENT_UNKNOWN;
+        return sqlipc_statement_is_readonly(s->prepared) ? STATEMENT_READS : STATEMENT_WRITES;
+}
+
 /* Prepares if that is needed, and begins a transaction if one is to begin now. */
 static AdbcStatusCode begin(DriverStatement *s, struct AdbcError *error) {
         bool must_know = driver_connection_must_know(s->connection);
@@ -224,7 +230,7 @@ static AdbcStatusCode begin(DriverStatement *s, struct AdbcError *error) {
 
         if (status != ADBC_STATUS_OK)
                 return status;
-        return driver_connection_begin(s->connection, !s->prepared || !sqlipc_statement_is_readonly(s->prepared), error);
+        return driver_connection_begin(s->connection, effect_of(s), error);
 }
 
 /* Runs the statement with these values. */
@@ -490,7 +496,7 @@ AdbcStatusCode driver_statement_cancel(struct AdbcStatement *statement, struct A
 
 /* Begins no transaction, but a run belongs to one that is open. */
 static AdbcStatusCode begin_for_schema(DriverStatement *s, struct AdbcError *error) {
-        return s->connection->transaction ? driver_connection_begin(s->connection, false, error) : ADBC_STATUS_OK;
+        return s->connection->transaction ? driver_connection_begin(s->connection, STATEMENT_READS, error) : ADBC_STATUS_OK;
 }
 
 /* A ResultRunner. */

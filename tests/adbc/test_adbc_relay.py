@@ -80,6 +80,22 @@ def writing():
 
 
 @test
+def transactions_of_readers():
+    """Without autocommit a database is read that the user may not write, although statements are not compiled before"""
+    with relayed("chinook", autocommit=False) as connection, connection.cursor() as cursor:
+        equal(rows(connection, "SELECT count(*) AS n FROM Track"), [(3503,)])
+        fails("UNAUTHORIZED", cursor.execute, "DELETE FROM Track")
+        connection.rollback()
+    with relayed("notes", autocommit=False) as connection, relayed("notes", autocommit=False) as other:
+        equal(rows(connection, "SELECT max(id) AS n FROM note"), [(99,)])
+        equal(rows(other, "SELECT max(id) AS n FROM note"), [(99,)], "beside it")
+        rows(other, "INSERT INTO note VALUES (100, 'other') RETURNING id")
+        other.commit()
+        fails("INVALID_STATE", rows, connection, "INSERT INTO note VALUES (100, 'first') RETURNING id")
+        connection.rollback()
+
+
+@test
 def end():
     """The service is left with nothing"""
     exit_stack.close()
