@@ -23,7 +23,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Writer(threading.Thread):
-    """A foreign program that writes a row, and checkpoints, as fast as it may, with a busy timeout of 10 s."""
+    """A foreign program that writes a row, and checkpoints, as fast as it may. Only a hang makes it give up."""
 
     def __init__(self, path):
         super().__init__()
@@ -31,7 +31,7 @@ class Writer(threading.Thread):
         self.written, self.wal_size = 0, 0
 
     def run(self):
-        db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+        db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         try:
             while not self.leave.is_set():
                 db.execute("INSERT INTO log(line) VALUES(randomblob(2000))")
@@ -119,7 +119,7 @@ def writer_in_wal_mode():
 
 @test
 def writer_in_rollback_mode():
-    """After ParkTimeoutRollbackSec a foreign writer gets its lock, within its busy timeout of 10 s"""
+    """After ParkTimeoutRollbackSec a foreign writer gets its lock, long before ParkTimeoutSec="""
     n = 50 if SANITIZED else N_READERS
     with Service(limits={"WorkersMax": WORKERS_MAX, "ParkTimeoutRollbackSec": 2, "ParkTimeoutSec": 600}) as service:
         path = service.data / "db.sqlite"
