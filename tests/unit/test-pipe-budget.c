@@ -92,23 +92,26 @@ static void test_retired_alone(void) {
         CHECK_INT(a.retired, 2687);
 }
 
-/* Pipes that the service retires by itself leave half of the retired ones to the user's own. */
+/* Pipes that the service retires by itself leave three eighths of the retired ones to the user's own. */
 static void test_retired_by_the_service(void) {
         PipeBudget b = budget(16384);
         PipeAccount a = {};
         unsigned n = 0;
 
-        for (; pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1); n++)
+        for (; pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1, true); n++)
                 CHECK(take(&b, &a, true));
         CHECK_INT(n, 2688 / 2);
+        for (; pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1, false); n++)
+                CHECK(take(&b, &a, true));
+        CHECK_INT(n, 2688 / 8 * 5);
         attack(&b, &a, 1, true);
         CHECK_INT(a.retired, 2688);
-        CHECK(!pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1));
+        CHECK(!pipe_budget_leaves_retired(&b, &a, NO_LIMIT, 1, true));
         a = (PipeAccount) {};
         b = budget(16384);
-        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 4)); /* PipePagesMax=16; little is 24 */
-        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 12));
-        CHECK(!pipe_budget_leaves_retired(&b, &a, 16, 13));
+        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 4, true)); /* PipePagesMax=16; little is 24 */
+        CHECK(pipe_budget_leaves_retired(&b, &a, 16, 12, true));
+        CHECK(!pipe_budget_leaves_retired(&b, &a, 16, 13, true));
 }
 
 /* If any number of users attack in any way, one more user gets as much as each of them, and many more get a little. */

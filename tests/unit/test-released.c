@@ -196,6 +196,38 @@ static void test_of_database(void) {
         end();
 }
 
+/* Clients keep the pipes of released statements, and these are limited. Clients that allow no release get as many statements
+ * as before, all the same. */
+static void test_pipes_of_released(void) {
+        const uint64_t before = rig.manager->context.config->limits.pipe_pages_max;
+        unsigned n = 0;
+
+        begin_limited();
+        rig.peers[B].uid = rig.peers[A].uid;
+        rig.manager->context.config->limits.pipe_pages_max = 64;
+        while (prepare(A, true)->error[0] == 0) {
+                CHECK(++n < 64);
+                rig_pass_time(10 * SECOND);
+        }
+        CHECK_INT(g_hash_table_size(rig.manager->context.statements), N_MAX);
+        for (unsigned i = 0; i < N_MAX; i++)
+                (void) must_prepare(B, false);
+        check_error(prepare(B, false), ERROR("LimitsExceeded"));
+        for (unsigned i = 0; i < 10; i++) {
+                GHashTableIter k;
+                void *key;
+
+                g_hash_table_iter_init(&k, rig.manager->context.statements);
+                CHECK(g_hash_table_iter_next(&k, &key, NULL));
+                check_error(call_with_number(B, "Finalize", *(uint64_t *) key), "");
+                close(rig.fds[--rig.n_fds]);
+                check_error(prepare(A, true), ERROR("LimitsExceeded"));
+                (void) must_prepare(B, false);
+        }
+        rig.manager->context.config->limits.pipe_pages_max = before;
+        end();
+}
+
 /* ---- Channels ---- */
 
 typedef struct Opened {
@@ -445,7 +477,8 @@ static void test_channels_of_all_users(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_least_recently_used), TEST(test_asked_for_by_name), TEST(test_in_use), TEST(test_unread),
-                TEST(test_never_run), TEST(test_of_database), TEST(test_resting_channel), TEST(test_channel_at_worker),
+                TEST(test_never_run), TEST(test_of_database), TEST(test_pipes_of_released),
+                TEST(test_resting_channel), TEST(test_channel_at_worker),
                 TEST(test_channels_that_do_not_close), TEST(test_channel_in_use), TEST(test_channel_asked_for_by_name),
                 TEST(test_lower_channels_max), TEST(test_channel_that_writes),
                 TEST(test_channel_for_a_cached_one), TEST(test_channels_of_all_users),

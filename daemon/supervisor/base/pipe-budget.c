@@ -55,8 +55,9 @@ PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, ui
         return b->granted < b->total ? PIPE_ADMITTED : PIPE_PAST_TOTAL;
 }
 
-bool pipe_budget_leaves_retired(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t pages) {
-        uint64_t max = retired_max(b, a, account_max) / 2;
+bool pipe_budget_leaves_retired(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t pages,
+                                bool for_cached) {
+        uint64_t all = retired_max(b, a, account_max), max = all / 2 + (for_cached ? 0 : all / 8);
 
         return a->retired <= max && pages <= max - a->retired;
 }

@@ -66,9 +66,11 @@ void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors);
 
 /* Can the account have one more pipe, or `grow` more pages for an existing one? `account_max` is PipePagesMax=. */
 PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, uint64_t account_max);
-/* True if the account may retire `pages` that its clients still use: half of the pages that may be retired are left for
- * pipes that they have finished with. */
-bool pipe_budget_leaves_retired(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t pages);
+/* True if the account may retire `pages` that its clients still use, so that it can have another pipe. `for_cached`: that
+ * one may be retired in the same way, so an eighth of the pages that may be retired is left for others. Three eighths are
+ * left for pipes that the clients have finished with. */
+bool pipe_budget_leaves_retired(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t pages,
+                                bool for_cached);
 bool pipe_budget_admits_first_run(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
 bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
 

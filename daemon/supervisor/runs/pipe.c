@@ -475,10 +475,8 @@ bool pipe_has_bytes(const Pipe *p) {
         return p->write_fd >= 0 && (ioctl(p->write_fd, FIONREAD, &n) < 0 || n > 0);
 }
 
-bool pipe_may_retire(const Pipe *p) {
-        const User *u = p->user;
-
-        return pipe_budget_leaves_retired(&u->context->pipes->budget, &u->pipe_account, quota_pipe_pages(u), 1);
+bool pipe_may_retire(const User *u, bool for_cached) {
+        return pipe_budget_leaves_retired(&u->context->pipes->budget, &u->pipe_account, quota_pipe_pages(u), 1, for_cached);
 }
 
 void pipe_shrink(Pipe *p) {

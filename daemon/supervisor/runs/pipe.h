@@ -89,9 +89,9 @@ void pipe_close_read_fd(Pipe *p);
 /* True if the pipe holds bytes that its reader has not read. */
 bool pipe_has_bytes(const Pipe *p);
 
-/* True if the user's retired pipes leave room for this one of one page, too, so that it hinders no other pipe of the user.
- * pipe_shrink() makes it as small. */
-bool pipe_may_retire(const Pipe *p);
+/* True if the user's retired pipes leave room for one more of one page that its client keeps, so that it hinders no other
+ * pipe of the user. pipe_shrink() makes it as small. `for_cached`: see pipe-budget.h. */
+bool pipe_may_retire(const User *u, bool for_cached);
 void pipe_shrink(Pipe *p);
 
 /* True if no read end is left, or the pipe is broken. */

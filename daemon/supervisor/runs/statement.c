@@ -20,14 +20,25 @@
 static bool can_be_released(const Statement *s) {
         bool was_used = s->n_runs > 0 || clock_usec() - s->idle_usec >= UNUSED_USEC;
 
-        return was_used && !pipe_has_bytes(s->pipe) && pipe_may_retire(s->pipe);
+        return was_used && !pipe_has_bytes(s->pipe);
 }
 
-static void make_room(User *u, const Database *d) {
+/* Another cached statement would take the place that one without the option leaves, until none could be released for such a
+ * one either. */
+static int check_cached(const User *u, const Database *d, Refusal *refusal) {
+        if (quota_limits(u, d).statements_max == UINT64_MAX || pipe_may_retire(u, true))
+                return 0;
+        return user_refuse(u, "PipePagesMax=", refusal,
+                           "Your programs hold the pipes of too many statements: finalize some, and close their pipes.");
+}
+
+static int make_room(User *u, const Database *d, bool for_cached, Refusal *refusal) {
         StatementBound bound = quota_statement_bound(u, d);
 
         if (bound == STATEMENT_BOUND_NONE)
-                return;
+                return for_cached ? check_cached(u, d, refusal) : 0;
+        if (!pipe_may_retire(u, for_cached))
+                return quota_check_statement(u, d, refusal);
         for (GList *i = u->idle_statements.head; i; i = i->next) {
                 Statement *s = i->data;
 
@@ -37,8 +48,9 @@ static void make_room(User *u, const Database *d) {
                          "Statement %" PRIu64 " was released for another one.", s->number);
                 pipe_shrink(s->pipe);
                 (void) statement_free(s);
-                return;
+                break;
         }
+        return quota_check_statement(u, d, refusal);
 }
 
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, bool cached, Statement **ret,
@@ -50,8 +62,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
 
         if (r < 0)
                 return r;
-        make_room(s->user, d);
-        r = quota_check_statement(s->user, d, refusal);
+        r = make_room(s->user, d, cached, refusal);
         if (r < 0)
                 return r;
         r = pipe_new(s->user, false, &pipe, refusal);

@@ -35,7 +35,8 @@ typedef struct Statement {
 /* Makes a statement, which belongs to the session, and its pipe. Copies the SQL. If the user, or all users of the database,
  * have all the statements that they may have, this first releases the user's cached statement that has been idle for the
  * longest time: not one that has never run and was prepared a moment ago, whose client would only prepare it again; nor one
- * whose pipe holds rows. LIMITS_EXCEEDED; -errno. */
+ * whose pipe holds rows. A cached one is refused if so many pipes of released statements are left that it could not be
+ * released for another cached one. LIMITS_EXCEEDED; -errno. */
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, bool cached, Statement **ret,
                   Refusal *refusal);
 
