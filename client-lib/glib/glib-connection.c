@@ -332,7 +332,7 @@ SqlipcConnection *sqlipc_glib_connection_new_for_database(const char *database, 
  * @bus: %SQLIPC_GLIB_BUS_FOUND, or the bus that must have the database
  * @cancellable: (nullable): a cancellable
  * @callback: (scope async): called when the connection is there
- * @user_data: (closure): data of @callback
+ * @user_data: data of @callback
  *
  * Opens a connection to the service that has @database, without waiting.
  *
