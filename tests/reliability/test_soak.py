@@ -124,7 +124,7 @@ def kept(points, after):
 
 
 def grown(points, after):
-    """A leak shows as a slope, as a rise, and in what is kept; a step of the heap only in some of them."""
+    """A leak shows as a slope, as a rise, and in the memory that is kept; a step of the heap only in some of them."""
     return min(growth(points[len(points) // 2 :]), rise(points), kept(points, after))
 
 
