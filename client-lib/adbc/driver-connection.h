@@ -12,9 +12,9 @@
  *
  * Transactions. With autocommit, each statement is on its own. Without, by the option adbc.sqlipc.transaction:
  *
- *      deferred    the first statement that may write begins a transaction that writes; before it, statements read on their
- * own read        the first statement begins a transaction that reads: all of its statements see the same state write the
- * first statement begins a transaction that writes
+ *      deferred    the first statement begins it: one that writes begins a transaction that writes, any other a deferred one
+ *      read        the first statement begins a transaction that reads
+ *      write       the first statement begins a transaction that writes
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
 #define SQLIPC_CLIENT_LIB_ADBC_DRIVER_CONNECTION_H
