@@ -293,9 +293,11 @@ static int query_with(sqlipc_connection *connection, const char *database, const
 /* Without blocking, the refusal comes later. A handler may close the connection meanwhile. */
 static int query_or_ask(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                         size_t n_parameters, sqlipc_cursor **ret_cursor) {
-        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = sqlipc_connection_ref(connection);
-        int r = query_with(connection, database, sql, parameters, n_parameters, ret_cursor);
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = NULL;
+        int r;
 
+        kept = sqlipc_connection_ref(connection);
+        r = query_with(connection, database, sql, parameters, n_parameters, ret_cursor);
         if (r < 0 && connection->blocking) {
                 r = transact_ask_to_write(connection, database);
                 if (r == 0)
