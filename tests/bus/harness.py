@@ -228,6 +228,12 @@ def processor_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def status_of(pid):
+    """Returns the fields of /proc/PID/status."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
 def rss_anon(pid):
     """Returns the private memory in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -526,7 +532,7 @@ class Service:
         """Prints what a hang leaves to see: what each process waits for, and the log."""
         for pid in descendants(os.getpid()):
             with contextlib.suppress(OSError):
-                status = dict(line.split(":\t") for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+                status = status_of(pid)
                 stack = pathlib.Path(f"/proc/{pid}/stack").read_text().splitlines() if os.geteuid() == 0 else []
                 tap.diagnose(f"{pid} {status['Name']}, {status['State'].strip()}: {' < '.join(map(str.strip, stack[:4]))}")
         tap.diagnose(self.log_text()[-4000:])

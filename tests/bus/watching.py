@@ -7,7 +7,7 @@ import struct
 import time
 
 from gi.repository import GLib
-from harness import PATIENCE, descendants, wait_for
+from harness import PATIENCE, descendants, status_of, wait_for
 from tap import true
 
 DB = "watched"
@@ -52,8 +52,8 @@ def wait_change(client, since, *tables, database=DB, **options):
 
 def sleeps(pid):
     """How often the process, which has one thread, was put to sleep; None: it is not asleep now."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/status") as status:
-        fields = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fields = status_of(pid)
         if fields["State"].startswith("S"):
             return int(fields["voluntary_ctxt_switches"]), int(fields["nonvoluntary_ctxt_switches"])
     return None
