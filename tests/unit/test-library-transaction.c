@@ -582,7 +582,7 @@ static void check_deferred(bool writes, int (*run)(void), int r) {
         CHECK_INT(n_commit, 1);
 }
 
-/* A deferred transaction that has only read has changed nothing, whatever became of its commit. */
+/* A deferred transaction that has only read has changed nothing, even if its commit was lost. */
 static void test_deferred_commit_fails(void) {
         check_deferred(false, NULL, -ENOTCONN);
         check_deferred(false, exec, -ENOTCONN);
