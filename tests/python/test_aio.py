@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
+import time
 
 import sqlipc
 import sqlipc.aio
 from harness import PATIENCE, main, wait_for
+from library import owner_pid
 from python_service import SLOWLY, Killer, PythonService, raises
 from tap import equal, test, true
 
@@ -213,6 +216,181 @@ async def cancelled_too_late():
             n += written is False
     true(n > 0, "none was cancelled")
     service.empty()
+
+
+UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
+WRITES = {
+    "INSERT": lambda db: db.execute("INSERT INTO thing(a) VALUES (1)"),
+    "slow INSERT": lambda db: db.execute(f"INSERT INTO thing(a) SELECT 1 WHERE {SLOWLY}"),
+    "RETURNING": lambda db: db.execute("INSERT INTO thing(a) VALUES (1), (1), (1) RETURNING a"),
+    "a load": lambda db: db.executemany("INSERT INTO thing(a) VALUES (?)", [(1,)] * 3),
+    "row by row": lambda db: db.executemany("INSERT INTO thing(a) VALUES (?) RETURNING a", [(1,)] * 3),
+    "several loads": lambda db: db.executemany("INSERT INTO thing(a) VALUES (?)", iter([(1,)] * 20001)),
+}
+N_ROWS = {"INSERT": 1, "slow INSERT": 1, "several loads": 20001}  # the others: 3
+
+
+async def given_up(awaitable, i):
+    """Cancels a task at one of many moments. True: it was finished; False: CancelledError; None: the outcome is unknown."""
+    task = asyncio.ensure_future(awaited(awaitable))
+    for _ in range(1 + i % 4):
+        await asyncio.sleep(0)
+    if i % 3 == 1:
+        time.sleep(0.002 * i)  # noqa: ASYNC251 - the answer arrives, and the task does not see it before it is cancelled
+    elif i % 3 == 2:
+        await asyncio.sleep(0.0005 * i)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return False
+    except sqlipc.OperationalError as error:
+        equal(error.service_error, UNKNOWN, str(error))
+        return None
+    return True
+
+
+async def rows_of(db):
+    return (await (await db.execute("SELECT count(*) FROM thing")).fetchone())[0]
+
+
+@loop
+async def cancelled_in_a_transaction():
+    """In each mode a program that repeats a write after CancelledError has it once"""
+    seen = set()
+    for mode in ({}, {"autocommit": False}, {"isolation_level": None}, {"autocommit": True}):
+        explicit = None in mode.values()
+        for name, write in WRITES.items():
+            n = N_ROWS.get(name, 3)
+            for i in range(15):
+                service.empty()
+                async with connect(**mode) as db:
+                    if explicit:
+                        await db.execute("BEGIN")
+                    told = await given_up(write(db), i)
+                    seen.add(told)
+                    if told is None:
+                        await db.rollback()
+                        continue
+                    if told is False:
+                        try:
+                            await write(db)
+                        except sqlipc.OperationalError as error:  # the Cancel has rolled the transaction back
+                            equal(error.sqlite_errorname, "SQLITE_ABORT_ROLLBACK", f"{mode}, {name}, {i}: {error}")
+                            await db.rollback()
+                            if explicit:
+                                await db.execute("BEGIN")
+                            await write(db)
+                    await db.commit()
+                    equal(await rows_of(db), n, f"{mode}, {name}, {i}: rows, told {told}")
+    service.empty()
+    true(False in seen, f"outcomes: {seen}")
+
+
+@loop
+async def cancelled_load_after_others():
+    """A cancelled executemany() leaves what the transaction has written before it, and nothing of itself"""
+    async with connect() as db:
+        stop = asyncio.Event()
+
+        def rows():
+            yield from [(1,)] * 25000
+            stop.set()
+            yield from [(1,)] * 20000
+
+        await db.execute("INSERT INTO thing(a) VALUES (0)")
+        task = asyncio.ensure_future(awaited(db.executemany("INSERT INTO thing(a) VALUES (?)", rows())))
+        await stop.wait()
+        task.cancel()
+        error = await fails((asyncio.CancelledError, sqlipc.OperationalError), task)
+        if isinstance(error, asyncio.CancelledError):
+            equal(await rows_of(db), 1, "rows in the transaction")
+        await db.rollback()
+    service.empty()
+
+
+@loop
+async def cancelled_commits():
+    """A commit whose task is cancelled goes on; another commit() tells its result"""
+    seen = set()
+    for i in range(1, 25):
+        async with connect() as db:
+            await db.execute("INSERT INTO thing(a) VALUES (1)")
+            told = await given_up(db.commit(), i)
+            seen.add(told)
+            await db.commit()
+        async with connect() as db:
+            equal(await rows_of(db), 1, f"{i}: rows, told {told}")
+        service.empty()
+    true(None in seen, f"outcomes: {seen}")
+
+
+@loop
+async def cancelled_scripts():
+    """CancelledError of executescript() means that none of its statements has taken effect"""
+    script = "INSERT INTO thing(a) VALUES (1);" * 3 + f"INSERT INTO thing(a) SELECT 1 WHERE {SLOWLY};" * 3
+    for i in range(15):
+        async with connect(autocommit=True) as db:
+            told = await given_up(db.executescript(script), i)
+            found = await rows_of(db)
+            true(told is None or found == 6 * told, f"{i}: {found} rows, told {told}")
+        service.empty()
+
+
+@loop
+async def closed_while_it_writes():
+    """If another task closes the connection during a write, the outcome is unknown, except in a transaction, which ends"""
+    for mode, expected in (({"autocommit": True}, UNKNOWN), ({}, None)):
+        async with connect() as holder:
+            db = await connect(**mode)
+            if not mode:
+                await db.execute("INSERT INTO thing(a) VALUES (1)")
+                write = db.execute(f"INSERT INTO thing(a) SELECT ({ENDLESS})")
+            else:
+                await holder.execute("INSERT INTO thing(a) VALUES (1)")
+                write = db.execute("INSERT INTO thing(a) VALUES (1)")
+            while runs() > 0:  # of tests before
+                await asyncio.sleep(0.01)
+            task = asyncio.ensure_future(awaited(write))
+            while runs() == 0 and not task.done():
+                await asyncio.sleep(0.01)
+            await db.close()
+            error = await fails(sqlipc.Error, task)
+            equal(error.service_error, expected, f"{mode}: {error}")
+            await holder.rollback()
+            if not mode:
+                equal(await rows_of(holder), 0, "rows of the transaction")
+    service.empty()
+
+
+@loop
+async def killed_while_it_writes():
+    """If the service is killed, and the task cancelled: CancelledError means that nothing was written, in each mode"""
+    with PythonService(activation=True) as killed:
+        for mode in ({}, {"autocommit": True}):
+            for i in range(12):
+                async with sqlipc.aio.connect("notes", bus=killed.address, timeout=PATIENCE, **mode) as db:
+                    await rows_of(db)
+                    task = asyncio.ensure_future(awaited(WRITES["slow INSERT"](db)))
+                    await asyncio.sleep(0.001 * i)
+                    os.kill(wait_for(lambda: owner_pid(killed), "the service is up"), signal.SIGKILL)
+                    if i % 2:
+                        await asyncio.sleep(0.001)
+                    task.cancel()
+                    told = True
+                    try:
+                        await task
+                    except asyncio.CancelledError:
+                        told = False
+                    except sqlipc.OperationalError as error:
+                        told = None if error.service_error == UNKNOWN else False
+                    with contextlib.suppress(sqlipc.OperationalError):  # the transaction is lost, if it had begun
+                        await db.commit()
+                    await db.rollback()
+                    found = await rows_of(db)
+                    true(told is not False or found == 0, f"{mode}, {i}: {found} rows, told {told}")
+                    await db.execute("DELETE FROM thing")
+                    await db.commit()
 
 
 @loop

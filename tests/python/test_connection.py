@@ -309,9 +309,18 @@ def executemany():
             yield from ((1000 + i,) for i in range(15000))
             raise KeyError("broken")
 
+        db.execute("INSERT INTO note(id) VALUES (500)")
+        raises(KeyError, db.executemany, "INSERT INTO note(id) VALUES (?)", broken())
+        for sql in ("INSERT INTO note(id) VALUES (?)", "INSERT INTO note(id) VALUES (?) RETURNING id"):
+            raises(sqlipc.IntegrityError, db.executemany, sql, iter([(1000 + i,) for i in range(12000)] + [(7,)]))
+            raises(sqlipc.IntegrityError, db.executemany, sql, [(600,), (7,)])
+        equal(db.execute("SELECT count(*) FROM note").fetchone(), (101,), "rows in a transaction after failures")
+        db.rollback()
         db.isolation_level = None
         raises(KeyError, db.executemany, "INSERT INTO note(id) VALUES (?)", broken())
         equal((db.in_transaction, count()), (False, 100), "rows of an iterator that fails")
+        raises(sqlipc.IntegrityError, db.executemany, "INSERT INTO note(id) VALUES (?) RETURNING id", [(600,), (7,)])
+        equal((db.in_transaction, count()), (False, 100), "rows with RETURNING, of which one fails")
         equal(db.executemany("UPDATE note SET text = ? WHERE id = ?", [("x", 1), ("y", -1)]).rowcount, 1, "UPDATE")
         equal(db.executemany("INSERT INTO note(id) VALUES (?)", []).rowcount, 0, "no rows")
         equal(db.executemany("INSERT INTO note(id) VALUES (?) RETURNING id", [(500,), (501,)]).rowcount, 2, "RETURNING")
@@ -689,6 +698,39 @@ def interrupt():
         raises(sqlipc.OperationalError, db.execute, ENDLESS)
         db.set_run_timeout(None)
         equal(db.execute("SELECT 1").fetchone(), (1,), "without a limit again")
+
+
+@test
+def interrupted_writes():
+    """interrupt() of a write: an error with SQLITE_INTERRUPT means that nothing was written, in each mode"""
+    n = 0
+    rows = [(str(j),) for j in range(10000)]
+    for autocommit, i in itertools.product((True, False), range(20)):
+        service.empty()
+        with contextlib.closing(service.connect(autocommit=autocommit)) as db:
+            timer = threading.Timer(0.0005 * i, db.interrupt)
+            timer.start()
+            told = True
+            try:
+                if i % 2:
+                    db.executemany("INSERT INTO note(text) VALUES (?)", rows)
+                else:
+                    values = (str(list(range(10000))),)
+                    db.execute(f"INSERT INTO note(text) SELECT value FROM json_each(?) WHERE {SLOWLY}", values)
+            except sqlipc.OperationalError as error:
+                told = None if error.service_error == "org.sqlipc1.Error.OutcomeUnknown" else False
+                equal(told is False, error.sqlite_errorname == "SQLITE_INTERRUPT", f"{i}: {error}")
+            timer.join()
+            n += told is False
+            if told is None:
+                continue
+            try:
+                db.commit()
+            except sqlipc.OperationalError as error:
+                equal((error.sqlite_errorname, told), ("SQLITE_ABORT_ROLLBACK", False), f"{i}: {error}")
+        equal(count(), 10000 if told else 0, f"autocommit={autocommit}, {i}: rows, told {told}")
+    service.empty()
+    true(n > 0, "none was interrupted")
 
 
 @test

@@ -19,7 +19,7 @@ import weakref
 
 import sqlipc
 from harness import SANITIZED, main, wait_for
-from python_service import PythonService, raises
+from python_service import SLOWLY, PythonService, raises
 from tap import at_most, equal, test, true
 
 service = PythonService()
@@ -300,6 +300,73 @@ def signals():
         equal(handled, [1], "handler")
         equal(db.execute("SELECT 1").fetchone(), (1,), "afterwards")
         wait_for(lambda: service.counters()["NRuns"] == 0, "the run ends")
+
+
+class HandlerError(Exception):
+    """What the signal handler of a test raises, as a program does that limits the time of a call by alarm()."""
+
+
+def signalled(db, write, kind, delay):
+    """Calls write(db), and meanwhile has a signal handler raise an exception. Returns that, or None if the call was done."""
+
+    def handle(_, frame):
+        if frame.f_code.co_name == "until":  # not before or after the wait
+            raise kind
+
+    signal.signal(signal.SIGUSR1, handle)
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    try:
+        write(db)
+        return None
+    except (KeyboardInterrupt, HandlerError) as error:
+        return error
+    finally:
+        timer.join()
+
+
+@test
+def signals_during_writes():
+    """If a signal handler raises an exception during a write, its cause says so if something may have been written"""
+    writes = {
+        "INSERT": (1, lambda db: db.execute(f"INSERT INTO thing(a) SELECT 1 WHERE {SLOWLY}")),
+        "RETURNING": (1, lambda db: db.execute(f"INSERT INTO thing(a) SELECT 1 WHERE {SLOWLY} RETURNING a")),
+        "a load": (9, lambda db: db.executemany(f"INSERT INTO thing(a) SELECT ? WHERE {SLOWLY}", [(1,)] * 9)),
+        "row by row": (2, lambda db: db.executemany("INSERT INTO thing(a) VALUES (?) RETURNING a", [(1,)] * 2)),
+        "two loads": (10001, lambda db: db.executemany("INSERT INTO thing(a) VALUES (?)", iter([(1,)] * 10001))),
+    }
+    seen = set()
+    for autocommit, (name, (n, write)), i in itertools.product((True, False), writes.items(), range(12)):
+        what = f"autocommit={autocommit}, {name}, {i}"
+        with contextlib.closing(service.connect(autocommit=autocommit)) as db:
+            error = signalled(db, write, (KeyboardInterrupt, HandlerError)[i % 2], 0.001 * i)
+            told = "done" if error is None else "nothing" if error.__cause__ is None else error.__cause__.service_error
+            seen.add(told)
+            if told.endswith("OutcomeUnknown"):
+                db.rollback()
+            else:
+                try:
+                    db.commit()
+                except sqlipc.OperationalError as failure:  # the Cancel has rolled the transaction back
+                    equal((failure.sqlite_errorname, told), ("SQLITE_ABORT_ROLLBACK", "nothing"), what)
+                    db.rollback()
+                found = db.execute("SELECT count(*) FROM thing").fetchone()[0]
+                equal(found, n if told == "done" else 0, f"{what}: rows, told {told}")
+        service.empty()
+    true("nothing" in seen, f"outcomes: {seen}")
+
+
+@test
+def signals_during_commits():
+    """A commit that a signal handler ends goes on, as the cause of the exception says; another one tells the result"""
+    for i in range(20):
+        with contextlib.closing(service.connect(autocommit=False)) as db:
+            db.executemany("INSERT INTO thing(a) VALUES (?)", [("x" * 1000,)] * 3000)
+            error = signalled(db, lambda db: db.commit(), KeyboardInterrupt, 0.0005 * i)
+            true(error is None or error.__cause__.service_error.endswith("OutcomeUnknown"), f"{i}: {error!r}")
+            db.commit()
+            equal(db.execute("SELECT count(*) FROM thing").fetchone(), (3000,), f"{i}: rows")
+        service.empty()
 
 
 @test

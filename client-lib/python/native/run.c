@@ -229,10 +229,8 @@ static int fetch(RunObject *run) {
                         PyErr_SetNone(PyExc_BlockingIOError);
                         return -1;
                 }
-                if (PyErr_CheckSignals() < 0) {
-                        close_cursor(run); /* cancels the run */
-                        return -1;
-                }
+                if (PyErr_CheckSignals() < 0)
+                        return -1; /* the run goes on: the outcome of a write is still to be told */
         }
         if (!run->columns && read_columns(run) < 0)
                 return -1;
@@ -425,6 +423,8 @@ static int next_row(RunObject *run, PyObject **ret) {
         if (run->failure)
                 return fail(run);
         r = more(run);
+        if (r < 0 && !PyErr_ExceptionMatches(PyExc_BlockingIOError))
+                close_cursor(run); /* a signal handler has raised an exception: this cancels the run */
         if (r > 0)
                 *ret = take_row(run);
         if (r > 0 && *ret && run->row == run->n_rows)

@@ -24,6 +24,7 @@ from ._errors import (
 LEGACY_TRANSACTION_CONTROL = -1
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
+LOOK = "look at the data before you repeat it"
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 _CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
@@ -38,7 +39,7 @@ class Statement:
         if self.analysis.has_more:
             raise ProgrammingError("You can only execute one statement at a time.")
         self.native = _native.Sql(link, sql, self.analysis.names)
-        self.is_query = self.analysis.verb in ("SELECT", "VALUES", "EXPLAIN")
+        self.is_query = self.analysis.reads and self.analysis.verb in ("SELECT", "VALUES", "EXPLAIN")
 
 
 def locate(database, bus, host, uri):
@@ -193,22 +194,19 @@ class Core:
             error.service_error = self.lost.service_error
             raise error
 
-    async def send_commit(self):
+    async def send_commit(self, advice):
         """Commits the transaction at the service. If that fails, all is refused until rollback(): sqlite3 would go on
         without a transaction, and a second commit() would return as if the changes were written."""
         await self.until(self.link.drain)
+        transaction = self.transaction
         try:
-            await self.until(self.transaction.commit)
-        except Error as error:
-            if error.service_error is not None and not self.transaction.open:
+            await self.until(transaction.commit)
+        except BaseException as error:
+            if self.is_given_up(error):
+                raise self.unknown(error, f"The commit goes on, but the program has not waited for its end: {advice}.")
+            if isinstance(error, Error) and error.service_error is not None and not transaction.open:
                 self.forget()
                 self.lost = error
-            raise
-        except BaseException as error:
-            if self.is_cancelled(error):
-                raise outcome_unknown(
-                    "The task was cancelled during the commit, which goes on: it is unknown whether it succeeds."
-                ) from None
             raise
         self.transaction = None
 
@@ -217,12 +215,12 @@ class Core:
         if self.is_loading:
             raise ProgrammingError("Recursive use of cursors not allowed.")
 
-    async def commit(self):
+    async def commit(self, advice="call commit() again to learn its result"):
         """Commits the transaction, if there is one."""
         self.check_not_loading()
         self.check_not_lost()
         if self.transaction is not None:
-            await self.send_commit()
+            await self.send_commit(advice)
         self.forget()
 
     async def rollback(self):
@@ -301,50 +299,67 @@ class Core:
         return await self.run(statement, parameters)
 
     async def run(self, statement, parameters):
+        analysis, is_within = statement.analysis, self.transaction is not None
         run = self.link.start(statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
-            if not statement.analysis.writes_rows:
-                return run, -1
-            if has_row:  # of a RETURNING clause: all of it is in memory anyway, and its end tells the changes
+            if has_row and not analysis.reads:  # all of a RETURNING clause is in memory anyway; its end tells the changes
                 await self.until(run.drain)
         except BaseException as error:
             try:
-                if self.is_cancelled(error) and self.transaction is None and not statement.analysis.reads:
-                    await self.settle(run)
+                if not analysis.reads:
+                    await self.settle(run, error, is_within)
             finally:
-                run.close()
+                if not self.link.closed:
+                    run.close()
             raise
+        if not analysis.writes_rows:
+            return run, -1
         self.total_changes += run.changes
         if run.last_rowid:
             self.last_rowid = run.last_rowid
         return run, run.changes
 
-    def is_cancelled(self, error):
-        """True if the exception says that the task is cancelled. Only sqlipc.aio has tasks."""
-        if self.news is None:
-            return False
+    # ---- writes that are given up ----
+
+    def is_given_up(self, error, is_within=False):
+        """True if the exception has ended the wait for a write, and tells nothing of its outcome: the task was cancelled, a
+        signal handler has raised it, or the connection was closed, which rolls an open transaction back (`is_within`)."""
+        if self.link.closed:
+            return not is_within
+        if self.news is None:  # MemoryError may be the service's answer
+            return not isinstance(error, (Error, MemoryError))
         from asyncio import CancelledError  # sqlipc.aio has imported it
 
         return isinstance(error, CancelledError)
 
-    async def settle(self, run):
-        """Cancels a run that may write, because its task is cancelled. Raises an exception unless nothing was written."""
-        run.cancel()
-        try:
-            await self.until(run.advance)
-        except Error as error:
-            if error.service_error == OUTCOME_UNKNOWN:
-                raise
+    def unknown(self, error, text):
+        """Returns the exception to raise if `error` has ended the wait for a write that may have taken effect. The
+        exception of a signal handler, such as KeyboardInterrupt, stays, because a program ends by it, and gets a cause."""
+        unknown = outcome_unknown(text)
+        if self.news is not None or isinstance(error, Error):
+            unknown.__suppress_context__ = True
+            return unknown
+        error.__cause__ = unknown
+        return error
+
+    async def settle(self, run, error, is_within):
+        """Cancels a run that may write, if the wait for it was given up. Raises an exception unless nothing was written."""
+        if not self.is_given_up(error, is_within):
             return
-        except BaseException as error:
-            if self.is_cancelled(error):
-                raise outcome_unknown(
-                    "The task was cancelled again before the service had said how the statement ended: it is unknown "
-                    "whether the statement took effect."
-                ) from None
-            raise
-        raise outcome_unknown("The task was cancelled, but the statement had already taken effect.")
+        text = "The service has not said how the statement ended"
+        if not self.link.closed:
+            run.cancel()
+            try:
+                await self.until(run.drain)
+                text = "The statement had taken effect before it could be cancelled"
+            except Error as end:
+                if end.service_error not in (None, OUTCOME_UNKNOWN):
+                    return
+            except BaseException:  # noqa: BLE001 - given up again
+                pass
+        advice = "roll the transaction back" if is_within else LOOK
+        raise self.unknown(error, f"{text}: {advice}.")
 
     # ---- statements about transactions ----
 
@@ -414,25 +429,60 @@ class Core:
         not enough, in a transaction."""
         iterator = iter(rows)
         chunk = list(itertools.islice(iterator, CHUNK_ROWS))
-        is_ours = len(chunk) == CHUNK_ROWS and self.transaction is None
-        if is_ours:
+
+        async def write_all():
+            n, rows = 0, chunk
+            while rows:
+                n += await self.write(statement, rows)
+                rows = list(itertools.islice(iterator, CHUNK_ROWS))
+            return n
+
+        return await (write_all() if len(chunk) < CHUNK_ROWS else self.whole(write_all))
+
+    async def whole(self, write):
+        """Awaits write(), of which all or nothing is written: it gets a savepoint, or a transaction if none is open."""
+        transaction = self.transaction
+        if transaction is None:
             await self.open(_native.WRITE)
-        n = 0
-        try:
-            while chunk:
-                n += await self.write(statement, chunk)
-                chunk = list(itertools.islice(iterator, CHUNK_ROWS))
-        except BaseException:
-            if is_ours:
-                self.forget()
-            raise
-        if is_ours:
             try:
-                await self.commit()
-            except Error:
+                n = await write()
+            except BaseException as error:
+                self.forget()
+                raise self.without_unknown(error)  # noqa: B904
+            try:
+                await self.commit(LOOK)
+            except BaseException:
                 self.forget()  # the program has begun no transaction that it could roll back
                 raise
+            return n
+        await self.run(await self.statement("SAVEPOINT sqlipc_whole"), ())
+        try:
+            n = await write()
+            if self.transaction is transaction:  # an iterator may have ended it
+                await self.run(await self.statement("RELEASE sqlipc_whole"), ())
+        except BaseException as error:
+            await self.undo(error, transaction)
+            raise self.without_unknown(error)  # noqa: B904
         return n
+
+    def without_unknown(self, error):
+        """Returns what has ended the wait for a write in place of `error` of unknown(), because all was rolled back."""
+        if getattr(error, "service_error", None) == OUTCOME_UNKNOWN and self.news is not None:
+            return error.__context__ or error
+        if getattr(error.__cause__, "service_error", None) == OUTCOME_UNKNOWN:
+            error.__cause__ = None
+        return error
+
+    async def undo(self, error, transaction):
+        """Rolls back to the savepoint of whole(). Raises an exception unless that is certain."""
+        if self.transaction is not transaction or self.link.closed or isinstance(error, GeneratorExit):
+            return
+        try:
+            for sql in ("ROLLBACK TO sqlipc_whole", "RELEASE sqlipc_whole"):
+                await self.run(await self.statement(sql), ())
+        except BaseException:  # noqa: BLE001 - given up again, or refused
+            if not self.link.closed and transaction.open:
+                raise self.unknown(error, "Some of the rows may be in the transaction: roll it back.")  # noqa: B904
 
     async def write(self, statement, rows):
         analysis = statement.analysis
@@ -441,15 +491,19 @@ class Core:
                 return await self.load(statement, rows)
             except NotSupportedError:  # a bus without descriptors; nothing was written
                 pass
-        n = 0
-        for row in rows:
-            _, changes = await self.run(statement, row)
-            n += changes
-        return n
+
+        async def write_each():
+            n = 0
+            for row in rows:
+                _, changes = await self.run(statement, row)
+                n += changes
+            return n
+
+        return await (write_each() if len(rows) < 2 else self.whole(write_each))
 
     async def load(self, statement, rows):
         """All rows in one load: all of them are written, or none."""
-        load = self.link.load(statement.native)
+        load, is_within = self.link.load(statement.native), self.transaction is not None
         self.is_loading = True
         try:
             if self.news is None:
@@ -457,7 +511,7 @@ class Core:
             else:
                 for row in rows:
                     await self.until(load.row, row)
-            n = await self.finish(load)
+            n = await self.finish(load, is_within)
         except BaseException:
             load.close()
             raise
@@ -466,16 +520,15 @@ class Core:
         self.total_changes += n
         return n
 
-    async def finish(self, load):
-        """Waits for the end of a load. The service commits it as soon as it has all rows."""
+    async def finish(self, load, is_within):
+        """Waits for the end of a load. The service writes it as soon as it has all rows, and does not cancel it any more."""
         try:
             return await self.until(load.finish)
         except BaseException as error:
-            if self.is_cancelled(error) and self.transaction is None:
-                raise outcome_unknown(
-                    "The task was cancelled while the rows were committed: it is unknown whether they were written."
-                ) from None
-            raise
+            if not self.is_given_up(error, is_within):
+                raise
+            advice = "roll the transaction back" if is_within else LOOK
+            raise self.unknown(error, f"The service has not said whether it has written the rows: {advice}.")
 
     async def executescript(self, script):
         if not isinstance(script, str):
@@ -487,8 +540,17 @@ class Core:
         level, self.isolation_level = self.isolation_level, None
         try:
             self.dialect = None  # the database may have been moved to another server meanwhile
+            has_written = False
             for sql in await self.read("split", script):
-                run, _ = await self.execute(sql, ())
+                analysis = (await self.statement(sql)).analysis
+                try:
+                    run, _ = await self.execute(sql, ())
+                except BaseException as error:
+                    if has_written and self.is_given_up(error):
+                        text = f"The first statements of the script have taken effect: {LOOK}."
+                        raise self.unknown(error, text)  # noqa: B904
+                    raise
+                has_written = has_written or not (analysis.reads or analysis.words[0] in _CONTROL)
                 if run is not None:
                     run.close()
         finally:
@@ -502,7 +564,7 @@ class Core:
             await self.rollback()
             return
         try:
-            await self.commit()
+            await self.commit(LOOK)
         except Error:
             self.forget()  # rolls back what is left
             raise

@@ -42,7 +42,9 @@ _BLANKS = re.compile(r"(?:[ \t\n\v\f\r]+|--[^\n\r]*(?:[\n\r]|\Z))*")
 _ESCAPED = re.compile(r"'(?:[^'\\]|''|\\.)*(?:'|\\?\Z)", re.S)
 WRITES = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE"))
 _VERBS = WRITES | {"SELECT", "VALUES"}
+_WITHIN = WRITES - {"REPLACE"}  # which is also a function
 _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
+_NUMBERS = frozenset(("USER_VERSION", "APPLICATION_ID"))  # which a PRAGMA may set in the file
 
 
 _Token = namedtuple("_Token", "kind text end")
@@ -153,11 +155,12 @@ def _end_finder(dialect):
     return _SqliteEnd() if dialect == SQLITE else _PostgresqlEnd()
 
 
-class Analysis(namedtuple("Analysis", "words verb names returns has_more")):
+class Analysis(namedtuple("Analysis", "words verb names returns has_more writes_within")):
     """The properties of one statement.
 
     words: its first four words, in upper case; verb: the first word, or after WITH that of the statement itself; names: for
-    each parameter its name without prefix, or None; returns: it has a RETURNING clause; has_more: another statement follows.
+    each parameter its name without prefix, or None; returns: it has a RETURNING clause; has_more: another statement follows;
+    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH.
     """
 
     __slots__ = ()
@@ -175,7 +178,9 @@ class Analysis(namedtuple("Analysis", "words verb names returns has_more")):
     @property
     def reads(self):
         """It changes nothing."""
-        return self.verb in _READS
+        if self.verb == "PRAGMA" and len(self.words) > 2:
+            return _NUMBERS.isdisjoint(self.words)
+        return self.verb in _READS and not self.writes_within
 
 
 class _Parameters:
@@ -202,7 +207,7 @@ def analyse(sql, dialect):
     """Returns the Analysis of the first statement in `sql`."""
     end, parameters, verb = _end_finder(dialect), _Parameters(dialect), ""
     depth, previous = 0, ""
-    returns = has_more = is_over = False
+    returns = has_more = is_over = writes_within = False
     for token in _tokens(sql, dialect):
         kind, text, _ = token
         if kind == "end":
@@ -218,6 +223,7 @@ def analyse(sql, dialect):
             if depth == 0 and (not verb or (verb == "WITH" and word in _VERBS)) and previous != ".":
                 verb = word
             returns = returns or (depth == 0 and word == "RETURNING" and verb in WRITES)
+            writes_within = writes_within or (previous == "(" and word in _WITHIN)
         elif kind == "parameter":
             parameters.add(text)
         elif text == "(":
@@ -225,7 +231,7 @@ def analyse(sql, dialect):
         elif text == ")":
             depth -= 1
         previous = text
-    return Analysis(tuple(end.words), verb, tuple(parameters.names), returns, has_more)
+    return Analysis(tuple(end.words), verb, tuple(parameters.names), returns, has_more, writes_within)
 
 
 def split(script, dialect):

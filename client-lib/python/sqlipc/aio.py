@@ -10,9 +10,11 @@
 
 Nothing runs in another thread: the event loop watches the descriptors of the connection. If a task is cancelled while it
 waits for rows, the run ends at the service, too. CancelledError, or the TimeoutError of asyncio.timeout(), then means that
-nothing was written: outside of a transaction, a statement that writes first waits until the service has said so. Otherwise
-OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown": look at the data. A
-commit goes on: await commit() again to learn its result. A connection belongs to the event loop in which it was opened.
+the statement has written nothing: one that writes first waits until the service has said so, also in a transaction.
+Otherwise OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown": roll the
+transaction back, or, outside of one, look at the data. SQLite may roll the transaction back with a write that is cancelled;
+the next statement then says so, until rollback(). A commit goes on: await commit() again to learn its result. A connection
+belongs to the event loop in which it was opened.
 """
 
 import asyncio
