@@ -14,6 +14,7 @@ import time
 import sqlipc
 from harness import PATIENCE, main, wait_for
 from python_service import SLOWLY, Killer, PythonService, raises
+from sqlipc._errors import error_of_code
 from tap import equal, test, true
 
 service = PythonService()
@@ -256,6 +257,63 @@ def savepoints():
         db.execute("RELEASE one")
         equal(db.in_transaction, True, "a savepoint within BEGIN")
         db.execute("ROLLBACK")
+    service.empty()
+
+
+@test
+def savepoints_that_fail():
+    """A savepoint counts as open, or as gone, only after the service has run the statement"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        original = db._core.run
+
+        def fails(sql):
+            """Runs a statement that is interrupted before it is sent."""
+
+            async def interrupted(statement, parameters):
+                db._core.run = original
+                raise error_of_code("INTERRUPT", "interrupted")
+
+            db._core.run = interrupted
+            error = raises(sqlipc.OperationalError, db.execute, sql)
+            equal(error.sqlite_errorname, "SQLITE_INTERRUPT", sql)
+
+        fails("SAVEPOINT one")
+        equal(db.in_transaction, False, "after a SAVEPOINT that has failed to begin a transaction")
+        db.execute("INSERT INTO note(text) VALUES ('a')")
+        equal(count(), 1, "rows, outside of a transaction")
+        db.execute("SAVEPOINT one")
+        db.execute("INSERT INTO note(text) VALUES ('b')")
+        fails("SAVEPOINT one")
+        equal(db.in_transaction, True, "after a SAVEPOINT that has failed in a transaction")
+        fails("RELEASE x")
+        db.execute("SAVEPOINT two")
+        fails("ROLLBACK TO one")
+        fails("RELEASE two")
+        equal(db._core.savepoints, ["ONE", "TWO"], "the open savepoints")
+        db.execute("RELEASE one")
+        equal((db.in_transaction, count()), (False, 2), "after the release of the first one, which commits")
+        db.execute("BEGIN")
+        fails("SAVEPOINT one")
+        equal(db.in_transaction, True, "BEGIN stays")
+        raises(sqlipc.OperationalError, db.execute, "RELEASE one")
+        db.execute("ROLLBACK")
+        service.kill()
+        service.start()
+        db.execute("BEGIN")
+        db.execute("SAVEPOINT one")
+        service.kill()
+        service.start()
+        raises(sqlipc.OperationalError, db.execute, "SAVEPOINT two")
+        raises(sqlipc.OperationalError, db.execute, "COMMIT")
+        db.execute("ROLLBACK")
+        equal((db.in_transaction, db._core.savepoints), (False, []), "after the service was killed")
+    with contextlib.closing(service.connect(autocommit=False)) as db:
+        db.execute("SAVEPOINT one")
+        db.execute("INSERT INTO note(text) VALUES ('c')")
+        db.execute("RELEASE one")
+        equal((db.in_transaction, count()), (True, 2), "a savepoint of a transaction that autocommit=False has begun")
+        db.rollback()
+        equal(count(), 2, "rows after rollback()")
     service.empty()
 
 

@@ -292,10 +292,15 @@ class Core:
             return None, -1
         if self.trace is not None:
             self.trace(sql)
-        if analysis.words[0] in _CONTROL and await self.control(analysis):
+        if analysis.words[0] in _CONTROL:
+            await self.control(statement, parameters)
             return None, -1
+        return await self.run_in_order(statement, parameters)
+
+    async def run_in_order(self, statement, parameters):
+        """Runs a statement in the transaction in which it belongs."""
         self.check_not_lost()
-        await self.prepare_transaction(analysis)
+        await self.prepare_transaction(statement.analysis)
         return await self.run(statement, parameters)
 
     async def run(self, statement, parameters):
@@ -363,33 +368,40 @@ class Core:
 
     # ---- statements about transactions ----
 
-    async def control(self, analysis):
-        """Does what a statement about transactions says. False: the service has to run it."""
-        words = [word for word in analysis.words if word not in ("TRANSACTION", "SAVEPOINT")]
-        verb = analysis.words[0]
+    async def control(self, statement, parameters):
+        """Does what a statement about transactions says."""
+        words = [word for word in statement.analysis.words if word not in ("TRANSACTION", "SAVEPOINT")]
+        verb = statement.analysis.words[0]
         if verb == "BEGIN":
             await self.begin(words[1] if len(words) > 1 else "DEFERRED")
         elif verb == "SAVEPOINT":
-            await self.savepoint(analysis.words[1])
-            return False
+            await self.savepoint(statement, parameters)
         elif verb == "RELEASE":
-            return await self.release(words[1])
+            await self.release(statement, parameters, words[1])
         elif verb == "ROLLBACK" and "TO" in words:
+            await self.run_in_order(statement, parameters)
             self.cut_savepoints(words[-1], keep=True)
-            return False
         elif not self.in_transaction:
             what = "rollback" if verb == "ROLLBACK" else "commit"
             raise error_of_code("ERROR", f"cannot {what} - no transaction is active")
         else:
             await (self.rollback() if verb == "ROLLBACK" else self.commit())
-        return True
 
-    async def savepoint(self, name):
-        if not self.in_transaction or self.is_pending:
-            is_opened_by_savepoint = not self.is_pending
+    async def savepoint(self, statement, parameters):
+        """Opens a savepoint; the first one may begin a transaction. It counts as open after the service has opened it."""
+        self.check_not_lost()
+        begins = not self.in_transaction
+        if begins or self.is_pending:
             await self.open(_native.DEFERRED)
-            self.is_opened_by_savepoint = is_opened_by_savepoint
-        self.savepoints.append(name)
+        try:
+            await self.run_in_order(statement, parameters)
+        except BaseException:
+            if begins:  # the program has begun no transaction that it could roll back
+                self.forget()
+            raise
+        if begins:
+            self.is_opened_by_savepoint = self.autocommit is not False
+        self.savepoints.append(statement.analysis.words[1])
 
     def cut_savepoints(self, name, keep):
         """Removes the last savepoint of this name (unless it is kept) and those after it."""
@@ -397,13 +409,13 @@ class Core:
             last = len(self.savepoints) - 1 - self.savepoints[::-1].index(name)
             del self.savepoints[last + keep :]
 
-    async def release(self, name):
-        """True: that was the savepoint that had begun the transaction, which is committed."""
+    async def release(self, statement, parameters, name):
+        """Releases a savepoint, or commits if that savepoint has begun the transaction."""
         if self.is_opened_by_savepoint and self.savepoints.count(name) == 1 and self.savepoints[0] == name:
             await self.commit()
-            return True
+            return
+        await self.run_in_order(statement, parameters)
         self.cut_savepoints(name, keep=False)
-        return False
 
     # ---- many rows ----
 
