@@ -362,6 +362,10 @@ _public_ int sqlipc_cursor_set_ready_callback(sqlipc_cursor *cursor, sqlipc_curs
         return 0;
 }
 
+_public_ int sqlipc_cursor_is_readonly(sqlipc_cursor *cursor) {
+        return cursor && cursor->read_only;
+}
+
 _public_ sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor) {
         return cursor ? cursor->transport : SQLIPC_TRANSPORT_AUTO;
 }

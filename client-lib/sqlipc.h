@@ -583,6 +583,12 @@ int64_t sqlipc_cursor_changes(sqlipc_cursor *cursor);
 int64_t sqlipc_cursor_last_rowid(sqlipc_cursor *cursor);
 
 /**
+ * Returns 1 if the service has said that the run changes nothing; 0 if it may write, or if the service has not said so: over
+ * a channel of a user who may write, it says so only of a statement. Since: 0.2
+ */
+int sqlipc_cursor_is_readonly(sqlipc_cursor *cursor);
+
+/**
  * Returns the change sequence of the database for this run, after sqlipc_cursor_next() has returned 0: every change that the
  * result does not have gets a larger number. After a run that wrote, it is the number of its commit or a later one, unless
  * the run belongs to a transaction. 0 before, and if the service does not count changes. Compare it with

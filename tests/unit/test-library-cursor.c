@@ -263,6 +263,7 @@ static void test_changes(void) {
         CHECK_INT(sqlipc_cursor_last_rowid(c), -17);
         check_end(c);
         CHECK_INT(sqlipc_cursor_changes(c), 3);
+        CHECK_INT(sqlipc_cursor_is_readonly(c), 0);
         sqlipc_cursor_close(c);
         sqlipc_finalize(s);
 
@@ -274,10 +275,12 @@ static void test_changes(void) {
         check_rows(c, 1, 2);
         check_end(c);
         CHECK(sqlipc_cursor_changes(c) == 0 && sqlipc_cursor_last_rowid(c) == 0);
+        CHECK_INT(sqlipc_cursor_is_readonly(c), 1);
         sqlipc_cursor_close(c);
         sqlipc_finalize(s);
         CHECK(sqlipc_cursor_changes(NULL) == 0 && sqlipc_cursor_last_rowid(NULL) == 0);
         CHECK_INT(sqlipc_statement_is_readonly(NULL), 0);
+        CHECK_INT(sqlipc_cursor_is_readonly(NULL), 0);
         fake_done(&f);
 }
 
