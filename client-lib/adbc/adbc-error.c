@@ -13,6 +13,8 @@
 
 #define DETAILS_MAX 8
 #define UNKNOWN_SQLSTATE "HY000"
+#define OUTCOME_SQLSTATE "08007"
+#define OUTCOME_NAME "org.sqlipc1.Error.OutcomeUnknown"
 
 /* The `private_data` of an error of version 1.1. */
 typedef struct ErrorDetails {
@@ -83,6 +85,12 @@ void adbc_error_add_number(struct AdbcError *error, const char *key, int64_t val
         adbc_error_add(error, key, text);
 }
 
+static bool ends_sentence(const char *message) {
+        size_t size = strlen(message);
+
+        return size > 0 && message[size - 1] == '.';
+}
+
 AdbcStatusCode adbc_error_memory(struct AdbcError *error) {
         return adbc_error_set(error, ADBC_STATUS_INTERNAL, "HY001", "Out of memory");
 }
@@ -130,7 +138,7 @@ static const Meaning service_meanings[] = {
         { SQLIPC_ERROR_LOGIN_FAILED, ADBC_STATUS_UNAUTHENTICATED, "28000" },
         { SQLIPC_ERROR_DAEMON_LOST, ADBC_STATUS_IO, "08006" },
         { SQLIPC_ERROR_WORKER_LOST, ADBC_STATUS_IO, "08006" },
-        { SQLIPC_ERROR_OUTCOME_UNKNOWN, ADBC_STATUS_IO, "08007" },
+        { SQLIPC_ERROR_OUTCOME_UNKNOWN, ADBC_STATUS_IO, OUTCOME_SQLSTATE },
         { SQLIPC_ERROR_SHUTTING_DOWN, ADBC_STATUS_IO, "08006" },
         { SQLIPC_ERROR_LIMITS_EXCEEDED, ADBC_STATUS_IO, "54000" },
         { SQLIPC_ERROR_ROW_TOO_LARGE, ADBC_STATUS_INVALID_DATA, "54000" },
@@ -237,6 +245,38 @@ AdbcStatusCode adbc_error_cursor(struct AdbcError *error, const sqlipc_cursor *c
         };
 
         return report_error(error, &report);
+}
+
+/* Replaces the name of the service's error, which promises that nothing was written. */
+static void set_name(struct AdbcError *error, const char *name) {
+        ErrorDetails *details = has_details(error) ? error->private_data : NULL;
+        char *copy;
+
+        for (int i = 0; details && i < details->n; i++)
+                if (strcmp(details->items[i].key, "sqlipc.error") == 0) {
+                        copy = strdup(name);
+                        if (copy) {
+                                free(details->items[i].value);
+                                details->items[i].value = copy;
+                        }
+                        return;
+                }
+        adbc_error_add(error, "sqlipc.error", name);
+}
+
+AdbcStatusCode adbc_error_outcome(struct AdbcError *error, const char *fact) {
+        _cleanup_free_ char *before = NULL;
+        char *message;
+
+        if (!error || !error->release || memcmp(error->sqlstate, OUTCOME_SQLSTATE, sizeof error->sqlstate) == 0)
+                return ADBC_STATUS_IO;
+        before = error->message;
+        error->message = NULL;
+        if (asprintf(&message, "%s%s%s", before ? before : "", before && !ends_sentence(before) ? ". " : " ", fact) >= 0)
+                error->message = message;
+        memcpy(error->sqlstate, OUTCOME_SQLSTATE, sizeof error->sqlstate);
+        set_name(error, OUTCOME_NAME);
+        return ADBC_STATUS_IO;
 }
 
 int adbc_error_errno(AdbcStatusCode status) {

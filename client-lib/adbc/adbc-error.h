@@ -33,6 +33,10 @@ AdbcStatusCode adbc_error_connection(struct AdbcError *error, const sqlipc_conne
 AdbcStatusCode adbc_error_statement(struct AdbcError *error, const sqlipc_statement *statement, int r);
 AdbcStatusCode adbc_error_cursor(struct AdbcError *error, const sqlipc_cursor *cursor, int r);
 
+/* Turns an error into that of a write whose outcome is unknown, or that took effect although it fails: the status is IO, the
+ * SQLSTATE 08007, and the message keeps what it said, and adds the `fact`, a sentence. */
+AdbcStatusCode adbc_error_outcome(struct AdbcError *error, const char *fact);
+
 /* The errno (positive) that a stream returns for a status. */
 int adbc_error_errno(AdbcStatusCode status);
 

@@ -240,6 +240,7 @@ static AdbcStatusCode run(DriverStatement *s, const sqlipc_parameter *values, si
         AdbcStatusCode status;
         int r;
 
+        s->lasting = s->lasting || !c->transaction;
         if (!s->prepared) {
                 r = sqlipc_query_with(c->connection, c->catalog, s->sql, values, n, ret_cursor);
                 return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
@@ -251,6 +252,15 @@ static AdbcStatusCode run(DriverStatement *s, const sqlipc_parameter *values, si
         return r < 0 ? adbc_error_statement(error, s->prepared, r) : ADBC_STATUS_OK;
 }
 
+/* A cancellation ends what has not begun. After the last run there is nothing to cancel. */
+static AdbcStatusCode check_cancelled(DriverStatement *s, struct AdbcError *error) {
+        if (driver_connection_cancels(s->connection) != s->n_cancels)
+                return driver_connection_cancelled(error);
+        if (cancel_slot_is_cancelled(&s->slot))
+                return adbc_error_set(error, ADBC_STATUS_CANCELLED, "57014", "The statement was cancelled");
+        return ADBC_STATUS_OK;
+}
+
 /* Takes the values of the next run: those of the next bound row, or none for the only run. `*ret_any`: there is a run. */
 static AdbcStatusCode next_values(DriverStatement *s, const sqlipc_parameter **ret_values, size_t *ret_n, bool *ret_any,
                                   struct AdbcError *error) {
@@ -259,12 +269,10 @@ static AdbcStatusCode next_values(DriverStatement *s, const sqlipc_parameter **r
         *ret_values = NULL;
         *ret_n = 0;
         *ret_any = false;
-        if (cancel_slot_is_cancelled(&s->slot))
-                return adbc_error_set(error, ADBC_STATUS_CANCELLED, "57014", "The statement was cancelled");
         if (!s->rows) {
                 *ret_any = !s->ran;
                 s->ran = true;
-                return ADBC_STATUS_OK;
+                return *ret_any ? check_cancelled(s, error) : ADBC_STATUS_OK;
         }
         /* The stream of bound data may belong to the same connection. */
         driver_connection_unlock(s->connection);
@@ -272,7 +280,7 @@ static AdbcStatusCode next_values(DriverStatement *s, const sqlipc_parameter **r
         driver_connection_lock(s->connection);
         *ret_any = status == ADBC_STATUS_OK && *ret_values;
         *ret_n = bound_rows_n_columns(s->rows);
-        return status;
+        return *ret_any ? check_cancelled(s, error) : status;
 }
 
 /* Runs the statement with the next bound row, or once, after `begins`. */
@@ -304,6 +312,39 @@ static AdbcStatusCode describe_result(void *userdata, sqlipc_statement **ret_pre
         return status;
 }
 
+/* ---- Outcomes ------------------------------------------------------------------------------------------------------ */
+
+/* True if it is certain that no run of the execution has changed anything. */
+static bool only_reads(void *userdata, sqlipc_cursor *cursor) {
+        DriverStatement *s = userdata;
+        bool has_run = cursor || s->n_ended > 0;
+
+        if (!s->prepared && has_run && !s->may_write && (!cursor || sqlipc_cursor_is_readonly(cursor)))
+                return true;
+        return prepare(s, NULL) == ADBC_STATUS_OK && s->prepared && sqlipc_statement_is_readonly(s->prepared);
+}
+
+static void on_ended(void *userdata, sqlipc_cursor *cursor) {
+        DriverStatement *s = userdata;
+
+        s->may_write = s->may_write || !sqlipc_cursor_is_readonly(cursor);
+        s->n_ended++;
+}
+
+/* A ResultJudge. If the cursor's error has a code, the library knows the outcome of its run. Without a code the run may be
+ * still in progress, or have returned rows, and so be committed. */
+static AdbcStatusCode judge(void *userdata, sqlipc_cursor *cursor, AdbcStatusCode status, struct AdbcError *error) {
+        DriverStatement *s = userdata;
+        bool is_open = cursor && sqlipc_cursor_error_code(cursor) == SQLIPC_ERROR_NONE;
+
+        if (status == ADBC_STATUS_OK || !s->lasting || !(is_open || s->n_ended > 0) || only_reads(s, cursor))
+                return status;
+        if (s->n_ended == 0)
+                return adbc_error_outcome(error, "It is unknown whether the statement took effect.");
+        return adbc_error_outcome(error, s->rows ? "The statement took effect for rows of values before."
+                                                 : "The statement took effect.");
+}
+
 /* The result of the statement is closed, or ended. */
 static void on_finished(void *userdata) {
         DriverStatement *s = userdata;
@@ -318,6 +359,9 @@ static AdbcStatusCode execute_for_rows(DriverStatement *s, struct ArrowArrayStre
                                        struct AdbcError *error) {
         const ResultOwner owner = { .run = run_next,
                                     .describe = describe_result,
+                                    .ended = on_ended,
+                                    .judge = judge,
+                                    .only_reads = only_reads,
                                     .finished = on_finished,
                                     .userdata = s,
                                     .slot = &s->slot };
@@ -346,14 +390,15 @@ static AdbcStatusCode run_to_end(DriverStatement *s, int64_t *ret_changes, struc
 
                 status = run_next(s, &cursor, error);
                 if (status != ADBC_STATUS_OK || !cursor)
-                        return status;
+                        return judge(s, NULL, status, error);
                 cancel_slot_set(&s->slot, cursor);
                 while ((r = sqlipc_cursor_next_block(cursor, 0, &values, &n)) > 0)
                         ;
                 cancel_slot_set(&s->slot, NULL);
                 if (r < 0)
-                        return adbc_error_cursor(error, cursor, r);
+                        return judge(s, cursor, adbc_error_cursor(error, cursor, r), error);
                 *ret_changes += sqlipc_cursor_changes(cursor);
+                on_ended(s, cursor);
         }
 }
 
@@ -443,14 +488,23 @@ static AdbcStatusCode ingest(DriverStatement *s, int64_t *ret_changes, struct Ad
         return ingest_target_run(&s->target, s->connection, s->rows, ret_changes, error);
 }
 
+static void begin_execution(DriverStatement *s) {
+        s->ran = s->lasting = s->may_write = false;
+        s->n_ended = 0;
+        s->n_cancels = driver_connection_cancels(s->connection);
+}
+
 /* Executes; the slot is left at once unless a result stays open. */
 static AdbcStatusCode execute(DriverStatement *s, struct ArrowArrayStream *ret_stream, int64_t *ret_changes,
                               struct AdbcError *error) {
+        _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream empty = { .release = NULL };
         AdbcStatusCode status;
 
         close_result(s);
-        s->ran = false;
+        begin_execution(s);
         status = take_bound(s, error);
+        if (status == ADBC_STATUS_OK && s->target.table)
+                status = empty_result(&empty, error); /* first: after the ingest nothing may fail */
         if (status != ADBC_STATUS_OK)
                 return status;
         cancel_slot_enter(&s->slot);
@@ -459,7 +513,11 @@ static AdbcStatusCode execute(DriverStatement *s, struct ArrowArrayStream *ret_s
         status = s->target.table ? ingest(s, ret_changes, error) : execute_for_effect(s, ret_changes, error);
         cancel_slot_leave(&s->slot);
         s->rows = bound_rows_free(s->rows);
-        return status == ADBC_STATUS_OK && ret_stream ? empty_result(ret_stream, error) : status;
+        if (status == ADBC_STATUS_OK && ret_stream) {
+                *ret_stream = empty;
+                empty.release = NULL;
+        }
+        return status;
 }
 
 AdbcStatusCode driver_statement_execute(struct AdbcStatement *statement, struct ArrowArrayStream *ret_stream,
@@ -522,7 +580,7 @@ static AdbcStatusCode schema_of_first_rows(DriverStatement *s, struct ArrowSchem
         AdbcStatusCode status;
         int64_t changes;
 
-        s->ran = false;
+        begin_execution(s);
         status = take_bound(s, error);
         if (status != ADBC_STATUS_OK)
                 return status;

@@ -9,6 +9,11 @@
  * several rows as a load (sqlipc_load_open()), if the statement is one that can be loaded; else they run one after the
  * other, in one transaction.
  *
+ * Failures. An execution that fails says so with the failure's own status only if it is certain that it has written nothing,
+ * or that its transaction is rolled back. Otherwise the outcome is unknown (adbc_error_outcome()). The library says which
+ * outcome a run has. The driver adds the runs that have ended before, and failures of its own: a timeout while it reads rows
+ * (it closes the cursor then, and waits for no answer), or a value that fits no column.
+ *
  * Schema. ExecuteSchema() must tell the types that an execution will have, and types depend on values (column-type.h). So it
  * executes a statement that only reads up to its first rows, and gives the bound data back.
  */
@@ -34,6 +39,10 @@ typedef struct DriverStatement {
         int by_name;
         BoundRows *rows;      /* of the execution; NULL: it has no parameters */
         bool ran;             /* the execution without parameters has run */
+        bool lasting;         /* its runs are committed by themselves, not by a transaction */
+        bool may_write;       /* a run of it that has ended was not known to change nothing */
+        unsigned n_ended;     /* its runs that have ended, and so taken effect */
+        unsigned n_cancels;   /* of the connection, when it began */
         ResultStream *stream; /* borrowed; NULL: no open result */
 } DriverStatement;
 

@@ -97,7 +97,7 @@ static ResultStream *free_stream(ResultStream *s) {
 }
 
 /* Keeps the error, which the stream repeats. */
-static AdbcStatusCode fail(ResultStream *s, AdbcStatusCode status) {
+static AdbcStatusCode keep_error(ResultStream *s, AdbcStatusCode status) {
         s->status = status;
         finish(s);
         return status;
@@ -106,7 +106,14 @@ static AdbcStatusCode fail(ResultStream *s, AdbcStatusCode status) {
 void result_stream_abandon(ResultStream *s, const char *why) {
         if (s->finished)
                 return;
-        (void) fail(s, adbc_error_set(&s->error, ADBC_STATUS_INVALID_STATE, "24000", "%s", why));
+        (void) keep_error(s, adbc_error_set(&s->error, ADBC_STATUS_INVALID_STATE, "24000", "%s", why));
+}
+
+/* The same for an error of the statement, which may have written. */
+static AdbcStatusCode fail(ResultStream *s, AdbcStatusCode status) {
+        if (s->owner.judge)
+                status = s->owner.judge(s->owner.userdata, s->cursor, status, &s->error);
+        return keep_error(s, status);
 }
 
 void result_stream_abandon_all(DriverConnection *connection, const char *why) {
@@ -128,6 +135,8 @@ bool result_stream_any_open(const DriverConnection *connection) {
 static AdbcStatusCode start_run(ResultStream *s) {
         AdbcStatusCode status;
 
+        if (s->cursor && s->owner.ended)
+                s->owner.ended(s->owner.userdata, s->cursor);
         close_cursor(s);
         status = s->owner.run(s->owner.userdata, &s->cursor, &s->error);
         if (status == ADBC_STATUS_OK && s->cursor && s->owner.slot)
@@ -369,7 +378,8 @@ static AdbcStatusCode run_all(ResultStream *s, int64_t *ret_changes) {
                 *ret_changes += sqlipc_cursor_changes(s->cursor);
                 status = start_run(s);
         }
-        finish(s);
+        if (status == ADBC_STATUS_OK)
+                finish(s);
         return status;
 }
 
@@ -413,6 +423,17 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ret_s
         return -arrow_struct_copy_schema(ret_schema, &s->schema);
 }
 
+/* True if the connection was cancelled since the last call. The rows of a statement that writes still come: they say that it
+ * took effect, and its cursor fails if the cancellation was earlier. */
+static bool is_cancelled(ResultStream *s) {
+        unsigned n_cancels = driver_connection_cancels(s->connection);
+
+        if (n_cancels == s->n_cancels)
+                return false;
+        s->n_cancels = n_cancels;
+        return !s->owner.only_reads || s->owner.only_reads(s->owner.userdata, s->cursor);
+}
+
 static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) {
         AdbcStatusCode status = s->status;
         int64_t n;
@@ -420,7 +441,7 @@ static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) 
         *ret_array = (struct ArrowArray) { .release = NULL };
         if (status != ADBC_STATUS_OK || s->finished)
                 return status;
-        if (driver_connection_cancels(s->connection) != s->n_cancels)
+        if (is_cancelled(s))
                 return fail(s, driver_connection_cancelled(&s->error));
         status = fill(s, &n);
         if (status == ADBC_STATUS_OK && n > 0)
@@ -502,7 +523,7 @@ AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSetti
         link_stream(s);
         status = begin(s, ret_changes);
         if (status != ADBC_STATUS_OK) {
-                (void) fail(s, status);
+                status = fail(s, status);
                 move_error(s, error);
                 (void) free_stream(s);
                 return status;

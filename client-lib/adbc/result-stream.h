@@ -24,10 +24,18 @@ typedef AdbcStatusCode (*ResultRunner)(void *userdata, sqlipc_cursor **ret_curso
 /* Returns the prepared statement, borrowed, for the columns of a result of no runs. */
 typedef AdbcStatusCode (*ResultDescriber)(void *userdata, sqlipc_statement **ret_prepared, struct AdbcError *error);
 
-/* The owner of a stream. `finished` is called once, when the stream has no cursor any more. */
+/* Adds to a failure that the statement may have written, unless it certainly has not. `cursor`: of the run that failed, or
+ * whose result could not be converted; NULL: the run had not begun. */
+typedef AdbcStatusCode (*ResultJudge)(void *userdata, sqlipc_cursor *cursor, AdbcStatusCode status, struct AdbcError *error);
+
+/* The owner of a stream. `finished` is called once, when the stream has no cursor any more. Of a statement that may write it
+ * is told which runs are complete, and asked if it is certain that none changes anything (`cursor`: of the present run). */
 typedef struct ResultOwner {
         ResultRunner run;
         ResultDescriber describe; /* NULL: there is a run */
+        void (*ended)(void *userdata, sqlipc_cursor *cursor); /* this and the next two are NULL if it only reads */
+        ResultJudge judge;
+        bool (*only_reads)(void *userdata, sqlipc_cursor *cursor);
         void (*finished)(void *userdata);
         void *userdata;
         CancelSlot *slot; /* NULL: none */

@@ -5,7 +5,7 @@ import contextlib
 import math
 import sqlite3
 
-from adbc_rig import connect, fails, rows, service_of_notes, table
+from adbc_rig import breaks_off, connect, fails, rows, service_of_notes, table
 import pandas
 import pyarrow
 
@@ -77,6 +77,25 @@ def writing():
         true("passes no descriptors" in str(error), str(error))
         equal(content("SELECT name FROM sqlite_schema WHERE name = 'made'"), [], "tables")
         equal(rows(connection, "SELECT count(*) AS n FROM note"), [(99,)], "the connection afterwards")
+
+
+@test
+def cancellation():
+    """A write that has taken effect is not cancelled; a read is, also if all its rows have arrived"""
+    with relayed("notes") as connection, connection.cursor() as cursor:
+        for i, cancel in enumerate((cursor.adbc_cancel, connection.adbc_cancel), 1000):
+            cursor.execute(f"INSERT INTO note VALUES ({i}, NULL) RETURNING id")
+            reader = cursor.fetch_record_batch()
+            cancel()
+            equal(reader.read_all().to_pylist(), [{"id": i}], "rows")
+            equal(content(f"SELECT count(*) FROM note WHERE id = {i}"), [(1,)], "written")
+        cursor.execute("SELECT id FROM note")
+        reader = cursor.fetch_record_batch()
+        connection.adbc_cancel()
+        breaks_off("The connection was cancelled", reader.read_all)
+        error = fails("IO", lambda: cursor.execute("DELETE FROM note WHERE id >= 1000 RETURNING x'ff' || ''").fetchall())
+        equal(error.sqlstate, "08007", "its result has no type")
+        equal(content("SELECT count(*) FROM note WHERE id >= 1000"), [(0,)], "deleted")
 
 
 @test

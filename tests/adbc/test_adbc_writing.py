@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The ADBC driver writes: parameters, loads, bulk ingest, transactions; and tells about databases, tables and columns."""
+import concurrent.futures
 import contextlib
 import datetime
 import os
 import signal
 import sqlite3
+import threading
+import time
 
 from adbc_rig import breaks_off, connect, fails, rows, service_of_notes
 import adbc_driver_manager
 import pyarrow
 
-from harness import PATIENCE, main
+from harness import PATIENCE, main, wait_for
 from tap import equal, test, true
 
 exit_stack = contextlib.ExitStack()
@@ -216,6 +219,264 @@ def unknown_commits():
         fails("IO", connection.rollback)
         equal(rows(connection, "SELECT count(*) FROM note"), [(0,)], "the next transaction")
         connection.commit()
+
+
+def result_of(cursor, sql):
+    """The result of SQL that was not compiled before, as dbapi does."""
+    cursor.adbc_statement.set_sql_query(sql)
+    handle, _ = cursor.adbc_statement.execute_query()
+    return pyarrow.RecordBatchReader._import_from_c(handle.address)
+
+
+def update(cursor, sql):
+    cursor.adbc_statement.set_sql_query(sql)
+    return cursor.adbc_statement.execute_update()
+
+
+def ids_then(ids, act, *batch):
+    """A stream of bound values, of which the last batch is only there after `act`."""
+    schema = pyarrow.schema({"id": pyarrow.int64()})
+
+    def batches():
+        yield pyarrow.record_batch({"id": ids})
+        act()
+        yield from (pyarrow.record_batch({"id": [i]}) for i in batch)
+
+    return pyarrow.RecordBatchReader.from_batches(schema, batches())
+
+
+def each_cancel(function):
+    """Makes a test for each of the two functions that cancel: the test gets its name, and `choose(connection, cursor)`."""
+    for name in ("statement", "connection"):
+
+        def one(name=name):
+            function(lambda connection, cursor: cursor.adbc_cancel if name == "statement" else connection.adbc_cancel)
+
+        one.__name__ = f"{function.__name__}_{name}"
+        one.__doc__ = f"{function.__doc__} ({name})"
+        test(one)
+    return function
+
+
+@contextlib.contextmanager
+def in_thread(function, *arguments):
+    """Calls the function meanwhile, and raises its errors."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        future = pool.submit(function, *arguments)
+        yield future
+        future.result()
+
+
+def cancel_if_busy(cancel):
+    """True if there was something to cancel."""
+    with contextlib.suppress(adbc_driver_manager.Error):
+        cancel()
+        return True
+    return False
+
+
+def cancel_after(seconds, cancel, stop):
+    time.sleep(seconds)
+    while not stop.is_set() and not cancel_if_busy(cancel):
+        pass
+
+
+def cancel_busy(cancel):
+    wait_for(lambda: cancel_if_busy(cancel), "there is something to cancel")
+
+
+def cancel_running(cancel):
+    wait_for(lambda: service.counters()["NRuns"] > 0, "the run begins")
+    cancel_busy(cancel)
+
+
+LARGE = 20000
+NUMBERS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x"
+LARGE_SQL = f"INSERT INTO note {NUMBERS}, printf('%0100d', x) FROM c LIMIT {LARGE} RETURNING id, text"
+ENDLESS = f"INSERT INTO note (id) {NUMBERS} FROM c"
+
+
+@each_cancel
+def cancelled_too_late(choose):
+    """A stream of a write that has taken effect is not cancelled: its rows come, and say so"""
+    for autocommit in (True, False):
+        with empty_notes(autocommit=autocommit) as (connection, cursor):
+            stream = result_of(cursor, "INSERT INTO note VALUES (1, 'a') RETURNING id")
+            choose(connection, cursor)()
+            equal(stream.read_all().to_pylist(), [{"id": 1}], "rows")
+            if not autocommit:
+                connection.commit()
+            equal(notes(), [(1, "a")], "written")
+    with empty_notes() as (connection, cursor):
+        cursor.adbc_statement.set_options(**{"adbc.sqlipc.infer_rows": "1", "adbc.sqlipc.batch_rows": "100"})
+        stream = result_of(cursor, LARGE_SQL)
+        stream.read_next_batch()
+        choose(connection, cursor)()
+        try:
+            equal(sum(batch.num_rows for batch in stream), LARGE - 100, "rows")
+        except OSError as error:
+            true("the statement took effect" in str(error), str(error))
+        equal(content("SELECT count(*) FROM note"), [(LARGE,)], "written")
+        equal(rows(connection, "SELECT count(*) FROM note"), [(LARGE,)], "the connection goes on")
+
+
+@each_cancel
+def cancelled_while_writing(choose):
+    """A write that is cancelled while it runs has written nothing, and says so, with and without a stream"""
+    for execute in (result_of, update):
+        for sql in (ENDLESS, ENDLESS + " RETURNING id"):
+            with empty_notes() as (connection, cursor):
+                with in_thread(cancel_running, choose(connection, cursor)):
+                    fails("CANCELLED", execute, cursor, sql)
+                equal(notes(), [], "nothing")
+                equal(rows(connection, "SELECT 1"), [(1,)], "the connection goes on")
+
+
+@each_cancel
+def cancelled_between_rows(choose):
+    """A cancellation between two rows of values: nothing is written, or the outcome is said to be unknown"""
+    insert, returning = "INSERT INTO note (id) VALUES (?)", "INSERT INTO note (id) VALUES (?) RETURNING id"
+    for sql in (insert, returning):
+        with empty_notes() as (connection, cursor):
+            fails("CANCELLED", cursor.executemany, sql, ids_then([1, 2], choose(connection, cursor), 3))
+            equal(notes(), [], f"one transaction: {sql}")
+        with empty_notes() as (connection, cursor):
+            error = fails("IO", cursor.execute, sql, ids_then([1, 2], choose(connection, cursor), 3))
+            equal((error.sqlstate, error.facts["sqlipc.error"]), ("08007", "org.sqlipc1.Error.OutcomeUnknown"), sql)
+            true("cancelled. The statement took effect for rows" in str(error), str(error))
+            equal(len(notes()), 2, "those before")
+        with empty_notes() as (connection, cursor):
+            cursor.execute(sql, ids_then([1, 2], choose(connection, cursor)))
+            equal(len(notes()), 2, "after the last row there is nothing to cancel")
+    with empty_notes() as (connection, cursor):
+        fails("CANCELLED", cursor.execute, "SELECT ?", ids_then([1, 2], choose(connection, cursor), 3))
+    with empty_notes() as (connection, cursor):
+        cursor.adbc_statement.set_options(**{"adbc.sqlipc.infer_rows": "1", "adbc.sqlipc.batch_rows": "1"})
+        cursor.execute(returning, ids_then([1, 2], lambda: None, 3))
+        reader = cursor.fetch_record_batch()
+        equal(reader.read_next_batch().to_pylist(), [{"id": 1}])
+        choose(connection, cursor)()
+        breaks_off("took effect for rows of values before", lambda: [None for _ in reader])
+        true(0 < len(notes()) < 3, "those before")
+
+
+@each_cancel
+def cancelled_ingest(choose):
+    """An ingest that is cancelled between two batches has made and written nothing"""
+    with empty_notes() as (connection, cursor):
+        fails("CANCELLED", cursor.adbc_ingest, "ingested", ids_then([1, 2], choose(connection, cursor), 3), mode="create")
+        equal(content("SELECT name FROM sqlite_schema WHERE name = 'ingested'"), [], "tables")
+        equal(cursor.adbc_ingest("note", ids_then([1, 2], lambda: None, 3), mode="append"), 3, "the next one")
+        equal(len(notes()), 3)
+
+
+@each_cancel
+def cancelled_at_random(choose):
+    """At each moment of a cancellation the answer agrees with what is written"""
+    outcomes = {"OK": 0, "CANCELLED": 0, "IO": 0}
+    with empty_notes() as (connection, cursor):
+        for i in range(300):
+            sql = f"INSERT INTO note (id) VALUES ({i})" + (" RETURNING id" if i % 2 else "")
+            stop = threading.Event()
+            thread = threading.Thread(target=cancel_after, args=(i % 30 / 20000, choose(connection, cursor), stop))
+            thread.start()
+            try:
+                if i % 3:
+                    update(cursor, sql)
+                else:
+                    result_of(cursor, sql).read_all()
+                outcome = "OK"
+            except adbc_driver_manager.Error as error:
+                outcome = error.status_code.name
+                true(outcome == "CANCELLED" or error.sqlstate == "08007", str(error))
+            except pyarrow.ArrowInvalid as error:
+                raise AssertionError(f"a stream without another cause: {error}") from None
+            except OSError as error:
+                outcome = "IO"
+                true("unknown" in str(error) or "took effect" in str(error), str(error))
+            stop.set()
+            thread.join()
+            outcomes[outcome] += 1
+            written = content(f"SELECT count(*) FROM note WHERE id = {i}") == [(1,)]
+            if outcome != "IO":
+                equal(written, outcome == "OK", f"{sql}: {outcome}")
+    print("#", outcomes)
+
+
+@test
+def cancelled_commits():
+    """The outcome of a cancelled commit is unknown, and told when its answer comes; or not, if the service is killed"""
+    for killed in (False, True):
+        with empty_notes(autocommit=False) as (connection, cursor):
+            cursor.execute("INSERT INTO note VALUES (1, 'a')")
+            os.kill(service.pid(), signal.SIGSTOP)
+            with in_thread(cancel_busy, connection.adbc_cancel):
+                equal(fails("IO", connection.commit).sqlstate, "08007", "no answer yet")
+            if killed:
+                service.kill()
+                service.start()
+                equal(fails("IO", connection.commit).sqlstate, "08007", "the service was lost")
+                fails("IO", connection.rollback)
+            else:
+                os.kill(service.pid(), signal.SIGCONT)
+                connection.commit()
+                equal(notes(), [(1, "a")], "committed")
+        true(len(notes()) <= 1, "one or none")
+
+
+@test
+def killed_while_writing():
+    """If the service is killed while a statement writes, or its rows are read, the outcome is unknown"""
+
+    def kill_running():
+        wait_for(lambda: service.counters()["NRuns"] > 0, "the run begins")
+        service.kill()
+
+    for execute in (result_of, update):
+        with empty_notes() as (connection, cursor):
+            with in_thread(kill_running):
+                equal(fails("IO", execute, cursor, ENDLESS).sqlstate, "08007")
+            service.start()
+            equal(rows(connection, "SELECT count(*) FROM note"), [(0,)], "rows")
+    with empty_notes() as (connection, cursor):
+        cursor.adbc_statement.set_options(**{"adbc.sqlipc.infer_rows": "1", "adbc.sqlipc.batch_rows": "100"})
+        stream = result_of(cursor, LARGE_SQL)
+        stream.read_next_batch()
+        service.kill()
+        breaks_off("It is unknown whether the statement took effect", lambda: [None for _ in stream])
+        service.start()
+        equal(content("SELECT count(*) FROM note"), [(LARGE,)], "written")
+
+
+@test
+def timeouts_of_writes():
+    """After a timeout it is unknown if a statement that writes took effect, unless it only reads or has a transaction"""
+    with empty_notes(timeout=0.2) as (connection, cursor):
+        for execute in (result_of, update):
+            for sql in (ENDLESS, ENDLESS + " RETURNING id"):
+                equal(fails("IO", execute, cursor, sql).sqlstate, "08007", sql)
+        fails("TIMEOUT", update, cursor, f"SELECT count(*) FROM ({NUMBERS} FROM c)")
+    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor):
+        fails("TIMEOUT", update, cursor, ENDLESS)
+    wait_for(lambda: service.counters()["NRuns"] == 0, "the runs end")
+    equal(notes(), [])
+
+
+@test
+def results_that_fit_no_type():
+    """If only the result of a write fails, the error does not say that nothing was written"""
+    returning = "RETURNING CAST(x'ff' AS TEXT) AS t"
+    with empty_notes() as (connection, cursor):
+        error = fails("IO", lambda: cursor.execute(f"INSERT INTO note (id) VALUES (1) {returning}").fetchall())
+        true("not valid UTF-8" in str(error), str(error))
+        equal((error.sqlstate, error.facts["sqlipc.column"]), ("08007", "t"))
+        breaks_off("statement took effect", result_of(cursor, f"INSERT INTO note (id) VALUES (2) {returning}").read_all)
+        equal(len(notes()), 2, "written")
+        fails("INVALID_DATA", lambda: cursor.execute("SELECT CAST(x'ff' AS TEXT) AS t").fetchall())
+        breaks_off("Set adbc.sqlipc.text", result_of(cursor, "SELECT CAST(x'ff' AS TEXT) AS t").read_all)
+        error = fails("IO", cursor.execute, "INSERT INTO note (id) VALUES (?) RETURNING id", pyarrow.table({"i": [5, 5]}))
+        true("UNIQUE" in str(error) and "took effect for rows of values before" in str(error), str(error))
+        equal(len(notes()), 3, "the first one")
 
 
 @test
