@@ -9,7 +9,7 @@
 #include "client-lib/event-loop.h"
 #include "client-lib/parameter.h"
 #include "client-lib/repeat.h"
-#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/never-began.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
@@ -58,18 +58,6 @@ static int send_message(Call *call, sd_bus_message *m) {
         return 0;
 }
 
-/* True if the call never began: an instance that is shutting down refused it, or the bus had no service to give it to,
- * because that was killed while it started. */
-static bool never_began(sd_bus_message *reply) {
-        static const char *const errors[] = { SQLIPC_ERROR_PREFIXED(ShuttingDown), SD_BUS_ERROR_NAME_HAS_NO_OWNER,
-                                              "org.freedesktop.DBus.Error.Spawn.ChildSignaled" };
-
-        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
-                if (sd_bus_message_is_method_error(reply, errors[i]))
-                        return true;
-        return false;
-}
-
 /* True if the service ended before it answered a call that changes nothing, or only what ended with it. */
 static bool is_harmless(sd_bus_message *m, sd_bus_message *reply) {
         static const char *const methods[] = { "Prepare", "OpenChannel", "Watch", "Begin", "ListDatabases" };
@@ -86,7 +74,8 @@ static bool is_harmless(sd_bus_message *m, sd_bus_message *reply) {
 /* Sends the call again if that does no harm. The instance that had it has lost its name, so the same call now reaches the
  * next instance, which the bus starts. */
 static bool send_again(Call *call, sd_bus_message *reply) {
-        Fate fate = never_began(reply) ? FATE_NOT_BEGUN : FATE_UNKNOWN;
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        Fate fate = error && never_began(error->name) ? FATE_NOT_BEGUN : FATE_UNKNOWN;
 
         return call->again && connection_bus_is_open(call->connection) &&
                repeat_take(&call->repeats, fate, is_harmless(call->again, reply)) && send_message(call, call->again) >= 0;

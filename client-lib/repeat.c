@@ -5,6 +5,7 @@
 
 #include "client-lib/error.h"
 #include "client-lib/repeat.h"
+#include "dbus-interfaces/never-began.h"
 
 /* True if the bus driver refused the call, because the instance of the service gave up its name. The service itself never
  * returns such an error for a run. */
@@ -53,7 +54,7 @@ bool repeat_is_allowed(Fate fate, bool read_only) {
 bool repeat_take(Repeats *repeats, Fate fate, bool read_only) {
         bool refused = fate == FATE_NOT_BEGUN;
 
-        if (!repeat_is_allowed(fate, read_only) || (refused ? repeats->n_refused == REPEAT_REFUSED_MAX : repeats->lost))
+        if (!repeat_is_allowed(fate, read_only) || (refused ? repeats->n_refused == NEVER_BEGAN_REPEATS_MAX : repeats->lost))
                 return false;
         if (refused)
                 repeats->n_refused++;

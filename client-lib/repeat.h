@@ -31,13 +31,10 @@ Fate repeat_fate_of_reply(sd_bus_message *reply, const Error *e);
 /* The fate of a request on a channel, from the number of its ERROR frame. */
 Fate repeat_fate_of_frame(uint32_t number);
 
-/* A request that never began cannot have ended the service, so its repeats do not use up the one after a loss. They have a
- * limit because a service may refuse a request each time. */
-#define REPEAT_REFUSED_MAX 2u
-
-/* The repeats that a request has had. */
+/* The repeats that a request has had. A request that never began cannot have ended the service, so its repeats do not use up
+ * the one after a loss. */
 typedef struct Repeats {
-        unsigned n_refused; /* because it never began */
+        unsigned n_refused; /* because it never began, at most NEVER_BEGAN_REPEATS_MAX */
         bool lost;          /* because it was lost: if it ended the service, it might do so again */
 } Repeats;
 

@@ -117,6 +117,12 @@ def calls_of(verb):
     return list(dict.fromkeys(called))
 
 
+def not_disconnected():
+    """The bus took the replies of a test. It closes the connection of a peer that sends invalid ones."""
+    imposter.answer = full
+    ask("list", code=OK)
+
+
 def full(method):
     """A well-formed body in which each list has an element, so that verbs ask for all that they may ask for."""
     return {
@@ -179,6 +185,7 @@ def values_of_dictionaries():
         imposter.answer = lambda method, bodies=bodies, more=more: bodies.get(method, GLib.Variant("(a{sv})", (more,)))
         for verb in VERBS:
             ask(*verb, *(["--json"] if value is VALUES[0] else []))
+    not_disconnected()
 
 
 @test
@@ -188,7 +195,7 @@ def sizes():
     for verb in VERBS:
         ask(*verb, code=FAILED if verb == ("status", "odd") else OK)
     n, deep = 2000 if SANITIZED else 20000, GLib.Variant("s", HARMFUL)
-    for _ in range(30):
+    for _ in range(19):  # at 20 the bus closes the sender's connection
         deep = GLib.Variant("v", GLib.Variant("(v)", (deep,)))
     more = {"sql": GLib.Variant("s", "x" * 100), "state": GLib.Variant("s", "parked"), "bytes": GLib.Variant("t", 1)}
     huge = {
@@ -201,23 +208,61 @@ def sizes():
     imposter.answer = lambda method: huge.get(method, full(method))
     for verb in VERBS:
         ask(*verb)
+    not_disconnected()
 
 
 @test
 def errors():
-    """Errors of every kind, with and without a text, as the answer to any method"""
-    names = (
-        "org.sqlipc1.Error.SQL", "org.sqlipc1.Error.Unheard", "org.sqlipc1.ctl.ReplyType", "x.y",
-        *(f"org.freedesktop.DBus.Error.{name}" for name in (
-            "ServiceUnknown", "NameHasNoOwner", "AccessDenied", "NoReply", "UnknownMethod", "Spawn.Failed", "Timeout",
-        )),
-    )  # fmt: skip
-    for name in names:
+    """Errors of every kind, with and without a text, as the answer to any method: a sentence of ours"""
+    bus = "org.freedesktop.DBus.Error."
+    sentences = {
+        "org.sqlipc1.ctl.ReplyType": "is not understood",
+        "x.y": "an error that is not understood",
+        f"{bus}ServiceUnknown": "the bus cannot start it: start sqlipcd",
+        f"{bus}NameHasNoOwner": "the bus cannot start it: start sqlipcd",
+        f"{bus}AccessDenied": "The bus does not let you call the service",
+        f"{bus}NoReply": "The service ended before it answered: start sqlipcd",
+        f"{bus}UnknownMethod": "The service does not know this call: install the same version",
+        f"{bus}Spawn.Failed": "The bus could not start the service",
+        f"{bus}Timeout": "The service does not answer",
+        f"{bus}LimitsExceeded": "a limit of the bus is reached",
+        f"{bus}Unheard": "The bus refused the call",
+    }
+    for name, sentence in sentences.items():
         for text in (HARMFUL, ""):
             imposter.answer = lambda method, name=name, text=text: (name, text)
-            ask("list", code=FAILED)
+            err = ask("list", code=FAILED)[1]
+            true(sentence in err and bus not in err, f"{name}, {text!r}: {err!r}")
         for verb in VERBS:
             ask(*verb)
+    for name in ("org.sqlipc1.Error.SQL", "org.sqlipc1.Error.Unheard"):
+        imposter.answer = lambda method, name=name: (name, "no such table: t")
+        equal(ask("list", code=FAILED)[1], "sqlipcctl: no such table: t\n", "a sentence of the service")
+
+
+@test
+def calls_that_never_began():
+    """A verb repeats a call that no service got, and once one that changes nothing and was lost; no other"""
+    bus = "org.freedesktop.DBus.Error."
+    methods = {"list": "ListDatabases", "runs": "ListRuns", "reload": "Reload", "cancel": "CancelRun"}
+    for verb, error, n_calls in (
+        (("list",), f"{bus}NameHasNoOwner", 3), (("list",), f"{bus}Spawn.ChildSignaled", 3),
+        (("list",), "org.sqlipc1.Error.ShuttingDown", 3), (("list",), f"{bus}NoReply", 2), (("runs",), f"{bus}NoReply", 2),
+        (("reload",), "org.sqlipc1.Error.ShuttingDown", 3), (("cancel", "7"), "org.sqlipc1.Error.ShuttingDown", 3),
+        (("reload",), f"{bus}NoReply", 1), (("cancel", "7"), f"{bus}NoReply", 1), (("list",), f"{bus}Timeout", 1),
+        (("list",), f"{bus}ServiceUnknown", 1), (("list",), "org.sqlipc1.Error.Busy", 1),
+    ):  # fmt: skip
+        for n_errors in (n_calls - 1, n_calls):
+            refused, called = methods[verb[0]], []
+
+            def answer(method, refused=refused, called=called, error=error, n_errors=n_errors):
+                called.append(method)
+                failed = method == refused and called.count(method) <= n_errors
+                return (error, "refused") if failed else full(method)
+
+            imposter.answer = answer
+            ask(*verb, code=FAILED if n_errors == n_calls else OK)
+            equal(called.count(refused), n_calls, f"calls of {verb} with {n_errors} times {error}")
 
 
 @test

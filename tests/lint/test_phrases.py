@@ -45,7 +45,7 @@ NUMBERS = {
     "tools": 6,
     "tools/bench": 46,
     "tools/cli": 4,
-    "tools/ctl": 2,
+    "tools/ctl": 1,
     "tests": 1,
     "tests/bus": 6,
     "tests/cli": 2,

@@ -8,10 +8,8 @@
 
 #include "dbus-interfaces/bus-owner.h"
 #include "dbus-interfaces/sqlipc-names.h"
+#include "tools/ctl/call-failure.h"
 #include "tools/ctl/listing.h"
-
-/* Never sent on the bus: take_reply() reports this error to bus_failed(). */
-#define ERROR_REPLY_TYPE "org.sqlipc1.ctl.ReplyType"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_unref)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
@@ -82,7 +80,7 @@ static int take_reply(sd_bus_message *reply, const char *type, sd_bus_error *err
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (r < 0 || !g_variant_is_of_type(body, G_VARIANT_TYPE(type))) {
-                (void) sd_bus_error_setf(error, ERROR_REPLY_TYPE, "its signature is \"%s\" instead of \"%.*s\"",
+                (void) sd_bus_error_setf(error, CALL_FAILURE_REPLY_TYPE, "its signature is \"%s\" instead of \"%.*s\"",
                                          sd_bus_message_get_signature(reply, true), (int) strlen(type) - 2, type + 1);
                 return -EBADMSG;
         }
@@ -99,10 +97,10 @@ static uint64_t time_limit(const Context *c, Start start) {
         return usec;
 }
 
-int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, const char *reply_type,
-             sd_bus_error *error, GVariant **ret, const char *types, ...) {
+/* sd-bus gives each message it sends a number, so a repeat is a message of its own. */
+static int call_once(Context *c, Start start, const char *path, const char *interface, const char *method,
+                     const char *reply_type, sd_bus_error *error, GVariant **ret, const char *types, va_list arguments) {
         g_autoptr(sd_bus_message) call = NULL, reply = NULL;
-        va_list arguments;
         int r;
 
         r = sd_bus_message_new_method_call(c->bus, &call, SQLIPC_BUS_NAME, path, interface, method);
@@ -110,14 +108,27 @@ int bus_call(Context *c, Start start, const char *path, const char *interface, c
                 r = sd_bus_message_set_auto_start(call, start == START_SERVICE);
         if (r >= 0)
                 r = sd_bus_message_set_allow_interactive_authorization(call, start == START_AUTHENTICATION);
-        if (r < 0)
-                return r;
-        va_start(arguments, types);
-        r = sd_bus_message_appendv(call, types, arguments);
-        va_end(arguments);
+        if (r >= 0)
+                r = sd_bus_message_appendv(call, types, arguments);
         if (r >= 0)
                 r = sd_bus_call(c->bus, call, time_limit(c, start), error, &reply);
         return r < 0 ? r : take_reply(reply, reply_type, error, ret);
+}
+
+int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, const char *reply_type,
+             sd_bus_error *error, GVariant **ret, const char *types, ...) {
+        CallRepeats repeats = { .may_start = start == START_SERVICE, .changes_nothing = start != START_AUTHENTICATION };
+        int r;
+
+        do {
+                va_list arguments;
+
+                sd_bus_error_free(error);
+                va_start(arguments, types);
+                r = call_once(c, start, path, interface, method, reply_type, error, ret, types, arguments);
+                va_end(arguments);
+        } while (r < 0 && error->name && call_repeats_take(&repeats, error->name));
+        return r;
 }
 
 int bus_call_manager(Context *c, const char *method, const char *reply_type, GVariant **ret) {
@@ -160,23 +171,14 @@ static const char *advice(const Context *c) {
                                       : "try 'systemctl --user start sqlipcd', or give --system for the system's";
 }
 
-int bus_failed(Context *c, const sd_bus_error *error, int r) {
-        const char *name = error->name, *message = error->message ?: "it gives no reason";
+char *bus_failure(Context *c, const sd_bus_error *error, int r) {
+        return call_failure_sentence(error->name, error->message, r, bus_is_absent(error) && bus_can_start(c), advice(c));
+}
 
-        if (bus_is_absent(error))
-                complain("The service does not run, and the bus cannot start it: %s.", advice(c));
-        else if (name && g_str_has_prefix(name, "org.freedesktop.DBus.Error.Spawn."))
-                complain("The bus could not start the service: %s; %s.", message, advice(c));
-        else if (name && g_str_has_prefix(name, SQLIPC_ERROR_PREFIX))
-                complain("%s (%s)", message, name);
-        else if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED))
-                complain("The bus does not let you call the service: %s", message);
-        else if (sd_bus_error_has_name(error, ERROR_REPLY_TYPE))
-                complain("The service's answer is not understood: %s. Is another version installed?", message);
-        else if (r == -ETIMEDOUT || sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
-                complain("The service does not answer: %s.", advice(c));
-        else
-                complain("The call failed: %s", error->message ?: g_strerror(-r));
+int bus_failed(Context *c, const sd_bus_error *error, int r) {
+        g_autofree char *sentence = bus_failure(c, error, r);
+
+        complain("%s", sentence);
         return CTL_FAILED;
 }
 

@@ -9,7 +9,7 @@
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(sd_bus_error, sd_bus_error_free)
 
 /* The effects that a call may have: the bus starts the service; none, since the absence of the service is a valid answer; or
- * the bus starts the service and polkit asks the user to authenticate, which may take minutes. */
+ * it changes the service's state, and polkit may ask the user to authenticate, which may take minutes. */
 typedef enum Start { START_SERVICE, START_NOTHING, START_AUTHENTICATION } Start;
 
 /** Opens the bus that the options name. Prints an error if it cannot. Returns 0 or a negative error. */
@@ -23,13 +23,16 @@ int bus_open(Context *c);
 
 /** Calls a method of the service with arguments of `types` (as sd_bus_message_append() does), and returns the body of the
  * reply, a tuple of the type `reply_type`; the caller unrefs it. On a negative result nothing has been printed yet, see
- * bus_failed(); `error` has the reason. A reply of another type is -EBADMSG, so the caller needs no further checks of it. */
+ * bus_failed(); `error` has the reason. A reply of another type is -EBADMSG, so the caller needs no further checks of it.
+ * The call is sent again if that does no harm (call-failure.h). */
 int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, const char *reply_type,
              sd_bus_error *error, GVariant **ret, const char *types, ...);
 /** bus_call() of a method of the manager, without options. Prints an error if it fails. */
 int bus_call_manager(Context *c, const char *method, const char *reply_type, GVariant **ret);
 
-/** Prints why a call failed, and what to do about it. Returns CTL_FAILED. */
+/** The message about a call that failed: the reason, and advice. The caller frees it. */
+char *bus_failure(Context *c, const sd_bus_error *error, int r);
+/** Prints that. Returns CTL_FAILED. */
 int bus_failed(Context *c, const sd_bus_error *error, int r);
 
 /** True if the call failed because the service does not run. */

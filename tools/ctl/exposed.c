@@ -24,7 +24,7 @@ static GVariant *query(Context *c, const char *database, const char *sql, char *
                              "sava{sv}a{sv}", sql, 0, 0, 0);
         free(object);
         if (r < 0)
-                *ret_problem = g_strdup(error.message ?: g_strerror(-r));
+                *ret_problem = bus_failure(c, &error, r);
         return r < 0 ? NULL : reply;
 }
 
