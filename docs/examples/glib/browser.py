@@ -147,7 +147,7 @@ class Application(Gtk.Application):
         arguments = command_line.get_arguments()[1:]
         address = command_line.get_options_dict().end().unpack().get("address")
         if len(arguments) != 3:
-            command_line.printerr_literal("usage: browser.py [--address=BUS] DATABASE TABLE KEY\n")
+            print("usage: browser.py [--address=BUS] DATABASE TABLE KEY", file=sys.stderr)
             return 2
         try:
             if address:
@@ -155,7 +155,7 @@ class Application(Gtk.Application):
             else:
                 connection = Sqlipc.Connection.new(Sqlipc.Bus.USER)
         except GLib.Error as error:
-            command_line.printerr_literal(error.message + "\n")
+            print(error.message, file=sys.stderr)
             return 1
         Browser(self, connection, *arguments).present()
         return 0
