@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Links of README.md and docs lead to files, and the files that they name exist."""
+"""Links of README.md and docs lead to files, the files that they name exist, and pages of the manual name what is installed."""
 import pathlib
 import re
 import subprocess
@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/bus"))
 from tap import equal, run, test, true  # noqa: E402
 
+MANUAL = sorted((ROOT / "docs/man").glob("*.rst"))
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*/README.md")]
 # Patterns, headers of libraries, and files that tools write.
 NO_SOURCES = ("test_BEHAVIOUR.py", "tests/fuzz/fuzz-NAME.c", "sd-bus.h", "build-")
@@ -73,6 +74,37 @@ def named_modules_exist():
     true(len(named) > 15, f"only {named}")
     stems = {pathlib.PurePath(path).stem for path in sources() if path.endswith((".c", ".h"))}
     equal([name for name in named if name not in stems], [], "modules that do not exist")
+
+
+@test
+def manual_names_what_is_installed():
+    """A page of the manual names no file of the sources, and only pages of ours that exist"""
+    pages = (ROOT / "docs/man/meson.build").read_text()
+    known = {path.name.removesuffix(".rst") for path in MANUAL}
+    known |= {f"{name}.3" for name in re.findall(r"'(sqlipc_\w+)'", pages)} | {"sqlipc.conf.5"}
+    folders = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "build")))
+    found = []
+    for page in MANUAL:
+        text = page.read_text()
+        found += [f"{page.name} names {word}" for word in re.findall(rf"(?<![\w/*.])(?:{folders})/[\w/.-]+", text)]
+        found += [f"{page.name} names {words}" for words in re.findall(r"(?:of|in) the sources", text)]
+        cited = re.findall(r"\*\*((?:libsqlipc|sqlipc|ipcq|org\.sqlipc)[\w.-]*)\*\*\\\((\d)\)", text)
+        found += [f"{page.name} names {name}({section})" for name, section in cited if f"{name}.{section}" not in known]
+    true(len(MANUAL) > 20, f"only {MANUAL}")
+    equal(found, [], "what is not installed")
+
+
+@test
+def manual_has_one_entry():
+    """sqlipc(7) names every page but those of functions, which libsqlipc(3) names; man -k sqlipc finds all"""
+    entries = {section: (ROOT / f"docs/man/{page}").read_text()
+               for section, page in (("", "sqlipc.7.rst"), ("3", "libsqlipc.3.rst"))}
+    for page in MANUAL:
+        name, section = page.name.removesuffix(".rst").rsplit(".", 1)
+        entry = entries["3" if section == "3" and name != "libsqlipc" else ""]
+        true(page.name == "sqlipc.7.rst" or rf"**{name}**\({section})" in entry, f"no entry names {page.name}")
+        title = re.search(r"^=+\n(.*)\n=+\n\n-+\n(.*)\n-+$", page.read_text(), re.M)
+        true("sqlipc" in f"{title[1]} {title[2]}", f"man -k sqlipc would not find {page.name}")
 
 
 sys.exit(run())

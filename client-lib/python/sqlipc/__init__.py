@@ -8,7 +8,7 @@
             print(name)
 
 connect() takes the name of a database in place of a file. sqlipc.aio is the same for asyncio, and SQLAlchemy knows
-sqlipc://user/chinook. docs/python.md of the sources lists what differs from sqlite3.
+sqlipc://user/chinook. The project's docs/python.md lists what differs from sqlite3.
 """
 
 import datetime
