@@ -28,7 +28,8 @@ package=("${build[@]}" "${glib[@]}" build-essential debhelper dh-python lintian 
 # the engine postgresql, certificates for it, and a network namespace.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pip python3-pyte python3-venv less
-    qtbase5-dev-tools gjs gir1.2-gtk-4.0 libgtk-4-dev xvfb valgrind fonts-dejavu-core postgresql openssl iproute2)
+    qtbase5-dev-tools gjs gir1.2-gtk-4.0 libgtk-4-dev xvfb valgrind fonts-dejavu-core postgresql openssl iproute2 man-db
+    procps)
 # The other databases that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package),
 # and my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)

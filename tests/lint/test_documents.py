@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Links of README.md and docs lead to files, the files that they name exist, and pages of the manual name what is installed."""
+"""Links of README.md and docs lead to files, files that they name exist, and the manual names only what is installed."""
 import pathlib
 import re
 import subprocess

@@ -7,6 +7,7 @@ import pwd
 import re
 import sys
 
+import inside_documents
 import served
 from machine import DATABASES, HOME, CHINOOK, STATE, UNIT, command, done, main_pid, unit, wait_for
 from tap import diagnose, equal, run, test, true
@@ -60,7 +61,7 @@ def installs():
     before.update(files())
     # Container images forbid packages to start and stop services, but this container runs a booted system.
     pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
-    (HOME / "sysusers.conf").write_text("u sqlipc-reader - - -\n")
+    (HOME / "sysusers.conf").write_text("u sqlipc-reader - - /home/sqlipc-reader -\n")
     done("systemd-sysusers", HOME / "sysusers.conf")
     true(len(names("packages")) > 3, "packages are missing")
     done("dpkg", "--install", *(HOME / "packages").glob("*.deb"))
@@ -97,6 +98,10 @@ def package_tests():
         result = command(HOME / "debian/tests" / script)
         # As in autopkgtest, a test that writes to stderr has failed.
         equal((result.returncode, result.stderr), (0, ""), f"{script}, which said {result.stdout}")
+
+
+test(inside_documents.documents)
+test(inside_documents.manual)
 
 
 @test

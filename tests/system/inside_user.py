@@ -1,40 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The service of a single user, on the bus of the user's own manager, with the user's configuration and rights."""
-import contextlib
-import pathlib
 import shutil
 
-from machine import copy_of_chinook, done, equal, status, test, true, uid
+from machine import USER, as_user, copy_of_chinook, equal, manager, status, test, true, uid
 from served import FOLDER, PASSWORD, SOCKET, server
-
-USER = "sqlipc-reader"
-
-
-def as_user(*words):
-    runtime = f"/run/user/{uid(USER)}"
-    bus = f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus"
-    return done("env", f"XDG_RUNTIME_DIR={runtime}", bus, f"HOME=/home/{USER}", *words, user=USER)
 
 
 def property_of(name):
     return as_user("systemctl", "--user", "show", f"--property={name}", "--value", "sqlipcd.service").strip()
-
-
-@contextlib.contextmanager
-def manager():
-    """The user's own service manager and home directory, with the folder of databases."""
-    home = pathlib.Path(f"/home/{USER}")
-    config = home / ".config/sqlipc/databases.d"
-    config.mkdir(parents=True)
-    done("chown", "-R", f"{USER}:{USER}", home)
-    home.chmod(0o700)
-    unit = f"user@{uid(USER)}.service"
-    done("systemctl", "start", unit)
-    try:
-        yield home, config
-    finally:
-        done("systemctl", "stop", unit)
-        shutil.rmtree(home)
 
 
 @test

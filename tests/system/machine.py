@@ -20,6 +20,7 @@ from tap import equal, test, true  # noqa: E402, F401 - for the tests
 ADDRESS = "unix:path=/run/dbus/system_bus_socket"
 CHINOOK = HOME / "tests/data/chinook.sqlite"
 UNIT = "sqlipcd.service"
+USER = "sqlipc-reader"
 DROP_IN = pathlib.Path("/run/systemd/system/sqlipcd.service.d/test.conf")
 DATABASES = pathlib.Path("/etc/sqlipc/databases.d")
 STATE = pathlib.Path("/var/lib/sqlipc")
@@ -70,6 +71,34 @@ def wait_for(condition, what):
 
 def uid(user):
     return pwd.getpwnam(user).pw_uid
+
+
+def session():
+    """The prefix of a command on the bus of USER's own service manager."""
+    runtime = f"/run/user/{uid(USER)}"
+    return ["env", f"XDG_RUNTIME_DIR={runtime}", f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus", f"HOME=/home/{USER}"]
+
+
+def as_user(*words):
+    """Runs a command that must succeed on that bus; returns its output."""
+    return done(*session(), *words, user=USER)
+
+
+@contextlib.contextmanager
+def manager():
+    """The service manager of USER, and USER's home directory with the folder of databases."""
+    home = pathlib.Path(f"/home/{USER}")
+    config = home / ".config/sqlipc/databases.d"
+    config.mkdir(parents=True)
+    done("chown", "-R", f"{USER}:{USER}", home)
+    home.chmod(0o700)
+    unit = f"user@{uid(USER)}.service"
+    done("systemctl", "start", unit)
+    try:
+        yield home, config
+    finally:
+        done("systemctl", "stop", unit)
+        shutil.rmtree(home)
 
 
 def unit(*properties):
