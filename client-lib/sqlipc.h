@@ -705,7 +705,8 @@ int sqlipc_commit(sqlipc_transaction *transaction);
 
 /**
  * Rolls the transaction back, and interrupts a statement under way in it. 0: nothing of it is in the database, also if it
- * had ended by itself before. Without blocking, returns -EAGAIN until the answer has come: call it again.
+ * had ended by itself before, or its commit has failed. Without blocking, returns -EAGAIN until the answer has come: call it
+ * again.
  *
  * Errors: -ENOTCONN with SQLIPC_ERROR_TRANSACTION_ENDED (it was committed before); -ECONNABORTED with
  * SQLIPC_ERROR_OUTCOME_UNKNOWN (the same as from an earlier sqlipc_commit()); -EBUSY (a commit is under way); -ETIMEDOUT and

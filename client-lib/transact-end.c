@@ -55,6 +55,11 @@ static bool may_have_written(const sqlipc_transaction *t) {
         return t->may_have_written || has_run_that_may_write(t);
 }
 
+/* True if the error is the transaction's own, which has details. A refusal of the call has none, and may leave it open. */
+static bool tells_outcome(sd_bus_message *reply) {
+        return sd_bus_message_has_signature(reply, "sii") > 0;
+}
+
 /* Sets the outcome of a call that the service did not carry out, from its error reply. */
 static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         Error *e = &t->error;
@@ -69,6 +74,7 @@ static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
                 set_outcome_unknown(e);
         } else if (e->number == ERROR_DAEMON_LOST)
                 (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
+        t->rolled_back = t->commits && e->number != ERROR_OUTCOME_UNKNOWN && tells_outcome(reply);
 }
 
 static void on_end_reply(sd_bus_message *reply, void *userdata) {
@@ -107,7 +113,7 @@ static int outcome(sqlipc_transaction *t, bool commits) {
         if (e.result == 0 && t->commits != commits)
                 (void) error_set(&e, ERROR_TRANSACTION_ENDED, "The transaction was %s before.",
                                  t->commits ? "committed" : "rolled back");
-        else if (!commits && is_rolled_back(&e))
+        else if (!commits && (t->rolled_back || is_rolled_back(&e)))
                 return 0;
         return e.result < 0 ? connection_fail(t->connection, &e) : 0;
 }

@@ -12,11 +12,19 @@
 #define SQL "UPDATE t SET a = 1"
 
 /* How the service answers Begin, Commit and Rollback. */
-typedef enum Answer { ANSWER_OK, ANSWER_ERROR, ANSWER_NONE, ANSWER_DIE, ANSWER_LATE, ANSWER_INTERRUPT } Answer;
+typedef enum Answer {
+        ANSWER_OK,
+        ANSWER_ERROR,
+        ANSWER_FAILURE,
+        ANSWER_NONE,
+        ANSWER_DIE,
+        ANSWER_LATE,
+        ANSWER_INTERRUPT,
+} Answer;
 
 typedef struct Script {
         Answer answer;
-        const char *error; /* ANSWER_ERROR: name without prefix */
+        const char *error; /* ANSWER_ERROR, and ANSWER_FAILURE with details: name without prefix */
 } Script;
 
 static Script on_begin, on_commit, on_rollback;
@@ -34,11 +42,16 @@ static FakeService f;
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
 
-static int fail(sd_bus_message *m, const char *error) {
+/* `details`: the error is that of the transaction, not a refusal of the call. */
+static int fail(sd_bus_message *m, const char *error, bool details) {
+        sd_bus_message *reply = NULL;
         char name[100];
 
         (void) snprintf(name, sizeof name, "org.sqlipc1.Error.%s", error);
-        CHECK(fake_answered(sd_bus_reply_method_errorf(m, name, "It failed.")));
+        CHECK(sd_bus_message_new_method_error(m, &reply, &SD_BUS_ERROR_MAKE_CONST(name, "It failed.")) >= 0);
+        CHECK(!details || sd_bus_message_append(reply, "ii", 0, -1) >= 0);
+        CHECK(fake_answered(sd_bus_send(NULL, reply, NULL)));
+        sd_bus_message_unref(reply);
         return 1;
 }
 
@@ -48,7 +61,8 @@ static int follow(const Script *script, sd_bus_message *m) {
         case ANSWER_OK:
                 return 0;
         case ANSWER_ERROR:
-                return fail(m, script->error);
+        case ANSWER_FAILURE:
+                return fail(m, script->error, script->answer == ANSWER_FAILURE);
         case ANSWER_NONE:
                 return 1;
         case ANSWER_DIE:
@@ -117,7 +131,7 @@ static int on_begin_call(sd_bus_message *m) {
 }
 
 static int refuse_prepare(sd_bus_message *m) {
-        int r = fail(m, "LimitsExceeded");
+        int r = fail(m, "LimitsExceeded", false);
 
         if (held_begin) {
                 CHECK(sd_bus_message_rewind(held_begin, true) >= 0);
@@ -157,7 +171,7 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
                 return refuse_prepare(m);
         if (strcmp(member, "OpenChannel") == 0) {
                 n_channels++;
-                return fail(m, "LimitsExceeded");
+                return fail(m, "LimitsExceeded", false);
         }
         if (strcmp(member, "OpenRows") == 0)
                 return on_rows(m);
@@ -606,6 +620,30 @@ static void test_failed_commit_is_rolled_back(void) {
         CHECK_INT(n_rollback, 1);
 }
 
+static void check_rollback_after_commit(const char *error, int committed, int rolled_back) {
+        sqlipc_transaction *t;
+
+        start();
+        on_commit = (Script) { ANSWER_FAILURE, error };
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        CHECK_INT(sqlipc_commit(t), committed);
+        CHECK_INT(sqlipc_rollback(t), rolled_back);
+        CHECK_INT(sqlipc_commit(t), committed);
+        CHECK_INT(n_commit, 1);
+        CHECK_INT(n_rollback, 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
+/* A commit that the service could not carry out has left nothing to roll back. */
+static void test_failed_commit_needs_no_rollback(void) {
+        check_rollback_after_commit("Busy", -EBUSY, 0);
+        check_rollback_after_commit("Sql", -EINVAL, 0);
+        check_rollback_after_commit("NoSpace", -ENOSPC, 0);
+        check_rollback_after_commit("TimedOut", -ETIMEDOUT, 0);
+        check_rollback_after_commit("OutcomeUnknown", -ECONNABORTED, -ECONNABORTED);
+}
+
 static void check_rollback(Script script, int r) {
         sqlipc_transaction *t;
 
@@ -1044,6 +1082,7 @@ int main(void) {
                 TEST(test_commit_fails),
                 TEST(test_deferred_commit_fails),
                 TEST(test_failed_commit_is_rolled_back),
+                TEST(test_failed_commit_needs_no_rollback),
                 TEST(test_rollback_fails),
                 TEST(test_ended_by_service),
                 TEST(test_runs_fail),
