@@ -9,11 +9,12 @@ import subprocess
 import sys
 
 from channel import Channel
-from client import DATABASE, object_path
+from client import DATABASE, Failure, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
 from harness import CHINOOK, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon
 from harness import python_package, test_unsanitized, wait_for
+from library import Library
 from postgres import for_tests
 from postgres_proxy import Proxy
 from tap import at_most, equal, test, true
@@ -350,6 +351,176 @@ def test_cancelled_writes():
 
 
 WAITS = "SELECT 7 FROM (SELECT pg_advisory_xact_lock_shared(7)) AS lock"
+
+
+class BusVictim:
+    """A transaction of a client of the bus. Each function returns the name of its error; "": none."""
+
+    def __init__(self, name):
+        self.name, self.client = name, service.client()
+
+    def _call(self, method, signature, *arguments):
+        try:
+            self.values = self.client.database(self.name, method, signature, *arguments)[0]
+        except Failure as failure:
+            return failure.name.removeprefix("org.sqlipc1.Error.")
+        return ""
+
+    def begin(self):
+        answer = self._call("Begin", "(a{sv})", {"mode": GLib.Variant("s", "write")})
+        self.transaction = self.values[0].get_uint64()
+        return answer
+
+    def run(self, sql):
+        return self._call("Execute", "(sava{sv}a{sv})", sql, [], {}, {"transaction": GLib.Variant("t", self.transaction)})
+
+    def commit(self):
+        return self._call("Commit", "(ta{sv})", self.transaction, {})
+
+    def rollback(self):
+        """A transaction that is over has nothing to roll back, and says so."""
+        return self._call("Rollback", "(ta{sv})", self.transaction, {}).replace("TransactionEnded", "")
+
+    def close(self):
+        self.client.close()
+
+
+class LibraryVictim:
+    """The same by libsqlipc."""
+
+    def __init__(self, name):
+        self.name, self.library = name, Library(service)
+
+    def _ask(self, line):
+        words = self.library.ask(line)[1].split(" ", 6)
+        return words[5].removeprefix("org.sqlipc1.Error.") if words[0] == "error" else ""
+
+    def begin(self):
+        return self._ask(f"begin write {self.name}")
+
+    def run(self, sql):
+        return self._ask(f"exec {self.name} {sql}")
+
+    def commit(self):
+        return self._ask("commit")
+
+    def rollback(self):
+        answer = self._ask("rollback")
+        self.library.ok("drop")
+        return answer
+
+    def close(self):
+        self.library.close()
+
+
+class PythonVictim:
+    """The same by the package for Python."""
+
+    PROGRAM = """
+import sys, sqlipc
+db = sqlipc.connect(sys.argv[1], bus=sys.argv[2])
+for line in sys.stdin:
+    try:
+        (getattr(db, line.strip(), None) or (lambda: db.execute(line)))()
+        print("", flush=True)
+    except sqlipc.OperationalError as error:
+        print((error.service_error or str(error)).removeprefix("org.sqlipc1.Error."), flush=True)
+"""
+
+    def __init__(self, name):
+        command = [sys.executable, "-c", self.PROGRAM, name, service.address]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=service.environment | python_package())  # fmt: skip
+
+    def run(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        true(answer, "Python goes on")
+        return answer.strip()
+
+    def begin(self):
+        return self.run("BEGIN IMMEDIATE")
+
+    def commit(self):
+        return self.run("commit")
+
+    def rollback(self):
+        return self.run("rollback")
+
+    def close(self):
+        self.process.stdin.close()
+        equal(self.process.wait(PATIENCE), 0, "exit code of Python")
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def rival():
+    """A program of the server that holds track 2, and waits for track 1 when the function that this yields is called. It
+    never finds the deadlock, so the service's transaction is the one that the server ends. After that it commits."""
+    psql = [f"{server.programs}/psql", "-XAtq", "-h", server.folder, "-U", "postgres", "postgres"]
+    with subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def say(line):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+
+        def wait():
+            say("UPDATE track SET name = 'rival' WHERE id = 1; SELECT 'both';")
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            wait_for(lambda: server.sql(waiting) == ["1"], "the rival waits for the victim")
+
+        say("BEGIN; SET deadlock_timeout = '1h'; UPDATE track SET name = 'rival' WHERE id = 2; SELECT 'one';")
+        equal(process.stdout.readline(), "one\n")
+        yield wait
+        equal(process.stdout.readline(), "both\n", "the rival goes on")
+        say("COMMIT; SELECT 'done';")
+        equal(process.stdout.readline(), "done\n")
+
+
+def names():
+    return server.sql("SELECT name FROM track WHERE id IN (1, 2, 3) ORDER BY id")
+
+
+def update(number):
+    return f"UPDATE track SET name = 'victim' WHERE id = {number}"
+
+
+def check_deadlock(victim, at_commit):
+    server.sql("UPDATE track SET name = 'old' WHERE id IN (1, 2, 3)")
+    equal(victim.begin(), "")
+    equal(victim.run(update(1)), "")
+    with rival() as wait:
+        if at_commit:
+            equal(victim.run("INSERT INTO touched VALUES (2)"), "")
+        wait()
+        if not at_commit:
+            equal(victim.run(update(2)), "Busy", "the statement that closes the circle")
+            equal(victim.run(update(3)), "TransactionEnded", "a later one")
+        equal(victim.commit(), "Busy" if at_commit else "TransactionEnded", "the commit")
+    equal(names(), ["rival", "rival", "old"], "nothing of it is written")
+    equal(victim.rollback(), "", "the rollback")
+    equal([victim.begin(), *(victim.run(update(i)) for i in (1, 2, 3)), victim.commit()], [""] * 5, "all of it again")
+    equal(names(), ["victim"] * 3)
+
+
+@test
+def test_deadlock():
+    """the victim of a deadlock, of the bus, libsqlipc or Python, commits nothing, by statement or commit; a repeat works"""
+    server.sql(
+        "ALTER ROLE writer SET deadlock_timeout = '10ms';"
+        "CREATE TABLE touched (id integer); GRANT INSERT ON touched TO writer;"
+        "CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN UPDATE track SET name = 'touched' WHERE id = NEW.id; RETURN NULL; END$$;"
+        "CREATE CONSTRAINT TRIGGER touch AFTER INSERT ON touched DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION touch()"
+    )
+    publish("deadlock", server.connection("writer"), "open", Mode="read-write")
+    for kind in (BusVictim, LibraryVictim, PythonVictim):
+        for at_commit in (False, True):
+            victim = kind("deadlock")
+            check_deadlock(victim, at_commit)
+            victim.close()
 
 
 @test
