@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-from harness import BUILD_ROOT, SOURCE_ROOT, main
+from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, main
 from python_service import PythonService
 from tap import Skip, diagnose, equal, test, true
 
@@ -23,6 +23,8 @@ if BOTH:
 
 service = PythonService()
 service.add("alchemy")
+SUMS = "CREATE TABLE number(id INTEGER PRIMARY KEY, n); INSERT INTO number VALUES (1, 0)"
+service.add("sums", SUMS)
 PROGRAM = """
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -60,29 +62,176 @@ assert passed == dict(bus="user", host="box", timeout=3.0, isolation_level="IMME
                       check_same_thread=True, cached_statements=7), passed
 assert arguments("sqlipc://system/x?host=box") == dict(bus="system", host="box", check_same_thread=False)
 for url in ("sqlipc:///x?hots=box", "sqlipc:///x?host=a&host=b", "sqlipc:///x?timeout=soon", "sqlipc:///x?mode=ro",
-            "sqlipc:///x?check_same_thread=perhaps", "sqlipc:///x?cached_statements=1.5", "sqlipc:///x?uri=true",
+            "sqlipc:///x?check_same_thread=perhaps",
+            "sqlipc:///x?autocommit=perhaps", "sqlipc:///x?cached_statements=1.5", "sqlipc:///x?uri=true",
             "sqlipc://user/x?bus=system", "sqlipc://me@user/x", "sqlipc://user:5/x"):
     try:
         print(url, arguments(url))
     except sa.exc.ArgumentError:
         pass
-class Connection:
-    isolation_level = "IMMEDIATE"
-
-dialect = sa.create_engine("sqlipc:///x?isolation_level=IMMEDIATE").dialect
-for level, meant in (("AUTOCOMMIT", None), ("SERIALIZABLE", "IMMEDIATE")):
-    dialect.set_isolation_level(Connection, level)
-    assert Connection.isolation_level == meant, (level, Connection.isolation_level)
+for text, value in (("true", True), ("false", False), ("legacy", sqlipc.LEGACY_TRANSACTION_CONTROL)):
+    assert arguments("sqlipc:///x?autocommit=" + text)["autocommit"] is value, text
 calls = []
 def connect(*arguments, **keywords):
     calls.append((arguments, keywords))
     raise sqlipc.OperationalError("not here")
 sqlipc.connect = connect
-try:
-    sa.create_engine("sqlipc:///main?host=box&isolation_level=EXCLUSIVE").connect()
-except sa.exc.OperationalError:
+for url, connect_args in (("sqlipc:///main?host=box&isolation_level=EXCLUSIVE", {}), ("sqlipc:///main", {}),
+                          ("sqlipc:///main?autocommit=legacy", {}), ("sqlipc:///main", {"isolation_level": None}),
+                          ("sqlipc:///main", {"autocommit": True})):
+    try:
+        sa.create_engine(url, connect_args=connect_args).connect()
+    except sa.exc.OperationalError:
+        pass
+passed = [{"host": "box", "isolation_level": "EXCLUSIVE"}, {"autocommit": False},
+          {"autocommit": sqlipc.LEGACY_TRANSACTION_CONTROL}, {"isolation_level": None}, {"autocommit": True}]
+assert calls == [(("main",), {"check_same_thread": False} | keywords) for keywords in passed], calls
+"""
+LEVELS = """
+import sqlalchemy as sa
+
+S, R, A = "SERIALIZABLE", "READ COMMITTED", "AUTOCOMMIT"
+for query, keywords, level, mode in (
+    ("", {}, S, (False, "")),
+    ("?autocommit=legacy", {}, R, (-1, "")),
+    ("?autocommit=true", {}, A, (True, "")),
+    ("?isolation_level=IMMEDIATE", {}, R, (-1, "IMMEDIATE")),
+    ("", {"connect_args": {"isolation_level": None}}, A, (-1, None)),
+    ("", {"isolation_level": A}, A, (-1, None)),
+    ("", {"isolation_level": R}, R, (-1, "")),
+    ("?autocommit=legacy", {"isolation_level": S}, S, (False, "")),
+):
+    def check(connection, level):
+        raw = connection.connection.dbapi_connection
+        got = connection.get_isolation_level(), (raw.autocommit, raw.isolation_level)
+        known = mode if level == engine_level else got[1]
+        assert got[0] == level and got[1] in (known, (-1, None) if level == A else known), (query, keywords, level, got)
+        connection.execute(sa.text("SELECT count(*) FROM number")).scalar()
+        holds = raw._core.transaction is not None
+        assert holds == (level == S), (query, keywords, level, holds)
+        connection.execute(sa.text("UPDATE number SET n = n"))
+        holds = raw._core.transaction is not None
+        assert holds == (level != A), (query, keywords, level, holds)
+        connection.rollback()
+        assert raw._core.transaction is None and not raw._core.is_pending
+
+    engine, engine_level = sa.create_engine("sqlipc://user/sums" + query, **keywords), level
+    with engine.connect() as connection:
+        check(connection, level)
+    for other in (A, R, S):
+        with engine.connect().execution_options(isolation_level=other) as connection:
+            check(connection, other)
+        with engine.connect() as connection:  # the same one, from the pool
+            check(connection, level)
+    engine.dispose()
+with sa.create_engine("sqlipc://user/sums").connect() as connection:
+    try:
+        connection.execution_options(isolation_level="READ UNCOMMITTED")
+        print("taken")
+    except sa.exc.ArgumentError:
+        pass
+"""
+UPDATES = """
+import sys
+import threading
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+class Base(DeclarativeBase):
     pass
-assert calls == [(("main",), dict(host="box", isolation_level="EXCLUSIVE", check_same_thread=False))], calls
+
+class Number(Base):
+    __tablename__ = "number"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    n: Mapped[int]
+
+def core(engine):
+    with engine.begin() as connection:
+        n = connection.execute(sa.select(Number.n).where(Number.id == 1)).scalar_one()
+        connection.execute(sa.update(Number).where(Number.id == 1).values(n=n + 1))
+
+def orm(engine):
+    with Session(engine) as session:
+        session.get(Number, 1).n += 1
+        session.commit()
+
+def nested(engine):
+    with Session(engine) as session:
+        with session.begin_nested():
+            session.get(Number, 1).n += 1
+        session.commit()
+
+def loaded_before(engine):
+    with Session(engine) as session, session.begin():
+        number = session.scalars(sa.select(Number)).one()
+        session.execute(sa.text("SELECT 1"))
+        number.n = number.n + 1
+
+def immediate(engine):
+    with Session(engine) as session, session.begin():
+        session.execute(sa.text("BEGIN IMMEDIATE"))
+        session.get(Number, 1).n += 1
+
+n_failed = dict.fromkeys((core, orm, nested, loaded_before, immediate), 0)
+
+def work(way, engine):
+    n = 0
+    while n < N_EACH:
+        try:
+            way(engine)
+            n += 1
+        except sa.exc.OperationalError as error:
+            if not (error.orig.sqlite_errorname.startswith("SQLITE_BUSY") or "transactions open" in str(error)):
+                raise  # the second one: a SAVEPOINT that comes first
+            n_failed[way] += 1
+    done.append(n)
+
+N_EACH, done = 25, []
+url, n_threads = sys.argv[1], int(sys.argv[2])
+engine = sa.create_engine(url, pool_size=n_threads)
+threads = [threading.Thread(target=work, args=(list(n_failed)[i % 5], engine)) for i in range(n_threads)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+with engine.connect() as connection:
+    n = connection.execute(sa.select(Number.n)).scalar_one()
+print(n, {way.__name__: n for way, n in n_failed.items()}, file=sys.stderr)
+assert n == sum(done) == N_EACH * n_threads, (n, done)
+assert n_threads > 8 or n_failed[immediate] == 0, "one that says that it will write waits for its turn"
+"""
+READS = """
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+engine = sa.create_engine("sqlipc://user/sums", pool_size=100)
+read, write = sa.text("SELECT n FROM number"), sa.text("UPDATE number SET n = n + 1")
+sessions = [Session(engine) for _ in range(100)]
+for session in sessions:
+    session.execute(read).scalar_one()
+levels = [session.connection().get_isolation_level() for session in sessions]
+assert levels == ["SERIALIZABLE"] * 8 + ["READ COMMITTED"] * 92, levels
+input("100 Sessions read")
+beyond = sessions[50]
+for statement in (write, write, sa.text("SAVEPOINT x"), sa.text("CREATE TABLE x(a)")):
+    try:
+        beyond.execute(statement)
+        raise AssertionError("a transaction that has read beyond the limit writes")
+    except sa.exc.OperationalError as error:
+        assert error.orig.sqlite_errorname == "SQLITE_BUSY_SNAPSHOT" and "TransactionsMax=" in str(error), error
+    beyond.execute(read)
+beyond.rollback()
+for session in sessions:
+    if session is not beyond:
+        session.rollback()
+beyond.execute(read)
+assert beyond.connection().get_isolation_level() == "SERIALIZABLE"
+beyond.execute(write)
+beyond.commit()
+for session in sessions:
+    session.close()
+input("all are in the pool")
 """
 
 
@@ -148,6 +297,41 @@ def arguments_of_urls():
     """All arguments of a URL reach connect(); one that is unknown, repeated, malformed or contradictory is an error"""
     done = subprocess.run([python(), "-c", ARGUMENTS], env=environment(), capture_output=True, text=True, check=False)
     equal((done.stdout, done.stderr), ("", ""), "URLs that were taken, and failures")
+
+
+@test
+def isolation_levels():
+    """Each isolation level does what get_isolation_level() says; an engine has its own again after another one"""
+    done = subprocess.run([python(), "-c", LEVELS], env=environment(), capture_output=True, text=True, check=False)
+    equal((done.stdout, done.stderr), ("", ""), "failures")
+
+
+@test
+def no_update_is_lost():
+    """Threads read a number, add 1 and write it, by Core and ORM, within and beyond TransactionsMax=: none is lost"""
+    for journal in ("wal", "delete"):
+        for n_threads in (8, 12):
+            service.add(f"sums-{journal}-{n_threads}", SUMS, journal)
+            url = f"sqlipc://user/sums-{journal}-{n_threads}?timeout={PATIENCE}"
+            command = [python(), "-c", UPDATES, url, str(n_threads)]
+            done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+            diagnose(f"{journal}, {n_threads} threads: {done.stderr}")
+            equal(done.returncode, 0, f"{journal}, {n_threads} threads: {done.stderr}")
+
+
+@test
+def reads_beyond_the_limit():
+    """100 Sessions read at once, with 8 transactions; those beyond cannot write; those in the pool have no transaction"""
+    child = subprocess.Popen(
+        [python(), "-c", READS], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with child:
+        for n, at in ((8, "100 Sessions read"), (0, "all are in the pool")):
+            equal(child.stdout.read(len(at)).decode() or child.stderr.read().decode(), at, "where the program is")
+            equal(len(service.driver.manager("ListTransactions")[0]), n, f"transactions, {at}")
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+        equal((child.wait(), child.stderr.read()), (0, b""), "the program")
 
 
 @test

@@ -12,6 +12,7 @@ import time
 from . import _native
 from ._errors import (
     BUSY,
+    LIMITS_EXCEEDED,
     OUTCOME_UNKNOWN,
     UNKNOWN_OPTION,
     Error,
@@ -95,6 +96,8 @@ class Core:
         self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
         self.is_pending = False  # BEGIN was said; the first statement begins the transaction
+        self.reads_beyond_limit = False  # if the user has all transactions of TransactionsMax=, one may read without a place
+        self.has_read_outside = False  # it has done so: it cannot write, because its reads are of no snapshot
         self.savepoints = []  # those that are open
         self.is_opened_by_savepoint = False
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
@@ -181,7 +184,7 @@ class Core:
         if self.transaction is not None:
             self.transaction.close()
         self.transaction = self.lost = None
-        self.is_pending = False
+        self.is_pending = self.has_read_outside = False
         self.savepoints.clear()
         self.is_opened_by_savepoint = False
 
@@ -242,10 +245,35 @@ class Core:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
                 await self.open(_native.WRITE)
-        if self.is_pending:  # one that writes first has read nothing, and waits for its turn as long as `timeout` says
-            await self.open(_native.DEFERRED if analysis.reads else _native.WRITE)
+        if self.is_pending:
+            await self.open_pending(analysis)
         if self.transaction is not None or not analysis.reads:
             await self.until(self.link.drain)
+
+    def check_snapshot(self):
+        """Refuses to write after reads beyond the limit: others may have written since, and their updates would be lost."""
+        if self.has_read_outside:
+            error = error_of_code(
+                "BUSY_SNAPSHOT",
+                "database is locked: the transaction has read while you had all transactions that TransactionsMax= permits, "
+                "so it cannot write. Roll it back and repeat it.",
+            )
+            error.service_error = BUSY
+            raise error
+
+    async def open_pending(self, analysis):
+        """Begins the transaction that was announced. One that writes first has read nothing, and waits for its turn as long
+        as `timeout` says."""
+        if not analysis.reads:
+            self.check_snapshot()
+        if self.has_read_outside:
+            return
+        try:
+            await self.open(_native.DEFERRED if analysis.reads else _native.WRITE)
+        except Error as error:
+            if not (self.reads_beyond_limit and analysis.reads and error.service_error == LIMITS_EXCEEDED):
+                raise
+            self.has_read_outside = True
 
     # ---- statements ----
 
@@ -390,6 +418,7 @@ class Core:
     async def savepoint(self, statement, parameters):
         """Opens a savepoint; the first one may begin a transaction. It counts as open after the service has opened it."""
         self.check_not_lost()
+        self.check_snapshot()
         begins = not self.in_transaction
         if begins or self.is_pending:
             await self.open(_native.DEFERRED)

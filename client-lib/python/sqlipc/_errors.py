@@ -140,6 +140,7 @@ _SERVICE = {
 
 OUTCOME_UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
 BUSY = "org.sqlipc1.Error.Busy"
+LIMITS_EXCEEDED = "org.sqlipc1.Error.LimitsExceeded"
 UNKNOWN_OPTION = "org.sqlipc1.Error.UnknownOption"
 
 # Failures of the library itself.

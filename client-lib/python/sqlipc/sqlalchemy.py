@@ -4,19 +4,42 @@
     engine = sqlalchemy.create_engine("sqlipc://user/chinook")
 
 The host is the bus, "user" or "system"; without one the bus that has the database, as in sqlipc.connect(). Options of
-sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, cached_statements, check_same_thread, host
-(of another machine), and bus, in place of the host: "user", "system" or a D-Bus address. Another option is an error. In all
-else it is SQLAlchemy's dialect for SQLite, except that the service knows no functions of the client: there is no REGEXP.
+sqlipc.connect() may follow as a query: timeout, detect_types, isolation_level, autocommit, cached_statements,
+check_same_thread, host (of another machine), and bus, in place of the host: "user", "system" or a D-Bus address. Another
+option is an error. In all else it is SQLAlchemy's dialect for SQLite, except that the service knows no functions of the
+client: there is no REGEXP.
+
+Isolation levels, of which an engine has the first one unless it is told otherwise:
+
+SERIALIZABLE    autocommit=False. A transaction begins with its first statement, also with a SELECT. If others have committed
+                since it has read, it cannot write: its statement fails at once with "database is locked" (SQLITE_BUSY or
+                SQLITE_BUSY_SNAPSHOT). Roll back and repeat it.
+READ COMMITTED  autocommit=legacy. A transaction begins before the first statement that writes. A SELECT before that takes no
+                part, and costs less; an update of others in between is overwritten.
+AUTOCOMMIT      autocommit=true, or isolation_level=None of connect(). No transaction begins by itself.
+
+If the user has all transactions that TransactionsMax= permits, a SERIALIZABLE one may still read, each SELECT the state that
+is committed then. get_isolation_level() tells that, and the transaction cannot write.
 """
 
 from sqlalchemy import exc, pool, util
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
+from ._core import LEGACY_TRANSACTION_CONTROL
+
 # Errors after which the connection is of no more use: a program that uses a pool then gets another one.
 _LOST = ("Cannot operate on a closed database.", "belongs to the parent of this process")
 
+
+
+def _autocommit_of(text):
+    """Returns the value of the option autocommit."""
+    return LEGACY_TRANSACTION_CONTROL if text.lower() == "legacy" else util.asbool(text)
+
+
 # The options of a URL's query, with the functions that convert their text.
 _OPTIONS = {
+    "autocommit": _autocommit_of,
     "bus": str,
     "host": str,
     "timeout": float,
@@ -48,7 +71,6 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
 
     driver = "sqlipc"
     supports_statement_cache = True
-    _level = ""  # the URL's isolation_level, which an engine has again after AUTOCOMMIT
 
     @classmethod
     def import_dbapi(cls):
@@ -80,24 +102,43 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
             if "bus" in options:
                 raise exc.ArgumentError(f"Invalid URL: {url} names two buses, {url.host!r} and {options['bus']!r}.")
             options["bus"] = url.host
-        self._level = options.get("isolation_level", "")
         return [url.database], {"check_same_thread": False} | options
+
+    def connect(self, *arguments, **keywords):
+        """Return a connection. A SELECT belongs to the transaction, unless the program has chosen how transactions begin: if
+        it did not, an UPDATE after it could overwrite what others have written in between."""
+        if "isolation_level" not in keywords:
+            keywords.setdefault("autocommit", False)
+        connection = super().connect(*arguments, **keywords)
+        connection._core.reads_beyond_limit = True
+        return connection
 
     def is_disconnect(self, e, connection, cursor):
         """Return True if the connection is of no more use."""
         return isinstance(e, self.dbapi.ProgrammingError) and any(text in str(e) for text in _LOST)
 
     def get_isolation_level(self, dbapi_connection):
-        """Return the isolation level: statements read committed states only."""
-        return "SERIALIZABLE"
+        """Return the isolation level of the transaction, or of the next one."""
+        core = dbapi_connection._core
+        if core.autocommit is False:
+            return "READ COMMITTED" if core.has_read_outside else "SERIALIZABLE"
+        return "AUTOCOMMIT" if core.autocommit is True or core.isolation_level is None else "READ COMMITTED"
 
     def set_isolation_level(self, dbapi_connection, level):
-        """Set AUTOCOMMIT, or SERIALIZABLE: the service has no READ UNCOMMITTED."""
-        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else self._level
+        """Set one of the isolation levels: the service has no READ UNCOMMITTED."""
+        core = dbapi_connection._core
+        if core.isolation_level is not None:
+            dbapi_connection._level = core.isolation_level  # such as IMMEDIATE, which it has again after AUTOCOMMIT
+        dbapi_connection.autocommit = False if level == "SERIALIZABLE" else LEGACY_TRANSACTION_CONTROL
+        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else getattr(dbapi_connection, "_level", "")
+
+    def detect_autocommit_setting(self, dbapi_connection):
+        """Return True if no transaction begins by itself."""
+        return self.get_isolation_level(dbapi_connection) == "AUTOCOMMIT"
 
     def get_isolation_level_values(self, dbapi_connection):
         """Return the isolation levels."""
-        return ["AUTOCOMMIT", "SERIALIZABLE"]
+        return ["AUTOCOMMIT", "READ COMMITTED", "SERIALIZABLE"]
 
 
 dialect = SQLiteDialect_sqlipc
