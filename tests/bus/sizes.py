@@ -6,12 +6,14 @@ import os
 
 from harness import SANITIZED
 
+LONG = os.environ.get("SQLIPC_TEST_LONG") == "1"
 SIZES = {
     # name: (for each change, under sanitizers, --long)
     "seconds of soak": (60, 20, 120),
     "queries of differential": (20000, 2000, 100000),
     "rounds of writes_kills": (208, 78, 520),
     "transactions of serializable": (4000, 1000, 10000),
+    "seconds of a query of masses": (0.11, 0.11, 0.2),
     "share of faults at start and end": (0.25, 0.05, 1.0),
 }
 
@@ -20,4 +22,4 @@ def size(name):
     usual, sanitized, long = SIZES[name]
     if SANITIZED:
         return sanitized
-    return long if os.environ.get("SQLIPC_TEST_LONG") == "1" else usual
+    return long if LONG else usual

@@ -1,18 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Large numbers: 1,000 runs of several users at once, most of whose readers have stopped; 10,000 statements that are never
-run.
+run; 100 users who ask at the same moment.
 
 The test prints what each of them costs, for docs/performance.md: meson test -C build reliability-masses --verbose
+With SQLIPC_TEST_LONG=1 the 100 users get two processors, and 100 programs that open the file are measured beside them.
 """
 import contextlib
+import os
 import pwd
 import resource
+import shutil
 import sqlite3
+import time
 
 import settled
-from client import Failure
+from client import Failure, rows_from_variant
 from harness import CHINOOK, SANITIZED, Service, children, expect, fds, main, needs_root, rss_anon, wait_for
+from sizes import LONG, size
 from tap import Skip, at_most, cases, diagnose, equal, true
 
 USERS = (1, 2, 3, 4)
@@ -158,6 +163,84 @@ def pages_for_others():
         leave(service, before)
         settled.as_before(service, before, [path])
         cases("masses", len(USERS), "a user whose pipes fill what all have together")
+
+
+N_ASKING = 100
+FIRST_ASKING = 20000  # their uids
+COUNT = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT count(*) FROM n"
+
+
+def rows_for(seconds):
+    """The rows that COUNT counts in so much processor time here."""
+    n, took = 200000, []
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for _ in range(10):
+            began = time.process_time()
+            db.execute(COUNT.format(n)).fetchall()
+            took.append(time.process_time() - began)
+    return int(n * seconds / min(took))
+
+
+@contextlib.contextmanager
+def processors(n):
+    """Only `n` processors for this test and its processes; the service counts them when it starts."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:n])
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def measured(what):
+    """Prints the processor time of the processes that ended meanwhile. The caller appends the time of each answer."""
+    before, times = resource.getrusage(resource.RUSAGE_CHILDREN), []
+    yield times
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    equal(len(times), N_ASKING, f"answers of {what}")
+    diagnose(f"{what}: the slowest took {max(times):.2f} s; {used:.2f} s of processor time together")
+
+
+def ask_service(path, n):
+    """The users' queries, all sent before one is answered. A failure of any is one of the test."""
+    with measured("100 users of the service") as times, Service({"db": path}, broker=True) as service:
+        clients = [service.client(FIRST_ASKING + i) for i in range(N_ASKING)]
+        began = time.monotonic()
+        call = ("/org/sqlipc1/database/db", "org.sqlipc1.Database", "QueryRows", "(sava{sv}a{sv})")
+        asked = [client.begin(*call, COUNT.format(n), [], {}, {}) for client in clients]
+        while asked:
+            answered = [one for one in asked if one.is_done()]
+            for one in answered:
+                equal(rows_from_variant(one.result()[1]), [[n]], "the count")
+                times.append(time.monotonic() - began)
+            asked = [one for one in asked if one not in answered]
+            time.sleep(0.01)
+
+
+def ask_file(path, n):
+    """The same queries in 100 programs that open the file."""
+    with measured("100 programs that open the file") as times:
+        began = time.monotonic()
+        for _ in range(N_ASKING):
+            if os.fork() == 0:
+                with contextlib.closing(sqlite3.connect(path)) as db:
+                    os._exit(0 if db.execute(COUNT.format(n)).fetchall() == [(n,)] else 1)
+        for _ in range(N_ASKING):
+            equal(os.wait()[1], 0, "the status of a program")
+            times.append(time.monotonic() - began)
+
+
+@needs_root
+def a_hundred_users():
+    """100 users who query at the same moment, for longer than QueueTimeoutSec= together, all get their rows"""
+    if not shutil.which("dbus-broker"):
+        raise Skip("needs dbus-broker, because dbus-daemon knows only users of this machine")
+    n = rows_for(size("seconds of a query of masses"))
+    with processors(2 if LONG else 1):  # with one, the last user waits for longer than the time limit on every machine
+        ask_service(CHINOOK, n)
+        if LONG:
+            ask_file(CHINOOK, n)
+    cases("masses", N_ASKING, "a user who asks at the same moment as all others")
 
 
 @needs_root
