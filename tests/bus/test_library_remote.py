@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc over buses that pass no descriptors: through a relay, and over ssh."""
+"""libsqlipc and the shell over buses that pass no descriptors: through a relay, and over ssh."""
 import os
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 
 from client import Text, reference, same_rows
-from harness import CHINOOK, Service, children, main, needs_root, wait_for
+from harness import CHINOOK, CLI, Service, children, main, needs_root, wait_for
 from library import Library
 from relay import BRIDGE, need_bridge, relay_address
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
@@ -359,6 +359,29 @@ def over_ssh():
         with Library(service, opening=opening, environment=environment, stderr=subprocess.DEVNULL) as library:
             error, name, message = library.failure("query chinook SELECT 1")
             equal((error, name), (104, "DaemonLost"), message)
+
+
+@needs_root
+def shell_over_ssh():
+    """The shell's --user --host= asks the user's bus of the other machine, also by .connect; without --user, it does not"""
+    with Service({"chinook": CHINOOK}) as service, Sshd(service) as sshd:
+        nowhere = {f"DBUS_{bus}_BUS_ADDRESS": f"unix:path={service.folder}/nowhere" for bus in ("SESSION", "SYSTEM")}
+        host = f"--host=root@127.0.0.1:{sshd.port}"
+
+        def ask(*words):
+            done = service.run(CLI, *words, environment=nowhere | sshd.environment(service))
+            asked = sshd.asked.read_text() if sshd.asked.exists() else ""
+            sshd.asked.unlink(missing_ok=True)
+            return done.returncode, done.stdout.decode(), done.stderr.decode(), asked
+
+        count = "SELECT count(*) AS n FROM Track"
+        equal(ask("--user", host, "--mode=csv", "chinook", count), (0, "n\n3503\n", "", USER_BRIDGE + "\n"), "--user")
+        code, out, err, asked = ask("--user", host, "--list")
+        true((code, asked) == (0, USER_BRIDGE + "\n") and "chinook" in out, f"--list: {code}, {out!r}, {err!r}, {asked!r}")
+        words = (f"--address={service.address}", "--mode=csv", "chinook", f".connect --user {host}", count)
+        equal(ask(*words), (0, "n\n3503\n", "", USER_BRIDGE + "\n"), ".connect")
+        code, out, _, asked = ask(host, "--mode=csv", "chinook", count)
+        equal((code != 0, out, asked), (True, "", "systemd-stdio-bridge\n"), "the system's bus, which has no service here")
 
 
 main()
