@@ -394,6 +394,54 @@ async def killed_while_it_writes():
 
 
 @loop
+async def no_update_is_lost():
+    """Tasks read a number, add 1 and write it, in transactions of each kind, also if they are cancelled: none is lost"""
+    for journal in ("wal", "delete"):
+        service.add(f"sums-{journal}", "CREATE TABLE number(n); INSERT INTO number VALUES (0)", journal)
+
+        async def add_one(db, how):
+            if how != "autocommit":
+                await db.execute(how)
+            (value,) = await (await db.execute("SELECT n FROM number")).fetchone()
+            await asyncio.sleep(0)
+            await db.execute("UPDATE number SET n = ?", (value + 1,))
+            await db.commit()
+
+        async def add(how, is_cancelled, name=f"sums-{journal}", add_one=add_one):
+            """Returns how many it has written."""
+            n = n_tries = 0
+            async with connect(name, **{"autocommit": False} if how == "autocommit" else {"isolation_level": None}) as db:
+                while n < 20:
+                    n_tries += 1
+                    task = asyncio.ensure_future(add_one(db, how))
+                    if is_cancelled and n_tries % 3 == 0:
+                        for _ in range(n_tries % 7):
+                            await asyncio.sleep(0.0005)
+                        task.cancel()
+                    try:
+                        await task
+                        n += 1
+                        continue
+                    except asyncio.CancelledError:
+                        pass
+                    except sqlipc.OperationalError as error:
+                        busy = ("SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_ABORT_ROLLBACK")
+                        known = (UNKNOWN, "org.sqlipc1.Error.LimitsExceeded")  # rollbacks of cancelled tasks are under way
+                        true(error.service_error in known or error.sqlite_errorname in busy, repr(error))
+                        if error.service_error == UNKNOWN and "commit" in str(error):  # it was cancelled, and goes on
+                            await db.commit()
+                            n += 1
+                    await db.rollback()
+            return n
+
+        ways = ("BEGIN", "SAVEPOINT s", "autocommit", "BEGIN IMMEDIATE")
+        results = await asyncio.gather(*(add(how, is_cancelled) for how in ways for is_cancelled in (False, True)))
+        async with connect(f"sums-{journal}") as db:
+            ((value,),) = await (await db.execute("SELECT n FROM number")).fetchall()
+        equal(value, sum(results), f"{journal}: the number")
+
+
+@loop
 async def leaves_nothing():
     """Descriptors and references are gone after close(), also of connections that are only dropped"""
 
