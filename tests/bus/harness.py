@@ -13,6 +13,7 @@ subreaper, so orphans become its children) or a file beside a database, and no s
 """
 import contextlib
 import ctypes
+import fcntl
 import functools
 import os
 import pathlib
@@ -97,6 +98,23 @@ def python_package():
         preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
         environment |= {"LD_PRELOAD": preload.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"}
     return environment
+
+
+def sqlalchemy_python():
+    """Returns an interpreter that has SQLAlchemy 2 and pytest, from the registry of Python's packages."""
+    folder = BUILD_ROOT / "sqlalchemy-venv"
+    program = folder / "bin/python"
+    check = [program, "-c", "import sqlalchemy, pytest; assert sqlalchemy.__version__ >= '2'"]
+    with open(BUILD_ROOT / "sqlalchemy-venv.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test may install them at the same time
+        if program.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
+            return program
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        packages = ["sqlalchemy>=2.0,<2.1", "pytest"]
+        done = subprocess.run([program, "-m", "pip", "install", "--quiet", *packages], capture_output=True, check=False)
+        if done.returncode != 0:
+            raise Skip("SQLAlchemy 2 cannot be installed: " + done.stderr.decode().strip().split("\n")[-1])
+    return program
 
 
 def needs_root(function):

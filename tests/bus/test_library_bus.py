@@ -12,7 +12,18 @@ import threading
 from client import MANAGER_PATH, NAME, SECONDS, Text, connect
 from extension import Extension
 from gi.repository import Gio, GLib
-from harness import BUILD_ROOT, CLI, CTL, UID_A, Service, main, needs_root, python_package
+from harness import (
+    BUILD_ROOT,
+    CLI,
+    CTL,
+    SANITIZED,
+    UID_A,
+    Service,
+    main,
+    needs_root,
+    python_package,
+    sqlalchemy_python,
+)
 from library import NOTHING, Library
 from tap import Skip, equal, test, true
 
@@ -222,6 +233,46 @@ for bus in ("user", "system"):
         lines += [missing, *(advice.format(*pair) for pair in (("user", "system"), ("system", "user"), ("user", "system")))]
         lines += ["user user", "system system"]
         equal((done.stdout.decode().splitlines(), done.stderr), (lines, b""), "output")
+
+
+@test
+def sqlalchemy():
+    """SQLAlchemy's dialect follows the rule; the host or the option `bus` of a URL chooses one bus"""
+    program = """
+import sqlalchemy as sa
+
+for url in ("/users", "/systems", "/both", "user/both", "system/both", "/both?bus=system", "/nowhere", "system/users",
+            "user/systems", "/systems?bus=user"):
+    try:
+        with sa.create_engine("sqlipc://" + url).connect() as connection:
+            print(url, connection.execute(sa.text("SELECT name FROM place")).scalar_one())
+    except sa.exc.OperationalError as error:
+        print(url, error.orig.service_error, error.orig)
+"""
+    if not (BUILD_ROOT / "client-lib/python/sqlipc/_native.abi3.so").exists():
+        raise Skip("the Python package is not built")
+    if SANITIZED:
+        raise Skip("the interpreter of SQLAlchemy is tested without the sanitizers")
+    interpreter = sqlalchemy_python()
+    with two_buses() as (user, _, both):
+
+        def ask(**more):
+            done = user.run(interpreter, "-c", program, environment=both | python_package() | more)
+            equal(done.stderr, b"", "errors")
+            return dict(line.split(" ", 1) for line in done.stdout.decode().splitlines())
+
+        said = ask()
+        for url, found in (("/users", "user"), ("/systems", "system"), ("/both", "user"), ("user/both", "user"),
+                           ("system/both", "system"), ("/both?bus=system", "system")):  # fmt: skip
+            equal(said[url], found, url)
+        for url, words in (("/nowhere", "neither on the user's bus"), ("system/users", 'choose "user" as the bus'),
+                           ("user/systems", 'choose "system" as the bus'),
+                           ("/systems?bus=user", 'choose "system" as the bus')):  # fmt: skip
+            true(said[url].startswith("org.sqlipc1.Error.UnknownDatabase ") and words in said[url], said[url])
+        said = ask(SQLIPC_BUS="system")
+        for url, found in (("/both", "system"), ("/systems", "system"), ("user/both", "user")):
+            equal(said[url], found, f"{url} with SQLIPC_BUS")
+        true("SQLIPC_BUS=user" in said["/users"], said["/users"])
 
 
 @test
