@@ -38,15 +38,22 @@ static void set_consistency(Place *p, const DatabaseKey *key, char *value, Datab
         place_broken(p, "%s=%s is not known: give none, weak, strong or linearizable", key->name, value);
 }
 
-/* True if it gives a password: libpq's keywords password= and sslpassword=, as a word or in the query of a URI, or the part
- * of a URI between the user and the host. */
-static bool has_password(const char *value) {
-        for (const char *at = value; (at = strcasestr(at, "password")); at++) {
-                const char *end = at + strlen("password");
+/* True if a keyword of libpq ends with `word`, as a word of the text or in the query of a URI. */
+static bool has_keyword(const char *value, const char *word) {
+        for (const char *at = value; (at = strcasestr(at, word)); at++) {
+                const char *end = at + strlen(word);
 
                 if (end[strspn(end, " \t\r\n")] == '=')
                         return true;
         }
+        return false;
+}
+
+/* True if it gives a password: by libpq's keywords password= and sslpassword=, or in the part of a URI between the user and
+ * the host. */
+static bool has_password(const char *value) {
+        if (has_keyword(value, "password"))
+                return true;
         for (const char *at = value; (at = strstr(at, "://")); at++) {
                 const char *user = at + strlen("://");
                 size_t n = strcspn(user, "/?# \t");
@@ -67,6 +74,9 @@ static void set_address(Place *p, const DatabaseKey *key, char *value, DatabaseC
                 place_broken(p, "%s=: more than %zu bytes", key->name, CONNECTION_SIZE_MAX);
         else if (has_password(value))
                 place_broken(p, "%s=: a password does not belong here, where many may read it: use PasswordFile=",
+                             key->name);
+        else if (has_keyword(value, "passfile"))
+                place_broken(p, "%s=: passfile= is not for the service, which reads one password: use PasswordFile=",
                              key->name);
         else {
                 g_free(*address);

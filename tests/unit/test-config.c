@@ -155,10 +155,11 @@ static void test_server_broken(void) {
 static void test_server_password(void) {
         static const char *const wrong[] = {
                 "host=a password=geheim", "host=a PassWord = 'geheim'", "sslpassword=geheim", "postgresql://u:geheim@h/d",
-                "postgres://h/d?password=geheim", "http://a http://u:geheim@b",
+                "postgres://h/d?password=geheim", "http://a http://u:geheim@b", "host=a user=b passfile=/geheim",
+                "host=a PassFile = '/geheim'", "postgres://h/d?passfile=/geheim",
         };
-        static const char *const right[] = { "host=a user=b passfile=/c", "postgresql://u@h:5432/d",
-                                             "host=a dbname=password" };
+        static const char *const right[] = { "host=a user=b", "postgresql://u@h:5432/d", "host=a dbname=password",
+                                             "host=a dbname=passfile" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
                 g_autofree char *text = g_strdup_printf(SERVER "Connection=%s\n", wrong[i]);

@@ -1347,6 +1347,7 @@ static void test_login(void) {
                 ErrorNumber error;
         } logins[] = {
                 { "password=hush", NULL, "PasswordFile=", ERROR_LOGIN_FAILED },
+                { "user=locked passfile=/hush", NULL, "PasswordFile=", ERROR_LOGIN_FAILED },
                 { "nonsense=hush", NULL, "not valid", ERROR_LOGIN_FAILED },
                 { "user=locked", NULL, "asks for a password", ERROR_LOGIN_FAILED },
                 { "user=locked", "hush", "PasswordFile=: password authentication failed", ERROR_LOGIN_FAILED },
@@ -1375,6 +1376,35 @@ static void test_login(void) {
                         EXPECT(&f, "SELECT current_user", "t:locked");
                 tear_down(&f);
         }
+}
+
+/* Passwords that libpq would find by itself are not those of the database: nothing could warn of them. */
+static void test_no_password_of_others(void) {
+        static const char *const variables[] = { "HOME", "PGPASSFILE", "PGPASSWORD" };
+        g_autofree char *file = g_strdup_printf("%s/.pgpass", rig.folder), *home = g_strdup(g_getenv("HOME"));
+
+        postgres_rig_lock(&rig, "kept", "secret");
+        g_assert_true(g_file_set_contents_full(file, "*:*:*:kept:secret\n", -1, G_FILE_SET_CONTENTS_NONE, 0600, NULL));
+        for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
+                const char *const values[] = { rig.folder, file, "secret" };
+                g_autofree char *text = NULL;
+                Fixture f;
+
+                g_unsetenv("PGPASSFILE");
+                g_setenv(variables[i], values[i], true);
+                set_up(&f, false);
+                engine->stop(f.pool);
+                text = g_strdup_printf("%s user=kept", f.connection_text);
+                f.setup.connection = text;
+                start(&f);
+                REFUSED(&f, "SELECT 1", ERROR_LOGIN_FAILED, "asks for a password");
+                tear_down(&f);
+                g_assert_null(g_getenv("PGPASSWORD"));
+        }
+        if (home)
+                g_setenv("HOME", home, true);
+        else
+                g_unsetenv("HOME");
 }
 
 /* Reads what the client begins with, and ends. */
@@ -1906,6 +1936,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/transaction-failures", test_transaction_failures);
         g_test_add_func("/postgresql-engine/outcome-unknown", test_outcome_unknown);
         g_test_add_func("/postgresql-engine/login", test_login);
+        g_test_add_func("/postgresql-engine/no-password-of-others", test_no_password_of_others);
         g_test_add_func("/postgresql-engine/end-in-login", test_end_in_login);
         g_test_add_func("/postgresql-engine/no-password-to-strangers", test_no_password_to_strangers);
         g_test_add_func("/postgresql-engine/unreachable-is-not-named", test_unreachable_is_not_named);

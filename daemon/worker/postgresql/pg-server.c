@@ -12,6 +12,7 @@
 
 #include "daemon/worker/core/monotonic.h"
 
+#define NO_FILE "/nonexistent/pgpass"             /* libpq says nothing of a file that is not there */
 #define CONNECT_USEC (10 * USEC_PER_SEC)          /* if there is no connect_timeout */
 
 /* Each session has these settings, regardless of those of the server and the role. */
@@ -31,8 +32,13 @@ static const struct {
 };
 
 /* libpq prefers Connection= and a service file to the environment, and ignores sslmode on a socket of the file system. So a
- * variable of the environment is a default, and a PGSSLMODE of the unit stays. A keyword would overrule a service file. */
+ * variable of the environment is a default, and a PGSSLMODE of the unit stays. A keyword would overrule a service file.
+ *
+ * libpq would also take a password from the environment or from ~/.pgpass, and sqlipcctl could not warn that it goes over a
+ * network without TLS. */
 int pg_server_set_defaults(void) {
+        if (unsetenv("PGPASSWORD") < 0 || setenv("PGPASSFILE", NO_FILE, 1) < 0)
+                return -errno;
         return setenv("PGSSLMODE", "verify-full", 0) < 0 ? -errno : 0;
 }
 
@@ -146,7 +152,7 @@ static bool add_required_method(PgServer *s, const PQconninfoOption *options) {
 }
 
 static bool has_secret(const PQconninfoOption *options) {
-        return value_of(options, "password") || value_of(options, "sslpassword");
+        return value_of(options, "password") || value_of(options, "sslpassword") || value_of(options, "passfile");
 }
 
 static bool has_several_hosts(const PQconninfoOption *options) {
@@ -182,8 +188,8 @@ static bool add_all(PgServer *s, const PQconninfoOption *options, const char *pa
 /* libpq's own message may repeat a part of the text, which may be a password. */
 static bool fail_to_read(PgServer *s, bool secret) {
         return sql_error_set(&s->error, ERROR_LOGIN_FAILED,
-                             secret ? "the connection in the configuration has a password: put it into a file, and name "
-                                      "that by PasswordFile="
+                             secret ? "the connection in the configuration has a password or a passfile: put the password "
+                                      "into a file, and name that by PasswordFile="
                                     : "the connection in the configuration is not valid: see the keywords of libpq");
 }
 
