@@ -340,6 +340,20 @@ static bool may_ask_user(sqlipc_connection *c, const char *database) {
                call_database_path(database, &path) >= 0 && !find_current(c, path);
 }
 
+/* Begins the transaction about which the user is asked. A service that does not know the limit for locks has refused only
+ * that, and the limit is not about this transaction, but about those of the program. */
+static int begin_to_ask(sqlipc_connection *c, const char *database, sqlipc_transaction **ret_transaction) {
+        uint64_t limit = c->lock_wait_usec;
+        int r = begin(c, database, SQLIPC_TRANSACTION_WRITE, true, ret_transaction);
+
+        if (r >= 0 || c->error.number != ERROR_UNKNOWN_OPTION || limit == UINT64_MAX)
+                return r;
+        c->lock_wait_usec = UINT64_MAX;
+        r = begin(c, database, SQLIPC_TRANSACTION_WRITE, true, ret_transaction);
+        c->lock_wait_usec = limit;
+        return r;
+}
+
 int transact_ask_to_write(sqlipc_connection *c, const char *database) {
         _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
         const Error before = c->error;
@@ -347,7 +361,7 @@ int transact_ask_to_write(sqlipc_connection *c, const char *database) {
 
         if (!may_ask_user(c, database))
                 return c->error.result;
-        r = begin(c, database, SQLIPC_TRANSACTION_WRITE, true, &t);
+        r = begin_to_ask(c, database, &t);
         if (r == -EOPNOTSUPP || (r < 0 && c->error.number == ERROR_READ_ONLY)) /* there was nothing to ask */
                 c->error = before;
         return r < 0 ? c->error.result : 0;

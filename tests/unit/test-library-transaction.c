@@ -37,6 +37,7 @@ static uint64_t named;    /* the transaction of the last run, 0: none */
 static char mode[16];
 static uint64_t lock_wait_usec; /* of the last Begin; UINT64_MAX: none */
 static bool keeps_none;          /* Prepare is refused, and Begin is answered after that */
+static bool refuses_limit;       /* Begin does not know the option about locks */
 static sd_bus_message *held_begin;
 static FakeService f;
 
@@ -118,6 +119,8 @@ static int on_begin_call(sd_bus_message *m) {
         CHECK(sd_bus_message_rewind(m, true) >= 0);
         lock_wait_usec = read_number(m, "lock-wait-usec", UINT64_MAX);
         asks_user_allowed = sd_bus_message_get_allow_interactive_authorization(m) > 0;
+        if (refuses_limit && lock_wait_usec != UINT64_MAX)
+                return fail(m, "UnknownOption", false);
         if (keeps_none && !held_begin) {
                 held_begin = sd_bus_message_ref(m);
                 return 1;
@@ -190,7 +193,7 @@ static void start(void) {
         on_begin = on_commit = on_rollback = on_run = (Script) { ANSWER_OK, NULL };
         n_begin = n_commit = n_rollback = n_channels = n_rows = 0;
         named = 0;
-        asks_user = keeps_none = false;
+        asks_user = keeps_none = refuses_limit = false;
         fake_start(&f);
         f.writes = true;
         f.on_call = on_call;
@@ -738,6 +741,18 @@ static void test_user_is_asked(void) {
         sqlipc_cursor_close(c);
         fake_done(&f);
         CHECK_INT(n_begin, 1);
+
+        start_asking(true); /* a service that knows no limit for locks */
+        refuses_limit = true;
+        CHECK_INT(sqlipc_set_lock_wait(f.connection, 1000), 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(n_begin, 2);
+        CHECK_INT(f.n_query, 2);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -EINVAL);
+        check_code(SQLIPC_ERROR_UNKNOWN_OPTION);
+        CHECK(lock_wait_usec == 1000);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
 
         start_asking(false);
         CHECK_INT(exec(), -EROFS);
