@@ -66,10 +66,14 @@ static void add_number(Tree *root, uint32_t code, unsigned kind, int64_t value) 
 /* Adds the version of the service's SQLite, for which it is asked. Without a current catalog, the row is left out. */
 static AdbcStatusCode add_vendor_version(Tree *root, DriverConnection *c, struct AdbcError *error) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
+        AdbcStatusCode status;
         int r;
 
         if (!c->catalog)
                 return ADBC_STATUS_OK;
+        status = driver_connection_check_turn(c, c->catalog, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         r = sqlipc_query(c->connection, c->catalog, "SELECT sqlite_version()", &cursor, NULL);
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);
@@ -162,8 +166,12 @@ static AdbcStatusCode run_once(void *userdata, sqlipc_cursor **ret_cursor, struc
 
 static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, const char *table, struct AdbcError *error) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
+        AdbcStatusCode status;
         int r;
 
+        status = driver_connection_check_turn(c, catalog, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         r = sqlipc_query(c->connection, catalog, "SELECT 1 FROM pragma_table_info(?) LIMIT 1", &cursor, "s", table);
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);

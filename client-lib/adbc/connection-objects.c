@@ -405,6 +405,10 @@ static AdbcStatusCode add_catalog(ObjectsCall *call, const char *name) {
         AdbcStatusCode status = ADBC_STATUS_OK;
 
         call->catalog = name;
+        if (call->depth != ADBC_OBJECT_DEPTH_CATALOGS && call->depth != ADBC_OBJECT_DEPTH_DB_SCHEMAS)
+                status = driver_connection_check_turn(call->connection, name, call->error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         if (call->depth == ADBC_OBJECT_DEPTH_CATALOGS ||
             (call->depth != ADBC_OBJECT_DEPTH_DB_SCHEMAS && !is_named(call) && !is_readable(call))) {
                 arrow_tree_null(schemas);

@@ -198,24 +198,57 @@ static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_tra
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);
         c->transaction_reads = mode != SQLIPC_TRANSACTION_WRITE;
+        c->transaction_refuses = mode == SQLIPC_TRANSACTION_READ;
         return ADBC_STATUS_OK;
 }
 
+AdbcStatusCode driver_connection_check_turn(DriverConnection *c, const char *catalog, struct AdbcError *error) {
+        if (!c->transaction || !c->transaction_reads || strcmp(catalog, c->catalog) != 0 || !result_stream_any_open(c))
+                return ADBC_STATUS_OK;
+        return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
+                              c->guard ? "On a connection that is read-only, over a bus that passes no descriptors, one "
+                                         "statement runs at a time: read the open result to its end, or release it"
+                                       : "A transaction that has begun to read runs one statement at a time: read the open "
+                                         "result to its end, or release it");
+}
+
+/* The service refuses all that writes, as the driver would if it knew the effect. */
+static AdbcStatusCode begin_readonly(DriverConnection *c, struct AdbcError *error) {
+        AdbcStatusCode status = begin(c, c->catalog, SQLIPC_TRANSACTION_READ, error);
+
+        if (status == ADBC_STATUS_OK && c->autocommit)
+                c->guard = ++c->n_guards;
+        return status;
+}
+
+void driver_connection_end_guard(DriverConnection *c, unsigned guard) {
+        if (guard == 0 || guard != c->guard)
+                return;
+        c->transaction = sqlipc_transaction_close(c->transaction);
+        c->guard = 0;
+}
+
 AdbcStatusCode driver_connection_begin(DriverConnection *c, StatementEffect effect, struct AdbcError *error) {
-        if (effect != STATEMENT_READS && c->readonly)
+        AdbcStatusCode status;
+
+        if (!result_stream_any_open(c)) /* all rows of its execution have arrived */
+                driver_connection_end_guard(c, c->guard);
+        if (c->readonly && (effect == STATEMENT_WRITES ||
+                            (effect == STATEMENT_UNKNOWN && c->transaction && !c->transaction_refuses)))
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25006",
                                       "The statement writes, or may write, but adbc.connection.readonly is set");
-        if (c->autocommit)
+        if (c->autocommit && !c->transaction && !(c->readonly && effect == STATEMENT_UNKNOWN))
                 return ADBC_STATUS_OK;
-        if (c->transaction && c->transaction_reads && result_stream_any_open(c))
-                return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
-                                      "A transaction that has begun to read runs one statement at a time: read the open "
-                                      "result to its end, or release it");
+        status = driver_connection_check_turn(c, c->catalog, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         if (c->transaction) {
                 int r = sqlipc_transaction_is_open(c->transaction);
 
                 return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
         }
+        if (c->readonly)
+                return begin_readonly(c, error);
         switch (c->settings.transaction) {
         case TRANSACTION_READ:
                 return begin(c, c->catalog, SQLIPC_TRANSACTION_READ, error);
@@ -341,6 +374,9 @@ static AdbcStatusCode set_setting(DriverConnection *c, const char *key, const ch
 }
 
 static AdbcStatusCode set_locked(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
+        if (c->guard != 0 && result_stream_any_open(c)) /* its execution would go on in the transaction of others */
+                result_stream_abandon_all(c, "An option of the connection was set while the result was read");
+        driver_connection_end_guard(c, c->guard);
         if (strcmp(key, "adbc.connection.autocommit") == 0)
                 return set_autocommit(c, key, value, error);
         if (strcmp(key, "adbc.connection.readonly") == 0)

@@ -46,7 +46,10 @@ typedef struct DriverConnection {
         int autocommit;
         int readonly;
         sqlipc_transaction *transaction; /* NULL: none is open */
-        bool transaction_reads; /* or has begun to: its statements run one after the other */
+        bool transaction_reads;       /* or has begun to: its statements run one after the other */
+        bool transaction_refuses;     /* all that writes */
+        unsigned guard;               /* not 0: the transaction is that of one execution, which might write */
+        unsigned n_guards;            /* there were so far */
         atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
         atomic_uint n_cancels;        /* how often AdbcConnectionCancel() was called */
         struct ResultStream *streams; /* open results, a list */
@@ -71,8 +74,13 @@ typedef enum StatementEffect {
         STATEMENT_UNKNOWN, /* it may write: it cannot be prepared */
 } StatementEffect;
 
-/* Begins a transaction if the mode asks for one before such a statement. */
+/* Begins a transaction if the mode asks for one before such a statement, or if the connection is read-only and only the
+ * service can refuse to write. With autocommit the latter sets `guard` to a new number, and the execution must end it. */
 AdbcStatusCode driver_connection_begin(DriverConnection *connection, StatementEffect effect, struct AdbcError *error);
+void driver_connection_end_guard(DriverConnection *connection, unsigned guard);
+
+/* Fails if a query on `catalog` would wait for a result of the same transaction, which its reader has not read. */
+AdbcStatusCode driver_connection_check_turn(DriverConnection *connection, const char *catalog, struct AdbcError *error);
 
 /* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is
  * open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK,

@@ -225,12 +225,22 @@ static StatementEffect effect_of(const DriverStatement *s) {
 
 /* Prepares if that is needed, and begins a transaction if one is to begin now. */
 static AdbcStatusCode begin(DriverStatement *s, struct AdbcError *error) {
-        bool must_know = driver_connection_must_know(s->connection);
+        DriverConnection *c = s->connection;
+        bool must_know = driver_connection_must_know(c);
+        unsigned guard = c->guard;
         AdbcStatusCode status = must_know ? prepare(s, error) : ADBC_STATUS_OK;
 
         if (status != ADBC_STATUS_OK)
                 return status;
-        return driver_connection_begin(s->connection, effect_of(s), error);
+        status = driver_connection_begin(c, effect_of(s), error);
+        if (c->guard != guard)
+                s->guard = c->guard;
+        return status;
+}
+
+static void end_guard(DriverStatement *s) {
+        driver_connection_end_guard(s->connection, s->guard);
+        s->guard = 0;
 }
 
 /* Runs the statement with these values. */
@@ -351,6 +361,7 @@ static void on_finished(void *userdata) {
 
         s->stream = NULL;
         s->rows = bound_rows_free(s->rows);
+        end_guard(s);
         cancel_slot_leave(&s->slot);
         unref(s);
 }
@@ -511,6 +522,7 @@ static AdbcStatusCode execute(DriverStatement *s, struct ArrowArrayStream *ret_s
         if (ret_stream && !s->target.table)
                 return execute_for_rows(s, ret_stream, ret_changes, error);
         status = s->target.table ? ingest(s, ret_changes, error) : execute_for_effect(s, ret_changes, error);
+        end_guard(s);
         cancel_slot_leave(&s->slot);
         s->rows = bound_rows_free(s->rows);
         if (status == ADBC_STATUS_OK && ret_stream) {

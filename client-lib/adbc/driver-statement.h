@@ -41,6 +41,7 @@ typedef struct DriverStatement {
         bool ran;             /* the execution without parameters has run */
         bool lasting;         /* its runs are committed by themselves, not by a transaction */
         bool may_write;       /* a run of it that has ended was not known to change nothing */
+        unsigned guard;       /* of the connection, for this execution; 0: none */
         unsigned n_ended;     /* its runs that have ended, and so taken effect */
         unsigned n_cancels;   /* of the connection, when it began */
         ResultStream *stream; /* borrowed; NULL: no open result */

@@ -99,6 +99,49 @@ def cancellation():
 
 
 @test
+def read_only():
+    """A connection that only reads can read, although the driver does not know what a statement does; no write passes"""
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+    for autocommit in (True, False):
+        with relayed("notes", autocommit=autocommit) as connection, connection.cursor() as cursor:
+            before = rows(connection, "SELECT count(*) AS n FROM note")
+            if not autocommit:
+                connection.rollback()
+            connection.adbc_connection.set_options(**{"adbc.connection.readonly": "true"})
+            equal(rows(connection, "SELECT count(*) AS n FROM note"), before, "a read")
+            cursor.execute("SELECT ? AS n", pyarrow.table({"n": [1, 2, 3]}))
+            equal(cursor.fetchall(), [(1,), (2,), (3,)], "of several values")
+            for sql in ("INSERT INTO note VALUES (2000, NULL)", "DELETE FROM note", "DELETE FROM note RETURNING id"):
+                fails("UNAUTHORIZED", cursor.execute, sql)
+            fails("UNAUTHORIZED", cursor.executemany, "INSERT INTO note VALUES (?, NULL)", [(2000,), (2001,)])
+            fails("INVALID_STATE", cursor.adbc_ingest, "made", pyarrow.table({"a": [1]}))
+            equal(content("SELECT count(*) FROM note"), before, "nothing is written")
+            cursor.execute("SELECT id FROM note")
+            reader = cursor.fetch_record_batch()
+            equal(rows(connection, "SELECT 1 AS n"), [(1,)], "a statement beside a result whose rows have all arrived")
+            equal(reader.read_all().num_rows, before[0][0], "that result")
+            cursor.execute(endless)
+            reader = cursor.fetch_record_batch()
+            fails("INVALID_STATE", rows, connection, "SELECT 1 AS n")  # would wait for the result before
+            fails("INVALID_STATE", connection.adbc_get_table_schema, "note")
+            fails("INVALID_STATE", connection.adbc_get_objects, catalog_filter="notes")
+            reader.close()
+            equal(rows(connection, "SELECT 1 AS n"), [(1,)], "after it")
+            equal(len(connection.adbc_get_table_schema("note")), 2, "the schema")
+            if autocommit:
+                cursor.execute(endless)
+                reader = cursor.fetch_record_batch()
+                connection.adbc_connection.set_options(**{"adbc.connection.readonly": "false"})
+                breaks_off("An option of the connection was set", reader.read_all)
+            else:
+                connection.rollback()
+                connection.adbc_connection.set_options(**{"adbc.connection.readonly": "false"})
+            rows(connection, "DELETE FROM note WHERE id = -1 RETURNING id")
+            if not autocommit:
+                connection.rollback()
+
+
+@test
 def transactions_of_readers():
     """Without autocommit a database is read that the user may not write, although statements are not compiled before"""
     with relayed("chinook", autocommit=False) as connection, connection.cursor() as cursor:
