@@ -11,15 +11,19 @@ import pty
 import pwd
 import re
 import select
+import shutil
 import signal
 import sqlite3
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 
 from channel import Channel
-from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
+from harness import (
+    CHINOOK, CTL, PATIENCE, PATIENT, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for,
+)  # fmt: skip
 from relay import BRIDGE, need_bridge
 from tap import Skip, equal, test, true
 
@@ -773,7 +777,8 @@ def add_of_a_relative_path():
         equal(done.returncode, OK, f"exit code; it said {done.stderr!r}")
         file = fresh.folder / "fresh/databases.d/x.conf"
         true(f"Path={CHINOOK}\n" in file.read_text(), file.read_text())
-        equal([p.stat().st_mode & 0o777 for p in (file.parent, file)], [0o755, 0o644], "modes")
+        modes = [0o750, 0o640] if os.geteuid() == 0 else [0o755, 0o644]
+        equal([p.stat().st_mode & 0o777 for p in (file.parent, file)], modes, "modes")
 
 
 @test
@@ -786,10 +791,6 @@ def closed_folders():
         os.chown(folder, 0, 4321)
         folder.chmod(0o750)
 
-        def owner(path):
-            stat = path.stat()
-            return stat.st_uid, stat.st_gid, stat.st_mode & 0o777
-
         for force in ((), ("--force",)):
             ask("add", "new", CHINOOK, "--allow-user=root", "--service-user=root", *force, on=fresh)
             equal(owner(folder / "new.conf"), (0, 4321, 0o640), "owner, group and mode of the file")
@@ -800,6 +801,71 @@ def closed_folders():
         equal(done.returncode, OK, done.stderr)
         equal(owner(folder / "new.conf.d"), (0, 4321, 0o750), "owner, group and mode of the folder of drop-ins")
         equal(owner(folder / "new.conf.d/override.conf"), (0, 4321, 0o640), "owner, group and mode of the drop-in")
+
+
+def owner(path):
+    stat = path.stat()
+    return stat.st_uid, stat.st_gid, stat.st_mode & 0o777
+
+
+@test
+def makes_a_closed_folder():
+    """add, create, edit: a folder databases.d that they make is closed, except to the group of the service"""
+    need_root("gives folders to a group")
+    someone = pwd.getpwuid(UID_A)
+    with Service({}) as fresh:
+        folder = fresh.config_dir / "databases.d"
+
+        def closed(group, *words, **environment):
+            shutil.rmtree(folder)
+            done = fresh.run(CTL, f"--config-dir={fresh.config_dir}", *words, environment=environment)
+            equal(done.returncode, OK, done.stderr)
+            equal(owner(folder), (0, group, 0o750), f"the folder that {words} made")
+            for path in folder.rglob("*"):
+                equal(owner(path), (0, group, 0o750 if path.is_dir() else 0o640), f"what is in it: {path}")
+
+        os.chown(fresh.data, UID_A, someone.pw_gid)
+        who = ("--system", f"--service-user={someone.pw_name}", "--allow-user=root")
+        closed(someone.pw_gid, "add", "new", CHINOOK, *who)
+        closed(someone.pw_gid, "create", "made", fresh.data / "made.sqlite", *who)
+        closed(os.getgid(), "--user", "add", "new", CHINOOK, "--allow-user=root")
+        vendor = fresh.folder / "vendor/databases.d"
+        vendor.mkdir(parents=True)
+        (vendor / "new.conf").write_text(f"[Database]\nPath={CHINOOK}\nAllowUsers=root\n")
+        closed(os.getgid(), f"--config-dir={vendor.parent}", "--user", "edit", "new",
+               SYSTEMD_EDITOR="sh -c 'echo [Database] >>\"$0\"; echo Polkit=no >>\"$0\"'")
+
+
+@test
+def closed_by_tmpfiles():
+    """The rules for systemd-tmpfiles close databases.d: a new one, one of an older installation, and one in /run"""
+    need_root("gives folders to a group")
+    if not shutil.which("systemd-tmpfiles"):
+        raise Skip("needs systemd-tmpfiles")
+    rules = SOURCE_ROOT / "systemd-units/sqlipc-tmpfiles.conf"
+    for older in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            files = {
+                "etc/passwd": "root:x:0:0::/root:/bin/sh\nsqlipc:x:4320:4321::/:/bin/false\n",
+                "etc/group": "root:x:0:\nsqlipc:x:4321:\n",
+            }
+            if older:
+                places = [f"{place}/sqlipc/databases.d/secret.conf" for place in ("etc", "run")]
+                files |= dict.fromkeys(places, "[Database]\nAllowUsers=alice\n")
+            for path, text in files.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            done = subprocess.run(
+                ["systemd-tmpfiles", "--create", f"--root={root}", rules], capture_output=True, text=True, check=False
+            )
+            equal(done.returncode, 0, done.stderr)
+            equal(owner(root / "etc/sqlipc/databases.d"), (0, 4321, 0o750), f"in /etc, {older=}")
+            if older:
+                equal(owner(root / "run/sqlipc/databases.d"), (0, 4321, 0o750), "in /run")
+                true((root / "etc/sqlipc/databases.d/secret.conf").exists(), "the file is gone")
+            else:
+                true(not (root / "run").exists(), "a folder that is made only when it is needed")
 
 
 @test

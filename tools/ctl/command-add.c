@@ -51,7 +51,7 @@ static int run(Context *c, char **words) {
                 complain("Nothing was written%s.", taken ? "; --force writes in spite of errors" : "");
                 return CTL_FAILED;
         }
-        int r = publish_write(c, words[0], text, arg_force);
+        int r = publish_write(c, words[0], text, &user, arg_force);
         return r == CTL_OK ? publish_finish(c, words[0], NULL, findings) : r;
 }
 

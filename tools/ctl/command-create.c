@@ -84,7 +84,7 @@ static int create(Context *c, const char *name, const NewFile *file, const Servi
                 return CTL_FAILED;
         findings = publish_check(c, name, text, user, unit, &taken);
         if (taken && findings_count(findings, FINDING_ERROR) == 0)
-                r = publish_write(c, name, text, false);
+                r = publish_write(c, name, text, user, false);
         if (r != CTL_OK) {
                 create_file_undo(file, user);
                 complain("Nothing was created.");

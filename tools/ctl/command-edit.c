@@ -134,7 +134,7 @@ static int publish(Context *c, const Edit *e, const char *directory) {
         g_autofree char *folder = g_build_filename(directory, e->folder, NULL);
         g_autofree char *file = g_build_filename(folder, e->file, NULL);
         g_autoptr(GVariant) reload = NULL;
-        int r = configuration_write(folder, e->file, e->after, true);
+        int r = configuration_write(c, folder, e->file, e->after, true);
 
         if (r < 0) {
                 complain("%s cannot be written: %s. The new text is in %s.", file, g_strerror(-r), e->copy);

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/ctl/service-unit.h"
 
 /* Gives a new file or folder the group of `folder`, and lets those read it who may read `folder`: users without access to a
  * database must not learn from its file that it exists. */
@@ -21,17 +24,55 @@ static int close_like(int folder, int fd, bool is_folder) {
         return fchmod(fd, is_folder ? st.st_mode & 0755 : (st.st_mode & 0644) | 0600) < 0 ? -errno : 0;
 }
 
-/* A folder of drop-ins is as closed as the folder that it is in. */
-static int make_folder(const char *directory) {
-        g_autofree char *parent = g_path_get_dirname(directory), *parent_name = g_path_get_basename(parent);
-        int above, fd = -1, r = 0;
+int configuration_make_databases(const char *directory, gid_t group) {
+        g_autofree char *parent = g_path_get_dirname(directory);
+        bool closed = group != (gid_t) -1;
+        int r = 0;
 
+        (void) umask(0022); /* the service runs as another user */
         if (g_mkdir_with_parents(parent, 0755) < 0)
                 return -errno;
-        if (mkdir(directory, 0755) < 0)
+        if (mkdir(directory, 0700) < 0)
                 return errno == EEXIST ? 0 : -errno;
-        if (strcmp(parent_name, DATABASES) != 0)
-                return 0;
+        if (closed && chown(directory, (uid_t) -1, group) < 0)
+                closed = false; /* the caller is neither root nor in the group: the service must still be able to read it */
+        if (chmod(directory, closed ? 0750 : 0755) < 0) {
+                r = -errno;
+                (void) rmdir(directory);
+        }
+        return r;
+}
+
+/* The primary group of the service's user, which alone reads the folder besides root; -1: there is no such user. */
+static gid_t group_of_service(const Context *c) {
+        g_autoptr(ServiceUnit) unit = NULL;
+        const struct passwd *user;
+
+        if (!context_is_system(c))
+                return getegid();
+        unit = context_is_unit(c) ? service_unit_new() : NULL;
+        user = getpwnam(unit && *unit->user ? unit->user : SERVICE_USER);
+        return user ? user->pw_gid : (gid_t) -1;
+}
+
+static int make_databases(const Context *c, const char *directory) {
+        if (g_file_test(directory, G_FILE_TEST_IS_DIR))
+                return 0; /* without asking systemd */
+        return configuration_make_databases(directory, group_of_service(c));
+}
+
+/* A folder of drop-ins is as closed as the folder that it is in. */
+static int make_folder(const Context *c, const char *directory) {
+        g_autofree char *parent = g_path_get_dirname(directory), *name = g_path_get_basename(directory);
+        int above, fd = -1, r;
+
+        if (strcmp(name, DATABASES) == 0)
+                return make_databases(c, directory);
+        r = make_databases(c, parent);
+        if (r < 0)
+                return r;
+        if (mkdir(directory, 0700) < 0)
+                return errno == EEXIST ? 0 : -errno;
         above = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (above >= 0)
                 fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -67,12 +108,11 @@ static int write_text(int folder, const char *name, const char *text) {
 }
 
 /* A reader sees either the complete file or none: it is written under a name that no reader uses, and then renamed. */
-int configuration_write(const char *directory, const char *name, const char *text, bool replace) {
+int configuration_write(const Context *c, const char *directory, const char *name, const char *text, bool replace) {
         g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
         int folder, r;
 
-        (void) umask(0022); /* the service runs as another user */
-        r = make_folder(directory);
+        r = make_folder(c, directory);
         if (r < 0)
                 return r;
         folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

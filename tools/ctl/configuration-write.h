@@ -5,15 +5,23 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <sys/types.h>
+
+#include "tools/ctl/context.h"
 
 #define DATABASES "databases.d"
 /* The drop-in that edit writes. */
 #define OVERRIDE "override.conf"
 
-/** Writes the file `name` in `directory`, and makes the directory if it does not exist. Users who may not read the directory
- * may not read the file, which gets the directory's group. A failure leaves no incomplete file.
+/** Makes a folder databases.d, if it does not exist, that only its owner and `group` may read. If that is (gid_t) -1, or the
+ * caller may not give the folder to the group, all users may read it. */
+int configuration_make_databases(const char *directory, gid_t group);
+
+/** Writes the file `name` in `directory`, a folder databases.d or one of drop-ins in it, which is made if it does not exist:
+ * the former for the group of the service, the latter as closed as the former. Users who may not read the directory may not
+ * read the file, which gets the directory's group. A failure leaves no incomplete file.
  * -EEXIST: the file exists already, and `replace` is false. */
-int configuration_write(const char *directory, const char *name, const char *text, bool replace);
+int configuration_write(const Context *c, const char *directory, const char *name, const char *text, bool replace);
 
 /** The file databases.d/NAME.conf that applies: that of the first directory that has one. NULL: there is none. The caller
  * frees it. */

@@ -47,10 +47,12 @@ static char *directory_of(const Context *c) {
         return g_build_filename(directories[0], DATABASES, NULL);
 }
 
-int publish_write(const Context *c, const char *name, const char *text, bool replace) {
+int publish_write(const Context *c, const char *name, const char *text, const ServiceUser *user, bool replace) {
         g_autofree char *directory = directory_of(c), *file_name = g_strconcat(name, ".conf", NULL);
-        int r = configuration_write(directory, file_name, text, replace);
+        int r = configuration_make_databases(directory, user->gid);
 
+        if (r >= 0)
+                r = configuration_write(c, directory, file_name, text, replace);
         if (r == -EEXIST)
                 complain("%s/%s is there already: 'sqlipcctl add --force' replaces it.", directory, file_name);
         else if (r < 0)

@@ -37,7 +37,7 @@ GPtrArray *publish_check(const Context *c, const char *name, const char *text, c
                          const ServiceUnit *unit, bool *ret_taken);
 
 /** Writes the file, and returns an exit code. It prints the error, also that the file exists and `replace` is false. */
-int publish_write(const Context *c, const char *name, const char *text, bool replace);
+int publish_write(const Context *c, const char *name, const char *text, const ServiceUser *user, bool replace);
 
 /** After that: has the service read the file if this is asked for, and prints the outcome. `made`: the path of the database
  * if it was created; NULL. Returns an exit code. */

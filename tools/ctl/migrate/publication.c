@@ -125,9 +125,9 @@ static int write_files(const Publication *p) {
 
         if (r < 0)
                 return r;
-        r = configuration_write(folder, OVERRIDE, text, true); /* first, so that it holds from the beginning */
+        r = configuration_write(p->c, folder, OVERRIDE, text, true); /* first, so that it holds from the beginning */
         if (r >= 0)
-                r = configuration_write(p->directory, file_name, p->text, true);
+                r = configuration_write(p->c, p->directory, file_name, p->text, true);
         if (r < 0)
                 complain("%s/%s cannot be written: %s", p->directory, file_name, g_strerror(-r));
         return r;

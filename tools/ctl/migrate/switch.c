@@ -46,9 +46,9 @@ static int write_files(Context *c, const char *database, const Publication *targ
         int r = 0;
 
         if (file && g_file_get_contents(file, &text, NULL, NULL))
-                r = configuration_write(directory, kept, text, true);
+                r = configuration_write(c, directory, kept, text, true);
         if (r >= 0)
-                r = configuration_write(directory, name, target->text, true);
+                r = configuration_write(c, directory, name, target->text, true);
         if (r < 0)
                 complain("%s/%s cannot be written: %s", directory, name, g_strerror(-r));
         return r;
