@@ -269,7 +269,7 @@ def savepoints_that_fail():
         def fails(sql):
             """Runs a statement that is interrupted before it is sent."""
 
-            async def interrupted(statement, parameters):
+            async def interrupted(*arguments):
                 db._core.run = original
                 raise error_of_code("INTERRUPT", "interrupted")
 
@@ -427,6 +427,29 @@ def returning():
         equal((cursor.rowcount, cursor.lastrowid), (2, 2), "rowcount and lastrowid")
         equal(cursor.fetchall(), [(1, "a"), (2, "b")], "rows")
         db.rollback()
+    sqlipc.register_converter("marked", lambda value: b"<" + value + b">")
+
+    def broken(value):
+        raise KeyError(value)
+
+    sqlipc.register_converter("broken", broken)
+    for autocommit in (True, False):
+        keywords = {"detect_types": sqlipc.PARSE_COLNAMES, "autocommit": autocommit}
+        with contextlib.closing(service.connect(**keywords)) as db:
+            db.text_factory = bytes
+            cursor = db.execute("INSERT INTO note(text) VALUES ('a') RETURNING text, text AS 'x [marked]'")
+            equal((cursor.fetchall(), cursor.description[1][0]), ([(b"a", b"<a>")], "x"), "converted values")
+            db.text_factory = str
+            for sql, kind in (
+                ("INSERT INTO note(text) VALUES ('b'), ('c') RETURNING text AS 'x [broken]'", KeyError),
+                ("INSERT INTO note(text) VALUES ('d') RETURNING cast(x'ff' AS text)", sqlipc.OperationalError),
+            ):
+                cursor = db.execute(sql)  # the row that cannot be read is written
+                equal(cursor.rowcount, 1 if "'d'" in sql else 2, "rowcount")
+                raises(kind, cursor.fetchone)
+            equal(db.execute("SELECT count(*) FROM note").fetchone(), (4,), "rows")
+            db.rollback()
+        service.empty()
 
 
 @test

@@ -432,34 +432,53 @@ static int next_row(RunObject *run, PyObject **ret) {
         return r > 0 && !*ret ? -1 : r;
 }
 
-/* A failure of the run is kept for those that read it; other exceptions are raised. While an exception is set, Python may
- * clear it when an attribute is looked up. */
-static int keep_failure(RunObject *run) {
-        PyObject *class, *type, *value, *trace;
+/* Keeps the exception that is set for those that read the run. */
+static void keep_exception(RunObject *run) {
+        PyObject *type, *value, *trace;
 
         PyErr_Fetch(&type, &value, &trace);
-        class = native_error_class("Error");
-        if (!class || !PyErr_GivenExceptionMatches(type, class)) {
-                Py_XDECREF(class);
-                PyErr_Restore(type, value, trace);
-                return -1;
-        }
-        Py_DECREF(class);
         PyErr_NormalizeException(&type, &value, &trace);
         Py_XDECREF(OBJECT(type));
         Py_XDECREF(trace);
+        Py_XDECREF(run->failure);
         run->failure = value;
-        return 0;
 }
 
+/* A failure of the run is kept; other exceptions are raised. While an exception is set, Python may clear it when an
+ * attribute is looked up. */
+static int keep_failure(RunObject *run) {
+        PyObject *class, *type, *value, *trace;
+        bool kept;
+
+        PyErr_Fetch(&type, &value, &trace);
+        class = native_error_class("Error");
+        kept = class && PyErr_GivenExceptionMatches(type, class);
+        Py_XDECREF(class);
+        PyErr_Restore(type, value, trace);
+        if (kept)
+                keep_exception(run);
+        return kept ? 0 : -1;
+}
+
+/* If a value cannot be converted, the reader of its row learns that, and not the call that drains the run, which may have
+ * written. Later rows are left out. */
 static int drain(RunObject *run) {
         int r = 0;
 
         if (!run->ahead)
                 run->ahead = PyList_New(0);
         while (run->ahead && (r = more(run)) > 0) {
-                PyObject *row = take_row(run);
+                PyObject *row;
 
+                if (run->failure) {
+                        run->row = run->n_rows;
+                        continue;
+                }
+                row = take_row(run);
+                if (!row && PyErr_ExceptionMatches(PyExc_Exception)) {
+                        keep_exception(run);
+                        continue;
+                }
                 r = row ? PyList_Append(run->ahead, row) : -1;
                 Py_XDECREF(row);
                 if (r < 0)

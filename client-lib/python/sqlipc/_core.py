@@ -309,8 +309,9 @@ class Core:
             self.statements[sql] = statement
         return statement
 
-    async def execute(self, sql, parameters):
-        """Runs a statement to its first row or its end. Returns (run or None, number of changed rows or -1)."""
+    async def execute(self, sql, parameters, configure=None):
+        """Runs a statement to its first row or its end. Returns (run or None, number of changed rows or -1). configure(run)
+        is called before rows are taken."""
         statement = await self.statement(sql)
         analysis = statement.analysis
         if self.link.closed:
@@ -323,20 +324,22 @@ class Core:
         if analysis.words[0] in _CONTROL:
             await self.control(statement, parameters)
             return None, -1
-        return await self.run_in_order(statement, parameters)
+        return await self.run_in_order(statement, parameters, configure)
 
-    async def run_in_order(self, statement, parameters):
+    async def run_in_order(self, statement, parameters, configure=None):
         """Runs a statement in the transaction in which it belongs."""
         self.check_not_lost()
         await self.prepare_transaction(statement.analysis)
-        return await self.run(statement, parameters)
+        return await self.run(statement, parameters, configure)
 
-    async def run(self, statement, parameters):
+    async def run(self, statement, parameters, configure=None):
         analysis, is_within = statement.analysis, self.transaction is not None
         run = self.link.start(statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
             if has_row and not analysis.reads:  # all of a RETURNING clause is in memory anyway; its end tells the changes
+                if configure is not None:
+                    configure(run)
                 await self.until(run.drain)
         except BaseException as error:
             try:

@@ -99,18 +99,22 @@ class Cursor:
         ):
             run, self.rowcount = core.link.execute(statement.native, parameters), -1
         else:
-            run, self.rowcount = self.connection._finish(core.execute(sql, parameters))
+            run, self.rowcount = self.connection._finish(core.execute(sql, parameters, self._configure))
         self.lastrowid = core.last_rowid
         self._description = None
         self._names = names = None if run is None else run.columns
         if not names:
             return self
         self._run = run
+        self._configure(run)
+        return self
+
+    def _configure(self, run):
+        """Has the run convert values as the connection says."""
         connection = self.connection
         if connection._detect_types or connection.text_factory is not str:
             self._names, converters = _core.conversions(run, connection._detect_types, _adapters.converters)
             run.configure(converters, None if connection.text_factory is str else connection.text_factory)
-        return self
 
     def executemany(self, sql, seq_of_parameters, /):
         """Run an INSERT, UPDATE, DELETE or REPLACE for each item of an iterable. Returns the cursor.

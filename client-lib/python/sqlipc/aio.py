@@ -120,15 +120,19 @@ class Cursor:
     async def execute(self, sql, parameters=(), /):
         """Run one statement, and return the cursor."""
         self._reset()
-        run, self.rowcount = await self.connection._alone(self._core.execute(sql, parameters))
+        run, self.rowcount = await self.connection._alone(self._core.execute(sql, parameters, self._configure))
         self.lastrowid = self._core.last_rowid
         if run is None or not run.columns:
             return self
+        self._run, self.description = run, _core.description_of(self._configure(run))
+        return self
+
+    def _configure(self, run):
+        """Has the run convert values as the connection says, and returns the names of its columns."""
         connection = self.connection
         names, converters = _core.conversions(run, connection._detect_types, _adapters.converters)
         run.configure(converters, None if connection.text_factory is str else connection.text_factory)
-        self._run, self.description = run, _core.description_of(names)
-        return self
+        return names
 
     async def executemany(self, sql, seq_of_parameters, /):
         """Run an INSERT, UPDATE, DELETE or REPLACE for each item of an iterable, and return the cursor."""
