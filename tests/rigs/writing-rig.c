@@ -75,6 +75,9 @@ void writing_pass(uint64_t usec) {
         g_assert_cmpint(worker_loop_run(&writing.loop), ==, -ETIME);
 }
 
+#define PROGRAM_FREE_USEC UINT64_C(10)
+#define MOMENT_USEC UINT64_C(100)
+
 /* ---- the engine: statements ---- */
 
 struct EngineStatement {
@@ -376,10 +379,38 @@ static bool fake_writer_waits(const EngineConnection *c) {
 static void fake_trim(EngineConnection *c) {
 }
 
+/* Transactions of another program follow one another, each between half and one and a half times as long as usual. */
+static void run_program(void) {
+        if (writing.program_next_usec == 0)
+                writing.program_next_usec = writing.clock_usec;
+        while (writing.clock_usec >= writing.program_next_usec) {
+                uint32_t varied = (uint32_t) ++writing.program_commits * 2654435761u >> 8;
+
+                writing.program_committed_usec = writing.program_next_usec;
+                writing.program_next_usec += writing.program_usec / 2 + varied % writing.program_usec;
+        }
+}
+
+/* The other program has the lock. As the engine of SQLite does, this tries for 0.1 ms if it committed since the last try. */
+static bool program_has_lock(void) {
+        if (writing.program_usec == 0)
+                return false;
+        run_program();
+        writing.others_commit = writing.program_seen > 0 && writing.program_seen != writing.program_commits;
+        writing.program_seen = writing.program_commits;
+        if (writing.clock_usec >= writing.program_committed_usec + PROGRAM_FREE_USEC &&
+            !(writing.others_commit && writing.clock_usec + MOMENT_USEC >= writing.program_next_usec))
+                return true;
+        writing.program_seen = 0;
+        return false;
+}
+
 static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
         g_assert_false(writing.in_transaction);
         writing.savepoints = false;
         writing.n_begins++;
+        if (program_has_lock())
+                return meet_lock(error);
         if (writing.n_begin_busy > 0) {
                 writing.n_begin_busy--;
                 return meet_lock(error);

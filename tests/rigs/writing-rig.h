@@ -33,6 +33,9 @@ typedef struct Writing {
         /* what the engine does */
         unsigned n_begin_busy;  /* so many begin() fail */
         bool others_commit;     /* meanwhile */
+        uint64_t program_usec;  /* about so long are the transactions of another program, with 10 us between them; 0: none */
+        uint64_t program_commits, program_seen;              /* until now; when begin() failed last, 0: it did not */
+        uint64_t program_committed_usec, program_next_usec;  /* its last commit, its next one */
         ErrorNumber begin_error;
         void (*begin_hook)(void); /* called once, by the next begin() that succeeds */
         ErrorNumber commits[8]; /* results of the next commits; ERROR_NONE: it is committed */

@@ -446,6 +446,28 @@ static void test_begin_beside_commits(void) {
         writing_end();
 }
 
+/* Beside a program that commits one transaction after the other, and leaves the lock free for 10 us, each statement is
+ * written after a few dozen commits of that program. With pauses that grow these are 150 to 250, and up to 1,800. */
+static void test_turn_beside_a_program(void) {
+        static const uint64_t lengths[] = { 500, 1000, 2000 };
+        const unsigned n_statements = 50;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(lengths); i++) {
+                begin_with_lease();
+                writing.program_usec = lengths[i];
+                for (unsigned k = 1; k <= n_statements; k++) {
+                        uint64_t before = writing.program_commits;
+
+                        (void) writing_execute("a");
+                        while (writing.n_commits < k && writing.program_commits <= before + 400)
+                                writing_pass(MSEC);
+                        g_assert_cmpuint(writing.n_commits, ==, k);
+                }
+                g_assert_cmpuint(writing.program_commits, <, 60 * n_statements);
+                writing_end();
+        }
+}
+
 /* Each statement has its own time to wait for another program. */
 static void test_begin_stays_busy(void) {
         begin_with_lease();
@@ -1111,6 +1133,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/no-gathering", test_no_gathering);
         g_test_add_func("/writer/begin-busy", test_begin_busy);
         g_test_add_func("/writer/begin-beside-commits", test_begin_beside_commits);
+        g_test_add_func("/writer/turn-beside-a-program", test_turn_beside_a_program);
         g_test_add_func("/writer/begin-stays-busy", test_begin_stays_busy);
         g_test_add_func("/writer/begin-cancelled", test_begin_cancelled);
         g_test_add_func("/writer/begin-fails", test_begin_fails);
