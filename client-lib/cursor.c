@@ -119,7 +119,9 @@ static void give_up(sqlipc_cursor *c) {
                 cursor_end(c, CURSOR_END_CANCELLED);
                 return;
         }
-        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and the service has not said how it ended.");
+        /* Cancelled would say that a transaction does not have the changes. */
+        (void) error_set(&c->error, c->transaction ? ERROR_OUTCOME_UNKNOWN : ERROR_CANCELLED,
+                         "The run was cancelled, and the service has not said how it ended.");
         cursor_set_no_answer(c, &c->error);
         cursor_end(c, CURSOR_END_FAILED);
 }

@@ -803,6 +803,31 @@ static void test_no_answer(void) {
         fake_done(&f);
 }
 
+/* Nor is it cancelled, unless the service says so: the transaction may have its changes. */
+static void test_cancelled_without_answer(void) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+        int r;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run.answer = ANSWER_NONE;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                turn();
+        CHECK_INT(r, -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK(strstr(sqlipc_error_message(f.connection), "roll that back"));
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+}
+
 /* The worker dies while the rows of a statement are read. */
 static void test_broken_stream(void) {
         sqlipc_transaction *t;
@@ -1104,6 +1129,7 @@ int main(void) {
                 TEST(test_user_is_asked),
                 TEST(test_user_refuses),
                 TEST(test_no_answer),
+                TEST(test_cancelled_without_answer),
                 TEST(test_broken_stream),
                 TEST(test_statement_fails),
                 TEST(test_bus_lost),
