@@ -34,19 +34,25 @@ static void end(sqlipc_load *l) {
         load_life_move(&l->state, LOAD_OVER);
 }
 
-/* Closing the pipe ends the load, unless a process that was forked meanwhile still has it. A transaction would end with a
- * load that is cancelled. */
-static void give_up(sqlipc_load *l) {
+/* A transaction would end with a load that is cancelled. */
+static void send_cancel(const sqlipc_load *l) {
         sqlipc_connection *c = l->connection;
+
+        if (l->transaction || c->closed || l->bus_generation != c->bus_generation || connection_is_foreign(c))
+                return;
+        call_notify(c->bus, l->owner, l->path, "Cancel", l->number);
+        event_loop_update(c);
+}
+
+/* Closing the pipe ends the load, unless a process that was forked meanwhile still has it. */
+static void give_up(sqlipc_load *l) {
         bool runs = (l->state == LOAD_OPEN || l->state == LOAD_ENDING) && !load_is_sent(l);
 
         if (l->state == LOAD_OVER)
                 return;
         end(l);
-        if (!runs || l->transaction || c->closed || l->bus_generation != c->bus_generation || connection_is_foreign(c))
-                return;
-        call_notify(c->bus, l->owner, l->path, "Cancel", l->number);
-        event_loop_update(c);
+        if (runs)
+                send_cancel(l);
 }
 
 static void fail_errno(sqlipc_load *l, int r) {
@@ -383,6 +389,20 @@ _public_ int sqlipc_load_set_ready_callback(sqlipc_load *load, sqlipc_load_callb
                 return -EINVAL;
         load->on_ready = callback;
         load->on_ready_userdata = userdata;
+        return 0;
+}
+
+_public_ int sqlipc_load_cancel(sqlipc_load *l) {
+        if (!l)
+                return -EINVAL;
+        if (l->state == LOAD_OVER)
+                return 0;
+        if (load_is_sent(l)) {
+                send_cancel(l);
+                return 0;
+        }
+        (void) error_set(&l->error, ERROR_CANCELLED, "The load was cancelled: nothing was written.");
+        give_up(l);
         return 0;
 }
 

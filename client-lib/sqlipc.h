@@ -830,6 +830,14 @@ int sqlipc_load_row(sqlipc_load *load, const sqlipc_parameter *values, size_t n_
 int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);
 
 /**
+ * Cancels the load, without waiting; sqlipc_load_finish() then tells how it ended. Before all rows were sent, that is
+ * -ECANCELED at once, and nothing was written. After that, the service is asked to cancel the load, and its answer tells if
+ * the rows were loaded (0) or nothing was written (-ECANCELED). A load in a transaction is not cancelled after that, because
+ * the transaction would end with it. Errors: -EINVAL (`load` is NULL). Since: 0.2
+ */
+int sqlipc_load_cancel(sqlipc_load *load);
+
+/**
  * Frees the load. If it is not finished, nothing of it is written; a transaction that it belongs to goes on. Does not wait
  * for that. If sqlipc_load_finish() has sent all rows, but not returned the result, the load goes on, and its outcome is not
  * told. Never blocks. NULL is allowed. Returns NULL. Since: 0.2

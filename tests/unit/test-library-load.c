@@ -633,6 +633,41 @@ static void test_interrupted(void) {
         finish();
 }
 
+/* Before all rows were sent the load is over at once; after that the service says how it ends. */
+static void test_cancelled(void) {
+        sqlipc_load *load;
+        int64_t changes;
+
+        start();
+        l.paused = true;
+        load = load_open();
+        CHECK_INT(add(load, 1, 1), 0);
+        CHECK_INT(sqlipc_load_cancel(load), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ECANCELED);
+        check_code(SQLIPC_ERROR_CANCELLED);
+        l.paused = false;
+        fake_wait_for(&f.n_cancel, 1);
+        sqlipc_load_close(load);
+
+        l.wait = FAKE_WAIT_LATE;
+        l.late = true;
+        load = load_open();
+        CHECK_INT(add(load, 1, 1), 0);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
+        CHECK_INT(sqlipc_load_cancel(load), 0);
+        l.late = false;
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(sqlipc_load_finish(load, &changes), 0); /* it was done before */
+        CHECK_INT(changes, 1);
+        fake_wait_for(&f.n_cancel, 2);
+        CHECK_INT(sqlipc_load_cancel(load), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), 0);
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_load_cancel(NULL), -EINVAL);
+        finish();
+}
+
 static int n_called;
 
 static void on_ready(sqlipc_load *load, void *userdata) {
@@ -871,6 +906,7 @@ int main(void) {
                 TEST(test_row_timeout),
                 TEST(test_finish_timeout),
                 TEST(test_interrupted),
+                TEST(test_cancelled),
                 TEST(test_without_blocking),
                 TEST(test_without_blocking_fails),
                 TEST(test_never_waits),
