@@ -170,15 +170,17 @@ void connection_wake_all(SqlipcConnection *self) {
         (void) g_source_attach(source, self->context);
 }
 
-bool connection_wait(SqlipcConnection *self, bool again, GCancellable *cancellable, GError **error) {
+bool connection_wait(SqlipcConnection *self, bool again, GCancellable *cancellable, gint64 until, GError **error) {
         GPollFD fds[2] = { { .fd = sqlipc_get_fd(self->handle), .events = G_IO_IN } };
-        guint64 until = 0;
+        guint64 wake = 0;
         bool cancels = cancellable && g_cancellable_make_pollfd(cancellable, &fds[1]);
         int r = 0;
 
         if (!again)
-                r = sqlipc_get_timeout(self->handle, &until);
-        if (r >= 0 && g_poll(fds, cancels ? 2 : 1, milliseconds_left(until)) < 0 && errno != EINTR)
+                r = sqlipc_get_timeout(self->handle, &wake);
+        if (until != G_MAXINT64)
+                wake = MIN(wake, (guint64) until);
+        if (r >= 0 && g_poll(fds, cancels ? 2 : 1, milliseconds_left(wake)) < 0 && errno != EINTR)
                 r = -errno;
         if (cancels)
                 g_cancellable_release_fd(cancellable);
@@ -394,7 +396,8 @@ SqlipcConnection *sqlipc_glib_connection_new_remote(const char *host, SqlipcBus 
  * sqlipc_glib_connection_close:
  * @self: a connection
  *
- * Closes the connection at once. Calls under way end with an error, as does each later call.
+ * Closes the connection at once. Calls under way end with %G_IO_ERROR_CLOSED, as does each later call. A call under way may
+ * have written something nevertheless.
  */
 void sqlipc_glib_connection_close(SqlipcConnection *self) {
         g_return_if_fail(SQLIPC_IS_CONNECTION(self));

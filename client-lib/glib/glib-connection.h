@@ -30,8 +30,9 @@ void connection_wake_all(SqlipcConnection *self);
 void connection_queue(SqlipcConnection *self, Operation *o);
 void connection_forget(SqlipcConnection *self, Operation *o);
 
-/* Waits until something came or `cancellable` is cancelled, and processes it. `again`: without waiting. */
-bool connection_wait(SqlipcConnection *self, bool again, GCancellable *cancellable, GError **error);
+/* Waits until something came, `cancellable` is cancelled, or the monotonic time is `until`, and processes it. `again`: does
+ * not wait. */
+bool connection_wait(SqlipcConnection *self, bool again, GCancellable *cancellable, gint64 until, GError **error);
 
 /* Notes the details of an error that is returned to the program. */
 void connection_note_error(SqlipcConnection *self, const GError *error);

@@ -24,6 +24,9 @@ struct _SqlipcCursor {
         Columns *columns;
         const sqlipc_value *values; /* of the block, from the next row on; valid until the next block */
         gsize n_rows;               /* that are left of it */
+        SqlipcRows *held;           /* the block, if it was kept; NULL: it is libsqlipc's */
+        GQueue kept;                /* of SqlipcRows, the next blocks, which came after a cancellation */
+        bool reads;                 /* it is the library's own, and changes nothing */
         bool busy;                  /* an operation is under way */
 };
 
@@ -39,14 +42,53 @@ static Outcome fail(const SqlipcConnection *connection, int r, GError **error) {
         return OUTCOME_FAILED;
 }
 
+/* ---- Runs that are cancelled -------------------------------------------------------------------------------------- */
+
+static void keep(SqlipcCursor *self, const sqlipc_value *values, gsize n) {
+        if (n > 0)
+                g_queue_push_tail(&self->kept, rows_new(self->columns, values, n));
+}
+
+static void drop_rows(SqlipcCursor *self) {
+        self->n_rows = 0;
+        g_clear_object(&self->held);
+        g_queue_clear_full(&self->kept, g_object_unref);
+}
+
+/* Reads the run to its end, which tells if it has written. If it has, the program gets its rows, so they are kept. */
+static Outcome drain(SqlipcCursor *self, GError **error) {
+        const sqlipc_value *values;
+        gsize n;
+        int r;
+
+        if (!self->held) { /* libsqlipc needs the memory for the next block */
+                keep(self, self->values, self->n_rows);
+                self->n_rows = 0;
+        }
+        r = sqlipc_cursor_next_block(self->handle, 0, &values, &n);
+        if (r > 0) {
+                keep(self, values, n);
+                return OUTCOME_AGAIN;
+        }
+        if (r == -EAGAIN)
+                return OUTCOME_WAIT;
+        if (r == 0)
+                return OUTCOME_DONE;
+        drop_rows(self); /* of changes that were taken back, or may have been */
+        return fail(self->connection, r, error);
+}
+
 /* ---- A run that begins -------------------------------------------------------------------------------------------- */
 
 static Outcome try_query(Operation *o, GError **error) {
         const sqlipc_value *values = NULL;
         SqlipcCursor *cursor;
         gsize n = 0;
-        int r = sqlipc_cursor_next_block(o->handle, 0, &values, &n);
+        int r;
 
+        if (o->result) /* cancelled, after its first rows had come */
+                return drain(SQLIPC_CURSOR(o->result), error);
+        r = sqlipc_cursor_next_block(o->handle, 0, &values, &n);
         if (r == -EAGAIN)
                 return OUTCOME_WAIT;
         if (r < 0)
@@ -55,27 +97,51 @@ static Outcome try_query(Operation *o, GError **error) {
         cursor->connection = g_object_ref(o->connection);
         cursor->owner = o->data ? g_object_ref(o->data) : NULL;
         cursor->handle = g_steal_pointer(&o->handle);
+        cursor->reads = !o->may_write;
         cursor->columns = columns_new(cursor->handle);
         cursor->values = values;
         cursor->n_rows = r > 0 ? n : 0;
-        (void) sqlipc_cursor_set_ready_callback(cursor->handle, NULL, NULL);
         o->result = G_OBJECT(cursor);
+        if (r > 0 && o->cancelled)
+                return OUTCOME_AGAIN;
         return OUTCOME_DONE;
 }
 
+static sqlipc_cursor *run_of(const Operation *o) {
+        return o->result ? SQLIPC_CURSOR(o->result)->handle : o->handle;
+}
+
+static bool run_may_write(const Operation *o) { return !sqlipc_cursor_is_readonly(run_of(o)); }
+
+static void cancel_run(Operation *o) { (void) sqlipc_cursor_cancel(run_of(o)); }
+
+static void settles(Operation *o) {
+        o->may_write = run_may_write;
+        o->cancel = cancel_run;
+        o->fact = "the statement took effect";
+}
+
 static void release_run(Operation *o, bool failed) {
-        (void) failed;
+        if (o->result)
+                (void) sqlipc_cursor_set_ready_callback(run_of(o), NULL, NULL);
+        if (failed)
+                g_clear_object(&o->result);
         /* Closing cancels the run at the service. */
         o->handle = sqlipc_cursor_close(o->handle);
 }
 
-void cursor_prepare_query(Operation *o, sqlipc_cursor *handle, GObject *owner) {
+void cursor_prepare_read(Operation *o, sqlipc_cursor *handle, GObject *owner) {
         o->handle = handle;
         o->data = owner;
         o->try = try_query;
         o->release = release_run;
         if (handle)
                 (void) sqlipc_cursor_set_ready_callback(handle, on_ready, o);
+}
+
+void cursor_prepare_query(Operation *o, sqlipc_cursor *handle, GObject *owner) {
+        cursor_prepare_read(o, handle, owner);
+        settles(o);
 }
 
 /* ---- A run for its effect ----------------------------------------------------------------------------------------- */
@@ -96,13 +162,9 @@ static Outcome try_execute(Operation *o, GError **error) {
         return OUTCOME_DONE;
 }
 
-/* The answer tells if the statement has taken effect, so it is waited for. */
-static void cancel_execute(Operation *o) { (void) sqlipc_cursor_cancel(o->handle); }
-
 void cursor_prepare_execute(Operation *o, sqlipc_cursor *handle) {
         cursor_prepare_query(o, handle, NULL);
         o->try = try_execute;
-        o->cancel = cancel_execute;
 }
 
 /* ---- The next rows ------------------------------------------------------------------------------------------------ */
@@ -115,6 +177,13 @@ static int ensure_block(SqlipcCursor *self, gsize n_rows_max) {
                 return 1;
         if (!self->handle)
                 return -ENOTCONN;
+        g_clear_object(&self->held);
+        self->held = g_queue_pop_head(&self->kept);
+        if (self->held) {
+                self->values = rows_values(self->held, 0);
+                self->n_rows = sqlipc_glib_rows_get_n_rows(self->held);
+                return 1;
+        }
         r = sqlipc_cursor_next_block(self->handle, n_rows_max, &self->values, &self->n_rows);
         if (r <= 0)
                 self->n_rows = 0;
@@ -134,9 +203,16 @@ Columns *cursor_columns(SqlipcCursor *self) { return self->columns; }
 static Outcome try_next(Operation *o, GError **error) {
         SqlipcCursor *self = SQLIPC_CURSOR(o->owner);
         const bool one = o->flag;
-        int r = ensure_block(self, one ? 0 : o->position);
         gsize n;
+        int r;
 
+        if (o->cancelled) {
+                Outcome outcome = drain(self, error);
+
+                if (outcome != OUTCOME_DONE)
+                        return outcome;
+        }
+        r = ensure_block(self, one ? 0 : o->position);
         if (r == -EAGAIN)
                 return OUTCOME_WAIT;
         if (r < 0 && !self->handle) {
@@ -165,6 +241,14 @@ static void release_next(Operation *o, bool failed) {
         }
 }
 
+static bool next_may_write(const Operation *o) {
+        const SqlipcCursor *self = SQLIPC_CURSOR(o->owner);
+
+        return self->handle && !self->reads && !sqlipc_cursor_is_readonly(self->handle);
+}
+
+static void cancel_next(Operation *o) { (void) sqlipc_cursor_cancel(SQLIPC_CURSOR(o->owner)->handle); }
+
 static Operation *new_next(SqlipcCursor *self, bool one, guint n_rows_max, GCancellable *cancellable, GError **error) {
         Operation *o = operation_new(self->connection, self, cancellable);
 
@@ -177,6 +261,9 @@ static Operation *new_next(SqlipcCursor *self, bool one, guint n_rows_max, GCanc
         }
         self->busy = true;
         o->release = release_next;
+        o->may_write = next_may_write;
+        o->cancel = cancel_next;
+        o->fact = "the statement took effect";
         if (self->handle)
                 (void) sqlipc_cursor_set_ready_callback(self->handle, on_ready, o);
         return o;
@@ -213,6 +300,10 @@ static gpointer next_finish(SqlipcCursor *self, GAsyncResult *result, gpointer t
  *
  * Goes to the next row.
  *
+ * If the run of a statement that may write is cancelled, this function waits for up to five seconds until the service has
+ * said how the run ended. After %G_IO_ERROR_CANCELLED it has changed nothing. If it was done before, the function succeeds,
+ * and the cursor still has all rows. After %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the statement may have taken effect.
+ *
  * Returns: (transfer full) (nullable): the row; %NULL without an error at the end of the result
  */
 SqlipcRow *sqlipc_glib_cursor_next(SqlipcCursor *self, GCancellable *cancellable, GError **error) {
@@ -227,7 +318,8 @@ SqlipcRow *sqlipc_glib_cursor_next(SqlipcCursor *self, GCancellable *cancellable
  * @callback: (scope async): called when the row is there
  * @user_data: data of @callback
  *
- * Goes to the next row, without waiting. A cursor has one such call at a time.
+ * Goes to the next row, without waiting. A cursor has one such call at a time. For a cancellation see
+ * [method@Sqlipc.Cursor.next].
  */
 void sqlipc_glib_cursor_next_async(SqlipcCursor *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                                    gpointer user_data) {
@@ -255,7 +347,7 @@ SqlipcRow *sqlipc_glib_cursor_next_finish(SqlipcCursor *self, GAsyncResult *resu
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @error: return location for an error
  *
- * Takes the next row, and those after it that have arrived already.
+ * Takes the next row, and those after it that have arrived already. For a cancellation see [method@Sqlipc.Cursor.next].
  *
  * Returns: (transfer full) (nullable): the rows; %NULL without an error at the end of the result
  */
@@ -272,7 +364,7 @@ SqlipcRows *sqlipc_glib_cursor_next_rows(SqlipcCursor *self, guint n_rows_max, G
  * @callback: (scope async): called when rows are there
  * @user_data: data of @callback
  *
- * Takes the next rows, without waiting.
+ * Takes the next rows, without waiting. For a cancellation see [method@Sqlipc.Cursor.next].
  */
 void sqlipc_glib_cursor_next_rows_async(SqlipcCursor *self, guint n_rows_max, GCancellable *cancellable,
                                         GAsyncReadyCallback callback, gpointer user_data) {
@@ -346,13 +438,14 @@ void sqlipc_glib_cursor_cancel(SqlipcCursor *self) {
  * sqlipc_glib_cursor_close:
  * @self: a cursor
  *
- * Ends the run, and gives back what the service holds for it. Later calls for rows fail with
- * %G_IO_ERROR_CLOSED. If a call is under way, use [method@Sqlipc.Cursor.cancel] instead.
+ * Ends the run, and gives back what the service holds for it. If the run may write and has not ended, its outcome is not
+ * told. Later calls for rows fail with %G_IO_ERROR_CLOSED. If a call is under way, use [method@Sqlipc.Cursor.cancel]
+ * instead.
  */
 void sqlipc_glib_cursor_close(SqlipcCursor *self) {
         g_return_if_fail(SQLIPC_IS_CURSOR(self));
         g_return_if_fail(!self->busy);
-        self->n_rows = 0;
+        drop_rows(self);
         self->handle = sqlipc_cursor_close(self->handle);
 }
 
@@ -394,6 +487,7 @@ guint64 sqlipc_glib_cursor_get_sequence(SqlipcCursor *self) {
 static void finalize(GObject *object) {
         SqlipcCursor *self = SQLIPC_CURSOR(object);
 
+        drop_rows(self);
         self->handle = sqlipc_cursor_close(self->handle);
         g_clear_pointer(&self->columns, columns_unref);
         g_clear_object(&self->owner);

@@ -11,6 +11,9 @@
  * that knows its columns and its first block. `owner` is the object that the run must not outlive; NULL: none. */
 void cursor_prepare_query(Operation *o, sqlipc_cursor *handle, GObject *owner);
 
+/* The same for a run of the library's own, which changes nothing: it ends at once if it is cancelled. */
+void cursor_prepare_read(Operation *o, sqlipc_cursor *handle, GObject *owner);
+
 /* The same for a run whose rows are dropped: its result is what it has changed. */
 void cursor_prepare_execute(Operation *o, sqlipc_cursor *handle);
 

@@ -62,6 +62,14 @@ void error_set_last(GError **error, const sqlipc_connection *connection, int r) 
                 g_set_error_literal(error, G_IO_ERROR, io_code(r), *message ? message : g_strerror(-r));
 }
 
+GError *error_new_outcome_unknown(const char *sentence, const char *fact) {
+        GError *e = g_error_new(SQLIPC_GLIB_ERROR, SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN, "%s It is unknown whether %s.",
+                                sentence, fact);
+
+        sqlipc_error_get_private(e)->name = g_strdup("org.sqlipc1.Error.OutcomeUnknown");
+        return e;
+}
+
 void error_set_invalid(GError **error, const char *format, ...) {
         va_list arguments;
 

@@ -11,6 +11,9 @@
  * errno. */
 void error_set_last(GError **error, const sqlipc_connection *connection, int r);
 
+/* An error with this sentence, and the one that it is unknown whether `fact`. */
+GError *error_new_outcome_unknown(const char *sentence, const char *fact);
+
 /* Sets the error of a call with invalid arguments of the program. */
 void error_set_invalid(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 

@@ -12,12 +12,13 @@
  * One statement that runs once for each of many rows, in one transaction: the fastest way to write many rows.
  *
  * The rows go through a pipe, without a request for each. An error of a row may be returned by a later call. Dropping the
- * last reference takes everything back, unless [method@Sqlipc.Load.complete] has succeeded.
+ * last reference closes it, as [method@Sqlipc.Load.close] does.
  */
 struct _SqlipcLoad {
         GObject parent;
         SqlipcConnection *connection;
         sqlipc_load *handle; /* NULL: closed */
+        bool completes;      /* its end was given to libsqlipc: it may be written */
         bool busy;           /* an operation is under way */
 };
 
@@ -73,20 +74,20 @@ static Outcome fail(Operation *o, int r, GError **error) {
         return OUTCOME_FAILED;
 }
 
-/* `cancels`: a wait that is cancelled ends the load. */
-static void end_operation(Operation *o, bool cancels) {
+/* A wait that is cancelled ends the load, unless its outcome can be asked for. */
+static void release_operation(Operation *o, bool failed) {
         SqlipcLoad *self = SQLIPC_LOAD(o->owner);
 
         self->busy = false;
         if (!self->handle)
                 return;
         (void) sqlipc_load_set_ready_callback(self->handle, NULL, NULL);
-        if (cancels)
+        if (failed && !self->completes && g_cancellable_is_cancelled(o->cancellable))
                 self->handle = sqlipc_load_close(self->handle);
 }
 
-static Operation *new_operation(SqlipcLoad *self, Outcome (*try)(Operation *, GError **), void (*release)(Operation *, bool),
-                                GCancellable *cancellable, GError **error) {
+static Operation *new_operation(SqlipcLoad *self, Outcome (*try)(Operation *, GError **), GCancellable *cancellable,
+                                GError **error) {
         Operation *o = operation_new(self->connection, self, cancellable);
 
         o->try = try;
@@ -95,7 +96,7 @@ static Operation *new_operation(SqlipcLoad *self, Outcome (*try)(Operation *, GE
                 return o;
         }
         self->busy = true;
-        o->release = release;
+        o->release = release_operation;
         if (self->handle)
                 (void) sqlipc_load_set_ready_callback(self->handle, on_ready, o);
         return o;
@@ -136,12 +137,8 @@ static Outcome try_add(Operation *o, GError **error) {
         return o->position < n ? OUTCOME_AGAIN : OUTCOME_DONE;
 }
 
-static void release_add(Operation *o, bool failed) {
-        end_operation(o, failed && g_cancellable_is_cancelled(o->cancellable));
-}
-
 static Operation *new_add(SqlipcLoad *self, GVariant *rows, GCancellable *cancellable, GError **error) {
-        Operation *o = new_operation(self, try_add, release_add, cancellable, error);
+        Operation *o = new_operation(self, try_add, cancellable, error);
 
         o->rows = g_variant_ref_sink(rows);
         if (!*error && !g_variant_is_of_type(rows, G_VARIANT_TYPE_ARRAY))
@@ -215,14 +212,24 @@ static Outcome try_complete(Operation *o, GError **error) {
                 return fail_closed(error);
         r = sqlipc_load_finish(self->handle, &changes);
         o->changes = changes;
-        if (r == -EAGAIN)
+        if (r == -EAGAIN) {
+                self->completes = true;
                 return OUTCOME_WAIT;
+        }
         return r < 0 ? fail(o, r, error) : OUTCOME_DONE;
 }
 
-static void release_complete(Operation *o, bool failed) {
-        (void) failed;
-        end_operation(o, false);
+static bool complete_may_write(const Operation *o) { return SQLIPC_LOAD(o->owner)->completes; }
+
+static void cancel_complete(Operation *o) { (void) sqlipc_load_cancel(SQLIPC_LOAD(o->owner)->handle); }
+
+static Operation *new_complete(SqlipcLoad *self, GCancellable *cancellable, GError **error) {
+        Operation *o = new_operation(self, try_complete, cancellable, error);
+
+        o->may_write = complete_may_write;
+        o->cancel = cancel_complete;
+        o->fact = "the rows were loaded";
+        return o;
 }
 
 static gboolean take_changes(const Operation *o, gint64 *changes) {
@@ -235,12 +242,16 @@ static gboolean take_changes(const Operation *o, gint64 *changes) {
  * sqlipc_glib_load_complete:
  * @self: a load
  * @changes: (out) (optional): return location for the number of rows that were changed
- * @cancellable: (nullable): a cancellable, which ends the wait only: call this function again to learn the outcome, or close
- *   the load
+ * @cancellable: (nullable): a cancellable; cancels the load at the service, unless that belongs to a transaction
  * @error: return location for an error
  *
  * Tells the service that there are no more rows, and waits for the result. On success the changes are committed, or belong
  * to the connection's transaction.
+ *
+ * If it is cancelled, this function waits for up to five seconds until the service has said how the load ended. After
+ * %G_IO_ERROR_CANCELLED the load is over, and nothing was written. If it was done before, the function succeeds. After
+ * %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the rows may have been written: call this function again to learn the outcome, or look
+ * at the data.
  *
  * Returns: whether it succeeded
  */
@@ -249,7 +260,7 @@ gboolean sqlipc_glib_load_complete(SqlipcLoad *self, gint64 *changes, GCancellab
         GError *failure = NULL;
 
         g_return_val_if_fail(SQLIPC_IS_LOAD(self), FALSE);
-        o = new_operation(self, try_complete, release_complete, cancellable, &failure);
+        o = new_complete(self, cancellable, &failure);
         return operation_run(o, failure, error) && take_changes(o, changes);
 }
 
@@ -268,7 +279,7 @@ void sqlipc_glib_load_complete_async(SqlipcLoad *self, GCancellable *cancellable
         Operation *o;
 
         g_return_if_fail(SQLIPC_IS_LOAD(self));
-        o = new_operation(self, try_complete, release_complete, cancellable, &failure);
+        o = new_complete(self, cancellable, &failure);
         operation_set_task(o, sqlipc_glib_load_complete_async, callback, user_data);
         operation_start(o, failure);
 }
@@ -294,7 +305,8 @@ gboolean sqlipc_glib_load_complete_finish(SqlipcLoad *self, GAsyncResult *result
  * sqlipc_glib_load_close:
  * @self: a load
  *
- * Gives the load up, without waiting: nothing of it is written, unless it is complete.
+ * Gives the load up, without waiting: nothing of it is written, unless [method@Sqlipc.Load.complete] was called; then its
+ * outcome is not told.
  */
 void sqlipc_glib_load_close(SqlipcLoad *self) {
         g_return_if_fail(SQLIPC_IS_LOAD(self));

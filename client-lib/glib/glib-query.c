@@ -42,7 +42,7 @@ void query_start(SqlipcConnection *self, const char *database, const char *sql, 
         if (r < 0)
                 error_set_last(&failure, connection_handle(self), r);
         else
-                cursor_prepare_query(o, handle, NULL);
+                cursor_prepare_read(o, handle, NULL);
         operation_set_task(o, query_start, callback, user_data);
         operation_start(o, failure);
 }
@@ -63,7 +63,13 @@ SqlipcCursor *query_finish(SqlipcConnection *self, GAsyncResult *result, GError 
  * @cancellable: (nullable): a cancellable; cancels the run at the service
  * @error: return location for an error
  *
- * Runs a statement, and waits for its first rows.
+ * Runs a statement, and waits for its first rows. A statement that writes is done when the cursor has come to its end.
+ *
+ * If a statement that may write is cancelled, this function waits for up to five seconds until the service has said how it
+ * ended. After %G_IO_ERROR_CANCELLED it has changed nothing. If it was done before, the function succeeds, and the cursor
+ * has its rows. After %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the statement may have taken effect. The same rule holds in a
+ * transaction: if the outcome is unknown, the transaction may have the changes, so roll it back. A statement ends at once if
+ * the service has said that it only reads.
  *
  * Returns: (transfer full): the cursor
  */
@@ -87,7 +93,7 @@ SqlipcCursor *sqlipc_glib_connection_query(SqlipcConnection *self, const char *d
  * @callback: (scope async): called when the first rows, or the end of the result, are there
  * @user_data: data of @callback
  *
- * Runs a statement, without waiting.
+ * Runs a statement, without waiting. For a cancellation see [method@Sqlipc.Connection.query].
  */
 void sqlipc_glib_connection_query_async(SqlipcConnection *self, const char *database, const char *sql,
                                         GVariant *parameters, GCancellable *cancellable, GAsyncReadyCallback callback,
@@ -138,7 +144,8 @@ static gboolean take_changes(const Operation *o, gint64 *changes, gint64 *last_r
  * belong to the connection's transaction on the database.
  *
  * After %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the statement may have taken effect. After %G_IO_ERROR_CANCELLED it has changed
- * nothing: this function waits until the service has said so.
+ * nothing: this function waits for up to five seconds until the service has said how it ended. The same rule holds in a
+ * transaction: if the outcome is unknown, the transaction may have the changes, so roll it back.
  *
  * Returns: whether it succeeded
  */

@@ -6,7 +6,7 @@
 #include "client-lib/glib/sqlipc-glib.h"
 #include "client-lib/sqlipc.h"
 
-/* As sqlipc_glib_connection_query_async(). Nothing of `parameters` is needed after the call. */
+/* As sqlipc_glib_connection_query_async(), for SQL that changes nothing. `parameters` are not needed after the call. */
 void query_start(SqlipcConnection *self, const char *database, const char *sql, const sqlipc_parameter *parameters, gsize n,
                  GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 SqlipcCursor *query_finish(SqlipcConnection *self, GAsyncResult *result, GError **error);

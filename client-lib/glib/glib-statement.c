@@ -404,7 +404,7 @@ static Operation *new_query(SqlipcStatement *self, GCancellable *cancellable, GE
  * @error: return location for an error
  *
  * Runs the statement with the bound values, and waits for its first rows. A statement that writes is done when the cursor
- * has come to its end.
+ * has come to its end. For a cancellation see [method@Sqlipc.Connection.query].
  *
  * Returns: (transfer full): the cursor
  */
@@ -424,7 +424,8 @@ SqlipcCursor *sqlipc_glib_statement_query(SqlipcStatement *self, GCancellable *c
  * @callback: (scope async): called when the first rows, or the end of the result, are there
  * @user_data: data of @callback
  *
- * Runs the statement with the values that are bound now, without waiting.
+ * Runs the statement with the values that are bound now, without waiting. For a cancellation see
+ * [method@Sqlipc.Connection.query].
  */
 void sqlipc_glib_statement_query_async(SqlipcStatement *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                                        gpointer user_data) {

@@ -19,6 +19,8 @@ struct _SqlipcTransaction {
         GObject parent;
         SqlipcConnection *connection;
         sqlipc_transaction *handle; /* NULL: closed */
+        SqlipcTransactionMode mode;
+        bool commits;               /* Commit was sent */
         bool busy;                  /* an operation is under way */
 };
 
@@ -47,6 +49,7 @@ static Outcome try_begin(Operation *o, GError **error) {
         transaction = g_object_new(SQLIPC_TYPE_TRANSACTION, NULL);
         transaction->connection = g_object_ref(o->connection);
         transaction->handle = g_steal_pointer(&o->handle);
+        transaction->mode = (SqlipcTransactionMode) o->position;
         (void) sqlipc_transaction_set_ready_callback(transaction->handle, NULL, NULL);
         o->result = G_OBJECT(transaction);
         return OUTCOME_DONE;
@@ -71,6 +74,7 @@ static Operation *new_begin(SqlipcConnection *connection, const char *database, 
                 return o;
         }
         o->handle = handle;
+        o->position = mode;
         o->try = try_begin;
         o->release = release_begin;
         (void) sqlipc_transaction_set_ready_callback(handle, on_ready, o);
@@ -146,9 +150,17 @@ static Outcome try_end(Operation *o, GError **error) {
                 return OUTCOME_FAILED;
         }
         r = o->flag ? sqlipc_commit(self->handle) : sqlipc_rollback(self->handle);
-        if (r == -EAGAIN)
+        if (r == -EAGAIN) {
+                self->commits |= o->flag;
                 return OUTCOME_WAIT;
+        }
         return r < 0 ? fail(o, r, error) : OUTCOME_DONE;
+}
+
+static bool end_may_write(const Operation *o) {
+        const SqlipcTransaction *self = SQLIPC_TRANSACTION(o->owner);
+
+        return self->commits && self->mode != SQLIPC_GLIB_TRANSACTION_MODE_READ;
 }
 
 static void release_end(Operation *o, bool failed) {
@@ -165,6 +177,8 @@ static Operation *new_end(SqlipcTransaction *self, bool commits, GCancellable *c
 
         o->try = try_end;
         o->flag = commits;
+        o->may_write = commits ? end_may_write : NULL;
+        o->fact = "the transaction was committed";
         if (self->busy) {
                 g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_PENDING, "The transaction has an operation under way.");
                 return o;
@@ -196,11 +210,16 @@ static void end_async(SqlipcTransaction *self, bool commits, gpointer tag, GCanc
 /**
  * sqlipc_glib_transaction_commit:
  * @self: a transaction
- * @cancellable: (nullable): a cancellable, which ends the wait only: the commit goes on, and another call tells its outcome
+ * @cancellable: (nullable): a cancellable, which ends the wait only: a commit that was sent goes on
  * @error: return location for an error
  *
  * Commits the transaction. On success its changes are durable. After an error it is over and has changed nothing, except
  * after %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN and %G_IO_ERROR_CANCELLED.
+ *
+ * If it is cancelled, this function waits for up to five seconds for the answer of the service. After
+ * %G_IO_ERROR_CANCELLED the commit was not sent, and the transaction is still open, or it has only read. After
+ * %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN the changes may be durable: call this function again to learn the outcome, or look at
+ * the data.
  *
  * Returns: whether it is committed
  */

@@ -80,6 +80,13 @@ static GError *cancelled_error(void) {
         return g_error_new_literal(G_IO_ERROR, G_IO_ERROR_CANCELLED, "The operation was cancelled.");
 }
 
+static GError *unknown_error(const Operation *o) {
+        const char *why = o->cancelled ? "The operation was cancelled, and the service has not said how it ended."
+                                       : "The program could not wait for the answer of the service.";
+
+        return error_new_outcome_unknown(why, o->fact);
+}
+
 /* An answer that tells of our own cancellation is reported as GIO does. */
 static GError *translate(Operation *o, GError *error) {
         if (!o->cancelled || !g_error_matches(error, SQLIPC_GLIB_ERROR, SQLIPC_GLIB_ERROR_CANCELLED))
@@ -88,8 +95,14 @@ static GError *translate(Operation *o, GError *error) {
         return cancelled_error();
 }
 
+static bool may_write(const Operation *o) { return o->may_write && o->may_write(o); }
+
 /* Returns false while it waits. */
 static bool try_once(Operation *o, GError **error) {
+        if (o->cancelled && !may_write(o)) { /* the service has said meanwhile that it only reads */
+                *error = cancelled_error();
+                return true;
+        }
         switch (o->try(o, error)) {
         case OUTCOME_WAIT:
                 return false;
@@ -110,58 +123,99 @@ void operation_step(Operation *o) {
                 end(o, error ? translate(o, error) : NULL);
 }
 
-/* Returns true if the operation ends at once. */
-static bool cancel(Operation *o) {
+/* Returns the error if the operation ends at once. */
+static GError *cancel(Operation *o) {
         o->cancelled = true;
-        if (!o->cancel)
-                return true;
-        o->cancel(o);
-        return false;
+        if (!may_write(o))
+                return cancelled_error();
+        if (o->cancel)
+                o->cancel(o);
+        return NULL;
 }
+
+static void attach(Operation *o, GSource *source, GSourceFunc callback) {
+        stop_cancelling(o);
+        o->cancel_source = source;
+        g_source_set_callback(source, callback, o, NULL);
+        g_source_attach(source, connection_context(o->connection));
+}
+
+/* It was cancelled, and the limit has passed. */
+static gboolean on_limit(gpointer data) {
+        Operation *o = data;
+        GError *error = NULL;
+
+        if (!try_once(o, &error))
+                error = unknown_error(o);
+        end(o, error ? translate(o, error) : NULL);
+        return G_SOURCE_REMOVE;
+}
+
+static void wait_for_outcome(Operation *o) { attach(o, g_timeout_source_new(CANCEL_LIMIT_SECONDS * 1000), on_limit); }
 
 static gboolean on_cancelled(GCancellable *cancellable, gpointer data) {
         Operation *o = data;
+        GError *error;
 
         (void) cancellable;
-        stop_cancelling(o);
-        if (o->done)
-                return G_SOURCE_REMOVE;
-        if (cancel(o))
-                end(o, cancelled_error());
-        else
+        error = cancel(o);
+        if (error) {
+                end(o, error);
+        } else {
+                wait_for_outcome(o);
                 operation_wake(o);
+        }
         return G_SOURCE_REMOVE;
 }
 
 void operation_start(Operation *o, GError *error) {
-        if (!error && g_cancellable_is_cancelled(o->cancellable))
-                error = cancelled_error();
+        bool cancelled = g_cancellable_is_cancelled(o->cancellable);
+
+        if (!error && cancelled)
+                error = cancel(o);
         if (error) {
                 end(o, error);
                 return;
         }
-        if (o->cancellable) {
-                o->cancel_source = g_cancellable_source_new(o->cancellable);
-                g_source_set_callback(o->cancel_source, G_SOURCE_FUNC(on_cancelled), o, NULL);
-                g_source_attach(o->cancel_source, connection_context(o->connection));
-        }
+        if (cancelled)
+                wait_for_outcome(o);
+        else if (o->cancellable)
+                attach(o, g_cancellable_source_new(o->cancellable), G_SOURCE_FUNC(on_cancelled));
         connection_add(o->connection, o);
         /* The first try is made at once: a row that is here already needs no turn of the loop. The callback of the program
          * still runs in a later turn, because the task was created in this one. */
         operation_step(o);
 }
 
-gboolean operation_run(Operation *o, GError *failure, GError **error) {
-        if (!failure && g_cancellable_is_cancelled(o->cancellable))
-                failure = cancelled_error();
-        while (!failure && !try_once(o, &failure)) {
-                bool again = o->queued; /* it has more to do, and waits for nothing */
+/* Waits for news. False: the operation ends, with the error if it is set. */
+static bool wait_once(Operation *o, gint64 until, GError **error) {
+        bool again = o->queued; /* it has more to do, and waits for nothing */
 
-                connection_forget(o->connection, o);
-                if (!connection_wait(o->connection, again, o->cancelled ? NULL : o->cancellable, &failure))
+        connection_forget(o->connection, o);
+        if (g_get_monotonic_time() >= until) {
+                *error = unknown_error(o);
+                return false;
+        }
+        if (connection_wait(o->connection, again, o->cancelled ? NULL : o->cancellable, until, error))
+                return true;
+        if (may_write(o)) { /* the failure to wait does not say if it was written */
+                g_clear_error(error);
+                if (!try_once(o, error))
+                        *error = unknown_error(o);
+        }
+        return false;
+}
+
+gboolean operation_run(Operation *o, GError *failure, GError **error) {
+        gint64 until = G_MAXINT64;
+
+        while (!failure) {
+                if (!o->cancelled && g_cancellable_is_cancelled(o->cancellable)) {
+                        until = g_get_monotonic_time() + CANCEL_LIMIT_SECONDS * G_TIME_SPAN_SECOND;
+                        failure = cancel(o);
+                }
+                if (failure || try_once(o, &failure) || !wait_once(o, until, &failure))
                         break;
-                if (!o->cancelled && g_cancellable_is_cancelled(o->cancellable) && cancel(o))
-                        failure = cancelled_error();
         }
         o->done = true;
         connection_forget(o->connection, o);

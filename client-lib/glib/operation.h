@@ -9,6 +9,10 @@
  *      operation_new() ─▶ WAITING ◀──▶ QUEUED ─▶ DONE ─▶ the result is taken from it by the _finish() function
  *
  * A synchronous operation belongs to its caller, an asynchronous one to its task.
+ *
+ * A cancelled operation fails with G_IO_ERROR_CANCELLED only if it is certain that nothing was written: it never sent
+ * anything that writes, or the service says so. If the service had done it before, the operation succeeds. Otherwise it
+ * fails with SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN.
  */
 #ifndef SQLIPC_CLIENT_LIB_GLIB_OPERATION_H
 #define SQLIPC_CLIENT_LIB_GLIB_OPERATION_H
@@ -26,6 +30,9 @@ typedef enum Outcome {
         OUTCOME_FAILED, /* the error is set */
 } Outcome;
 
+/* How long a cancelled operation waits for the answer of the service, which cancels within a second, or ends the worker. */
+#define CANCEL_LIMIT_SECONDS 5
+
 typedef struct Operation Operation;
 
 struct Operation {
@@ -33,12 +40,15 @@ struct Operation {
         GObject *owner;               /* the object that it was called on; a reference */
         GTask *task;                  /* NULL: synchronous; else not a reference, because the task owns the operation */
         GCancellable *cancellable;
-        GSource *cancel_source;       /* NULL: none, or done */
+        GSource *cancel_source;       /* that waits for the cancellation, and then for the limit after it; NULL: none */
         GList queue_link, pending_link; /* in the connection's lists */
         bool queued, pending, cancelled, done;
         Outcome (*try)(Operation *o, GError **error);
-        /* Asks the service to end it; try() then gets the answer. NULL: the operation ends at once, see release(). */
-        void (*cancel)(Operation *o);
+        /* For a cancellation. True: something was sent that may write, so that only the service knows if it has: try() is
+         * asked for the answer, but not for longer than CANCEL_LIMIT_SECONDS. NULL, or false: the operation ends at once. */
+        bool (*may_write)(const Operation *o);
+        void (*cancel)(Operation *o); /* asks the service to end what may write; NULL: it cannot */
+        const char *fact;             /* that is unknown without an answer, for the error; needed with may_write() */
         /* Gives up what it holds. Called once, at its end; `failed`: also if it was cancelled. */
         void (*release)(Operation *o, bool failed);
 

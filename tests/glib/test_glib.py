@@ -215,6 +215,227 @@ def cancelled_in_vala():
     cancel_everything(program)
 
 
+# A write for each call of glib-outcome.c, and one that does not end. That of next is committed, and waits for its reader.
+ENDLESS = "(WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n)"
+ONE = "INSERT INTO loaded VALUES({}, 'x') RETURNING n"
+SLOW = f"INSERT INTO loaded VALUES({{}}, {ENDLESS}) RETURNING n"
+N_PARKED = 500
+PARKED = (
+    f"WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < {N_PARKED}) "
+    "INSERT INTO loaded SELECT {}, printf('%10000d', x) FROM n RETURNING t"
+)
+WRITES = {
+    "execute": (ONE, SLOW),
+    "query": (ONE, SLOW),
+    "statement": (ONE.replace(" RETURNING n", ""), SLOW.replace(" RETURNING n", "")),
+    "next": (ONE, PARKED),
+    "next_rows": (ONE, PARKED),
+    "inside": (ONE, SLOW),
+    "commit": (ONE, None),  # nothing cancels a commit
+    "complete": ("INSERT INTO loaded VALUES({}, ?)", f"INSERT INTO loaded VALUES({{}}, ? || {ENDLESS})"),
+}
+
+
+class Writer:
+    """A program that cancels writes, and the service. Each write has its own number in the table."""
+
+    def __init__(self, service, program):
+        self.service, self.program, self.n = service, program, 0
+
+    def ask(self, line):
+        self.program.stdin.write(f"{line}\n")
+        self.program.stdin.flush()
+        answer = self.program.stdout.readline().rstrip()
+        true(answer, f"the program ended after {line!r}\n{answer or self.program.stderr.read()[-3000:]}")
+        return answer
+
+    def n_rows(self):
+        with contextlib.closing(sqlite3.connect(self.service.path)) as db:
+            return db.execute("SELECT count(*) FROM loaded WHERE n = ?", (self.n,)).fetchone()[0]
+
+    def write(self, call, moment, slow=False, ready=lambda: None, waiting=lambda: None, ended=lambda: None):
+        """Returns how the call ended, and the answer to the question after that, if there was one."""
+        self.n += 1
+        equal(self.ask(f"{call} {moment} {WRITES[call][slow].format(self.n)}"), "ready", call)
+        ready()
+        answer = self.ask("go on")
+        if answer == "waiting":
+            waiting()
+            answer = self.ask("cancel")
+        ended()
+        again = self.ask("go on") if answer == "unknown" and call in ("commit", "complete") else None
+        self.program.stdin.write("end\n")
+        self.program.stdin.flush()
+        return answer, again
+
+    def check(self, call, moment, answer, n_rows):
+        """The rows are there, or not, as soon as the service has ended the run."""
+        wait_for(lambda: not self.service.states(), f"{call} {moment}: no run is left")
+        equal(self.n_rows(), n_rows, f"rows of {call} {moment}, which ended as {answer}")
+
+
+@contextlib.contextmanager
+def writer(*command):
+    with written(n_many=1) as service, conversation(service, *command, service.address) as program:
+        try:
+            yield Writer(service, program)
+            _, errors = program.communicate(timeout=PATIENCE)
+            true(program.returncode == 0, f"{command}: {program.returncode}\n{errors[-3000:]}")
+        finally:
+            program.kill()
+
+
+OUTCOMES_IN_C = (BUILD_ROOT / "tests/glib/glib-outcome",)
+OUTCOMES_IN_PYTHON = ("/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_outcome.py")
+
+
+def outcomes_in_time(*command):
+    """Writes that are cancelled before they are sent, and while they run."""
+    with writer(*command) as w:
+        for call in WRITES:
+            answer, _ = w.write(call, "before")
+            if call.startswith("next"):  # the run was sent, and has ended
+                equal(answer, "done 1", f"{call}, cancelled before it began")
+                w.check(call, "before", answer, 1)
+                continue
+            equal(answer, "cancelled", f"{call}, cancelled before it was sent")
+            w.check(call, "before", answer, 0)
+        for call, (_, slow) in WRITES.items():
+            if slow is None:
+                continue
+            if slow == PARKED:
+                answer, _ = w.write(call, "before", True)
+                true(answer in ("unknown", f"done {N_PARKED}"), f"{call}, cancelled before its last row: {answer}")
+                w.check(call, "before", answer, N_PARKED)
+                continue
+            busy = lambda: wait_for(lambda: "running" in w.service.states(), f"{call}: running")  # noqa: B023,E731
+            answer, _ = w.write(call, "early", True, waiting=busy)
+            equal(answer, "cancelled", f"{call}, cancelled while it was running")
+            w.check(call, "early", answer, 0)
+
+
+def outcomes_without_service(*command, blocking=False):
+    """Writes that are cancelled while the service is stopped, and after it was killed. If functions block, the other thread
+    may cancel the call before anything was sent; then nothing may be written."""
+    with writer(*command) as w:
+        service, stopped = w.service, []
+
+        def stop():
+            stopped.extend([service.pid(), *service.workers()])
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+
+        def go_on():
+            while stopped:
+                os.kill(stopped.pop(), signal.SIGCONT)
+
+        def kill():
+            service.kill()
+            stopped.clear()
+
+        try:
+            for call in WRITES:
+                slow = WRITES[call][1] == PARKED
+                answer, again = w.write(call, "before" if slow else "stalled", slow, ready=stop, ended=go_on)
+                if blocking and answer == "cancelled":
+                    w.check(call, "stalled", answer, 0)
+                    continue
+                equal(answer, "unknown", f"{call}, cancelled while the service was stopped")
+                if again:
+                    w.check(call, "stalled", again, int(again == "done 0"))
+                    true(again == "done 0" or "cancelled" in again, again)
+                else:
+                    wait_for(lambda: not service.states(), f"{call}: no run is left")
+                    true(w.n_rows() in ((N_PARKED,) if slow else (0, 1)), f"{call}: {w.n_rows()} rows")
+            for call, (_, slow) in WRITES.items():
+                busy = lambda: wait_for(service.states, f"{call}: a run")  # noqa: B023,E731
+                if slow is None or slow == PARKED:
+                    moment = "before" if slow else "killed"
+                    answer, _ = w.write(call, moment, slow is not None, ready=stop, waiting=kill)
+                else:
+                    answer, _ = w.write(call, "killed", True, waiting=lambda: (busy(), kill()))  # noqa: B023
+                service.start()
+                true(
+                    answer == "unknown"
+                    or (call == "inside" and "transaction" in answer)
+                    or (call == "commit" and blocking and (answer == "cancelled" or "transaction" in answer)),
+                    f"{call}, cancelled after the service was killed: {answer}",
+                )
+                w.check(call, "killed", answer, N_PARKED if slow == PARKED else 0)
+        finally:
+            go_on()
+
+
+def outcomes_at_any_time(*command):
+    """Each answer is true, in whichever moment a write is cancelled."""
+    counts = {}
+    with writer(*command) as w:
+        for i in range(60):
+            for call in WRITES:
+                answer, again = w.write(call, i * 41)
+                n_rows = {"done": 1, "cancelled": 0}.get((again or answer).split()[0])
+                if call == "inside":  # and rolled back
+                    n_rows = 0
+                true(n_rows is not None or answer == "unknown", f"{call}: {answer}, {again}")
+                wait_for(lambda: not w.service.states(), f"{call}: no run is left")
+                if n_rows is not None:
+                    equal(w.n_rows(), n_rows, f"{call} after {i * 41} microseconds: {answer}, {again}; rows")
+                counts[call, answer] = counts.get((call, answer), 0) + 1
+    diagnose(f"{counts}")
+
+
+@test
+def outcomes_in_c():
+    """In C, a cancelled write ends as cancelled only if nothing was written: before it was sent, and while it runs"""
+    outcomes_in_time(*OUTCOMES_IN_C)
+
+
+@test
+def outcomes_late_in_c():
+    """A write that was done before it was cancelled succeeds, with all its rows"""
+    with writer(*OUTCOMES_IN_C) as w:
+        for call in WRITES:
+            if call == "inside":
+                continue
+            written_now = lambda: wait_for(lambda: w.n_rows() == 1, f"{call}: written")  # noqa: B023,E731
+            answer, _ = w.write(call, "late", waiting=written_now)
+            equal(answer, f"done {int(call in ('query', 'next', 'next_rows'))}", f"{call}, cancelled after it was done")
+            w.check(call, "late", answer, 1)
+
+
+@test
+def outcomes_without_service_in_c():
+    """Its outcome is unknown if the service does not answer, or was killed; a commit or load tells it later"""
+    outcomes_without_service(*OUTCOMES_IN_C)
+
+
+@test
+def outcomes_at_any_time_in_c():
+    """The answer is true in whichever moment a write is cancelled"""
+    outcomes_at_any_time(*OUTCOMES_IN_C)
+
+
+@test_unsanitized
+def outcomes_in_python():
+    """The same in Python, with the functions that block"""
+    needs("python3")
+    outcomes_in_time(*OUTCOMES_IN_PYTHON)
+
+
+@test_unsanitized
+def outcomes_without_service_in_python():
+    """The same without the service"""
+    needs("python3")
+    outcomes_without_service(*OUTCOMES_IN_PYTHON, blocking=True)
+
+
+@test_unsanitized
+def outcomes_at_any_time_in_python():
+    """The same in any moment"""
+    needs("python3")
+    outcomes_at_any_time(*OUTCOMES_IN_PYTHON)
+
+
 @test_unsanitized
 def live_models():
     """Three models equal a fresh query after two processes have written, and after a restart of the service"""
