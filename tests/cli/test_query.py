@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+from sqlite3 import connect
 
 from pty_shell import ENTER, Shell, Terminal, control  # finds what follows
 
@@ -341,6 +342,24 @@ def daemon_lost():
             lines = shell.run("SELECT 6 * 7;")
             true("Connected again." in lines and any("42 │" in line for line in lines), f"afterwards:\n{shell.text()}")
             true("Connected again." not in shell.run("SELECT 6 * 7;"), "it says so twice")
+
+
+@test
+def repeated_after_a_kill():
+    """The service is killed while it computes a query that only reads: the next instance gives the result"""
+    sql = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM n LIMIT (SELECT n FROM size)) SELECT max(x) x FROM n"
+    with Service(activation=True) as mortal:
+        endless, short = (mortal.data / f"{name}.sqlite" for name in ("endless", "short"))
+        for path, n in ((endless, 10**15), (short, 42)):
+            with contextlib.closing(connect(path)) as db:
+                db.executescript(f"CREATE TABLE size(n); INSERT INTO size VALUES ({n})")
+        mortal.database("endless", Path=endless)
+        process = start("--mode=csv", "endless", "-c", sql, on=mortal)
+        wait_for(lambda: runs(mortal) > 0, "the query runs")
+        short.replace(endless)  # for the next instance
+        os.kill(mortal.pid(), signal.SIGKILL)
+        out, err = process.communicate(timeout=PATIENCE)
+        equal((process.returncode, out), (OK, "x\n42\n"), f"exit code and output, having said {err!r}")
 
 
 @test
