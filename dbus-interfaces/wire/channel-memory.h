@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory of a channel (channel-ring.h) as a descriptor: a memfd whose size is sealed. So no process can make it smaller,
- * and an access to the mapping cannot raise SIGBUS. A receiver of such a descriptor checks this before it maps the memory.
+ * The memory of a channel (channel-ring.h) as a descriptor: a memfd whose size is sealed. So no process can make it smaller.
+ * A receiver of such a descriptor checks this before it maps the memory. An access to the mapping raises SIGBUS only if it
+ * meets a hole that the kernel has no memory for.
  */
 #ifndef SQLIPC_DBUS_INTERFACES_WIRE_CHANNEL_MEMORY_H
 #define SQLIPC_DBUS_INTERFACES_WIRE_CHANNEL_MEMORY_H

@@ -18,7 +18,7 @@ IGNORED = "its failure is ignored on purpose, or it cannot fail with these argum
 
 NO_SITES = {
     PURE: """_ITM_* __* _exit abort exit getenv secure_getenv geteuid getpid getpriority fmax fmin log2 mem* qsort
-        stpcpy str* sigaddset sigemptyset snprintf vsnprintf sysconf sched_yield sd_bus_can_send
+        stpcpy str* sigaddset sigemptyset siglongjmp snprintf vsnprintf sysconf sched_yield sd_bus_can_send
         sd_bus_error_set_const sd_bus_get_current_message sd_bus_get_fd sd_bus_get_n_queued_read sd_bus_is_*
         sd_bus_message_get_* sd_bus_message_has_signature sd_bus_message_is_* sd_bus_message_ref
         sd_bus_message_set_allow_interactive_authorization

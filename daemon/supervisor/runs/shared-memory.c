@@ -2,6 +2,8 @@
 /* The memory of a channel. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -62,36 +64,84 @@ static ssize_t write_ring(ChannelRing *ring, Bytes bytes) {
         return n < 0 ? n : done + n;
 }
 
-ssize_t shared_memory_write(const SharedMemory *m, Bytes bytes, int socket_fd) {
-        ChannelMemory *memory;
-        ssize_t n;
+/* ---- Access ---- */
 
-        /* A write to a page that the kernel cannot allocate raises SIGBUS. */
-        if (fallocate(m->fd, 0, 0, CHANNEL_MEMORY_SIZE) < 0)
-                return -errno;
-        n = channel_memory_map(m->fd, &memory);
-        if (n < 0)
-                return n;
+/* The client can punch holes into the memory at any time, because its descriptor must be writable. If the kernel cannot
+ * allocate a page for a hole, each access to it raises SIGBUS, also a read. Only the mapping has atomic operations, so
+ * pwrite() is no substitute: the client could see one half of an index. */
+static struct {
+        const uint8_t *start; /* the mapping that is in use, NULL: none */
+        sigjmp_buf back;
+} guarded;
+
+typedef struct MemoryAccess {
+        const SharedMemory *memory;
+        int socket_fd;
+        Bytes bytes; /* to be written */
+        ssize_t (*run)(const struct MemoryAccess *a, ChannelSide *side);
+} MemoryAccess;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+        const uint8_t *at = info->si_addr;
+
+        (void) context;
+        if (guarded.start && at >= guarded.start && at < guarded.start + CHANNEL_MEMORY_SIZE)
+                siglongjmp(guarded.back, 1);
+        (void) signal(number, SIG_DFL); /* an error of ours: the access is repeated, and ends the process */
+}
+
+/* Runs a->run(). -EFAULT: a page cannot be allocated. */
+static ssize_t run_guarded(const MemoryAccess *a, ChannelMemory *memory) {
+        if (sigsetjmp(guarded.back, 1) != 0)
+                return -EFAULT;
+        guarded.start = (const uint8_t *) memory;
         ChannelSide side = channel_side_of_worker(memory);
-        n = write_ring(&side.out, bytes);
-        if (channel_ring_wake_reader(&side.out)) {
-                int r = wake(socket_fd);
-                n = r < 0 ? r : n;
+        return a->run(a, &side);
+}
+
+/* The same with the memory mapped; or -errno of mmap(). */
+static ssize_t access_memory(const MemoryAccess *a) {
+        struct sigaction guard = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO }, before;
+        ChannelMemory *memory;
+        ssize_t r = channel_memory_map(a->memory->fd, &memory);
+
+        if (r < 0)
+                return r;
+        if (sigaction(SIGBUS, &guard, &before) < 0)
+                r = -errno;
+        else {
+                r = run_guarded(a, memory);
+                guarded.start = NULL;
+                (void) sigaction(SIGBUS, &before, NULL);
         }
         (void) channel_memory_unmap(memory);
+        return r;
+}
+
+static ssize_t write_answers(const MemoryAccess *a, ChannelSide *side) {
+        ssize_t n = write_ring(&side->out, a->bytes);
+
+        if (channel_ring_wake_reader(&side->out)) {
+                int r = wake(a->socket_fd);
+
+                n = r < 0 ? r : n;
+        }
         return n;
 }
 
-bool shared_memory_rest(const SharedMemory *m, int socket_fd) {
-        uint8_t bytes[512];
-        ChannelMemory *memory;
+ssize_t shared_memory_write(const SharedMemory *m, Bytes bytes, int socket_fd) {
+        return access_memory(&(MemoryAccess) { .memory = m, .socket_fd = socket_fd, .bytes = bytes, .run = write_answers });
+}
 
-        if (channel_memory_map(m->fd, &memory) < 0)
-                return true;
-        ChannelSide side = channel_side_of_worker(memory);
-        (void) !recv(socket_fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        channel_ring_reader_sleeps(&side.in);
-        bool waits = channel_ring_fill(&side.in) != 0;
-        (void) channel_memory_unmap(memory);
-        return waits;
+/* Returns 1 if a request waits, 0 if none does. */
+static ssize_t let_sleep(const MemoryAccess *a, ChannelSide *side) {
+        uint8_t bytes[512];
+
+        (void) !recv(a->socket_fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        channel_ring_reader_sleeps(&side->in);
+        return channel_ring_fill(&side->in) != 0;
+}
+
+bool shared_memory_rest(const SharedMemory *m, int socket_fd) {
+        return access_memory(&(MemoryAccess) { .memory = m, .socket_fd = socket_fd, .run = let_sleep }) != 0;
 }

@@ -4,7 +4,8 @@
  *
  * A user's channels get memory up to MEMORY_OF_USER_MAX; further channels go without. While no worker has the channel, the
  * supervisor takes the worker's part: it writes answers that are left, and sees that requests wake it. It maps the memory
- * only for that long. The client may write anything into it.
+ * only for that long. The client may write anything into it, and punch holes: the channel ends if the kernel cannot fill
+ * one, and the supervisor goes on.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_SHARED_MEMORY_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_SHARED_MEMORY_H
@@ -30,7 +31,7 @@ bool shared_memory_has_requests(const SharedMemory *m);
 
 /* Writes as many bytes of an answer as there is room for, and wakes the client through `socket_fd`. Returns their number; if
  * these are not all, the client sends a byte when there is room. -EPIPE: the client is gone; -EBADMSG: it broke the rules;
- * -errno of mmap(). */
+ * -EFAULT: no memory for it; -errno of mmap(). */
 ssize_t shared_memory_write(const SharedMemory *m, Bytes bytes, int socket_fd);
 
 /* From now on, the client sends a byte with its next request. True: a request waits already. Also if the memory cannot be
