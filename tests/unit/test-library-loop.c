@@ -9,16 +9,24 @@
 #include <time.h>
 
 #include "client-lib/turns.h"
+#include "tests/rigs/fake-load.h"
 #include "tests/rigs/fake-service.h"
+#include "tests/rigs/fake-watch.h"
 
 /* Waits of the library. A test may make one descriptor ready for ever: of blocking calls, which use ppoll(), by its place;
  * of loops, which use epoll_wait(), by the data of its events. */
+#define NO_EVENT UINT64_MAX
+
 static atomic_uint n_waits;
-static int ready_place = -1, ready_event = -1;
+static int ready_place = -1;
+static uint64_t ready_event = NO_EVENT;
+static uint64_t last_event; /* the data that was added or armed last */
 int __real_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask);
 int __wrap_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask);
 int __real_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout);
+int __real_epoll_ctl(int fd, int operation, int which, struct epoll_event *event);
+int __wrap_epoll_ctl(int fd, int operation, int which, struct epoll_event *event);
 
 int __wrap_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeout, const sigset_t *mask) {
         n_waits++;
@@ -33,10 +41,16 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t n_fds, const struct timespec *timeou
 
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_events, int timeout) {
         n_waits++;
-        if (ready_event < 0)
+        if (ready_event == NO_EVENT)
                 return __real_epoll_wait(fd, events, n_events, timeout);
-        events[0] = (struct epoll_event) { .events = EPOLLIN, .data.u64 = (uint64_t) ready_event };
+        events[0] = (struct epoll_event) { .events = EPOLLIN, .data.u64 = ready_event };
         return 1;
+}
+
+int __wrap_epoll_ctl(int fd, int operation, int which, struct epoll_event *event) {
+        if (event)
+                last_event = event->data.u64;
+        return __real_epoll_ctl(fd, operation, which, event);
 }
 
 static uint64_t now_usec(void) {
@@ -574,51 +588,171 @@ static void test_unread_pipe(void) {
                 check_unread(i % 2, i / 2);
 }
 
-/* Waits for a run whose pipe stays silent. */
-static int wait_in_vain(FakeService *f, int which) {
-        sqlipc_cursor *c;
+/* A call that waits for a silent descriptor, and the service of that call. */
+typedef enum VainKind {
+        VAIN_PIPE,     /* rows */
+        VAIN_CHANNEL,  /* rows, by way of a socket */
+        VAIN_WATCH,
+        VAIN_LOAD,     /* room in the pipe */
+        VAIN_LIVE,     /* a change */
+        VAIN_LIVE_RUN, /* rows of a live query */
+        VAIN_N,
+} VainKind;
+
+static struct {
+        VainKind kind;
+        FakeService service;
+        FakeWatch of_watch;
+        FakeLoad of_load;
+        int channel_fd; /* the service's end */
+        sqlipc_cursor *cursor;
+        sqlipc_watch *watch;
+        sqlipc_load *load;
+        sqlipc_live *live;
+} vain;
+
+static int on_vain_call(FakeService *f, sd_bus_message *m, const char *member) {
+        int fds[2], r;
+
+        if (strcmp(member, "OpenChannel") == 0) {
+                CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) >= 0);
+                vain.channel_fd = fds[1];
+                CHECK(sd_bus_reply_method_return(m, "ha{sv}", fds[0], 2, "page-size", "u", (uint32_t) 65536, "readonly", "b",
+                                                 true) >= 0);
+                close(fds[0]);
+                return 1;
+        }
+        if (strcmp(member, "Wait") == 0) /* so the pipe is full */
+                return 1;
+        r = fake_load_on_call(&vain.of_load, f, m, member);
+        return r != 0 ? r : fake_watch_on_call(&vain.of_watch, m, member);
+}
+
+static int add_row(void) {
+        static const char blob[1000];
+        const sqlipc_parameter row = { .struct_size = sizeof row, .type = SQLIPC_BLOB, .bytes = blob, .size = sizeof blob };
         int r;
 
-        fake_set_unfinished(f, 1, 1);
-        CHECK_INT(sqlipc_query(f->connection, "db", "SELECT 1", &c, NULL), 0);
-        CHECK_INT(sqlipc_cursor_next(c), 1);
+        while ((r = sqlipc_load_row(vain.load, &row, 1)) == 0)
+                ;
+        return r;
+}
+
+static int ask_in_vain(void) {
+        const sqlipc_live_change *change;
+        int r;
+
+        switch (vain.kind) {
+        case VAIN_PIPE:
+        case VAIN_CHANNEL:
+                return sqlipc_cursor_next(vain.cursor);
+        case VAIN_WATCH:
+                return sqlipc_watch_next(vain.watch, UINT64_MAX);
+        case VAIN_LOAD:
+                return add_row();
+        case VAIN_LIVE:
+        case VAIN_LIVE_RUN:
+                while ((r = sqlipc_live_next(vain.live, UINT64_MAX, &change)) == 1)
+                        ;
+                return r;
+        case VAIN_N:
+                break;
+        }
+        CHECK(false);
+        return 0;
+}
+
+static void begin_vain(void) {
+        FakeService *f = &vain.service;
+        static const char *const tables[] = { "t", NULL };
+
+        fake_start(f);
+        f->on_call = on_vain_call;
+        CHECK_INT(sqlipc_set_transport(f->connection, vain.kind == VAIN_CHANNEL ? SQLIPC_TRANSPORT_CHANNEL
+                                                                                 : SQLIPC_TRANSPORT_PIPE), 0);
+        if (vain.kind == VAIN_LIVE)
+                fake_set_result(f, 1, 1);
+        else
+                fake_set_unfinished(f, 1, 1);
+        CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
+        if (vain.kind == VAIN_PIPE || vain.kind == VAIN_CHANNEL)
+                CHECK_INT(sqlipc_query(f->connection, "db", "SELECT 1", &vain.cursor, NULL), 0);
+        else if (vain.kind == VAIN_WATCH)
+                CHECK_INT(sqlipc_watch_open(f->connection, "db", tables, &vain.watch), 0);
+        else if (vain.kind == VAIN_LOAD)
+                CHECK_INT(sqlipc_load_open(f->connection, "db", "INSERT INTO t VALUES (?)", &vain.load), 0);
+        else
+                CHECK_INT(sqlipc_live_open(f->connection, "db", "SELECT 1", NULL, 0, NULL, &vain.live), 0);
+}
+
+/* Until the call waits for its descriptor, and nothing else is to come. */
+static void settle_in_vain(void) {
+        FakeService *f = &vain.service;
+        int r;
+
+        for (unsigned n = 0; n < 20; n++) {
+                while ((r = ask_in_vain()) == 1)
+                        ;
+                CHECK_INT(r, -EAGAIN);
+                settle(f);
+        }
+        CHECK(vain.kind != VAIN_CHANNEL || vain.channel_fd >= 0);
+        CHECK_INT(ask_in_vain(), -EAGAIN);
+}
+
+static int wait_in_vain(int which) {
+        int r;
+
+        CHECK_INT(sqlipc_set_blocking(vain.service.connection, 1), 0);
+        if (vain.kind == VAIN_CHANNEL && !SQLIPC_INVARIANTS)
+                CHECK_INT(sqlipc_set_timeout(vain.service.connection, 1000000), 0);
         ready_place = which;
         n_waits = 0;
-        r = sqlipc_cursor_next(c);
+        r = ask_in_vain();
         ready_place = -1;
-        sqlipc_cursor_close(c);
         return r;
 }
 
-static int turn_in_vain(FakeService *f, int which) {
+static int turn_in_vain(uint64_t event) {
         int r = 0;
 
-        CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
-        for (int i = 0; i < 100 && sqlipc_process(f->connection) >= 0; i++)
-                ;
-        ready_event = which;
+        ready_event = event;
         n_waits = 0;
-        while (r >= 0 && n_waits < 2 * TURNS_IDLE_MAX + 10)
-                r = sqlipc_process(f->connection);
-        ready_event = -1;
+        while (r >= 0 && n_waits < 2 * TURNS_IDLE_MAX + 10) {
+                r = sqlipc_process(vain.service.connection);
+                if (r >= 0)
+                        CHECK_INT(ask_in_vain(), -EAGAIN);
+        }
+        ready_event = NO_EVENT;
         return r;
 }
 
-static void run_in_vain(bool blocking, int which) {
-        FakeService f;
+/* `which` is the place of a blocking wait: the descriptor of the call, what wakes the library, the bus. */
+static void run_in_vain(VainKind kind, bool blocking, int which) {
+        static const uint64_t events[] = { [1] = 1, [2] = 0 }; /* of a loop */
+        sqlipc_connection *c;
         int r;
 
-        fake_start(&f);
-        r = blocking ? wait_in_vain(&f, which) : turn_in_vain(&f, which);
-        CHECK_INT(r, -ELOOP);
-        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
-        CHECK(strstr(sqlipc_error_message(f.connection), "error of the library"));
+        vain.kind = kind;
+        vain.channel_fd = -1;
+        vain.of_watch = (FakeWatch) FAKE_WATCH_INIT;
+        vain.of_load = (FakeLoad) FAKE_LOAD_INIT(1);
+        begin_vain();
+        settle_in_vain();
+        c = vain.service.connection;
+        CHECK(last_event > 1); /* the call has armed its own descriptor */
+        r = blocking ? wait_in_vain(which) : turn_in_vain(which == 0 ? last_event : events[which]);
+        CHECK_INT(sqlipc_error_code(c), SQLIPC_ERROR_NONE);
         CHECK(n_waits <= 2 * TURNS_IDLE_MAX + 10);
-        fake_done(&f);
+        if (kind == VAIN_CHANNEL && blocking && r == -ETIMEDOUT) /* it sleeps in recv(), not in ppoll() */
+                _exit(0);
+        CHECK_INT(r, -ELOOP);
+        CHECK(strstr(sqlipc_error_message(c), "error of the library"));
+        _exit(0); /* without closing, which could wait for the service */
 }
 
 /* In builds for tests the library aborts. */
-static void check_in_vain(bool blocking, int which) {
+static void check_in_vain(VainKind kind, bool blocking, int which) {
         pid_t pid = fork();
         int status;
 
@@ -627,8 +761,7 @@ static void check_in_vain(bool blocking, int which) {
                 const struct rlimit none = { 0 };
 
                 (void) setrlimit(RLIMIT_CORE, &none);
-                run_in_vain(blocking, which);
-                _exit(0);
+                run_in_vain(kind, blocking, which);
         }
         CHECK_INT(waitpid(pid, &status, 0), pid);
         if (SQLIPC_INVARIANTS)
@@ -637,13 +770,14 @@ static void check_in_vain(bool blocking, int which) {
                 CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A descriptor that is ready for ever, although there is nothing to read, ends in an error after a limited number of turns:
- * the pipe, what wakes the library, the bus; in a loop the bus, what wakes it, and the pipe of a run. */
+/* A descriptor that is ready for ever, although there is nothing to read, leads to an error after a limited number of turns:
+ * the one that the call waits for, what wakes the library, the bus; in a blocking call and in a loop. */
 static void test_ready_for_ever(void) {
-        for (int i = 0; i < 3; i++) {
-                check_in_vain(true, i);
-                check_in_vain(false, i);
-        }
+        for (VainKind kind = 0; kind < VAIN_N; kind++)
+                for (int which = 0; which < 3; which++) {
+                        check_in_vain(kind, true, which);
+                        check_in_vain(kind, false, which);
+                }
 }
 
 int main(void) {
