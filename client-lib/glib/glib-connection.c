@@ -90,12 +90,21 @@ static void step_all(SqlipcConnection *self) {
         }
 }
 
+/* The descriptor is ready again and again for nothing. No operation learns of that, and with the source in it the main loop
+ * would never rest. So the connection is closed, which ends all operations. */
+static void give_up(SqlipcConnection *self) {
+        g_critical("%s", sqlipc_error_message(self->handle));
+        sqlipc_glib_connection_close(self);
+}
+
 static gboolean source_dispatch(GSource *source, GSourceFunc callback, gpointer user_data) {
         g_autoptr(SqlipcConnection) self = g_object_ref(((ConnectionSource *) source)->connection);
 
         (void) callback;
         (void) user_data;
-        (void) sqlipc_process(self->handle); /* a failure is told by the operations */
+        /* Other failures are told by the operations. */
+        if (sqlipc_process(self->handle) == -ELOOP)
+                give_up(self);
         step_all(self);
         return G_SOURCE_CONTINUE;
 }

@@ -35,6 +35,7 @@ from tap import Skip, test
 SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
+INVARIANTS = "SQLIPC_INVARIANTS 1" in (BUILD_ROOT / "config.h").read_text()  # errors of ours abort
 # Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
 PATIENCE = int(os.environ.get("SQLIPC_TEST_PATIENCE", 120))
 # The same for dbus-daemon(1), in milliseconds: the start of a service, and a connection that has not said Hello.

@@ -12,7 +12,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, Service, main, test_unsanitized, wait_for  # noqa: E402
+from harness import BUILD_ROOT, INVARIANTS, PATIENCE, SOURCE_ROOT, Service, main, test_unsanitized, wait_for  # noqa: E402
 from tap import Skip, diagnose, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
@@ -434,6 +434,20 @@ def outcomes_at_any_time_in_python():
     """The same in any moment"""
     needs("python3")
     outcomes_at_any_time(*OUTCOMES_IN_PYTHON)
+
+
+@test_unsanitized
+def ready_for_ever():
+    """A descriptor that is ready for ever, for nothing, closes the connection: the main loop does not spin"""
+    needs("python3")
+    with written(3, 1) as service:
+        for call in ("query", "watch", "live"):
+            for descriptor in ("bus", "wake", "own"):
+                program = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_ready.py", service.address, call, descriptor]
+                done = service.run("env", *ENVIRONMENT, "G_DEBUG=", *program)
+                name = f"{call}, {descriptor}: {done.stdout} {done.stderr[-1000:]}"
+                equal(done.returncode, -signal.SIGABRT if INVARIANTS else 0, name)
+                true(INVARIANTS or (done.stdout and b"error of the library" in done.stderr), name)
 
 
 @test_unsanitized
