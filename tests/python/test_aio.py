@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import signal
 import time
+import traceback
 
 import sqlipc
 import sqlipc.aio
-from harness import PATIENCE, main, wait_for
+from harness import INVARIANTS, PATIENCE, main, wait_for
 from library import owner_pid
 from python_service import SLOWLY, Killer, PythonService, raises
+from readiness import BUS, WAKE, make_ready, sets
 from tap import equal, test, true
 
 service = PythonService()
@@ -391,6 +394,61 @@ async def killed_while_it_writes():
                     true(told is not False or found == 0, f"{mode}, {i}: {found} rows, told {told}")
                     await db.execute("DELETE FROM thing")
                     await db.commit()
+
+
+async def reads(db):
+    await db.execute(ENDLESS)
+
+
+async def changes(db):
+    async with db.watch("thing") as watch:
+        async for _ in watch:
+            pass
+
+
+async def follows(db):
+    async with db.live("SELECT rowid FROM thing") as live:
+        async for _ in live:
+            pass
+
+
+async def turns_in_vain(work, which):
+    """A descriptor of the connection becomes ready for ever. Returns what the task of `work` and the loop were told."""
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    db = await connect(autocommit=True)
+    fd = db._core.link.fileno()
+    if work is None:
+        make_ready(fd, which)
+        while not told:
+            await asyncio.sleep(0.001)
+        raises(sqlipc.ProgrammingError, db.cursor)
+        return told
+    task = asyncio.ensure_future(work(db))
+    while not (own := [data for data in sets()[fd] if data > WAKE]):
+        await asyncio.sleep(0.001)
+    for data in own if which is None else [which]:
+        make_ready(fd, data)
+    return await fails(sqlipc.Error, task), told[0]
+
+
+@test
+def ready_for_ever():
+    """A descriptor that is ready for ever, for nothing, closes the connection: the event loop does not spin"""
+    for work in (None, reads, changes, follows):
+        for which in (BUS, WAKE, None) if work else (BUS, WAKE):
+            if pid := os.fork():
+                status = os.waitpid(pid, 0)[1]
+                equal(status, signal.SIGABRT if INVARIANTS else 0, f"{work}, {which}")
+                continue
+            try:
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                errors = asyncio.run(asyncio.wait_for(turns_in_vain(work, which), 100))
+                os._exit(0 if any("error of the library" in str(error) for error in errors) else 2)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
 
 
 @loop

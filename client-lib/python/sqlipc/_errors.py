@@ -138,6 +138,10 @@ _SERVICE = {
     42: ("CANTOPEN", None),  # LOGIN_FAILED
 }
 
+class NoProgressError(OperationalError):
+    """The descriptor of a connection is ready again and again, for nothing."""
+
+
 OUTCOME_UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
 BUSY = "org.sqlipc1.Error.Busy"
 LIMITS_EXCEEDED = "org.sqlipc1.Error.LimitsExceeded"
@@ -151,6 +155,7 @@ _ERRNO = {
     errno.ENOTCONN: (None, ProgrammingError),
     errno.ECHILD: (None, ProgrammingError),
     errno.EOPNOTSUPP: (None, NotSupportedError),
+    errno.ELOOP: (None, NoProgressError),
 }
 
 

@@ -22,7 +22,7 @@ import time
 
 from . import _adapters, _core, _follow
 from ._core import LEGACY_TRANSACTION_CONTROL
-from ._errors import ProgrammingError
+from ._errors import NoProgressError, ProgrammingError
 
 
 class _News:
@@ -39,6 +39,8 @@ class _News:
         if not self.link.closed:
             try:
                 self.link.process()
+            except NoProgressError as error:
+                self._give_up(error)
             except Exception as error:  # noqa: BLE001 - the tasks that wait get it
                 for future in self.waiting:
                     if not future.done():
@@ -47,6 +49,17 @@ class _News:
             if not future.done():
                 future.set_result(None)
         self.waiting.clear()
+
+    def _give_up(self, error):
+        """Closes the connection, whose descriptor would keep the event loop busy. The tasks that wait learn of that."""
+        self._forget()
+        self.link.close()
+        self.loop.call_exception_handler({"message": "A connection of sqlipc was closed.", "exception": error})
+
+    def _forget(self):
+        if self.fd is not None and not self.loop.is_closed():
+            self.loop.remove_reader(self.fd)
+        self.fd = None
 
     async def wait(self, deadline):
         """Waits for news. Raises TimeoutError after `deadline`, a value of time.monotonic() or None."""
@@ -67,9 +80,7 @@ class _News:
                 timer.cancel()
 
     def close(self):
-        if self.fd is not None and not self.loop.is_closed():
-            self.loop.remove_reader(self.fd)
-        self.fd = None
+        self._forget()
         self.look()
 
 
