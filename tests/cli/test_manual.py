@@ -85,8 +85,6 @@ def examples_for_scripts():
     lines = examples("For scripts")
     true(len(lines) > 5, f"examples {lines}")
     for line in lines:
-        copy = service.folder / "copy.sqlite"
-        copy.unlink(missing_ok=True)
         environment = service.environment | {
             "PATH": f"{CLI.parent}:{os.environ['PATH']}",
             "DBUS_SESSION_BUS_ADDRESS": service.address,
@@ -95,9 +93,10 @@ def examples_for_scripts():
         command = ["bash", "-o", "pipefail", "-c", line]
         done = subprocess.run(command, env=environment, cwd=service.folder, capture_output=True, text=True, check=False)
         equal((done.returncode, done.stderr), (0, ""), f"what came of {line!r}")
-        true(done.stdout or copy.exists(), f"{line!r} wrote nothing")
-        if copy.exists():
-            with sqlite3.connect(copy) as connection:
+        written = re.findall(r"sqlite3 (\S+)", line)
+        true(done.stdout or written, f"{line!r} wrote nothing")
+        for name in written:
+            with sqlite3.connect(service.folder / name) as connection:
                 copied = sorted(connection.execute("SELECT name, CAST(version AS TEXT) FROM package"))
             equal(copied, [row[:2] for row in rows], f"rows by {line!r}")
             connection.close()
@@ -119,7 +118,7 @@ def examples_at_the_prompt():
                 continue
             shown = "\n".join(shell.run(line))
             true("Error" not in shown, f"{line} says {shown!r}")
-        with open(shell.home / "package.csv", encoding="ascii") as file:
+        with open(shell.home / "copy.csv", encoding="ascii") as file:
             equal(len(file.readlines()), len(rows) + 1, "lines of the export")
 
 
