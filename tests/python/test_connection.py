@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import datetime
 import itertools
+import re
 import resource
 import sqlite3
 import threading
@@ -883,8 +884,9 @@ def copies():
         raises(TypeError, db.backup, 5)
         raises(sqlipc.NotSupportedError, db.backup, "x", name="temp")
         with contextlib.closing(sqlite3.connect(path)) as direct:
-            direct_lines = [line for line in direct.iterdump() if "words" not in line]
-            equal([line for line in db.iterdump() if "words" not in line and "writable" not in line], direct_lines, "dump")
+            # Virtual tables, which write to the schema, are dumped by Python 3.13 and later.
+            ours, theirs = [[line for line in one.iterdump() if not re.search("words|writable", line)] for one in (db, direct)]
+            equal(ours, theirs, "dump")
         with contextlib.closing(sqlite3.connect(service.folder / "third.sqlite")) as target:
             target.executescript("".join(db.iterdump()))
             equal(target.execute("SELECT * FROM keyed").fetchall(), [("x", 1), ("y", 2)], "rows of a loaded dump")

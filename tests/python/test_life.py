@@ -120,7 +120,8 @@ def each_method_in_another_thread():
             cursor = connection.execute("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3")
             equal(cursor.fetchone(), (1,), "row")
             found.append(thread_failures(module, connection, cursor))
-            equal(cursor.fetchall(), [(2,), (3,)], "the other rows")
+            if module is sqlipc:  # the cursor of Python 3.13 refuses execute(), and has lost its rows by then
+                equal(cursor.fetchall(), [(2,), (3,)], "the other rows")
             true(connection.in_transaction, "the transaction was ended")
             connection.rollback()
         (theirs, _), (ours, unsupported) = found
@@ -424,12 +425,18 @@ def any_order():
 @test
 def subinterpreter():
     """A subinterpreter is refused by a sentence"""
-    program = (
-        "import _xxsubinterpreters as s; i = s.create(); "
-        "s.run_string(i, 'import sys; sys.path[:] = ' + repr(__import__(\"sys\").path) + '\\nimport sqlipc')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    true(done.returncode != 0 and "does not work in a subinterpreter" in done.stderr, done.stderr)
+    code = f"import sys\nsys.path[:] = {sys.path!r}\nimport sqlipc"
+    if sys.version_info >= (3, 13):  # which refuses by itself where interpreters share no lock
+        kinds = {"'legacy'": "does not work in a subinterpreter", "'isolated'": "does not support loading in subinterpreters"}
+        program = "import _interpreters as s; raise SystemExit(s.exec(s.create({}), {!r}).formatted)"
+    else:
+        kinds = {"": "does not work in a subinterpreter"}
+        program = "import _xxsubinterpreters as s; s.run_string(s.create({}), {!r})"
+    for kind, sentence in kinds.items():
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(kind, code)], capture_output=True, text=True, check=False
+        )
+        true(done.returncode != 0 and sentence in done.stderr, f"{kind} {done.stderr}")
     done = subprocess.run(
         [
             sys.executable,
