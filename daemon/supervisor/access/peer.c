@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The identity behind a bus name. Supervisor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/supervisor/access/peer.h"
 #include "daemon/supervisor/base/context.h"
@@ -107,11 +109,25 @@ static int parse_credentials(sd_bus_message *reply, Peer *p) {
         return r < 0 ? r : have_uid ? 0 : -ENODATA;
 }
 
+/* Newer buses send the descriptor of the process along. Where there is no place for it, sd-bus fails with the reply half read,
+ * and gives up the bus. */
+static int check_for_place(Context *context) {
+        int fd = fcntl(sd_bus_get_fd(context->bus), F_DUPFD_CLOEXEC, 3);
+
+        if (fd < 0)
+                return -errno;
+        close(fd);
+        return 0;
+}
+
 static int ask_driver(Context *context, const char *name, Peer *p) {
         g_autoptr(sd_bus_message) call = NULL, reply = NULL;
-        int r = sd_bus_message_new_method_call(context->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                               "org.freedesktop.DBus", "GetConnectionCredentials");
+        int r = check_for_place(context);
 
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_call(context->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                           "org.freedesktop.DBus", "GetConnectionCredentials");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(call, "s", name);
@@ -170,9 +186,12 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
         /* It has left already, so no reply is needed. */
         if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH)
                 return 1;
-        log_warning_limited("The bus does not say who %s is: %s", sender, g_strerror(-r));
-        return bus_error_reply(message, &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
-                                                     .message = "The bus did not say who you are; try again." }, false);
+        log_warning_limited("Cannot ask the bus who %s is: %s", sender, g_strerror(-r));
+        return bus_error_reply(message, r == -EMFILE || r == -ENFILE
+                ? &(Failure) { .error = ERROR_LIMITS_EXCEEDED, .sql_offset = -1,
+                               .message = "The service has no descriptor left; try again later." }
+                : &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
+                               .message = "The bus did not say who you are; try again." }, false);
 }
 
 static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {
