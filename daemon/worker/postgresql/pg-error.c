@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define SQLITE_ERROR 1
 #define SQLITE_BUSY 5
@@ -151,7 +153,18 @@ static const struct {
         { .number = EMFILE },
 };
 
+/* libpq 17 has no message if it can make a socket for no address. */
+static bool has_no_network(void) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd >= 0)
+                close(fd);
+        return fd < 0 && errno == EAFNOSUPPORT;
+}
+
 static const char *reason_of(const char *message) {
+        if (!*message && has_no_network())
+                return strerror(EAFNOSUPPORT);
         for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
                 if (strstr(message, reasons[i].part ?: strerror(reasons[i].number)))
                         return reasons[i].reason ?: strerror(reasons[i].number);
