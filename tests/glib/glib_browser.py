@@ -59,7 +59,7 @@ def drive(window):
     other.execute("DELETE FROM t WHERE id = 3")
     other.commit()
     wait_for(lambda: "changed elsewhere" in texts(window) and "name 3" not in texts(window), "changes of others")
-    assert window.status.get_text() == "999 rows"
+    wait_for(lambda: window.status.get_text() == "999 rows", "their number")
 
     # The user edits a value.
     label = next(label for label in labels(window.view) if label.get_text() == "name 1")

@@ -33,7 +33,7 @@ class Browser(Gtk.ApplicationWindow):
         action.connect("activate", self.on_sort)
         self.add_action(action)
 
-        self.view = Gtk.ColumnView(model=Gtk.SingleSelection(model=self.model), show_row_separators=True)
+        self.view = Gtk.ColumnView(show_row_separators=True)
         self.search = Gtk.SearchEntry(placeholder_text="Search", hexpand=True)
         self.search.connect("search-changed", self.on_search)
         self.status = Gtk.Label(xalign=0, margin_start=6, margin_end=6)
@@ -61,6 +61,7 @@ class Browser(Gtk.ApplicationWindow):
                 menu.append_item(item)
             column.set_header_menu(menu)
             self.view.append_column(column)
+        self.view.set_model(Gtk.SingleSelection(model=self.model))  # now, because GTK 4.18 fails with rows without columns
 
     def on_setup(self, factory, item, index):
         label = Gtk.EditableLabel(editable=self.names[index] != self.key)

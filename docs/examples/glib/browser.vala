@@ -29,7 +29,7 @@ private class Browser : Gtk.ApplicationWindow {
         model = new Sqlipc.LiveModel.windowed (connection, database, select (), null, { key }, null);
         model.notify["settled"].connect (on_settled);
 
-        view = new Gtk.ColumnView (new Gtk.SingleSelection (model));
+        view = new Gtk.ColumnView (null);
         var search = new Gtk.SearchEntry ();
         search.search_changed.connect (() => on_search (search.text));
         status = new Gtk.Label (null);
@@ -65,6 +65,7 @@ private class Browser : Gtk.ApplicationWindow {
         names = model.dup_column_names ();
         for (int i = 0; i < names.length; i++)
             view.append_column (make_column (i));
+        view.model = new Gtk.SingleSelection (model); /* now, because GTK 4.18 fails with rows without columns */
     }
 
     private Gtk.ColumnViewColumn make_column (int index) {
