@@ -128,8 +128,8 @@ class Browser(Gtk.ApplicationWindow):
             self.make_columns()
         if model.is_settled():
             self.status.set_text(f"{model.get_n_items()} rows")
-            if self.to_top:  # The view would follow the row that it showed before.
-                self.view.get_vadjustment().set_value(0)
+            if self.to_top:  # The view would follow the row that it showed before, also if it is at the top now.
+                self.view.get_last_child().activate_action("list.scroll-to-item", GLib.Variant("u", 0))
                 self.to_top = False
 
     def on_error(self, model, _):

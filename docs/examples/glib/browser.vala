@@ -57,8 +57,8 @@ private class Browser : Gtk.ApplicationWindow {
         if (!model.settled)
             return;
         status.label = @"$(model.get_n_items ()) rows";
-        if (to_top) /* the view would follow the row that it showed before */
-            view.vadjustment.value = 0;
+        if (to_top) /* the view would follow the row that it showed before, also if it is at the top now */
+            view.get_last_child ().activate_action_variant ("list.scroll-to-item", new Variant.uint32 (0));
         to_top = false;
         if (names.length > 0)
             return;
