@@ -357,7 +357,7 @@ def outcomes_without_service(*command, blocking=False):
                 service.start()
                 true(
                     answer == "unknown"
-                    or (call == "inside" and "transaction" in answer)
+                    or (call == "inside" and ("transaction" in answer or answer == "cancelled"))  # if it was not sent yet
                     or (call == "commit" and blocking and (answer == "cancelled" or "transaction" in answer)),
                     f"{call}, cancelled after the service was killed: {answer}",
                 )
