@@ -16,13 +16,13 @@ from harness import (
     BUILD_ROOT,
     CLI,
     CTL,
-    SANITIZED,
     UID_A,
     Service,
     main,
     needs_root,
     python_package,
     sqlalchemy_python,
+    test_unsanitized,
 )
 from library import NOTHING, Library
 from tap import Skip, equal, test, true
@@ -235,7 +235,7 @@ for bus in ("user", "system"):
         equal((done.stdout.decode().splitlines(), done.stderr), (lines, b""), "output")
 
 
-@test
+@test_unsanitized
 def sqlalchemy():
     """SQLAlchemy's dialect follows the rule; the host or the option `bus` of a URL chooses one bus"""
     program = """
@@ -251,8 +251,6 @@ for url in ("/users", "/systems", "/both", "user/both", "system/both", "/both?bu
 """
     if not (BUILD_ROOT / "client-lib/python/sqlipc/_native.abi3.so").exists():
         raise Skip("the Python package is not built")
-    if SANITIZED:
-        raise Skip("the interpreter of SQLAlchemy is tested without the sanitizers")
     interpreter = sqlalchemy_python()
     with two_buses() as (user, _, both):
 
