@@ -376,7 +376,8 @@ async def killed_while_it_writes():
                     await rows_of(db)
                     task = asyncio.ensure_future(awaited(WRITES["slow INSERT"](db)))
                     await asyncio.sleep(0.001 * i)
-                    os.kill(wait_for(lambda: owner_pid(killed), "the service is up"), signal.SIGKILL)
+                    pid = wait_for(lambda: owner_pid(killed), "the service is up")
+                    os.kill(pid, signal.SIGKILL)
                     if i % 2:
                         await asyncio.sleep(0.001)
                     task.cancel()
@@ -392,7 +393,9 @@ async def killed_while_it_writes():
                     await db.rollback()
                     found = await rows_of(db)
                     true(told is not False or found == 0, f"{mode}, {i}: {found} rows, told {told}")
-                # not by this connection, which may still have a channel to a worker of the service that was killed
+                # The bus sends calls to the service until it has seen its end, and this connection may have a channel to its
+                # worker.
+                wait_for(lambda: owner_pid(killed) != pid, "the service has ended")
                 async with sqlipc.aio.connect("notes", bus=killed.address, timeout=PATIENCE, autocommit=True) as db:
                     await db.execute("DELETE FROM thing")
 
