@@ -885,7 +885,9 @@ def copies():
         raises(sqlipc.NotSupportedError, db.backup, "x", name="temp")
         with contextlib.closing(sqlite3.connect(path)) as direct:
             # Virtual tables, which write to the schema, are dumped by Python 3.13 and later.
-            ours, theirs = [[line for line in one.iterdump() if not re.search("words|writable", line)] for one in (db, direct)]
+            ours, theirs = (
+                [line for line in one.iterdump() if not re.search("words|writable", line)] for one in (db, direct)
+            )
             equal(ours, theirs, "dump")
         with contextlib.closing(sqlite3.connect(service.folder / "third.sqlite")) as target:
             target.executescript("".join(db.iterdump()))

@@ -427,7 +427,10 @@ def subinterpreter():
     """A subinterpreter is refused by a sentence"""
     code = f"import sys\nsys.path[:] = {sys.path!r}\nimport sqlipc"
     if sys.version_info >= (3, 13):  # which refuses by itself where interpreters share no lock
-        kinds = {"'legacy'": "does not work in a subinterpreter", "'isolated'": "does not support loading in subinterpreters"}
+        kinds = {
+            "'legacy'": "does not work in a subinterpreter",
+            "'isolated'": "does not support loading in subinterpreters",
+        }
         program = "import _interpreters as s; raise SystemExit(s.exec(s.create({}), {!r}).formatted)"
     else:
         kinds = {"": "does not work in a subinterpreter"}

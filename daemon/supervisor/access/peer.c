@@ -109,7 +109,7 @@ static int parse_credentials(sd_bus_message *reply, Peer *p) {
         return r < 0 ? r : have_uid ? 0 : -ENODATA;
 }
 
-/* Newer buses send the descriptor of the process along. Where there is no place for it, sd-bus fails with the reply half read,
+/* Newer buses send the descriptor of the process along. If there is no place for it, sd-bus fails with the reply half read,
  * and gives up the bus. */
 static int check_for_place(Context *context) {
         int fd = fcntl(sd_bus_get_fd(context->bus), F_DUPFD_CLOEXEC, 3);
