@@ -3,9 +3,9 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the missing Debian packages for a group of tasks: build, test, demo, package, fuzz, gate, bench, screenshots (each
-# with the groups that it depends on). Uses sudo if you are not root. Fetches package lists only if a package is missing and
-# cannot be installed with the present lists. Prints the packages that it installs, and nothing if none is missing.
+# Installs the missing Debian packages for a group of tasks: build, test, demo, package, glib, fuzz, gate, bench, screenshots
+# (each with the groups that it depends on). Uses sudo if you are not root. Fetches package lists only if a package is
+# missing and cannot be installed with the present lists. Prints what it installs, and nothing if nothing is missing.
 #
 # Exit code: 0 everything is installed, 1 a package is missing and cannot be installed, 2 wrong usage.
 set -eu
@@ -37,11 +37,11 @@ bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb
 fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # Programs for the steps of .ci/run besides the tests, and the servers that a test compares with us or uses to reach us
 # (ssh). Elsewhere the test skips these, so that no test starts services on a user's machine. And Qt's headers, and Java with
-# Maven for a distributed database, which are many packages for one test each.
+# Maven for a distributed database, which are many packages for one test each. debootstrap makes the other Debian.
 gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind abigail-tools openssh-client openssh-server
-    qtbase5-dev default-jre-headless maven)
+    qtbase5-dev default-jre-headless maven debootstrap)
 # Programs for the checks of tools/analyse.sh.
-analyse=("${gate[@]}" clang-tidy debootstrap gcovr lld llvm)
+analyse=("${gate[@]}" clang-tidy gcovr lld llvm)
 # A terminal, and GTK, on an X server without a screen, a program that types keys, and one that takes pictures.
 screenshots=("${demo[@]}" "${glib[@]}" gir1.2-gtk-4.0 python3-gi sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick
     fonts-dejavu-core)
@@ -61,6 +61,7 @@ for group; do
     demo) wanted+=("${demo[@]}") ;;
     fuzz) wanted+=("${fuzz[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;
+    glib) wanted+=("${build[@]}" "${glib[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     screenshots) wanted+=("${screenshots[@]}") ;;
     test) wanted+=("${test[@]}") ;;
