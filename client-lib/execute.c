@@ -51,6 +51,7 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         Fetch *fetch = userdata;
         sqlipc_cursor *c = fetch->cursor;
         uint64_t number;
+        Error e;
         int r;
 
         fetch->source->call = call_free(fetch->source->call);
@@ -62,7 +63,9 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
                         cursor_fail_errno(c, r);
                 return;
         }
-        fetch_set_ended(fetch); /* nothing comes through the pipe */
+        fetch_set_ended(fetch);
+        if (error_set_reply(&e, reply) < 0 && repeat_fate_of_reply(reply, &e) == FATE_UNKNOWN)
+                fetch->pipe.at_end_of_file = true; /* it may have rows of the lost service, which are not of the next run */
         if (c && c->state == CURSOR_RUNNING && !retry_after_reply(c, reply))
                 cursor_fail_reply(c, reply);
 }

@@ -5,6 +5,8 @@
 import contextlib
 import datetime
 import inspect
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -130,6 +132,17 @@ def rows_left_unread():
             if i:
                 equal(db.execute("SELECT count(*) FROM thing").fetchone(), (1000,), "number of rows")
     service.empty()
+
+
+@test
+def rows_left_unread_and_kills():
+    """The same beside 40 kills of the service, between the statements"""
+    with PythonService(activation=True) as killed, contextlib.closing(killed.connect(isolation_level=None)) as db:
+        db.executemany("INSERT INTO thing(a) VALUES (?)", [("x" * 100,)] * 1000)
+        for i in range(40):
+            equal(db.execute("SELECT a FROM thing").fetchone(), ("x" * 100,), f"a row, {i}")
+            os.kill(killed.pid(), signal.SIGKILL)
+            equal(db.execute("SELECT count(*) FROM thing").fetchone(), (1000,), f"number of rows, {i}")
 
 
 @test
