@@ -7,14 +7,15 @@ The aim is 100 ms from the key to the end of the run. The tests print the time, 
 import os
 import pathlib
 import signal
+import subprocess
 import tempfile
 import time
 
 from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
 from client import SECONDS
-from harness import BUILD_ROOT, CHINOOK, Service, children, executable, main, wait_for
-from library import service_of_notes
+from harness import BUILD_ROOT, CHINOOK, CLI, Service, children, executable, main, wait_for
+from library import rows_of, service_of_notes
 from overheard import Overheard
 from tap import diagnose, equal, test, true
 
@@ -215,6 +216,51 @@ def a_write_without_an_answer():
                 os.kill(mortal.pid(), signal.SIGCONT)
                 overheard.close()
             true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def a_script_without_an_answer():
+    """SIGINT to a script: the exit status is 130, and a message says so if the statement may have taken effect"""
+    insert = "INSERT INTO note(text) VALUES ('x');\n"
+    for transport in ("pipe", "dbus"):
+        with service_of_notes() as (mortal, _):
+            how = [f"--transport={transport}", "--mode=list", "--headers=off"]
+            command = [CLI, f"--address={mortal.address}", *how, "notes"]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            with subprocess.Popen(command, env=mortal.environment, **pipes) as script:
+                script.stdin.write("SELECT 1;\n")
+                script.stdin.flush()
+                equal(script.stdout.read(1), "1", "the first statement")
+                overheard = Overheard(mortal.address)
+                os.kill(mortal.pid(), signal.SIGSTOP)
+                try:
+                    script.stdin.write(insert)
+                    script.stdin.flush()
+                    wait_for(lambda: {"Query", "OpenRows"} & {*overheard.members}, "it asks")  # noqa: B023
+                    script.send_signal(signal.SIGINT)
+                    _, said = script.communicate()
+                finally:
+                    os.kill(mortal.pid(), signal.SIGCONT)
+                    overheard.close()
+                equal(script.returncode, 130, said)
+                true("may have taken effect" in said, f"it does not say so: {said}")
+
+
+@test
+def a_script_between_statements():
+    """SIGINT to a script that waits for its next statement says that the statements before it have been carried out"""
+    with service_of_notes() as (mortal, path):
+        command = [CLI, f"--address={mortal.address}", "notes"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, env=mortal.environment, **pipes) as script:
+            script.stdin.write("INSERT INTO note(text) VALUES ('x');\n.print 1\n")
+            script.stdin.flush()
+            equal(script.stdout.read(1), "1", "the command after it")
+            script.send_signal(signal.SIGINT)
+            _, said = script.communicate()
+            equal(script.returncode, 130, said)
+            true("have been carried out" in said, f"it does not say so: {said}")
+        equal(rows_of(path, "SELECT text FROM note"), [("x",)], "rows")
 
 
 @test

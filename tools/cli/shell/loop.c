@@ -84,8 +84,10 @@ static bool can_read_on(Shell *shell, const Unit *unit, int r) {
         const Unit before = shell->unit;
 
         shell->unit = *unit;
-        if (r == -ECANCELED)
+        if (r == -ECANCELED && shell->interactive)
                 shell_say(shell, "Cancelled.");
+        else if (r == -ECANCELED) /* no statement was cancelled, which the exit status alone would say */
+                shell_complain(shell, "interrupted between two statements; those before have been carried out");
         else
                 shell_complain(shell, "%s", r == -EILSEQ ? "what is read here is no UTF-8 text" : g_strerror(-r));
         shell->unit = before;

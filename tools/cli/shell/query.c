@@ -168,16 +168,24 @@ static int take_rows(Query *query) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------ */
 
-/* Says what is known of a statement that may write, and was not cancelled for certain. */
+static void tell(const Shell *shell, const char *text) {
+        if (shell->interactive)
+                shell_say(shell, "%s", text);
+        else
+                shell_complain(shell, "%s", text);
+}
+
+/* Says what is known of a statement that may write, and was not cancelled for certain. A script is told, too: its exit
+ * status is that of a statement that was cancelled. */
 static void tell_end(const Query *query, int next) {
         sqlipc_cursor *c = query->cursor;
 
         if (next == -EAGAIN && !query->has_columns)
-                shell_say(query->shell, "No answer: if the statement writes, it may have taken effect.");
+                tell(query->shell, "No answer: if the statement writes, it may have taken effect.");
         else if (next == -ECONNABORTED)
-                shell_say(query->shell, "%s", sqlipc_error_message(query->connection));
+                tell(query->shell, sqlipc_error_message(query->connection));
         else if (next == 0 && (sqlipc_cursor_changes(c) > 0 || sqlipc_column_count(c) == 0))
-                shell_say(query->shell, "The statement took effect before it could be cancelled.");
+                tell(query->shell, "The statement took effect before it could be cancelled.");
 }
 
 /* Returns true if the service has not answered the run yet: such a run cannot be cancelled for certain, so the connection
