@@ -49,7 +49,7 @@ debootstrap --variant=minbase --include=ca-certificates,git "$suite" "$root/syst
     skip "debootstrap failed"
 }
 echo "deb $source $suite main" >"$root/system/etc/apt/sources.list"
-# How this machine reaches its source, and whom it trusts.
+# How this machine reaches its source, and the certificates that it trusts.
 apt-config dump | grep -iE '^Acquire::(http|https|Retries)\b' >"$root/system/etc/apt/apt.conf.d/90other-debian" || true
 cp /etc/resolv.conf "$root/system/etc/resolv.conf"
 cp /etc/ssl/certs/ca-certificates.crt "$root/system/etc/ssl/certs/"
