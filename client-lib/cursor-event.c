@@ -48,10 +48,23 @@ static bool retry_after_error(sqlipc_cursor *c) {
         return true;
 }
 
+/* Runs a read again that brought no result, unless the program knows of the run, or it was repeated before. */
+static bool run_again(sqlipc_cursor *c, Fate fate) {
+        if (!c->read_only || c->delivered || c->transaction || cursor_is_cancelled(c) ||
+            !(c->statement || c->sent || c->query) || !repeat_take(&c->repeats, fate, true))
+                return false;
+        cursor_restart(c, !c->needs_channel);
+        if (c->statement)
+                prepared_lose(c->statement);
+        return true;
+}
+
 static void on_error_frame(sqlipc_cursor *c) {
         uint32_t number = c->fetch->decoder.error_number;
 
         if (retry_after_error(c))
+                return;
+        if (number == ERROR_SHUTTING_DOWN && run_again(c, FATE_NOT_BEGUN)) /* a worker notices the end of its service, too */
                 return;
         if (c->statement && !fetch_is_of_run(c->fetch)) {
                 on_prepare_failed(c);
@@ -86,17 +99,6 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The service is gone; the result is incomplete.");
         cursor_set_outcome(c, &c->error, fate_of_stream(c));
         cursor_end(c, CURSOR_END_LOST);
-}
-
-/* Runs a read again that brought no result, unless the program knows of the run, or it was repeated before. */
-static bool run_again(sqlipc_cursor *c, Fate fate) {
-        if (!c->read_only || c->delivered || c->transaction || cursor_is_cancelled(c) ||
-            !(c->statement || c->sent || c->query) || !repeat_take(&c->repeats, fate, true))
-                return false;
-        cursor_restart(c, !c->needs_channel);
-        if (c->statement)
-                prepared_lose(c->statement);
-        return true;
 }
 
 /* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
