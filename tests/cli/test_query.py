@@ -15,7 +15,7 @@ from sqlite3 import connect
 from pty_shell import ENTER, Shell, Terminal, control  # finds what follows
 
 from fake_polkit import FakePolkit
-from harness import CHINOOK, CLI, PATIENCE, PATIENT, UID_A, UID_DAEMON, Service, main, on_server, wait_for
+from harness import CHINOOK, CLI, PATIENCE, PATIENT, UID_A, UID_DAEMON, Service, main, on_server, processor_time, wait_for
 from tap import Skip, equal, test, true
 
 OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -358,6 +358,8 @@ def repeated_after_a_kill():
         mortal.database("endless", Path=endless)
         process = start("--mode=csv", "endless", "-c", sql, on=mortal)
         wait_for(lambda: runs(mortal) > 0, "the query runs")
+        before = sum(map(processor_time, mortal.workers()))
+        wait_for(lambda: sum(map(processor_time, mortal.workers())) > before + 1, "it has read the size, and computes")
         short.replace(endless)  # for the next instance
         os.kill(mortal.pid(), signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
