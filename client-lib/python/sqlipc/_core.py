@@ -565,7 +565,7 @@ class Core:
         return n
 
     async def finish(self, load, is_within):
-        """Waits for the end of a load. The service writes it as soon as it has all rows, and does not cancel it any more."""
+        """Waits for the end of a load. The service writes it as soon as it has all rows, and is not asked to cancel it."""
         try:
             return await self.until(load.finish)
         except BaseException as error:
