@@ -187,11 +187,10 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
         if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH)
                 return 1;
         log_warning_limited("Cannot ask the bus who %s is: %s", sender, g_strerror(-r));
-        return bus_error_reply(message, r == -EMFILE || r == -ENFILE
-                ? &(Failure) { .error = ERROR_LIMITS_EXCEEDED, .sql_offset = -1,
-                               .message = "The service has no descriptor left; try again later." }
-                : &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
-                               .message = "The bus did not say who you are; try again." }, false);
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        if (r != -EMFILE && r != -ENFILE)
+                (void) refuse(&refusal, ERROR_ACCESS_DENIED, "The bus did not say who you are; try again.");
+        return bus_error_reply_refusal(message, r, &refusal);
 }
 
 static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {
