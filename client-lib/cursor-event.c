@@ -64,7 +64,7 @@ static void on_error_frame(sqlipc_cursor *c) {
 
         if (retry_after_error(c))
                 return;
-        if (number == ERROR_SHUTTING_DOWN && run_again(c, FATE_NOT_BEGUN)) /* a worker notices the end of its service, too */
+        if (number == ERROR_DAEMON_LOST && run_again(c, FATE_UNKNOWN)) /* its worker noticed that before we did */
                 return;
         if (c->statement && !fetch_is_of_run(c->fetch)) {
                 on_prepare_failed(c);

@@ -51,7 +51,7 @@
         X(30, CANCELLED, Cancelled, ECANCELED)                                                                        \
         X(31, PIPE_CLOSED, PipeClosed, EPIPE)                                                                         \
         X(32, WORKER_LOST, WorkerLost, ECONNRESET)                                                                    \
-        X(33, DAEMON_LOST, DaemonLost, ECONNRESET) /* made by the library only */                                     \
+        X(33, DAEMON_LOST, DaemonLost, ECONNRESET) /* never the error of a call */                                    \
         X(34, SHUTTING_DOWN, ShuttingDown, ESHUTDOWN)                                                                 \
         X(35, INTERNAL, Internal, EBADE)                                                                              \
         X(36, ACCESS_DENIED, AccessDenied, EACCES)                                                                    \

@@ -10,7 +10,7 @@ import time
 
 from client import Client, Text, reference, same_rows
 from gi.repository import GLib
-from harness import CHINOOK, Service, main, wait_for
+from harness import CHINOOK, Service, main, processor_time, wait_for
 from library import Library, each_way, owner_pid, rows_of, service_of_notes
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
@@ -133,6 +133,18 @@ def daemon_lost(transport):
         equal(library.ask("rows 0"), ([[42]], "end 1"), "rows from the next daemon")
         library.ok("query chinook SELECT 7")
         equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
+
+
+@test
+def stopped():
+    """A read of a first query that a stop of the service ends is not repeated: that would start it again, against the stop"""
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, "pipe") as library:
+        library.ok(f"query chinook {SCAN}")
+        before = sum(map(processor_time, service.workers()))
+        wait_for(lambda: sum(map(processor_time, service.workers())) > before, "it computes")
+        os.kill(service.pid(), signal.SIGTERM)
+        equal(library.failure("rows 1")[1], "ShuttingDown", "the end of the query")
+        wait_for(lambda: not service.has_owner(), "the service ends")
 
 
 @test

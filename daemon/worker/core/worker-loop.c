@@ -41,6 +41,17 @@ static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
                 (void) sql_error_set(&job->error, error, "%s", message);
 }
 
+/* The service is gone, and did not say that it stops: it was killed. Libraries repeat a read then, but not one that
+ * ShuttingDown ended: the call of a repeated one would cancel the job of `systemctl stop`. */
+static void interrupt_gone(WorkerLoop *w) {
+        const Job *job = w->tasks.current->job;
+
+        if (job->statement && !job->lender && !job_statement_writes(job))
+                interrupt(w, ERROR_DAEMON_LOST, "the service was lost: ask again");
+        else
+                interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+}
+
 /* True if the engine now begins or commits the task's transaction. A commit, which decides how the task ends, gets a moment
  * for that. */
 static bool interrupt_wait(WorkerLoop *w, const Task *t, const Cancel *c) {
@@ -356,7 +367,7 @@ static int on_progress(void *userdata) {
         }
         check_leaving(w, now);
         if (is_gone(w))
-                interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+                interrupt_gone(w);
         write_batch_on_progress(&w->writer.batch, look && has_answered(w), now);
         return job_on_progress(w->tasks.current->job, now, look);
 }
