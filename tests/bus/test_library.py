@@ -137,7 +137,7 @@ def daemon_lost(transport):
 
 @test
 def stopped():
-    """A read of a first query that a stop of the service ends is not repeated: that would start it again, against the stop"""
+    """A query that a stop of the service ends is not repeated, which would start the service again, against the stop"""
     with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, "pipe") as library:
         library.ok(f"query chinook {SCAN}")
         before = sum(map(processor_time, service.workers()))
