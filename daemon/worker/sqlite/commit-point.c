@@ -30,6 +30,13 @@ static uint32_t load_be32(const uint8_t *p) {
         return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
 }
 
+static void store_be32(uint8_t *p, uint32_t n) {
+        p[0] = (uint8_t) (n >> 24);
+        p[1] = (uint8_t) (n >> 16);
+        p[2] = (uint8_t) (n >> 8);
+        p[3] = (uint8_t) n;
+}
+
 /* True if the file is known to have other bytes there. */
 static bool differs(sqlite3_file *file, const uint8_t *bytes, int size, sqlite3_int64 offset) {
         uint8_t piece[PIECE_SIZE];
@@ -92,8 +99,9 @@ static int map_index(sqlite3_file *file, sqlite3_int64 offset) {
         return region > 0 ? p->database->pMethods->xShmMap(p->database, region, REGION_SIZE, true, &mapped) : SQLITE_OK;
 }
 
-/* The header of a frame whose page is written next. */
+/* The header of a frame whose page is written next. If it has a checksum, SQLite will not compute checksums again. */
 static int write_header(sqlite3_file *file, const uint8_t *header, sqlite3_int64 offset) {
+        static const uint8_t nothing[FRAME_HEADER_SIZE - 8];
         CommitFile *f = state_of(file);
         CommitPoint *p = f->point;
         bool has_mark = load_be32(header + 4) != 0;
@@ -103,26 +111,106 @@ static int write_header(sqlite3_file *file, const uint8_t *header, sqlite3_int64
                 rc = f->below->xWrite(file, header, FRAME_HEADER_SIZE, offset);
         if (rc != SQLITE_OK)
                 return rc;
-        if (offset < p->stale_at) /* a savepoint was taken back, and its frames are used again */
-                p->stale_at = 0;
+        if (memcmp(header + 8, nothing, sizeof nothing) != 0)
+                p->bare_at = p->changed_at = 0;
+        else if (p->bare_at == 0 || offset < p->bare_at)
+                p->bare_at = offset;
         p->page_at = offset + FRAME_HEADER_SIZE;
         p->has_mark = has_mark;
+        return rc;
+}
+
+/* ---- checksums that SQLite forgets ---- */
+
+typedef struct Checksum {
+        uint8_t salt[8];
+        bool big_endian;
+        uint32_t sum[2];
+} Checksum;
+
+static void checksum_add(Checksum *c, const uint8_t *bytes, int size) {
+        for (int i = 0; i < size; i += 8) {
+                uint32_t a = load_be32(bytes + i), b = load_be32(bytes + i + 4);
+
+                c->sum[0] += (c->big_endian ? a : __builtin_bswap32(a)) + c->sum[1];
+                c->sum[1] += (c->big_endian ? b : __builtin_bswap32(b)) + c->sum[0];
+        }
+}
+
+/* That of the frame before the one at `offset`, or of the log's header. */
+static int checksum_begin(sqlite3_file *file, sqlite3_int64 offset, Checksum *ret) {
+        CommitFile *f = state_of(file);
+        uint8_t header[LOG_HEADER_SIZE], *sum = header + LOG_HEADER_SIZE - 8;
+        int rc = f->below->xRead(file, header, sizeof header, 0);
+
+        if (rc == SQLITE_OK && offset > LOG_HEADER_SIZE)
+                rc = f->below->xRead(file, sum, 8, offset - f->point->page_size - 8);
+        if (rc != SQLITE_OK)
+                return rc;
+        ret->big_endian = header[3] & 1;
+        memcpy(ret->salt, header + 16, sizeof ret->salt);
+        ret->sum[0] = load_be32(sum);
+        ret->sum[1] = load_be32(sum + 4);
+        return rc;
+}
+
+/* Adds the frame at `offset`. *ret is its header. */
+static int checksum_add_frame(sqlite3_file *file, sqlite3_int64 offset, Checksum *c, uint8_t ret[FRAME_HEADER_SIZE]) {
+        CommitFile *f = state_of(file);
+        int rc = f->below->xRead(file, ret, FRAME_HEADER_SIZE, offset), size;
+        uint8_t piece[PIECE_SIZE];
+
+        if (rc == SQLITE_OK)
+                checksum_add(c, ret, 8);
+        for (int at = 0; rc == SQLITE_OK && at < f->point->page_size; at += size) {
+                size = f->point->page_size - at < PIECE_SIZE ? f->point->page_size - at : PIECE_SIZE;
+                rc = f->below->xRead(file, piece, size, offset + FRAME_HEADER_SIZE + at);
+                if (rc == SQLITE_OK)
+                        checksum_add(c, piece, size);
+        }
+        memcpy(ret + 8, c->salt, sizeof c->salt);
+        store_be32(ret + 16, c->sum[0]);
+        store_be32(ret + 20, c->sum[1]);
+        return rc;
+}
+
+/* The frame at `last` has the mark. The frame before `changed_at` may be one that was taken back: SQLite takes its checksum
+ * for that of the last frame. */
+static int write_checksums(sqlite3_file *file, sqlite3_int64 last) {
+        CommitFile *f = state_of(file);
+        const CommitPoint *p = f->point;
+        sqlite3_int64 frame_size = FRAME_HEADER_SIZE + p->page_size;
+        uint8_t header[FRAME_HEADER_SIZE];
+        Checksum c;
+        int rc = checksum_begin(file, p->bare_at, &c);
+
+        for (sqlite3_int64 at = p->bare_at; rc == SQLITE_OK && at <= last && at < p->changed_at; at += frame_size) {
+                rc = checksum_add_frame(file, at, &c, header);
+                if (rc == SQLITE_OK && at == last && p->changed_at - frame_size > last)
+                        rc = f->below->xWrite(file, header + 16, 8, p->changed_at - frame_size + 16);
+                if (rc == SQLITE_OK)
+                        rc = at < last ? f->below->xWrite(file, header, sizeof header, at)
+                                       : write_last(file, header, sizeof header, at);
+        }
         return rc;
 }
 
 static int write_page(sqlite3_file *file, const uint8_t *page, int size, sqlite3_int64 offset) {
         CommitFile *f = state_of(file);
         CommitPoint *p = f->point;
+        sqlite3_int64 frame_at = offset - FRAME_HEADER_SIZE;
+        int rc;
 
-        if (offset == p->page_at) {
-                p->page_at = 0;
-                return p->has_mark && p->stale_at == 0 ? write_last(file, page, size, offset)
-                                                       : f->below->xWrite(file, page, size, offset);
+        if (offset != p->page_at) { /* a spilled page is written again */
+                if (p->changed_at == 0 || frame_at < p->changed_at)
+                        p->changed_at = frame_at;
+                return f->below->xWrite(file, page, size, offset);
         }
-        /* a spilled page is written again; it may be unchanged */
-        if ((p->stale_at == 0 || offset < p->stale_at) && differs(file, page, size, offset))
-                p->stale_at = offset;
-        return f->below->xWrite(file, page, size, offset);
+        p->page_at = 0;
+        if (p->has_mark && p->bare_at == 0)
+                return write_last(file, page, size, offset);
+        rc = f->below->xWrite(file, page, size, offset);
+        return rc == SQLITE_OK && p->has_mark && p->bare_at < p->changed_at ? write_checksums(file, frame_at) : rc;
 }
 
 static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset) {

@@ -4,8 +4,8 @@
  * error of COMMIT before that point means that nothing was written.
  *
  *   - In WAL mode it is the last byte of the frame that has the commit mark (its header has a size that is not 0). If the
- *     transaction has spilled pages and changed them again, frames before the mark have wrong checksums then, and the
- *     point is the mark's header when SQLite writes it once more with the right one.
+ *     transaction has spilled pages and changed them again, the frames after the first of those have no checksums then, and
+ *     the point is the mark's header when it is written once more with its checksum.
  *   - In rollback mode it is the end of the journal, by which SQLite deletes it, truncates it, or overwrites its header with
  *     zeros. A rollback ends in the same way, but first SQLite asks for the size of the journal, which a commit never does.
  *
@@ -14,6 +14,11 @@
  *
  * SQLite needs 32 KiB more of the "-shm" after each 4,096 frames, and asks for them only after the commit point. They are
  * mapped here before the mark is written; without them the write of the mark fails.
+ *
+ * SQLite 3.40 loses commits if a savepoint is taken back in which pages were spilled and changed again: it writes no
+ * checksums from then on, and at the commit computes only those after the first changed frame, as it was before. So the
+ * transaction, and all later ones, do not exist once the log is recovered. The missing checksums are written here, with
+ * the mark's header as the last one.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H
@@ -31,7 +36,8 @@ typedef struct CommitPoint {
         int page_size;            /* of the log; 0: not known */
         sqlite3_int64 read_at;    /* the last call read the frame there from the log; 0: it was another call */
         sqlite3_int64 page_at;    /* the page goes there whose header was written last; 0: it was written, too */
-        sqlite3_int64 stale_at;   /* of the first page that does not belong to its checksum; 0: none */
+        sqlite3_int64 changed_at; /* the first frame whose page was written again, even if it was taken back; 0: none */
+        sqlite3_int64 bare_at;    /* the first frame without a checksum; 0: none */
 } CommitPoint;
 
 /* State that is allocated beside a log or journal. */
