@@ -101,8 +101,7 @@ static void stop_load(Transaction *t) {
         t->is_saved = false;
         if (engine_of(t)->is_in_transaction(t->batch.connection))
                 engine_of(t)->undo(t->batch.connection);
-        else
-                t->batch.rolled_back = true;
+        t->batch.rolled_back = !engine_of(t)->is_in_transaction(t->batch.connection);
 }
 
 /* The transaction has ended, and with it the load under way. */

@@ -169,13 +169,15 @@ bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         return false;
 }
 
+/* ROLLBACK may lack the memory to be compiled. Then the transaction must not be used, and least of all committed: it still
+ * has what a statement wrote before it failed. */
 void sqlite_write_rollback(SqliteConnection *c) {
         if (sqlite_write_is_in_transaction(c) && execute(c, WRITE_ROLLBACK) != SQLITE_OK)
-                c->doubtful = true; /* closing it takes the transaction back */
+                c->doubtful = c->is_stuck = true; /* closing it takes the transaction back */
 }
 
 bool sqlite_write_is_in_transaction(const SqliteConnection *c) {
-        return !sqlite3_get_autocommit(c->file);
+        return !c->is_stuck && !sqlite3_get_autocommit(c->file);
 }
 
 bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
