@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Commits that fail. The worker's loop writes to a database with SQLite, in each way in which clients can write. Each call
- * to the files fails once: a write, a sync, a truncation, a deletion, the growth of the "-shm"; and each allocation. A
+ * to the files fails once: a write, a sync, a truncation, a deletion, the growth of the "-shm"; and each allocation, alone
+ * and with all that follow until the clients have their answers; with a large file, one after the other in turn. If a
+ * scenario makes too many, those near the commit point and the growth of the "-shm" fail, and a sample of the others. A
  * client watches meanwhile.
  *
  * The files are opened three times, as they are at the failure, as they are when the clients have their answers and the
@@ -28,6 +30,7 @@
 #include "tests/rigs/writing-rig.h"
 
 #define N_CLIENTS_MAX 6u
+#define UNDONE_CLIENT 8u        /* its statement fails */
 #define LATE_CLIENT 9u          /* it writes after the failure */
 #define N_ENDED_MAX 32u
 #define FIRST_NUMBER UINT64_C(1000) /* of changes */
@@ -55,6 +58,7 @@ typedef struct Scenario {
         size_t log_size;       /* bytes that are in the log before, kept there by a reader */
         const char *pragma;    /* for the connection that writes; NULL: none */
         bool writes_again;     /* pages are spilled, and changed again */
+        bool undoes;           /* by a statement that fails, in the same transaction or group */
         bool meets_reader;     /* the first attempt to commit is in the way of a reader */
         bool reader_stays;     /* longer than BusyTimeoutSec= */
         bool allocations;      /* these fail, not calls to files */
@@ -88,7 +92,8 @@ typedef struct Trial {
         Client channel;
         int pipe_fd;
         State at_failure, killed, stopped;
-        bool failed;
+        bool failed, late; /* a client wrote after the failure */
+        bool keeps_failing; /* not only once: the state of the first failure does not tell of the decisive one */
 } Trial;
 
 /* The sums of all trials of a test. */
@@ -100,7 +105,9 @@ static char *folder, *database, *copy;
 static Trial *trial;
 static struct {
         sqlite3_mem_methods below;
-        uint64_t n, at; /* allocations so far; the one that fails, 0: none */
+        uint64_t n, at;      /* allocations so far; the one that fails, 0: none */
+        bool all;            /* those after it fail, too */
+        GArray *n_calls;     /* if not NULL: the calls to files before each allocation, guint */
 } memory;
 
 /* ---- states of the files ---- */
@@ -155,6 +162,14 @@ static int64_t query_number(sqlite3 *db, const char *sql) {
         return n;
 }
 
+static bool is_same_state(const State *a, const State *b) {
+        for (DiskName name = 0; name < DISK_N_NAMES; name++)
+                if (!a->files[name] != !b->files[name] ||
+                    (a->files[name] && !g_bytes_equal(a->files[name], b->files[name])))
+                        return false;
+        return true;
+}
+
 /* Opens the files as another program does. */
 static Content open_state(const State *s) {
         static const State nothing;
@@ -178,14 +193,20 @@ static Content open_state(const State *s) {
 }
 
 static void on_failure(void) {
+        if (!trial->failed)
+                trial->at_failure = read_state(database);
         trial->failed = true;
-        trial->at_failure = read_state(database);
 }
 
 /* ---- allocations ---- */
 
 static bool memory_fails(void) {
-        if (!trial || memory.at == 0 || ++memory.n != memory.at)
+        if (!trial || !trial->scenario->allocations)
+                return false;
+        memory.n++;
+        if (memory.n_calls)
+                g_array_append_val(memory.n_calls, recorder_calls()->len);
+        if (memory.at == 0 || memory.n < memory.at || (memory.n > memory.at && !memory.all))
                 return false;
         on_failure();
         return true;
@@ -312,6 +333,13 @@ static void send_load(Trial *t) {
         send_pages(t);
 }
 
+static void send_undone(const Trial *t) {
+        g_autofree char *sql = insert(t, UNDONE_CLIENT, "");
+
+        if (t->scenario->undoes)
+                (void) writing_execute(sql);
+}
+
 static void open_transaction(Trial *t) {
         t->transaction = writing_open(true, LATER);
         settle(t);
@@ -319,6 +347,7 @@ static void open_transaction(Trial *t) {
 }
 
 static void commit_transaction(Trial *t) {
+        send_undone(t);
         writing.transaction = 0;
         settle(t);
         writing_commit(t->transaction);
@@ -334,6 +363,10 @@ static void send_to_channel(Trial *t) {
         for (unsigned i = 1; i <= t->n_clients; i++)
                 t->numbers[i] = client_add_fetch(&t->channel, statement, 1, &(int64_t) { i });
         client_send(&t->channel);
+}
+
+static bool has_transaction(const Trial *t) {
+        return t->kind == KIND_TRANSACTION || t->kind == KIND_LOAD_IN_TRANSACTION;
 }
 
 static void send_jobs(Trial *t) {
@@ -360,6 +393,8 @@ static void send_jobs(Trial *t) {
                 break;
         case KIND_N: g_assert_not_reached();
         }
+        if (!has_transaction(t))
+                send_undone(t);
 }
 
 static void hear_channel(Trial *t) {
@@ -397,16 +432,23 @@ static void prepare_database(const Scenario *s) {
                 "PRAGMA page_size = %u; PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = %s;"
                 "CREATE TABLE w(client, filler); CREATE TABLE counter(x); INSERT INTO counter VALUES(0);"
                 "CREATE TRIGGER counts AFTER INSERT ON w BEGIN UPDATE counter SET x = x + 1; END;"
-                "CREATE TABLE pad(v, filler);%s", s->page_size, s->journal,
-                s->writes_again ? "WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 60)"
-                                  "INSERT INTO pad SELECT 0, zeroblob(4000) FROM c;"
-                                  "CREATE TRIGGER again AFTER INSERT ON w WHEN new.client = 1 BEGIN "
-                                  "UPDATE pad SET v = v + 1; UPDATE pad SET v = v + 1; END;"
-                                : "");
+                "CREATE TABLE pad(v, filler);", s->page_size, s->journal);
+        /* after the statement has failed, few pages are left to write: the log ends before the first one changed again */
+        const char *again = s->undoes
+                ? "CREATE TRIGGER again AFTER INSERT ON w WHEN new.client = 8 BEGIN "
+                  "INSERT INTO pad SELECT 1, zeroblob(4000) FROM pad; INSERT INTO pad SELECT 2, zeroblob(4000) FROM pad;"
+                  "UPDATE pad SET v = 3 WHERE v = 2; UPDATE pad SET v = 4 WHERE v = 3; SELECT RAISE(ABORT, 'undone'); END"
+                : "CREATE TRIGGER again AFTER INSERT ON w WHEN new.client = 1 BEGIN "
+                  "UPDATE pad SET v = v + 1; UPDATE pad SET v = v + 1; END";
         static const State nothing;
 
         place_state(database, &nothing);
         exec_sql(database, sql);
+        if (s->writes_again || s->undoes) {
+                exec_sql(database, "WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 60)"
+                                   "INSERT INTO pad SELECT 0, zeroblob(4000) FROM c");
+                exec_sql(database, again);
+        }
 }
 
 static void write_late(Trial *t, unsigned client, size_t size) {
@@ -480,7 +522,7 @@ static void run_jobs(Trial *t) {
         hear(t);
 }
 
-/* `n`: the call or allocation that fails. */
+/* `n`: the call or allocation that fails; 0: none. */
 static void run_trial(Trial *t, const State *template, uint64_t n, int error, CallManner manner, bool late) {
         bool allocations = t->scenario->allocations;
         uint64_t reader;
@@ -491,10 +533,12 @@ static void run_trial(Trial *t, const State *template, uint64_t n, int error, Ca
         trial = t;
         recorder_fail(database, allocations ? 0 : n, error, manner, on_failure);
         memory.n = 0;
-        memory.at = allocations ? n : 0;
+        memory.at = n;
+        memory.all = t->keeps_failing;
         run_jobs(t);
         recorder_fail_stop();
         trial = NULL;
+        t->late = late;
         if (late)
                 write_late(t, LATE_CLIENT, 10);
         t->killed = read_state(database);
@@ -516,6 +560,9 @@ static void trial_done(Trial *t) {
 
 static void check_content(const Trial *t, const char *what, const Content *c) {
         g_assert_cmpint(c->x, ==, c->n_all);
+        if (c->n[LATE_CLIENT] != t->late || c->n[UNDONE_CLIENT] != 0)
+                g_error("%s, %s, %s: %d rows of the client that writes late, %d of a statement that failed",
+                        t->scenario->name, kind_names[t->kind], what, (int) c->n[LATE_CLIENT], (int) c->n[UNDONE_CLIENT]);
         for (unsigned i = 1; i <= t->n_clients; i++) {
                 bool ok = t->told[i] == ERROR_NONE ? c->n[i] == 1
                         : t->told[i] == ERROR_OUTCOME_UNKNOWN ? c->n[i] == 0 || c->n[i] == 1
@@ -538,7 +585,9 @@ static void check_committed(const Trial *t) {
 }
 
 static void check_trial(const Trial *t, Counts *counts) {
-        Content at_failure = open_state(&t->at_failure), killed = open_state(&t->killed), stopped = open_state(&t->stopped);
+        Content killed = open_state(&t->killed), stopped = open_state(&t->stopped);
+        bool is_later = !t->keeps_failing && !is_same_state(&t->at_failure, &t->killed);
+        Content at_failure = is_later ? open_state(&t->at_failure) : killed;
         bool unnoticed = true;
 
         counts->n_trials++;
@@ -625,17 +674,28 @@ static void fail_call(const Scenario *s, Kind kind, const State *template, uint6
         }
 }
 
-static void fail_each_call(const Scenario *s, Kind kind, const State *template, Counts *counts) {
+/* Nothing fails; recorder_calls() then has the calls. */
+static void run_dry(const Scenario *s, Kind kind, const State *template) {
         Trial dry = { .scenario = s, .kind = kind };
+        Content killed, stopped;
+
+        run_trial(&dry, template, 0, 0, CALL_UNDONE, true);
+        for (unsigned i = 1; i <= dry.n_clients; i++)
+                g_assert_cmpint(dry.told[i], ==, ERROR_NONE);
+        killed = open_state(&dry.killed);
+        stopped = open_state(&dry.stopped);
+        check_content(&dry, "killed", &killed);
+        check_content(&dry, "stopped", &stopped);
+        trial_done(&dry);
+}
+
+static void fail_each_call(const Scenario *s, Kind kind, const State *template, Counts *counts) {
         GArray *calls;
         char *chosen;
 
-        run_trial(&dry, template, 0, 0, CALL_UNDONE, false);
-        for (unsigned i = 1; i <= dry.n_clients; i++)
-                g_assert_cmpint(dry.told[i], ==, ERROR_NONE);
-        trial_done(&dry);
+        run_dry(s, kind, template);
         calls = g_array_copy((GArray *) recorder_calls());
-        chosen = choose_calls(calls, !s->writes_again && is_quick(s) ? 2 : 1);
+        chosen = choose_calls(calls, !s->writes_again && !s->undoes && is_quick(s) ? 2 : 1);
         for (guint i = 0; i < calls->len; i++) {
                 const FileCall *c = &g_array_index(calls, FileCall, i);
                 unsigned n_unknown = counts->n_unknown;
@@ -654,17 +714,49 @@ static void fail_each_call(const Scenario *s, Kind kind, const State *template, 
         g_free(chosen);
 }
 
+#define N_LAST_ALLOCATIONS 8u /* COMMIT makes a few, and the answers */
+
+/* True if SQLite may need the allocation for the commit, or to grow the "-shm". */
+static bool is_critical(const GArray *calls, const GArray *n_calls, guint i) {
+        guint next = g_array_index(n_calls, guint, i);
+        bool is_last = i + 2 >= n_calls->len || g_array_index(n_calls, guint, i + 2) > next; /* or the one before that */
+
+        return i + N_LAST_ALLOCATIONS >= n_calls->len || is_near_point(calls, next) ||
+               (is_last && next < calls->len && g_array_index(calls, FileCall, next).file == 'i');
+}
+
+/* One in so many of the other allocations fails. */
+static guint allocation_stride(const Scenario *s, guint n) {
+        guint n_samples = is_quick(s) ? 24 : 4;
+
+        return s->writes_again || !is_quick(s) ? n / n_samples + 1 : 1;
+}
+
+/* If all later ones fail, no client writes late: that could replace a commit whose outcome is unknown. */
+static void fail_allocation(const Scenario *s, Kind kind, const State *template, uint64_t n, bool all, Counts *counts) {
+        Trial t = { .scenario = s, .kind = kind, .keeps_failing = all };
+
+        run_trial(&t, template, n, 0, CALL_UNDONE, !all && n % 2);
+        g_assert_true(t.failed);
+        check_trial(&t, counts);
+        trial_done(&t);
+}
+
 static void fail_each_allocation(const Scenario *s, Kind kind, const State *template, Counts *counts) {
-        bool failed = true;
+        g_autoptr(GArray) n_calls = g_array_new(false, false, sizeof(guint)), calls = NULL;
+        guint stride;
 
-        for (uint64_t n = 1; failed; n++) {
-                Trial t = { .scenario = s, .kind = kind };
-
-                run_trial(&t, template, n, 0, CALL_UNDONE, n % 2);
-                failed = t.failed;
-                if (failed)
-                        check_trial(&t, counts);
-                trial_done(&t);
+        memory.n_calls = n_calls;
+        run_dry(s, kind, template);
+        memory.n_calls = NULL;
+        calls = g_array_copy((GArray *) recorder_calls());
+        stride = allocation_stride(s, n_calls->len);
+        for (guint i = 0; i < n_calls->len; i++) {
+                if (i % stride != 0 && !is_critical(calls, n_calls, i))
+                        continue;
+                for (int all = 0; all <= 1; all++)
+                        if (is_quick(s) || all == (int) i % 2)
+                                fail_allocation(s, kind, template, i + 1, all, counts);
         }
 }
 
@@ -678,12 +770,24 @@ static const Scenario scenarios[] = {
         { .name = "wal", .journal = "wal", .page_size = 4096, .size = 10 },
         { .name = "wal-spill", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
           .writes_again = true },
-        { .name = "wal-memory", .journal = "wal", .page_size = 4096, .size = 10, .allocations = true },
+        { .name = "wal-undo", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE, .undoes = true },
+        { .name = "wal-undo-spill", .journal = "wal", .page_size = 4096, .size = 99000, .pragma = SMALL_CACHE,
+          .undoes = true },
         { .name = "wal-index-1", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000 },
         { .name = "wal-index-1-spill", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000,
           .pragma = SMALL_CACHE },
         { .name = "wal-index-5", .journal = "wal", .page_size = 512, .size = 10500000, .pragma = LARGE_CACHE },
         { .name = "wal-index-5-spill", .journal = "wal", .page_size = 512, .size = 10500000 },
+        { .name = "wal-memory", .journal = "wal", .page_size = 4096, .size = 10, .allocations = true },
+        { .name = "wal-spill-memory", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+          .writes_again = true, .allocations = true },
+        { .name = "wal-index-1-memory", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000,
+          .allocations = true },
+        { .name = "wal-index-1-spill-memory", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000,
+          .pragma = SMALL_CACHE, .allocations = true },
+        { .name = "wal-index-5-memory", .journal = "wal", .page_size = 512, .size = 10500000, .pragma = LARGE_CACHE,
+          .allocations = true },
+        { .name = "wal-index-5-spill-memory", .journal = "wal", .page_size = 512, .size = 10500000, .allocations = true },
         { .name = "journal", .journal = "delete", .page_size = 4096, .size = 10 },
         { .name = "journal-truncate", .journal = "delete", .page_size = 4096, .size = 10,
           .pragma = "PRAGMA journal_mode = truncate" },
@@ -692,7 +796,11 @@ static const Scenario scenarios[] = {
         { .name = "journal-reader", .journal = "delete", .page_size = 4096, .size = 10, .meets_reader = true },
         { .name = "journal-spill", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
           .writes_again = true },
+        { .name = "journal-undo", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+          .undoes = true },
         { .name = "journal-memory", .journal = "delete", .page_size = 4096, .size = 10, .allocations = true },
+        { .name = "journal-spill-memory", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+          .writes_again = true, .allocations = true },
 };
 
 typedef struct Case {
