@@ -449,6 +449,26 @@ def killed_while_writing():
 
 
 @test
+def killed_while_reading():
+    """A query is repeated if the service is killed while it runs: without end, until another program ends it"""
+    sql = f"{NUMBERS[:-len(') SELECT x')]} WHERE x < (SELECT text FROM note)) SELECT max(x) FROM c"
+    with contextlib.ExitStack() as stack:
+        killed, file = stack.enter_context(service_of_notes(activation=True))
+        db = stack.enter_context(contextlib.closing(sqlite3.connect(file, check_same_thread=False)))
+        db.execute("INSERT INTO note VALUES (1, 1000000000000000)")
+        db.commit()
+
+        def kill_running():
+            wait_for(lambda: "running" in killed.states(), "the query runs")
+            db.execute("UPDATE note SET text = 10")
+            db.commit()
+            os.kill(killed.pid(), signal.SIGKILL)
+
+        with connect(killed, "notes") as connection, in_thread(kill_running):
+            equal(rows(connection, sql), [(10,)], "the query that was repeated")
+
+
+@test
 def timeouts_of_writes():
     """After a timeout it is unknown if a statement took effect, unless it only reads or has a transaction"""
     with empty_notes(timeout=0.2) as (connection, cursor):

@@ -9,6 +9,7 @@
  *
  *      before   the call is cancelled before it begins
  *      late     the main loop does not run between the call and the cancellation
+ *      never    the main loop runs until the test says so, and the call is not cancelled
  *      NUMBER   the cancellation comes after so many microseconds, without a question
  *      other    the main loop runs until the test says so
  */
@@ -257,7 +258,8 @@ static void cancel_call(const char *address, const Call *call, const char *momen
                 g_cancellable_cancel(cancellable);
         call->start(&o, sql, cancellable, on_result, &result);
         wait_until(moment);
-        g_cancellable_cancel(cancellable);
+        if (!g_str_equal(moment, "never"))
+                g_cancellable_cancel(cancellable);
         while (!result)
                 (void) g_main_context_iteration(NULL, TRUE);
         done = call->finish(&o, result, &error);

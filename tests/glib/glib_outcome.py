@@ -104,7 +104,8 @@ def cancel(cancellable, moment):
         time.sleep(int(moment) / 1e6)
     elif moment != "before":
         say("waiting")
-    cancellable.cancel()
+    if moment != "never":
+        cancellable.cancel()
 
 
 for line in sys.stdin:

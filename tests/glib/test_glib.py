@@ -25,9 +25,9 @@ INTROSPECTION = (LIBRARY / "Sqlipc-1.typelib").exists()
 
 
 @contextlib.contextmanager
-def written(n_rows=1000, n_many=100000):
+def written(n_rows=1000, n_many=100000, **keywords):
     """A service with the database "written", which clients may write to."""
-    with Service() as service:
+    with Service(**keywords) as service:
         path = service.data / "written.sqlite"
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("PRAGMA journal_mode = wal")
@@ -37,9 +37,8 @@ def written(n_rows=1000, n_many=100000):
             db.execute("CREATE TABLE many(id INTEGER PRIMARY KEY, name TEXT, v)")
             db.execute(ROWS.replace("INTO t", "INTO many"), (n_many,))
             db.commit()
-        service.stop()
         service.database("written", Path=path, Mode="read-write")
-        service.start()
+        service.driver.manager("Reload")
         service.path = path
         yield service
 
@@ -236,6 +235,9 @@ WRITES = {
 }
 
 
+COUNT = ENDLESS.strip("()").replace("FROM n)", "FROM n WHERE x < (SELECT n FROM loaded))", 1)
+
+
 class Writer:
     """A program that cancels writes, and the service. Each write has its own number in the table."""
 
@@ -256,7 +258,10 @@ class Writer:
     def write(self, call, moment, slow=False, ready=lambda: None, waiting=lambda: None, ended=lambda: None):
         """Returns how the call ended, and the answer to the question after that, if there was one."""
         self.n += 1
-        equal(self.ask(f"{call} {moment} {WRITES[call][slow].format(self.n)}"), "ready", call)
+        return self.converse(call, moment, WRITES[call][slow].format(self.n), ready, waiting, ended)
+
+    def converse(self, call, moment, sql, ready=lambda: None, waiting=lambda: None, ended=lambda: None):
+        equal(self.ask(f"{call} {moment} {sql}"), "ready", call)
         ready()
         answer = self.ask("go on")
         if answer == "waiting":
@@ -275,8 +280,8 @@ class Writer:
 
 
 @contextlib.contextmanager
-def writer(*command):
-    with written(n_many=1) as service, conversation(service, *command, service.address) as program:
+def writer(*command, **keywords):
+    with written(n_many=1, **keywords) as service, conversation(service, *command, service.address) as program:
         try:
             yield Writer(service, program)
             _, errors = program.communicate(timeout=PATIENCE)
@@ -407,6 +412,36 @@ def outcomes_late_in_c():
 def outcomes_without_service_in_c():
     """Its outcome is unknown if the service does not answer, or was killed; a commit or load tells it later"""
     outcomes_without_service(*OUTCOMES_IN_C)
+
+
+def reads_repeated(*command):
+    """Each run is without end, until another program ends those that come after."""
+    with writer(*command, activation=True) as w, contextlib.closing(sqlite3.connect(w.service.path)) as db:
+
+        def kill():
+            wait_for(lambda: "running" in w.service.states(), "the query runs")
+            db.execute("UPDATE loaded SET n = 10")
+            db.commit()
+            os.kill(w.service.pid(), signal.SIGKILL)
+
+        for call in ("query", "statement"):
+            db.execute("DELETE FROM loaded")
+            db.execute("INSERT INTO loaded(n) VALUES (1000000000000000)")
+            db.commit()
+            equal(w.converse(call, "never", COUNT, waiting=kill)[0], "done 1", f"{call}, repeated")
+
+
+@test
+def reads_repeated_in_c():
+    """A read is repeated if the service is killed while it runs"""
+    reads_repeated(*OUTCOMES_IN_C)
+
+
+@test_unsanitized
+def reads_repeated_in_python():
+    """The same in Python, with the functions that block"""
+    needs("python3")
+    reads_repeated(*OUTCOMES_IN_PYTHON)
 
 
 @test
