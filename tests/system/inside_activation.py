@@ -48,6 +48,19 @@ def first_call_starts_it():
 
 
 @test
+def kept_stopped():
+    """A masked unit stays stopped, whatever is called; once it is unmasked, the next call starts it"""
+    done("systemctl", "mask", "--runtime", "--now", UNIT)
+    try:
+        said = refused("ipcq-cli", "--system", "chinook", "SELECT 1", user="sqlipc-reader")
+        true(("masked" if bus == "daemon" else "could not be started") in said, said)  # dbus-broker does not pass the reason on
+        equal(unit("ActiveState"), "inactive", "after the call")
+    finally:
+        done("systemctl", "unmask", "--runtime", UNIT)
+    equal(done("ipcq-cli", "--system", "--mode=list", "chinook", "SELECT 1 AS n", user="sqlipc-reader"), "n\n1\n", "rows")
+
+
+@test
 def nobody_else_owns_the_name():
     """A user cannot take the service's name"""
     stop()
