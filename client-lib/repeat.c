@@ -35,15 +35,7 @@ Fate repeat_fate_of_reply(sd_bus_message *reply, const Error *e) {
 }
 
 Fate repeat_fate_of_frame(uint32_t number) {
-        switch (number) {
-        case ERROR_UNKNOWN_STATEMENT:
-        case ERROR_SHUTTING_DOWN:
-                return FATE_NOT_BEGUN;
-        case ERROR_DAEMON_LOST:
-                return FATE_UNKNOWN;
-        default:
-                return FATE_ENDED;
-        }
+        return number == ERROR_UNKNOWN_STATEMENT || number == ERROR_SHUTTING_DOWN ? FATE_NOT_BEGUN : FATE_ENDED;
 }
 
 bool repeat_is_allowed(Fate fate, bool read_only) {

@@ -396,7 +396,7 @@ static void test_reports_wait(void) {
         rig_done(&rig);
 }
 
-/* A worker that is told to go says so to the reader of a run that is inside a step: it was not the reader who ended it. */
+/* A worker whose service is gone says so to the reader of a run that is inside a step: it was not the reader who ended it. */
 static void test_exit_in_step(void) {
         uint64_t number;
         Rig rig;
@@ -408,7 +408,7 @@ static void test_exit_in_step(void) {
         expect_started(&rig, number);
         rig_wait_computing(&rig, rig_cpu_usec(&rig));
         rig_stop(&rig);
-        g_assert_cmpint(read_stream(fd, number).error, ==, ERROR_SHUTTING_DOWN);
+        g_assert_cmpint(read_stream(fd, number).error, ==, ERROR_DAEMON_LOST);
         close(fd);
         rig_done_folder(&rig);
 }

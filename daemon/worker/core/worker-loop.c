@@ -41,12 +41,13 @@ static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
                 (void) sql_error_set(&job->error, error, "%s", message);
 }
 
-/* The service is gone, and did not say that it stops: it was killed. Libraries repeat a read then, but not one that
- * ShuttingDown ended: the call of a repeated one would cancel the job of `systemctl stop`. */
+/* The service is gone, and did not say that it stops: it was killed. Libraries repeat a read of a pipe then, but not one
+ * that ShuttingDown ended: the call of a repeated one would cancel the job of `systemctl stop`. */
 static void interrupt_gone(WorkerLoop *w) {
-        const Job *job = w->tasks.current->job;
+        const Task *t = w->tasks.current;
+        const Job *job = t->job;
 
-        if (job->statement && !job->lender && !job_statement_writes(job))
+        if (!t->type->is_channel && job->statement && !job->lender && !job_statement_writes(job))
                 interrupt(w, ERROR_DAEMON_LOST, "the service was lost: ask again");
         else
                 interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
