@@ -16,8 +16,10 @@ import sys
 import settled
 from channel import Channel
 from client import DATABASE, SECONDS, Failure, Text, object_path, rows_from_variant
+from gi.repository import GLib
 from harness import SANITIZED, Service, expect, locks, main, wait_for
 from tap import cases, equal, test, true
+from watching import Watch
 
 CHANGES = 200 if SANITIZED else 1000
 for argument in [a for a in sys.argv if a.startswith("--changes=")]:
@@ -326,6 +328,71 @@ def schema_in_a_race():
                 equal(changer.returncode, 0, "the changer")
             statement.close()
     tried(CHANGES)
+
+
+# Each of these has FTS5 look at its shadow tables in another way.
+WORDS = {
+    "SELECT body FROM words WHERE words MATCH 'one' ORDER BY rank": [[Text(b"one two")]],
+    "SELECT count(*) FROM words": [[2]],
+    "SELECT highlight(words, 0, '<', '>') FROM words WHERE words MATCH 'two'": [[Text(b"one <two>")]],
+    "SELECT rowid, body FROM words WHERE rowid = 2": [[2, Text(b"three")]],
+}
+
+
+def change_schema(db, n):
+    """The statements of other programs that SQLite answers by reading the schema again, and with it FTS5 its tables."""
+    for sql in (
+        f"CREATE TABLE extra{n}(a)", f"ALTER TABLE account ADD COLUMN c{n}", "INSERT INTO words(words) VALUES('optimize')",
+        f"DROP TABLE extra{n}",
+    ):  # fmt: skip
+        db.execute(sql)
+
+
+def read_words(name, what, **options):
+    for sql, rows in WORDS.items():
+        if "highlight" in sql and name == "words-exposed":  # which has no auxiliary functions
+            continue
+        ways = (lambda: client.query(name, sql, options=options).read().rows,  # noqa: B023
+                lambda: client.query_rows(name, sql, options=options)[1])  # noqa: B023
+        for way in ways:
+            try:
+                equal(way(), rows, "rows")
+            except (AssertionError, Failure) as error:
+                raise AssertionError(f"{what}: {sql}: {error}") from error
+            tried()
+
+
+@test
+def words_in_transactions():
+    """The schema changes, twice, beside transactions that read FTS5 tables, on each kind of connection: none is refused"""
+    with database("WAL") as (name, path, db):
+        db.execute("CREATE VIRTUAL TABLE words USING fts5(body)")
+        db.executemany("INSERT INTO words VALUES(?)", [("one two",), ("three",)])
+        service.database("words-writable", Path=path, Mode="read-write", WriteSchema="yes")
+        service.database("words-exposed", Path=path, Expose="words")
+        service.database("words-limited", Path=path, Mode="read-write", WriteTables="account")
+        client.manager("Reload")
+        kinds = [(name, "read"), ("words-exposed", "read"), *((n, m) for n in ("words-writable", "words-limited")
+                                                             for m in ("read", "deferred", "write"))]  # fmt: skip
+        watches = [Watch(client, database=n, sql="SELECT body FROM words WHERE words MATCH 'one'") for n, _ in kinds]
+        for n, (where, mode) in enumerate(kinds):
+            for turn in range(3):  # The first one reads a schema that its connection has not seen.
+                what = f"{where}, {mode}, {turn}"
+                change_schema(db, 10 * n + 2 * turn)
+                number = client.database(where, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})[0][0].get_uint64()
+                inside = {"transaction": GLib.Variant("t", number)}
+                if turn:
+                    read_words(where, f"{what}, before", **inside)
+                if mode != "write":  # which keeps other programs from writing
+                    change_schema(db, 10 * n + 2 * turn + 1)
+                read_words(where, f"{what}, within", **inside)
+                client.database(where, "Commit", "(ta{sv})", number, {})
+                change_schema(db, 10 * n + 2 * turn + 100)
+                read_words(where, f"{what}, after")
+        for watch in watches:
+            true(watch.next() is not None, "a watch has ended")
+            watch.end()
+            watch.close()
 
 
 def belongs(result):
