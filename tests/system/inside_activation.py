@@ -53,7 +53,8 @@ def kept_stopped():
     done("systemctl", "mask", "--runtime", "--now", UNIT)
     try:
         said = refused("ipcq-cli", "--system", "chinook", "SELECT 1", user="sqlipc-reader")
-        true(("masked" if bus == "daemon" else "could not be started") in said, said)  # dbus-broker does not pass the reason on
+        # dbus-broker does not pass the reason on.
+        true(("masked" if bus == "daemon" else "could not be started") in said, said)
         equal(unit("ActiveState"), "inactive", "after the call")
     finally:
         done("systemctl", "unmask", "--runtime", UNIT)

@@ -396,7 +396,7 @@ static void test_reports_wait(void) {
         rig_done(&rig);
 }
 
-/* A worker whose service is gone says so to the reader of a run that is inside a step: it was not the reader who ended it. */
+/* A worker whose service is gone says so to the reader of a run inside a step: it was not the reader who ended it. */
 static void test_exit_in_step(void) {
         uint64_t number;
         Rig rig;
