@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs every block of README.md, docs/python.md and the manual's pages of first steps with the packages that are installed.
+"""Runs every block of README.md, docs/python.md, docs/engines.md and the manual's pages of first steps, with our packages.
 
 A block belongs to a play by the words with which it begins. A block that no play knows fails the test.
 """
 import contextlib
+import os
 import pathlib
+import pty
 import re
 import shutil
 import sqlite3
 import subprocess
 import textwrap
 
-from machine import HOME, USER, command, done, manager, session, wait_for
+import served
+from machine import DATABASES, HOME, USER, command, done, manager, query, session, wait_for, written
 from tap import equal, true
 
 # Blocks that run elsewhere, by their beginnings, and where.
@@ -277,3 +280,59 @@ def manual():
             true(len(found) >= least, f"{page} has only {len(found)} blocks")
             for block in found:
                 reader.play(block)
+
+
+def answered(line, *answers):
+    """Runs a command of an administrator at a terminal, who answers its questions; it must succeed."""
+    line = line.replace("sudo -u postgres", f"env PGHOST={served.FOLDER} runuser -u postgres --").replace("sudo ", "")
+    answers, said = list(answers), b""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir("/srv")
+        os.execvp("bash", ["bash", "-euc", line])
+    # Text that is typed before its question is lost.
+    with contextlib.suppress(OSError):  # The command has closed its terminal.
+        while piece := os.read(terminal, 4096):
+            said += piece
+            if answers and re.search(rb"(: |\?.*) ?$", said.rpartition(b"\n")[2]):
+                os.write(terminal, f"{answers.pop(0)}\n".encode())
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])  # before the terminal goes, which would be a SIGHUP
+    os.close(terminal)
+    equal(code, 0, f"{line}, which said {said.decode()}")
+    equal(answers, [], f"questions of {line}, which said {said.decode()}")
+
+
+def moves():
+    """The steps of docs/engines.md move a database to a server of PostgreSQL, and back, as they are written"""
+    text = (HOME / "docs/engines.md").read_text()
+    role, password, configuration = blocks(HOME / "docs/engines.md")
+    verbs = re.findall("`(sudo sqlipcctl [^`]* --to=[^`]*)`", text)
+    equal([verb.split()[2] for verb in verbs], ["migrate", "check", "migrate"], "commands of the steps")
+    old, new = pathlib.Path("/srv/notes.sqlite"), pathlib.Path("/srv/notes-new.conf")
+    with contextlib.closing(sqlite3.connect(old)) as db:
+        db.executescript("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT); INSERT INTO note(text) VALUES('plants')")
+    shutil.chown(old, "sqlipc", "sqlipc")
+    pathlib.Path("/srv/queries.sql").write_text("SELECT text FROM note WHERE id = ?;\n")
+    host = re.search("^Connection=(.*)$", configuration, re.M)[1]
+    (local,) = re.findall(r"`Connection=(host=/run/postgresql [^`]*)`", text)
+    (entry,) = re.findall("Add the line `(local [^`]*)`", text)
+    new.write_text(configuration.replace(host, local.replace("/run/postgresql", str(served.FOLDER))) + "\n")
+    reload = lambda: done("sqlipcctl", "reload")  # noqa: E731
+    published = written(DATABASES / "notes.conf", f"[Database]\nPath={old}\nMode=read-write\nAllowUsers=*\n", then=reload)
+    with served.server(), published:
+        rules = served.FOLDER / "data/pg_hba.conf"
+        rules.write_text(f"{entry}\n{rules.read_text()}")
+        served.administer("SELECT pg_reload_conf()")
+        for line in role.splitlines():
+            answered(line, *["watch words"] * 2 * ("--pwprompt" in line))
+        install, ask = password.splitlines()
+        answered(install)
+        answered(ask, "watch words")
+        for verb in verbs:
+            answered(verb, *["yes"] * ("migrate" in verb))
+        true("Engine=postgresql" in (DATABASES / "notes.conf").read_text(), "it is the server's")
+        query("INSERT INTO note(text) VALUES ('bread')", "notes", user="root")
+        equal(query("SELECT text FROM note ORDER BY 1", "notes"), "bread\nplants\n", "rows of the server")
+        shutil.copy(DATABASES / "notes.conf.before-migration", DATABASES / "notes.conf")
+        reload()
+        equal(query("SELECT text FROM note", "notes"), "plants\n", "rows of the file")

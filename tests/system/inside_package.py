@@ -102,6 +102,7 @@ def package_tests():
 
 test(inside_documents.documents)
 test(inside_documents.manual)
+test(inside_documents.moves)
 
 
 @test

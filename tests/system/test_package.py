@@ -80,7 +80,7 @@ def make_newer(package, target):
 
 
 def make_layer(layer, packages):
-    for name in [*test_system.COPIED, "debian/tests", "README.md", "docs/man", "docs/python.md"]:
+    for name in [*test_system.COPIED, "debian/tests", "README.md", "docs/man", "docs/python.md", "docs/engines.md"]:
         test_system.copy(name, layer / HOME / name)
     for folder in ("packages", "newer"):
         (layer / HOME / folder).mkdir()
