@@ -130,7 +130,7 @@ static void give_up(sqlipc_batch *b) {
         if (!b->call || b->connection->closed)
                 return;
         if (b->transaction)
-                transact_on_no_answer(b->transaction, &b->error);
+                transact_on_no_answer(b->transaction, &b->error, unknown_fact);
         else
                 repeat_set_unknown(&b->error, unknown_fact);
 }

@@ -77,7 +77,7 @@ static int fail_wait(sqlipc_cursor *c, int r, bool ends) {
 
         (void) connection_fail_wait(c->connection, r);
         if (c->state != CURSOR_WAITING && c->state != CURSOR_DRAINING && (e->number != ERROR_NONE || ends))
-                cursor_set_no_answer(c, e);
+                cursor_set_outcome(c, e, FATE_UNKNOWN);
         return e->result;
 }
 

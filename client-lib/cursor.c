@@ -105,13 +105,6 @@ static bool will_know_outcome(const sqlipc_cursor *c) {
         return source->number > 0 || (source->call && source->cancellation.state != CANCEL_REFUSED);
 }
 
-void cursor_set_no_answer(sqlipc_cursor *c, Error *e) {
-        if (c->transaction)
-                transact_on_no_answer(c->transaction, e);
-        else
-                repeat_set_outcome(e, FATE_UNKNOWN, c->read_only);
-}
-
 static void give_up(sqlipc_cursor *c) {
         bool sent = c->state == CURSOR_RUNNING || c->state == CURSOR_ASKING;
 
@@ -119,10 +112,8 @@ static void give_up(sqlipc_cursor *c) {
                 cursor_end(c, CURSOR_END_CANCELLED);
                 return;
         }
-        /* Cancelled would say that a transaction does not have the changes. */
-        (void) error_set(&c->error, c->transaction ? ERROR_OUTCOME_UNKNOWN : ERROR_CANCELLED,
-                         "The run was cancelled, and the service has not said how it ended.");
-        cursor_set_no_answer(c, &c->error);
+        (void) error_set(&c->error, ERROR_CANCELLED, "The run was cancelled, and the service has not said how it ended.");
+        cursor_set_outcome(c, &c->error, FATE_UNKNOWN);
         cursor_end(c, CURSOR_END_FAILED);
 }
 
@@ -166,6 +157,10 @@ void cursor_note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
 void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate) {
         if (!c->transaction)
                 repeat_set_outcome(e, fate, c->read_only);
+        else if (c->read_only)
+                transact_on_failure(c->transaction, e);
+        else if (fate == FATE_UNKNOWN)
+                transact_on_no_answer(c->transaction, e, STATEMENT_FACT);
 }
 
 /* Abandons the run, because the cursor reads no further. A program that wants one row often leaves the end after it

@@ -103,12 +103,10 @@ bool cursor_may_write(const sqlipc_cursor *c);
 /* The number of its transaction; 0: none. */
 uint64_t cursor_transaction_number(const sqlipc_cursor *c);
 
-/* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. The
- * outcome of a run in a transaction is known, because only a commit makes it last. */
+/* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. A
+ * transaction to which such a run belongs is rolled back, so that the outcome is known (transact_on_no_answer()). FATE_UNKNOWN
+ * is also the fate of a run whose answer the program waits for no longer. */
 void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate);
-
-/* The same if the program waits no longer for the answer to a run that was sent. */
-void cursor_set_no_answer(sqlipc_cursor *c, Error *e);
 
 /* True if the program has cancelled the run, or interrupted the connection since. */
 bool cursor_is_cancelled(sqlipc_cursor *c);

@@ -9,6 +9,7 @@
 #include "client-lib/event-loop.h"
 #include "client-lib/load-call.h"
 #include "client-lib/pipe-write.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transact.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -18,6 +19,8 @@
 /* load_call_write() returns after this many writes even if the pipe takes more, so that a large row does not keep a program
  * from its loop. */
 #define WRITES_MAX 64u
+
+static const char *const unknown_fact = "the rows were loaded";
 
 /* ---- The end ------------------------------------------------------------------------------------------------------ */
 
@@ -69,10 +72,7 @@ static void notice_interrupt(sqlipc_load *l) {
 }
 
 void load_call_set_outcome_unknown(Error *e) {
-        char before[200];
-
-        (void) snprintf(before, sizeof before, "%.199s", e->message);
-        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s It is unknown whether the rows were loaded.", before);
+        repeat_set_unknown(e, unknown_fact);
 }
 
 /* True if the error is the load's own, which has details. One of Wait itself has none, for example from the bus, or from an
@@ -83,12 +83,15 @@ static bool tells_outcome(sd_bus_message *reply) {
 
 /* Sets the failure in a reply to Load or Wait. */
 static void set_failure(sqlipc_load *l, sd_bus_message *reply) {
+        bool unknown = load_is_sent(l) && !tells_outcome(reply);
         Error *e = &l->error;
 
         (void) error_set_reply(e, reply);
-        if (l->transaction)
+        if (l->transaction && unknown)
+                transact_on_no_answer(l->transaction, e, unknown_fact);
+        else if (l->transaction)
                 transact_on_failure(l->transaction, e);
-        else if (load_is_sent(l) && !tells_outcome(reply)) {
+        else if (unknown) {
                 if (e->number == ERROR_DAEMON_LOST)
                         (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
                 load_call_set_outcome_unknown(e);

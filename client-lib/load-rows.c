@@ -4,6 +4,7 @@
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
 #include "client-lib/load-call.h"
+#include "client-lib/transact.h"
 
 /* 0: look again. Without blocking, -EAGAIN, and the program is called back when there is news. */
 static int wait_for_news(sqlipc_load *l, uint64_t *deadline) {
@@ -109,13 +110,17 @@ static int try_finish(sqlipc_load *l) {
         return l->error.result < 0 ? connection_fail(l->connection, &l->error) : 0;
 }
 
-/* The program waits no longer, for a reason that the connection has. Once END was sent, the load goes on. */
+/* The program waits no longer, for a reason that the connection has. Once END was sent, the load goes on, also in a
+ * transaction, which may be committed then. */
 static int fail_wait(sqlipc_load *l, int r) {
         Error *e = &l->connection->error;
 
-        if (r == -EAGAIN || r == -EBUSY || !load_is_sent(l) || l->transaction)
+        if (r == -EAGAIN || r == -EBUSY || !load_is_sent(l))
                 return r;
-        load_call_set_outcome_unknown(e);
+        if (l->transaction)
+                transact_on_failure(l->transaction, e);
+        if (e->number != ERROR_TRANSACTION_ENDED)
+                load_call_set_outcome_unknown(e);
         return e->result;
 }
 

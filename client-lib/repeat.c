@@ -72,5 +72,5 @@ void repeat_set_unknown(Error *e, const char *fact) {
 
 void repeat_set_outcome(Error *e, Fate fate, bool read_only) {
         if (fate == FATE_UNKNOWN && !read_only)
-                repeat_set_unknown(e, "the statement took effect");
+                repeat_set_unknown(e, STATEMENT_FACT);
 }

@@ -44,6 +44,9 @@ bool repeat_is_allowed(Fate fate, bool read_only);
 /* The same, and counts the repeat. The request may not be repeated if it has had too many. */
 bool repeat_take(Repeats *repeats, Fate fate, bool read_only);
 
+/* The fact that is unknown about a statement that may write. */
+#define STATEMENT_FACT "the statement took effect"
+
 /* For a request that is not repeated: if its outcome is unknown, adds that to the sentence of `e`, and sets the error to
  * OUTCOME_UNKNOWN. */
 void repeat_set_outcome(Error *e, Fate fate, bool read_only);

@@ -479,8 +479,8 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  * service was lost or the connection's timeout passed after the statement was sent and before an answer came, or if the call
  * was interrupted, and the service has not told in time how the statement ended: it may have taken effect. If the service
  * was lost, its next instance is asked first if the statement only reads. After any other error that has a code of the
- * service, it has changed nothing. In a transaction nothing is committed by a statement, so the second and the third are
- * -ETIMEDOUT and -ECANCELED; but the statement may still take effect in the transaction: roll that back. Since: 0.2
+ * service, it has changed nothing. In a transaction the second and the third are -ETIMEDOUT and -ECANCELED, and the library
+ * rolls the transaction back, so that nothing of the statement is ever committed: sqlipc_commit() then fails. Since: 0.2
  */
 int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
 int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,
@@ -646,7 +646,8 @@ typedef enum sqlipc_transaction_mode {
  * Statements may be run meanwhile; they wait for it.
  *
  * A statement that fails has changed nothing, and the transaction goes on, unless the failure has rolled it back (ON
- * CONFLICT ROLLBACK, a full disk, a statement that was cancelled or took too long). The service also ends a transaction
+ * CONFLICT ROLLBACK, a full disk, a statement that was cancelled or took too long). The library rolls it back if the
+ * program waits no longer for a statement that may write, and its outcome is unknown. The service also ends a transaction
  * after TransactionTimeoutSec=, or if it has been idle for TransactionIdleSec= while others wait to write (sqlipcd.conf(5)).
  * If its worker or the service is lost, it has changed nothing. Every later call for it then fails with -ENOTCONN and
  * SQLIPC_ERROR_TRANSACTION_ENDED. Nothing is repeated, and no statement runs on its own in place of the transaction.
@@ -822,10 +823,11 @@ int sqlipc_load_row(sqlipc_load *load, const sqlipc_parameter *values, size_t n_
  *
  * Errors: those of sqlipc_load_row() that end the load; -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN (all rows were
  * sent, and then the service was lost, or its answer does not tell the outcome: the rows may have been written; not in a
- * transaction); the same (*) if the connection's timeout has passed or sqlipc_interrupt() was called, after all rows were
- * sent: the load goes on, and another call waits for its answer; -ETIMEDOUT (*) with SQLIPC_ERROR_NONE (before all rows
- * were sent, or in a transaction) and -ECANCELED (*) (in a transaction, after that). After any error except those marked
- * with (*) the load is over, and nothing was written unless the outcome is unknown. Since: 0.2
+ * transaction, which ends with such a load, and has changed nothing); the same (*) if the connection's timeout has passed or
+ * sqlipc_interrupt() was called, after all rows were sent, also in a transaction: the load goes on, and another call waits
+ * for its answer; -ETIMEDOUT (*) with SQLIPC_ERROR_NONE (before all rows were sent: the service writes nothing without the
+ * rest, so nothing is written unless another call sends it). After any error except those marked with (*) the load is over,
+ * and nothing was written unless the outcome is unknown. Since: 0.2
  */
 int sqlipc_load_finish(sqlipc_load *load, int64_t *ret_changes);
 

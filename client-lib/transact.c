@@ -8,6 +8,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transact-life.h"
 #include "client-lib/transact.h"
 
@@ -199,8 +200,13 @@ bool transact_is_at(const sqlipc_transaction *t, const char *owner) {
         return t->owner && owner ? strcmp(t->owner, owner) == 0 : t->owner == owner;
 }
 
+/* True if its commit was sent, and is not known to have failed. */
+static bool may_be_committed(const sqlipc_transaction *t) {
+        return t->commits && !t->rolled_back;
+}
+
 void transact_on_failure(sqlipc_transaction *t, Error *e) {
-        if (e->number == ERROR_DAEMON_LOST)
+        if (e->number == ERROR_DAEMON_LOST && !may_be_committed(t))
                 (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
         if (e->number != ERROR_TRANSACTION_ENDED || t->state != TRANSACTION_OPEN)
                 return;
@@ -208,14 +214,22 @@ void transact_on_failure(sqlipc_transaction *t, Error *e) {
         transact_end(t);
 }
 
-void transact_on_no_answer(sqlipc_transaction *t, Error *e) {
+void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact) {
         size_t n;
 
+        if (may_be_committed(t)) {
+                repeat_set_unknown(e, fact);
+                return;
+        }
         transact_on_failure(t, e);
+        if (t->state != TRANSACTION_OPEN)
+                return;
         n = strlen(e->message);
-        if (e->number != ERROR_TRANSACTION_ENDED)
-                (void) snprintf(e->message + n, sizeof e->message - n,
-                                "%sIt may still take effect in the transaction: roll that back.", n > 0 ? " " : "");
+        (void) snprintf(e->message + n, sizeof e->message - n, "%sThe transaction is rolled back.", n > 0 ? " " : "");
+        (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
+                         "The transaction was rolled back, because one of its statements ended without an answer.");
+        send_rollback(t);
+        transact_end(t);
 }
 
 /* ---- As a member of the connection -------------------------------------------------------------------------------- */

@@ -9,7 +9,10 @@
  *
  * A request that belongs to a transaction is never sent again, unless the service did not know the statement. If the service
  * or its worker is lost, nothing of the transaction was written, so only Commit can have an unknown outcome: not if the
- * transaction cannot write, or is deferred and has only read.
+ * transaction cannot write, or is deferred and has only read. If no answer comes to a run that may write, the library rolls
+ * the transaction back: a later Commit must not decide what the program was told about the run. A load whose result is
+ * still to come does not end the transaction, because the program can ask for the result again; until then its outcome is
+ * unknown.
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_H
 #define SQLIPC_CLIENT_LIB_TRANSACT_H
@@ -63,11 +66,12 @@ int transact_check(sqlipc_transaction *t, Error *e);
 /* True if the instance with this unique name has it. */
 bool transact_is_at(const sqlipc_transaction *t, const char *owner);
 
-/* A run failed with `e`. If the service was lost, `e` becomes TRANSACTION_ENDED. */
+/* A run failed with `e`. If the service was lost, `e` becomes TRANSACTION_ENDED, unless the commit was sent. */
 void transact_on_failure(sqlipc_transaction *t, Error *e);
 
-/* The program waits no longer for the answer to a run that was sent, for the reason in `e`. Nothing of it is committed, so
- * the error stays; its sentence says that the run may go on in the transaction. */
-void transact_on_no_answer(sqlipc_transaction *t, Error *e);
+/* A run that may write was sent, and no answer to it will come, for the reason in `e`. The transaction is rolled back, so
+ * nothing of the run is ever committed, and the error stays. If the commit was sent before, `e` becomes OUTCOME_UNKNOWN, and
+ * says which `fact` is unknown. */
+void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact);
 
 #endif

@@ -534,6 +534,72 @@ static void test_in_transaction(void) {
         finish();
 }
 
+/* Begins a transaction with a load that has one row. */
+static sqlipc_load *load_in_transaction(FakeWait wait, const char *error, sqlipc_transaction **ret) {
+        sqlipc_load *load;
+
+        start();
+        l.wait = wait;
+        l.error = error;
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, ret), 0);
+        load = load_open();
+        CHECK_INT(add(load, 1, 1), 0);
+        return load;
+}
+
+/* A load that was sent goes on in the transaction, which may be committed, so its outcome is unknown until the answer comes. */
+static void test_no_answer_in_transaction(void) {
+        FakeInterrupter interrupter;
+        sqlipc_transaction *t;
+        sqlipc_load *load;
+        int64_t changes;
+
+        load = load_in_transaction(FAKE_WAIT_LATE, NULL, &t);
+        l.late = true;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        l.late = false;
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(sqlipc_load_finish(load, &changes), 0);
+        CHECK_INT(changes, 1);
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        finish();
+
+        load = load_in_transaction(FAKE_WAIT_NEVER, NULL, &t);
+        fake_interrupt_begin(&interrupter, &f, &l.n_unanswered, 1);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        fake_interrupt_end(&interrupter);
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        sqlipc_transaction_close(t);
+        finish();
+}
+
+/* If the answer does not tell how the load ended, none will: the transaction ends, and the error is right. */
+static void test_refused_in_transaction(void) {
+        sqlipc_transaction *t;
+        sqlipc_load *load = load_in_transaction(FAKE_WAIT_REFUSED, "OutOfMemory", &t);
+
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ENOMEM);
+        check_code(SQLIPC_ERROR_OUT_OF_MEMORY);
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        sqlipc_transaction_close(t);
+        finish();
+
+        load = load_in_transaction(FAKE_WAIT_FAILS, "Sql", &t);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -EINVAL);
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        finish();
+}
+
 /* Nothing of a transaction is durable, so nothing is unknown. */
 static void test_transaction_lost(void) {
         sqlipc_transaction *t;
@@ -902,6 +968,8 @@ int main(void) {
                 TEST(test_finish_fails),
                 TEST(test_early_answer),
                 TEST(test_in_transaction),
+                TEST(test_no_answer_in_transaction),
+                TEST(test_refused_in_transaction),
                 TEST(test_transaction_lost),
                 TEST(test_row_timeout),
                 TEST(test_finish_timeout),

@@ -785,7 +785,21 @@ static void test_user_refuses(void) {
         check_not_asked("LimitsExceeded", -EDQUOT, SQLIPC_ERROR_LIMITS_EXCEEDED);
 }
 
-/* A statement that the program waits for no longer has committed nothing, so its outcome is not unknown. */
+/* A statement got no answer, and the program was told that it has changed nothing: no commit makes that wrong. */
+static void check_rolled_back(sqlipc_transaction *t) {
+        CHECK(strstr(sqlipc_error_message(f.connection), "The transaction is rolled back."));
+        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        CHECK_INT(exec(), -ENOTCONN); /* not on its own either */
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        fake_wait_for(&n_rollback, 1);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_commit, 0);
+}
+
 static void test_no_answer(void) {
         sqlipc_transaction *t;
 
@@ -795,15 +809,30 @@ static void test_no_answer(void) {
         CHECK_INT(sqlipc_set_timeout(f.connection, 50000), 0);
         CHECK_INT(exec(), -ETIMEDOUT);
         CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
-        CHECK(strstr(sqlipc_error_message(f.connection), "roll that back"));
-        CHECK_INT(sqlipc_transaction_is_open(t), 1);
         CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
-        CHECK_INT(sqlipc_rollback(t), 0);
+        check_rolled_back(t);
+}
+
+/* A statement that only reads does not end the transaction. */
+static void test_read_without_answer(void) {
+        sqlipc_transaction *t;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        start();
+        f.writes = false;
+        CHECK_INT(sqlipc_prepare(f.connection, DB, "SELECT c FROM t", &s), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run.answer = ANSWER_NONE;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 50000), 0);
+        CHECK_INT(sqlipc_execute(s, &c), -ETIMEDOUT);
+        CHECK(!strstr(sqlipc_error_message(f.connection), "transaction"));
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        sqlipc_finalize(s);
         sqlipc_transaction_close(t);
         fake_done(&f);
 }
 
-/* Nor is it cancelled, unless the service says so: the transaction may have its changes. */
 static void test_cancelled_without_answer(void) {
         sqlipc_transaction *t;
         sqlipc_cursor *c;
@@ -817,15 +846,42 @@ static void test_cancelled_without_answer(void) {
         CHECK_INT(sqlipc_cursor_cancel(c), 0);
         while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
                 turn();
-        CHECK_INT(r, -ECONNABORTED);
-        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
-        CHECK(strstr(sqlipc_error_message(f.connection), "roll that back"));
+        CHECK_INT(r, -ECANCELED);
+        check_code(SQLIPC_ERROR_CANCELLED);
         sqlipc_cursor_close(c);
         CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
-        CHECK_INT(sqlipc_transaction_is_open(t), 1);
-        CHECK_INT(sqlipc_rollback(t), 0);
+        check_rolled_back(t);
+}
+
+/* The commit of the transaction was sent after the statement, so nothing can be taken back. */
+static void check_committed_meanwhile(Script commit, bool cancel) {
+        sqlipc_transaction *t;
+        sqlipc_cursor *c;
+        int r;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        on_run.answer = ANSWER_NONE;
+        on_commit = commit;
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        CHECK_INT(sqlipc_commit(t), -EAGAIN);
+        fake_wait_for(&n_commit, 1);
+        if (cancel)
+                CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                turn();
+        CHECK_INT(r, -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        sqlipc_cursor_close(c);
         sqlipc_transaction_close(t);
         fake_done(&f);
+}
+
+static void test_committed_without_answer(void) {
+        check_committed_meanwhile((Script) { ANSWER_NONE, NULL }, true);
+        check_committed_meanwhile((Script) { ANSWER_OK, NULL }, true);
+        check_committed_meanwhile((Script) { ANSWER_DIE, NULL }, false);
 }
 
 /* The worker dies while the rows of a statement are read. */
@@ -842,8 +898,7 @@ static void test_broken_stream(void) {
         CHECK_INT(sqlipc_cursor_next(c), -ECONNRESET);
         CHECK_INT(sqlipc_cursor_error_code(c), SQLIPC_ERROR_WORKER_LOST);
         sqlipc_cursor_close(c);
-        sqlipc_transaction_close(t);
-        fake_done(&f);
+        check_rolled_back(t);
 }
 
 /* A prepared statement that the service has forgotten is compiled again; one whose worker is lost does not run again. */
@@ -1129,7 +1184,9 @@ int main(void) {
                 TEST(test_user_is_asked),
                 TEST(test_user_refuses),
                 TEST(test_no_answer),
+                TEST(test_read_without_answer),
                 TEST(test_cancelled_without_answer),
+                TEST(test_committed_without_answer),
                 TEST(test_broken_stream),
                 TEST(test_statement_fails),
                 TEST(test_bus_lost),
