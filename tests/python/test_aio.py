@@ -291,6 +291,22 @@ async def cancelled_in_a_transaction():
 
 
 @loop
+async def cancelled_load_that_waits():
+    """A load that waits for another writer when its task is cancelled has written nothing, also later"""
+    async with connect(isolation_level=None) as holder, connect(autocommit=True) as db:
+        await holder.execute("BEGIN IMMEDIATE")
+        task = asyncio.ensure_future(awaited(db.executemany("INSERT INTO thing(a) VALUES (?)", [(1,)] * 3)))
+        while runs() == 0:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await fails(asyncio.CancelledError, task)
+        await holder.execute("ROLLBACK")
+        equal(await rows_of(holder), 0, "rows")
+        equal((await db.executemany("INSERT INTO thing(a) VALUES (?)", [(1,)] * 3)).rowcount, 3, "the next load")
+    service.empty()
+
+
+@loop
 async def cancelled_load_after_others():
     """A cancelled executemany() leaves what the transaction has written before it, and nothing of itself"""
     async with connect() as db:

@@ -358,6 +358,38 @@ def signals_during_writes():
 
 
 @test
+def signal_during_a_load_that_waits():
+    """A load that waits for another writer when a signal handler ends it has written nothing, also later"""
+    raised, stop = [], threading.Event()
+
+    def handle(_, frame):
+        if not raised and frame.f_code.co_name == "until" and frame.f_back.f_code.co_name == "finish":
+            raised.append(frame)
+            raise KeyboardInterrupt
+
+    def signal_often():
+        while not stop.wait(0.01):
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    signal.signal(signal.SIGUSR1, handle)
+    holder, db = service.connect(isolation_level=None), service.connect(autocommit=True)
+    with contextlib.closing(holder), contextlib.closing(db):
+        holder.execute("BEGIN IMMEDIATE")
+        thread = threading.Thread(target=signal_often)
+        thread.start()
+        try:
+            error = raises(KeyboardInterrupt, db.executemany, "INSERT INTO thing(a) VALUES (?)", [(1,)] * 3)
+        finally:
+            stop.set()
+            thread.join()
+        equal(error.__cause__, None, "what is unknown")
+        holder.execute("ROLLBACK")
+        equal(holder.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
+        equal(db.executemany("INSERT INTO thing(a) VALUES (?)", [(1,)] * 3).rowcount, 3, "the next load")
+    service.empty()
+
+
+@test
 def signals_during_commits():
     """A commit that a signal handler ends goes on, as the cause of the exception says; another one tells the result"""
     for i in range(20):

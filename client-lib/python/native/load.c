@@ -115,13 +115,18 @@ static void close_load(LoadObject *load) {
         load->load = NULL;
 }
 
-PyDoc_STRVAR(finish_doc, "finish() -> int\n\nWait until all rows are written; the number of rows that were changed.");
+PyDoc_STRVAR(finish_doc, "finish(seconds) -> int\n\nWait until all rows are written; the number of rows that were changed. "
+                         "Less than 0: without a limit.");
 
-static PyObject *finish(LoadObject *load, PyObject *unused) {
+static PyObject *finish(LoadObject *load, PyObject *seconds) {
+        double value = PyFloat_AsDouble(seconds);
+        uint64_t until = value < 0 ? UINT64_MAX : link_now_usec() + (uint64_t) (value * 1e6);
         int64_t n_changes = 0;
         LinkFailure failure;
         int r;
 
+        if (value == -1 && PyErr_Occurred())
+                return NULL;
         for (;;) {
                 if (!load->load)
                         return native_raise("ProgrammingError", "The load is over.");
@@ -135,11 +140,25 @@ static PyObject *finish(LoadObject *load, PyObject *unused) {
                         break;
                 if (r != -EAGAIN)
                         return link_raise(&failure);
-                if (link_wait(load->link, UINT64_MAX) < 0)
+                r = link_wait(load->link, until);
+                if (r == 0)
+                        PyErr_SetNone(PyExc_TimeoutError);
+                if (r <= 0)
                         return NULL;
         }
         close_load(load);
         return PyLong_FromLongLong(n_changes);
+}
+
+PyDoc_STRVAR(cancel_doc, "cancel()\n\nHave the service cancel the load: finish() then tells how it ended.");
+
+static PyObject *load_cancel(LoadObject *load, PyObject *unused) {
+        if (!link_enter(load->link))
+                return NULL;
+        if (load->load)
+                (void) sqlipc_load_cancel(load->load);
+        link_leave(load->link);
+        Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(close_doc, "close()\n\nEnd the load. Nothing of it is written unless it was finished.");
@@ -152,7 +171,8 @@ static PyObject *load_close(LoadObject *load, PyObject *unused) {
 static PyMethodDef methods[] = {
         { "rows", (PyCFunction) give_rows, METH_O, rows_doc },
         { "row", (PyCFunction) give_row, METH_O, row_doc },
-        { "finish", (PyCFunction) finish, METH_NOARGS, finish_doc },
+        { "finish", (PyCFunction) finish, METH_O, finish_doc },
+        { "cancel", (PyCFunction) load_cancel, METH_NOARGS, cancel_doc },
         { "close", (PyCFunction) load_close, METH_NOARGS, close_doc },
         { NULL, NULL, 0, NULL },
 };

@@ -26,6 +26,7 @@ LEGACY_TRANSACTION_CONTROL = -1
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
 LOOK = "look at the data before you repeat it"
+CANCEL_SECONDS = 5  # how long the service may take to say how a load ended that it was asked to cancel
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 _CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
@@ -565,14 +566,26 @@ class Core:
         return n
 
     async def finish(self, load, is_within):
-        """Waits for the end of a load. The service writes it as soon as it has all rows, and is not asked to cancel it."""
+        """Waits for the end of a load. If the wait is given up, the service cancels the load, and says how it ended; not in a
+        transaction, because that would end with the load."""
         try:
-            return await self.until(load.finish)
+            return await self.until(load.finish, -1)
         except BaseException as error:
             if not self.is_given_up(error, is_within):
                 raise
+            text = "The service has not said whether it has written the rows"
+            if not (is_within or self.link.closed):
+                load.cancel()
+                try:
+                    await self.until(load.finish, CANCEL_SECONDS, deadline=time.monotonic() + CANCEL_SECONDS)
+                    text = "The rows had been written before the load could be cancelled"
+                except Error as end:
+                    if end.service_error not in (None, OUTCOME_UNKNOWN):
+                        raise error  # noqa: B904 - nothing was written
+                except BaseException:  # noqa: BLE001 - given up again
+                    pass
             advice = "roll the transaction back" if is_within else LOOK
-            raise self.unknown(error, f"The service has not said whether it has written the rows: {advice}.")
+            raise self.unknown(error, f"{text}: {advice}.")
 
     async def executescript(self, script):
         if not isinstance(script, str):
