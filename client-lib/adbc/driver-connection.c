@@ -15,6 +15,9 @@
 #define SETTLE_MSEC 1000
 #define SETTLE_STEP_MSEC 50
 
+/* How long the service may take to say how a load ended that it was asked to cancel. */
+#define CANCEL_LIMIT_USEC UINT64_C(5000000)
+
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
 DriverConnection *driver_connection_ref(DriverConnection *c) {
@@ -181,6 +184,40 @@ void driver_connection_settle(DriverConnection *c) {
 
                 (void) poll(&bus, 1, SETTLE_STEP_MSEC);
         }
+}
+
+/* Rolls the transaction back, which ends a load in it. False: that could not be sent, and it is open. */
+static bool roll_back(DriverConnection *c) {
+        return sqlipc_rollback(c->transaction) >= 0 || sqlipc_transaction_is_open(c->transaction) <= 0;
+}
+
+/* Has the service cancel the load, and waits until it has said how the load ended, but not for long. */
+static int cancel_load(DriverConnection *c, sqlipc_load *load, int64_t *ret_changes) {
+        uint64_t timeout = driver_settings_usec(c->settings.timeout);
+        int r;
+
+        (void) sqlipc_load_cancel(load);
+        (void) sqlipc_set_timeout(c->connection, timeout < CANCEL_LIMIT_USEC ? timeout : CANCEL_LIMIT_USEC);
+        r = sqlipc_load_finish(load, ret_changes);
+        (void) sqlipc_set_timeout(c->connection, timeout);
+        return r;
+}
+
+AdbcStatusCode driver_connection_take_back(DriverConnection *c, sqlipc_load *load, int64_t *ret_changes,
+                                           struct AdbcError *error) {
+        AdbcStatusCode status = adbc_error_connection(error, c->connection, -ECONNABORTED);
+        int r;
+
+        if (c->transaction)
+                return roll_back(c) ? adbc_error_set(error, ADBC_STATUS_TIMEOUT, "HYT00",
+                                                     "The service has not said in time how the load ended, and the "
+                                                     "transaction is rolled back")
+                                    : status;
+        r = cancel_load(c, load, ret_changes);
+        if (r == -ECANCELED)
+                return adbc_error_set(error, ADBC_STATUS_TIMEOUT, "HYT00",
+                                      "The load did not end in time, and was cancelled: nothing was written");
+        return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
 }
 
 /* ---- Transactions -------------------------------------------------------------------------------------------------- */

@@ -99,6 +99,12 @@ AdbcStatusCode driver_connection_cancelled(struct AdbcError *error);
  * answer comes, and reads it only in calls, of which there may be no other. */
 void driver_connection_settle(DriverConnection *connection);
 
+/* The program waits no longer for the end of a load, whose outcome is unknown, as the error of the connection says. Cancels
+ * the load, or rolls back the transaction to which it belongs. ADBC_STATUS_OK: it was done before, and `*ret_changes` is set;
+ * ADBC_STATUS_TIMEOUT: nothing was written; otherwise the outcome is still unknown. */
+AdbcStatusCode driver_connection_take_back(DriverConnection *connection, sqlipc_load *load, int64_t *ret_changes,
+                                           struct AdbcError *error);
+
 /* Functions of the driver's table. */
 AdbcStatusCode driver_connection_new(struct AdbcConnection *connection, struct AdbcError *error);
 AdbcStatusCode driver_connection_init(struct AdbcConnection *connection, struct AdbcDatabase *database,

@@ -522,6 +522,8 @@ static AdbcStatusCode execute(DriverStatement *s, struct ArrowArrayStream *ret_s
         if (ret_stream && !s->target.table)
                 return execute_for_rows(s, ret_stream, ret_changes, error);
         status = s->target.table ? ingest(s, ret_changes, error) : execute_for_effect(s, ret_changes, error);
+        if (status == ADBC_STATUS_TIMEOUT && check_cancelled(s, NULL) != ADBC_STATUS_OK) /* why a load was taken back */
+                status = check_cancelled(s, error);
         end_guard(s);
         cancel_slot_leave(&s->slot);
         s->rows = bound_rows_free(s->rows);

@@ -236,6 +236,8 @@ AdbcStatusCode ingest_target_load(DriverConnection *c, const char *catalog, cons
         if (status != ADBC_STATUS_OK)
                 return status;
         r = sqlipc_load_finish(load, ret_changes);
+        if (r < 0 && sqlipc_error_code(c->connection) == SQLIPC_ERROR_OUTCOME_UNKNOWN)
+                return driver_connection_take_back(c, load, ret_changes, error);
         return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
 }
 

@@ -370,6 +370,66 @@ def cancelled_ingest(choose):
         equal(len(notes()), 3)
 
 
+TWO_IDS = pyarrow.table({"id": [1, 2]})
+ENDLESS_LOAD = f"INSERT INTO note (id) {NUMBERS} + ? FROM c"
+
+
+def cancel_waiting(cancel):
+    """Cancels a load of which the service most likely has all rows; before that, it is cancelled as well."""
+    wait_for(lambda: service.counters()["NRuns"] > 0, "the load begins")
+    time.sleep(0.1)
+    cancel_busy(cancel)
+
+
+@each_cancel
+def cancelled_load(choose):
+    """A load that waits for another writer, or runs, when it is cancelled has written nothing, also later"""
+    with empty_notes() as (connection, cursor):
+        with connect(service, "notes", autocommit=False, transaction="write") as holder:
+            rows(holder, "SELECT 1")
+            with in_thread(cancel_waiting, choose(connection, cursor)):
+                fails("CANCELLED", cursor.executemany, "INSERT INTO note (id) VALUES (?)", TWO_IDS)
+            holder.rollback()
+        equal(notes(), [], "nothing")
+        with in_thread(cancel_waiting, choose(connection, cursor)):
+            fails("CANCELLED", cursor.executemany, ENDLESS_LOAD, TWO_IDS)
+        cursor.executemany("INSERT INTO note (id) VALUES (?)", TWO_IDS)
+        equal(len(notes()), 2, "the next load")
+
+
+@each_cancel
+def cancelled_load_in_a_transaction(choose):
+    """A load that is cancelled in a transaction takes that along"""
+    with empty_notes(autocommit=False) as (connection, cursor):
+        cursor.execute("INSERT INTO note (id) VALUES (-1)")
+        with in_thread(cancel_waiting, choose(connection, cursor)):
+            fails("CANCELLED", cursor.executemany, ENDLESS_LOAD, TWO_IDS)
+        fails("INVALID_STATE", cursor.execute, "INSERT INTO note (id) VALUES (-2)")
+        fails("INVALID_STATE", connection.commit)
+        connection.rollback()
+        equal(notes(), [], "nothing")
+        cursor.executemany("INSERT INTO note (id) VALUES (?)", TWO_IDS)
+        connection.commit()
+        equal(len(notes()), 2, "the next transaction")
+
+
+@test
+def timeouts_of_loads():
+    """A load that does not end in time is cancelled, with and without a transaction, and has written nothing"""
+    with empty_notes(timeout=0.2) as (connection, cursor):
+        try:
+            raise AssertionError(f"the load ended: {cursor.executemany(ENDLESS_LOAD, TWO_IDS)}")
+        except adbc_driver_manager.Error as error:  # a slow service does not say in time that it has cancelled the load
+            true(error.status_code.name == "TIMEOUT" or error.sqlstate == "08007", str(error))
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the load is cancelled")
+        equal(notes(), [], "nothing")
+    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor):
+        fails("TIMEOUT", cursor.executemany, ENDLESS_LOAD, TWO_IDS)
+        fails("INVALID_STATE", connection.commit)
+    with empty_notes() as (connection, cursor):
+        equal(notes(), [], "nothing")
+
+
 @each_cancel
 def cancelled_at_random(choose):
     """At each moment of a cancellation the answer agrees with what is written"""
