@@ -45,6 +45,14 @@ def live(connection):
     return opened.next_finish
 
 
+def load(connection):
+    """The service computes the first row, so the pipe is full."""
+    opened = connection.load(DB, f"INSERT INTO t (id) SELECT ({ENDLESS}) WHERE length(?)")
+    rows = [GLib.Variant("(s)", ("x" * 10000,))] * 1000
+    opened.add_rows_async(GLib.Variant.new_array(None, rows), None, on_end)
+    return opened.add_rows_finish
+
+
 def set_of(connection, before):
     """The epoll set in which the library of the connection has the wake-up descriptor."""
     return next(fd for fd, data in sets().items() if fd not in before and WAKE in data)

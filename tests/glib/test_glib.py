@@ -476,7 +476,7 @@ def ready_for_ever():
     """A descriptor that is ready for ever, for nothing, closes the connection: the main loop does not spin"""
     needs("python3")
     with written(3, 1) as service:
-        for call in ("query", "watch", "live"):
+        for call in ("query", "watch", "live", "load"):
             for descriptor in ("bus", "wake", "own"):
                 program = ["/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_ready.py", service.address, call, descriptor]
                 done = service.run("env", *ENVIRONMENT, "G_DEBUG=", *program)

@@ -432,6 +432,11 @@ async def follows(db):
             pass
 
 
+async def loads(db):
+    """The service computes the first row, so the pipe is full."""
+    await db.executemany(f"INSERT INTO thing(a) SELECT ({ENDLESS}) WHERE length(?)", [("x" * 10000,)] * 1000)
+
+
 async def turns_in_vain(work, which):
     """A descriptor of the connection becomes ready for ever. Returns what the task of `work` and the loop were told."""
     told = []
@@ -455,7 +460,7 @@ async def turns_in_vain(work, which):
 @test
 def ready_for_ever():
     """A descriptor that is ready for ever, for nothing, closes the connection: the event loop does not spin"""
-    for work in (None, reads, changes, follows):
+    for work in (None, reads, changes, follows, loads):
         for which in (BUS, WAKE, None) if work else (BUS, WAKE):
             if pid := os.fork():
                 status = os.waitpid(pid, 0)[1]
