@@ -104,8 +104,8 @@ bool cursor_may_write(const sqlipc_cursor *c);
 uint64_t cursor_transaction_number(const sqlipc_cursor *c);
 
 /* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. A
- * transaction to which such a run belongs is rolled back, so that the outcome is known (transact_on_no_answer()). FATE_UNKNOWN
- * is also the fate of a run whose answer the program waits for no longer. */
+ * transaction to which such a run belongs is rolled back, so that the outcome is known (transact_on_no_answer()).
+ * FATE_UNKNOWN is also the fate of a run whose answer the program waits for no longer. */
 void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate);
 
 /* True if the program has cancelled the run, or interrupted the connection since. */

@@ -100,8 +100,8 @@ AdbcStatusCode driver_connection_cancelled(struct AdbcError *error);
 void driver_connection_settle(DriverConnection *connection);
 
 /* The program waits no longer for the end of a load, whose outcome is unknown, as the error of the connection says. Cancels
- * the load, or rolls back the transaction to which it belongs. ADBC_STATUS_OK: it was done before, and `*ret_changes` is set;
- * ADBC_STATUS_TIMEOUT: nothing was written; otherwise the outcome is still unknown. */
+ * the load, or rolls back the transaction to which it belongs. ADBC_STATUS_OK: it was done before, and `*ret_changes` is
+ * set; ADBC_STATUS_TIMEOUT: nothing was written; otherwise the outcome is still unknown. */
 AdbcStatusCode driver_connection_take_back(DriverConnection *connection, sqlipc_load *load, int64_t *ret_changes,
                                            struct AdbcError *error);
 

@@ -547,7 +547,7 @@ static sqlipc_load *load_in_transaction(FakeWait wait, const char *error, sqlipc
         return load;
 }
 
-/* A load that was sent goes on in the transaction, which may be committed, so its outcome is unknown until the answer comes. */
+/* A load that was sent goes on in the transaction, which may be committed: its outcome is unknown until the answer comes. */
 static void test_no_answer_in_transaction(void) {
         FakeInterrupter interrupter;
         sqlipc_transaction *t;

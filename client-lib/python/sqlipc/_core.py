@@ -566,8 +566,8 @@ class Core:
         return n
 
     async def finish(self, load, is_within):
-        """Waits for the end of a load. If the wait is given up, the service cancels the load, and says how it ended; not in a
-        transaction, because that would end with the load."""
+        """Waits for the end of a load. If the wait is given up, the service cancels the load, and says how it ended; not in
+        a transaction, because that would end with the load."""
         try:
             return await self.until(load.finish, -1)
         except BaseException as error:
