@@ -428,7 +428,7 @@ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor);
  *
  * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and sqlipc_execute(). If the
  * connection's timeout passes before the service has answered, the statement may write, and may be carried out all the same:
- * -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN. Since: 0.1
+ * -ECONNABORTED with SQLIPC_ERROR_OUTCOME_UNKNOWN; in a transaction as sqlipc_exec() says. Since: 0.1
  */
 int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
                  const char *types, ...);
@@ -535,8 +535,8 @@ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *cursor);
  * Cancels the run at the service. sqlipc_cursor_next() then returns the rows that were already on their way, and after them
  * -ECANCELED, or 0 if the run ended before it could be cancelled. After -ECANCELED nothing was written: the function waits
  * until the service has said so. If the service does not, the error of a run that may write is -ECONNABORTED with
- * SQLIPC_ERROR_OUTCOME_UNKNOWN. May be called from any thread and from signal handlers as long as the cursor is not closed;
- * keeps errno. Since: 0.1
+ * SQLIPC_ERROR_OUTCOME_UNKNOWN; in a transaction it is -ECANCELED, and the library rolls the transaction back. May be called
+ * from any thread and from signal handlers as long as the cursor is not closed; keeps errno. Since: 0.1
  */
 int sqlipc_cursor_cancel(sqlipc_cursor *cursor);
 

@@ -200,9 +200,9 @@ bool transact_is_at(const sqlipc_transaction *t, const char *owner) {
         return t->owner && owner ? strcmp(t->owner, owner) == 0 : t->owner == owner;
 }
 
-/* True if its commit was sent, and is not known to have failed. */
+/* True if it can write, and its commit was sent, and is not known to have failed. */
 static bool may_be_committed(const sqlipc_transaction *t) {
-        return t->commits && !t->rolled_back;
+        return t->commits && !t->rolled_back && t->mode != SQLIPC_TRANSACTION_READ;
 }
 
 void transact_on_failure(sqlipc_transaction *t, Error *e) {
@@ -222,7 +222,7 @@ void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact) {
                 return;
         }
         transact_on_failure(t, e);
-        if (t->state != TRANSACTION_OPEN)
+        if (t->state != TRANSACTION_OPEN || t->mode == SQLIPC_TRANSACTION_READ)
                 return;
         n = strlen(e->message);
         (void) snprintf(e->message + n, sizeof e->message - n, "%sThe transaction is rolled back.", n > 0 ? " " : "");

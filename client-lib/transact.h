@@ -69,9 +69,9 @@ bool transact_is_at(const sqlipc_transaction *t, const char *owner);
 /* A run failed with `e`. If the service was lost, `e` becomes TRANSACTION_ENDED, unless the commit was sent. */
 void transact_on_failure(sqlipc_transaction *t, Error *e);
 
-/* A run that may write was sent, and no answer to it will come, for the reason in `e`. The transaction is rolled back, so
- * nothing of the run is ever committed, and the error stays. If the commit was sent before, `e` becomes OUTCOME_UNKNOWN, and
- * says which `fact` is unknown. */
+/* A run that may write was sent, and no answer to it will come, for the reason in `e`. The transaction is rolled back,
+ * unless it only reads, so nothing of the run is ever committed, and the error stays. If the commit was sent before, `e`
+ * becomes OUTCOME_UNKNOWN, and says which `fact` is unknown. */
 void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact);
 
 #endif

@@ -831,6 +831,15 @@ static void test_read_without_answer(void) {
         sqlipc_finalize(s);
         sqlipc_transaction_close(t);
         fake_done(&f);
+
+        start(); /* nothing is known of the statement, but the transaction only reads */
+        t = begin(SQLIPC_TRANSACTION_READ);
+        on_run.answer = ANSWER_NONE;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 50000), 0);
+        CHECK_INT(exec(), -ETIMEDOUT);
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
 }
 
 static void test_cancelled_without_answer(void) {
