@@ -96,6 +96,14 @@ static inline const RigCall *call_with_number(unsigned peer, const char *method,
         return send_call(peer, m);
 }
 
+/* Cancel by the serial of another call. */
+static inline const RigCall *call_cancel_of(unsigned peer, uint64_t cookie) {
+        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Cancel");
+
+        CHECK(sd_bus_message_append(m, "ta{sv}", (uint64_t) 0, 1, "call", "u", (uint32_t) cookie) >= 0);
+        return send_call(peer, m);
+}
+
 static inline const RigCall *call_begin(unsigned peer, const char *mode) {
         sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Begin");
 

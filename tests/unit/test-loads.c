@@ -270,6 +270,51 @@ static void test_cancelled(void) {
         check_result(number, ERROR("OutcomeUnknown"));
 }
 
+/* A client that gives Load up cancels the call, and need not have read that it was answered. */
+static void test_load_cancelled(void) {
+        const RigCall *loads, *c;
+        uint64_t number = begin_taken(&loads);
+
+        check_error(call_cancel_of(B, loads->cookie), ERROR("UnknownRun"));
+        check_error(call_cancel_of(A, loads->cookie), "");
+        CHECK_INT(stub_worker_cancels(0), 1);
+        say_failed(number, ERROR_CANCELLED);
+        check_error(loads, ERROR("Cancelled"));
+        check_is_over(number);
+        end();
+
+        number = begin_taken(&loads);
+        say_started(number);
+        check_error(loads, "");
+        check_error(call_cancel_of(B, loads->cookie), ERROR("UnknownRun"));
+        CHECK_INT(stub_worker_cancels(0), 0);
+        check_error(call_cancel_of(A, loads->cookie), "");
+        CHECK_INT(stub_worker_cancels(0), 1);
+        check_error(call_wait(number), ERROR("UnknownRun"));
+        say_failed(number, ERROR_CANCELLED); /* no result is kept */
+        CHECK_INT(n_runs(), 0);
+        end();
+
+        number = begin_taken(&loads); /* its client has read the answer, and waits */
+        say_started(number);
+        c = call_wait(number);
+        check_error(call_cancel_of(A, loads->cookie), ERROR("UnknownRun"));
+        CHECK_INT(stub_worker_cancels(0), 0);
+        commit(number);
+        say_loaded(number);
+        check_changes(c, 7);
+        end();
+
+        number = begin_taken(&loads); /* it has sent its rows */
+        say_started(number);
+        commit(number);
+        check_error(call_cancel_of(A, loads->cookie), ERROR("UnknownRun"));
+        say_loaded(number);
+        check_error(call_cancel_of(A, loads->cookie), ERROR("UnknownRun"));
+        check_changes(call_wait(number), 7);
+        end();
+}
+
 /* Too late: the result stays. */
 static void test_cancelled_after_the_end(void) {
         uint64_t number = begin_started();
@@ -531,7 +576,7 @@ static void test_no_reply(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_wait), TEST(test_fails), TEST(test_wait_for_others), TEST(test_lost_before_commit),
-                TEST(test_lost_after_commit), TEST(test_worker_that_ends), TEST(test_cancelled),
+                TEST(test_lost_after_commit), TEST(test_worker_that_ends), TEST(test_cancelled), TEST(test_load_cancelled),
                 TEST(test_cancelled_after_the_end), TEST(test_client_leaves), TEST(test_deadline), TEST(test_rights_change),
                 TEST(test_in_a_transaction), TEST(test_socket_full), TEST(test_results_are_bounded),
                 TEST(test_results_are_dropped), TEST(test_no_reply),

@@ -297,6 +297,48 @@ static void test_cancelled(void) {
         end();
 }
 
+/* A client that gives Begin up cancels the call, and need not have read that it was answered. */
+static void test_begin_cancelled(void) {
+        const RigCall *begun, *c;
+        uint64_t number = begin_waiting(&begun);
+
+        check_error(call_cancel_of(B, begun->cookie), ERROR("UnknownRun"));
+        check_error(call_cancel_of(A, begun->cookie), "");
+        CHECK_INT(stub_worker_cancels(0), 1);
+        check_waits(begun);
+        say_failed(number, ERROR_CANCELLED);
+        check_error(begun, ERROR("Cancelled"));
+        check_is_over(number);
+        end();
+
+        number = begin_waiting(&begun);
+        say_started(number);
+        check_error(begun, "");
+        check_error(call_cancel_of(B, begun->cookie), ERROR("UnknownRun"));
+        check_error(call_cancel_of(A, begun->cookie + 1000), ERROR("UnknownRun"));
+        CHECK_INT(stub_worker_cancels(0), 0);
+        check_error(call_cancel_of(A, begun->cookie), "");
+        CHECK_INT(stub_worker_cancels(0), 1);
+        check_error(call_cancel_of(A, begun->cookie), ERROR("UnknownRun")); /* it ends */
+        check_error(call_with_number(A, "Commit", number), ERROR("TransactionEnded"));
+        check_error(call_with_number(A, "Rollback", number), ERROR("TransactionEnded"));
+        say_failed(number, ERROR_CANCELLED);
+        check_is_over(number);
+        CHECK_INT(n_runs(), 0);
+        end();
+
+        number = begin_waiting(&begun); /* its client has read the answer, and its end is known soon */
+        say_started(number);
+        c = call_with_number(A, "Commit", number);
+        check_error(call_cancel_of(A, begun->cookie), ERROR("UnknownRun"));
+        CHECK_INT(stub_worker_cancels(0), 0);
+        commit(number);
+        say_ended(number, true);
+        check_error(c, "");
+        check_error(call_cancel_of(A, begun->cookie), ERROR("UnknownRun"));
+        end();
+}
+
 static void test_client_leaves(void) {
         const RigCall *c;
         uint64_t number = begin_waiting(&c);
@@ -578,8 +620,8 @@ int main(void) {
                 TEST(test_lock_wait), TEST(test_commit), TEST(test_rollback), TEST(test_statements),
                 TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
-                TEST(test_cancelled), TEST(test_client_leaves), TEST(test_deadline), TEST(test_deadline_before_a_worker),
-                TEST(test_deadline_of_statement),
+                TEST(test_cancelled), TEST(test_begin_cancelled), TEST(test_client_leaves), TEST(test_deadline),
+                TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
                 TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

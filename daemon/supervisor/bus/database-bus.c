@@ -662,6 +662,14 @@ static RunEndReason reason_to_end(const Run *run) {
         return run->kind == RUN_ROWS && !answers ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
 }
 
+/* Of a run that is cancelled by the serial of its call. If that is Begin or Load, and was answered, its client gives up the
+ * transaction or load without the answer: it has no use for the result of a load, which would be kept for Wait. */
+static RunEndReason reason_to_end_call(const Run *run) {
+        bool is_answered = !run->call && (run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD);
+
+        return is_answered ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
+}
+
 static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         static const char sentence[] = "The query was cancelled.";
         const Peer *peer = peer_of(d->context, m);
@@ -680,7 +688,7 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0 && (options.call > 0 || !was_last_run(d, peer, number)))
                 return r;
         if (r >= 0)
-                run_end(run, options.call > 0 ? RUN_END_CANCELLED : reason_to_end(run), ERROR_CANCELLED, sentence);
+                run_end(run, options.call > 0 ? reason_to_end_call(run) : reason_to_end(run), ERROR_CANCELLED, sentence);
         refusal_done(refusal);
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }

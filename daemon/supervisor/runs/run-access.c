@@ -29,15 +29,27 @@ static sd_bus_message *call_of(const Run *run) {
         return run->kind == RUN_EXECUTE || run->state < RUN_STARTED ? run->call : NULL;
 }
 
+static bool waits_with(const Run *run, uint32_t serial) {
+        sd_bus_message *call = call_of(run);
+        uint64_t cookie;
+
+        return call && sd_bus_message_get_cookie(call, &cookie) >= 0 && cookie == serial;
+}
+
+/* True if the run is a transaction or load whose Begin or Load was answered, but whose client may not have read the answer:
+ * it has not called Commit, Rollback or Wait, or sent all rows. */
+static bool was_begun_by(const Run *run, uint32_t serial) {
+        return (run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD) && run->cookie == serial && run_is_under_way(run) &&
+               !run->call && !run->committing && run->end.error == ERROR_NONE;
+}
+
 int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal) {
         const Session *session = g_hash_table_lookup(context->sessions, p->name);
 
         for (GList *i = session ? session->runs.head : NULL; i; i = i->next) {
                 Run *run = i->data;
-                sd_bus_message *call = call_of(run);
-                uint64_t cookie = 0;
 
-                if (call && sd_bus_message_get_cookie(call, &cookie) >= 0 && cookie == serial &&
+                if ((waits_with(run, serial) || was_begun_by(run, serial)) &&
                     strcmp(database_name(run->database), database_name(d)) == 0) {
                         *ret = run;
                         return 0;

@@ -39,6 +39,13 @@ static size_t size_to_hold(const RunSpec *spec) {
         return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
 }
 
+/* The serial of a call, by which its sender may cancel it. */
+static uint64_t cookie_of(sd_bus_message *call) {
+        uint64_t cookie;
+
+        return call && sd_bus_message_get_cookie(call, &cookie) >= 0 ? cookie : 0;
+}
+
 static const char *begin_excerpt(const RunSpec *spec) {
         return spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
 }
@@ -58,6 +65,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .number = spec->kind == RUN_PREPARE ? spec->statement->number : context_next_number(s->context),
                 .kind = spec->kind,
                 .call = call,
+                .cookie = cookie_of(call),
                 .on_started = spec->on_started,
                 .on_ended = spec->on_ended,
                 .writes = (spec->kind == RUN_EXECUTE && !spec->finds_tables) || spec->writes,

@@ -66,6 +66,7 @@ struct Run {
         RunState state;
 
         sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
+        uint64_t cookie;        /* of the method that began it; 0: none did */
         RunStartedFunc on_started;
         RunEndedFunc on_ended;
         bool error_details;     /* the caller wants SQLite's code and offset with an error */
