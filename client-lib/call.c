@@ -145,17 +145,29 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
+/* `bus`: that of the call, whose serial means nothing on another one. */
+static int new_cancel(sd_bus_message **ret, sd_bus *bus, const Call *call, bool auto_start) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(bus, &m, call->destination, call->path, SQLIPC_DATABASE_INTERFACE, "Cancel");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, auto_start);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ta{sv}", (uint64_t) 0, 1, "call", "u", (uint32_t) call->serial);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
 static int send_cancel(Call **ret, Call *call, call_handler handler, void *userdata) {
         _cleanup_message_ sd_bus_message *m = NULL;
         sqlipc_connection *c = call->connection;
         int r;
 
         call->again = sd_bus_message_unref(call->again);
-        r = sd_bus_message_new_method_call(c->bus, &m, call->destination, call->path, SQLIPC_DATABASE_INTERFACE, "Cancel");
-        if (r >= 0)
-                r = sd_bus_message_set_auto_start(m, false);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "ta{sv}", (uint64_t) 0, 1, "call", "u", (uint32_t) call->serial);
+        r = new_cancel(&m, c->bus, call, false);
         return r < 0 ? r : call_new(ret, c, m, handler, NULL, userdata, CANCEL_TIMEOUT_USEC);
 }
 
@@ -234,6 +246,22 @@ Call *call_free(Call *call) {
                 (void) sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);
         return NULL;
+}
+
+/* The call may still wait for the start of the service, and so must its Cancel: without a service the bus would drop it. */
+Call *call_abandon(Call *call) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        sqlipc_connection *c;
+        sd_bus *bus;
+
+        if (!call)
+                return NULL;
+        c = call->connection;
+        bus = sd_bus_slot_get_bus(call->slot);
+        if (!connection_is_foreign(c) && new_cancel(&m, bus, call, true) >= 0 &&
+            sd_bus_message_set_expect_reply(m, false) >= 0 && sd_bus_send(bus, m, NULL) >= 0)
+                event_loop_update(c);
+        return call_free(call);
 }
 
 void call_notify(sd_bus *bus, const char *destination, const char *path, const char *method, uint64_t number) {

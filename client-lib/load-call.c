@@ -31,9 +31,11 @@ static void close_pipe(sqlipc_load *l) {
         l->fd = safe_close(l->fd);
 }
 
+/* A Load that is given up ends. In a transaction a Cancel would end that, too: there the load ends with the transaction, or
+ * when its late answer is read. */
 static void end(sqlipc_load *l) {
         close_pipe(l);
-        l->call = call_free(l->call);
+        l->call = l->state == LOAD_BEGINNING && !l->transaction ? call_abandon(l->call) : call_free(l->call);
         load_life_move(&l->state, LOAD_OVER);
 }
 

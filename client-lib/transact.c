@@ -14,8 +14,9 @@
 
 /* ---- The end ------------------------------------------------------------------------------------------------------ */
 
+/* A Begin that is given up ends; a Commit goes on. */
 void transact_end(sqlipc_transaction *t) {
-        t->call = call_free(t->call);
+        t->call = t->state == TRANSACTION_BEGINNING ? call_abandon(t->call) : call_free(t->call);
         transact_life_move(&t->state, TRANSACTION_OVER);
 }
 

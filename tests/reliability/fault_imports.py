@@ -24,7 +24,8 @@ NO_SITES = {
         sd_bus_message_set_allow_interactive_authorization
         sd_bus_message_set_auto_start sd_bus_object_vtable_format sd_bus_ref sd_event_exit sd_event_source_get_*
         sd_event_source_set_floating sd_event_source_set_time sd_event_source_set_time_relative
-        sd_event_source_set_userdata sd_bus_slot_set_destroy_callback posix_spawnattr_set* clock_gettime stdout stderr
+        sd_event_source_set_userdata sd_bus_slot_get_bus sd_bus_slot_set_destroy_callback posix_spawnattr_set*
+        clock_gettime stdout stderr
         explicit_bzero gnu_dev_makedev tolower toupper""",
     GIVES_BACK: """free close closedir munmap posix_spawn_file_actions_destroy posix_spawnattr_destroy seccomp_release
         sd_bus_close_unref sd_bus_flush_close_unref sd_bus_slot_unref sd_bus_unref sd_bus_message_unref

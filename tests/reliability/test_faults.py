@@ -203,6 +203,7 @@ LIBRARY_UNREACHED = {
     ("readv", "read_if_ready"): "called only if both calls that never wait are missing",
     ("epoll_ctl", "remove_bus"): "takes out a bus that was lost; the kernel does so, too",
     ("sd_bus_message_read", "query_call_undo"): "reached if the reply to Query crosses the end of the client's cursor",
+    ("sd_bus_message_read", "undo_begin"): "reached if the reply to Begin crosses the Cancel of the client",
 }
 if sqlite3.sqlite_version_info >= (3, 41):
     UNREACHED[("strdup", "see_affinity")] = "SQLite tells the affinity of a view's expression as its declared type"

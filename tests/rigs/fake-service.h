@@ -45,6 +45,8 @@ struct FakeService {
         int write_fd;                  /* of the last pipe, -1: none */
         sd_bus_message *last;          /* the last Fetch or Query */
         atomic_int n_prepare, n_fetch, n_query, n_cancel, n_finalize;
+        atomic_int n_cancel_call;      /* by the serial of a call, without a reply */
+        uint32_t cancelled;            /* the last such serial */
         bool has_page_version;   /* in info; a service may say nothing */
         uint32_t page_version;
 };
@@ -128,6 +130,19 @@ static inline bool fake_is_cancel_of_call(sd_bus_message *m) {
         return number == 0;
 }
 
+/* The program gave the call up, and waits for nothing. */
+static inline void fake_note_cancel_of_call(FakeService *f, sd_bus_message *m) {
+        uint64_t number;
+        const char *key;
+
+        if (sd_bus_message_get_expect_reply(m) > 0)
+                return;
+        CHECK(sd_bus_message_read(m, "ta{sv}", &number, 1, &key, "u", &f->cancelled) > 0);
+        CHECK_STRING(key, "call");
+        CHECK(sd_bus_message_rewind(m, true) >= 0);
+        f->n_cancel_call++;
+}
+
 static inline void fake_answer(FakeService *f, sd_bus_message *m, const char *member) {
         if (strcmp(member, "Prepare") == 0)
                 fake_reply_pipe(f, m, 1000 + (uint64_t) f->n_prepare);
@@ -166,6 +181,8 @@ static inline int fake_on_message(sd_bus_message *m, void *userdata, sd_bus_erro
         f->n_query += strcmp(member, "Query") == 0;
         f->n_cancel += strcmp(member, "Cancel") == 0 && !fake_is_cancel_of_call(m);
         f->n_finalize += strcmp(member, "Finalize") == 0;
+        if (strcmp(member, "Cancel") == 0 && fake_is_cancel_of_call(m))
+                fake_note_cancel_of_call(f, m);
         if (strcmp(member, "Fetch") == 0 || strcmp(member, "Query") == 0)
                 fake_remember(f, m);
         if (!f->on_call || f->on_call(f, m, member) == 0)

@@ -15,7 +15,11 @@ static FakeService f;
 static FakeLoad l;
 static char blob[4 * 1024 * 1024];
 
+static uint64_t load_cookie; /* of the last Load */
+
 static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Load") == 0)
+                CHECK(sd_bus_message_get_cookie(m, &load_cookie) >= 0);
         if (strcmp(member, "Begin") == 0)
                 return sd_bus_reply_method_return(m, "ta{sv}", TRANSACTION, 0);
         if (strcmp(member, "Rollback") == 0 && sd_bus_message_get_expect_reply(m) <= 0)
@@ -360,6 +364,37 @@ static void test_late_open(void) {
                 CHECK(sqlipc_process(f.connection) >= 0);
         }
         CHECK_INT(l.n_wait, 2);
+        finish();
+}
+
+/* The program gives Load up, and reads nothing from the bus: the service is told to end what it may have begun. But in a
+ * transaction that would end, too. */
+static void test_abandoned_open(void) {
+        sqlipc_transaction *t;
+        sqlipc_load *load;
+
+        start();
+        CHECK_INT(sqlipc_load_finish(load = load_open(), NULL), 0); /* the connection is made */
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        load = load_open();
+        fake_wait_for(&l.n_load, 2);
+        CHECK_INT(sqlipc_load_cancel(load), 0);
+        fake_wait_for(&f.n_cancel_call, 1);
+        CHECK_INT(f.cancelled, load_cookie);
+        CHECK_INT(l.n_farewell, 0);
+        sqlipc_load_close(load);
+
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), 0); /* it reads the answer */
+        fake_wait_for(&l.n_farewell, 1);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        load = load_open();
+        sqlipc_load_close(load);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        sqlipc_transaction_close(t);
+        fake_barrier(&f);
+        CHECK_INT(f.n_cancel_call, 1);
         finish();
 }
 
@@ -961,6 +996,7 @@ int main(void) {
                 TEST(test_open_fails),
                 TEST(test_open_is_invalid),
                 TEST(test_late_open),
+                TEST(test_abandoned_open),
                 TEST(test_failed_row),
                 TEST(test_pending_signal),
                 TEST(test_lost_before_end),

@@ -33,6 +33,7 @@ static bool asks_user_allowed; /* by the last Begin */
 static bool asks_user;    /* a statement is ReadOnly until Begin was answered */
 static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answer */
 static atomic_int n_begin, n_commit, n_rollback, n_channels, n_rows;
+static uint64_t begin_cookie; /* of the last Begin */
 static uint64_t named;    /* the transaction of the last run, 0: none */
 static char mode[16];
 static uint64_t lock_wait_usec; /* of the last Begin; UINT64_MAX: none */
@@ -111,6 +112,7 @@ static int on_begin_call(sd_bus_message *m) {
         const char *key, *value;
         int r;
 
+        CHECK(sd_bus_message_get_cookie(m, &begin_cookie) >= 0);
         n_begin++;
         CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
         CHECK(sd_bus_message_read(m, "{sv}", &key, "s", &value) > 0);
@@ -477,6 +479,30 @@ static void test_late_begin(void) {
         CHECK_INT(named, 0);
         fake_wait_for(&n_rollback, 1);
         fake_done(&f);
+}
+
+/* The program gives Begin up, and reads nothing from the bus: the service is told to end what it may have begun. */
+static void test_abandoned_begin(void) {
+        sqlipc_transaction *t;
+
+        start();
+        CHECK_INT(exec(), 0); /* the connection is made */
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        fake_wait_for(&n_begin, 1);
+        sqlipc_transaction_close(t);
+        fake_wait_for(&f.n_cancel_call, 1);
+        CHECK_INT(f.cancelled, begin_cookie);
+        CHECK_INT(n_rollback, 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(exec(), 0); /* it reads the answer, and a service that has refused the Cancel learns it by Rollback */
+        fake_wait_for(&n_rollback, 1);
+
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        sqlipc_transaction_close(t);
+        fake_wait_for(&n_rollback, 2);
+        fake_done(&f);
+        CHECK_INT(f.n_cancel_call, 1); /* no call is cancelled whose answer was read */
 }
 
 static void test_interrupted_begin(void) {
@@ -1183,6 +1209,7 @@ int main(void) {
                 TEST(test_interrupted_begin),
                 TEST(test_closed_begin),
                 TEST(test_late_begin),
+                TEST(test_abandoned_begin),
                 TEST(test_commit_fails),
                 TEST(test_deferred_commit_fails),
                 TEST(test_failed_commit_is_rolled_back),
