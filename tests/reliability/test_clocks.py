@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clocks jump at every step of the protocol (steps.py), as supervisor and workers see them (clocks/clocks.c).
+"""Clocks jump at every step of the protocol (steps.py), as supervisor and workers see them (clocks.py).
 
 CLOCK_REALTIME goes forward and back by hours and years: this has no effect. CLOCK_MONOTONIC goes forward by an hour: a
 client with a deadline within that hour may get a named error, every other client is served, no process is killed for
@@ -8,19 +8,14 @@ silence, and nothing hangs. The machine's own clocks are never changed. The test
 kernel's timers go on. The kernel itself ensures that those timers do not advance during a suspend (CLOCK_MONOTONIC).
 """
 import contextlib
-import mmap
-import os
-import pathlib
-import struct
-import tempfile
 
 from settled import as_before, settle, works
 
-from harness import BUILD_ROOT, SANITIZED, main, reachable
+from clocks import Clocks
+from harness import main
 from steps import STEPS, Scene, make_service, outcome, wanted
-from tap import Skip, cases, diagnose, equal, test, true
+from tap import cases, diagnose, equal, test, true
 
-PRELOAD = reachable(BUILD_ROOT / "tests/reliability/clocks/libclocks.so")
 HOUR, YEAR = 3600, 31557600
 JUMPS = (HOUR, -HOUR, 20 * YEAR, -20 * YEAR)
 NAMES = [name for name in STEPS if not name.endswith("computes")]
@@ -30,30 +25,11 @@ LATE = ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "
 OVERDUE = {OURS + name for name in LATE} | {"broken"}
 
 
-class Clocks:
-    """A service whose clocks can be moved."""
-
-    def __init__(self, folder):
-        self.file = folder / "clocks"
-        self.file.write_bytes(bytes(16))
-
-    def move(self, realtime=0, monotonic=0):
-        """Sets its clocks so many seconds apart from those of the machine."""
-        with open(self.file, "r+b") as file, mmap.mmap(file.fileno(), 16) as offsets:
-            offsets[:] = struct.pack("<qq", realtime * 10**9, monotonic * 10**9)
-
-
 @contextlib.contextmanager
 def moving():
     """A service with clocks of its own."""
-    if SANITIZED:
-        raise Skip("a sanitizer wants to be the first library, before one that moves clocks")
-    with tempfile.TemporaryDirectory(prefix="sqlipc-clocks-") as folder:
-        os.chmod(folder, 0o755)
-        clocks = Clocks(pathlib.Path(folder))
-        environment = {"LD_PRELOAD": str(PRELOAD), "TEST_CLOCKS": str(clocks.file)}
-        with make_service(limits={"WorkersMax": 4}, environment=environment) as service:
-            yield service, clocks
+    with Clocks() as clocks, make_service(limits={"WorkersMax": 4}, environment=clocks.environment) as service:
+        yield service, clocks
 
 
 def begin_all(service):
