@@ -3,9 +3,9 @@
 """Limits of one database, of SQLite, of results and of idle statements; and the users that are exempt."""
 import os
 import resource
-import time
 
-from client import Broken, Failure
+from client import DATABASE, Broken, object_path
+from clocks import Clocks
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, wait_for
 from tap import equal, test, true
 
@@ -14,13 +14,15 @@ STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
 SCAN = ENDLESS + "count(*) FROM n"
 # One opcode that computes for minutes and heeds no interrupt.
 STUCK = "SELECT instr(hex(zeroblob(5000000)), hex(zeroblob(2500000)) || 'b')"
+# Of runs that go on while an hour passes.
+LONG = {"ParkTimeoutSec": 86400, "ParkTimeoutRollbackSec": 86400, "RunTimeoutSec": 86400}
 
 
 class Limited(Service):
     """Two databases on one file, with limits of the service and of the first of them; clients of two users."""
 
-    def __init__(self, limits=None, **of_database):
-        super().__init__({"other": CHINOOK}, limits=limits, start=False)
+    def __init__(self, limits=None, clocks=None, **of_database):
+        super().__init__({"other": CHINOOK}, limits=limits, start=False, environment=clocks and clocks.environment)
         self.limited(**of_database)
         self.start()
         self.one = self.client(UID_A if os.geteuid() == 0 else None)
@@ -66,13 +68,18 @@ def runs_of_a_database():
 @needs_root
 def workers_of_a_database():
     """WorkersMax= in NAME.conf: a run too many waits, then is Busy, or is served when a worker is idle"""
-    limits = {"QueueTimeoutSec": 5, "WorkerIdleSec": 600, "WorkersMax": 1}  # of a user: no siblings of a slow start
-    with Limited(limits, WorkersMax=1) as service:
+    limits = {"WorkerIdleSec": 10000, "WorkersMax": 1, "RunTimeoutSec": 10000}  # of a user: no siblings of a slow start
+    with Clocks() as clocks, Limited(limits, clocks, WorkersMax=1) as service:
         service.one.point()
         service.two.point()  # the idle worker of the other made room
         equal(len(service.workers()), 1, "workers")
         stuck = service.one.query("chinook", STUCK)
-        expect("Busy", service.two.query, "chinook", "SELECT 1")
+        query = (object_path("chinook"), DATABASE, "Query", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+        waits = service.two.begin(*query)
+        wait_for(lambda: service.counters()["NRuns"] == 2, "the second run waits")
+        clocks.go_on(700)  # QueueTimeoutSec= is 600
+        wait_for(lambda: service.counters()["NRuns"] == 1, "it waits no more")
+        expect("Busy", waits.result)
         service.two.point("other")
         equal(len(service.workers()), 2, "workers")
         stuck.cancel()
@@ -139,11 +146,12 @@ def limits_of_sqlite():
 @test
 def idle_statements():
     """StatementIdleSec=: an idle statement is dropped, a running one is not; Fetch mentions the limit as a reason"""
-    with Limited({"StatementIdleSec": 3}) as service:
+    with Clocks() as clocks, Limited({"StatementIdleSec": 3600} | LONG, clocks) as service:
         idle = service.one.prepare("chinook", "SELECT 1")
         running = service.one.prepare("chinook", STREAM)
         run = running.fetch()
         run.frame()
+        clocks.go_on(4000)
         wait_for(lambda: service.counters()["NStatements"] == 1, "the idle statement is given up")
         failure = expect("UnknownStatement", idle.fetch)
         true("StatementIdleSec=" in failure.message, failure.message)
@@ -151,6 +159,7 @@ def idle_statements():
         run.cancel()
         expect("Cancelled", run.read)
         equal(service.counters()["NStatements"], 1, "statements just after a run")
+        clocks.go_on(4000)
         wait_for(lambda: service.counters()["NStatements"] == 0, "the other one is given up after its run")
         expect("UnknownStatement", running.fetch)
 
@@ -158,20 +167,13 @@ def idle_statements():
 @test
 def thousands_of_idle_statements():
     """Thousands of idle statements are dropped in their order, and other users are served meanwhile"""
-    with Limited({"StatementIdleSec": 5, "StatementsMax": 5000, "PipePagesMax": 100000}) as service:
-        kept, used = service.two.prepare("chinook", "SELECT 1"), time.monotonic()
+    limits = {"StatementIdleSec": 3600, "StatementsMax": 5000, "PipePagesMax": 100000}
+    with Clocks() as clocks, Limited(limits, clocks) as service:
+        kept = service.two.prepare("chinook", "SELECT 1")
         held = []
 
         def use():
-            nonlocal kept, used
-            try:
-                run = kept.fetch()
-            except Failure:
-                true(time.monotonic() - used > 5, "a statement in use was given up")
-                kept = service.two.prepare("chinook", "SELECT 1")  # the machine stalled
-                run = kept.fetch()
-            equal(run.read().rows, [[1]], "rows of a statement in use")
-            used = time.monotonic()
+            equal(kept.fetch().read().rows, [[1]], "rows of a statement in use")
 
         while len(held) < 2000:
             held.append(service.one.database("chinook", "Prepare", "(sa{sv})", "SELECT 1", {})[0][0].get_uint64())
@@ -179,9 +181,14 @@ def thousands_of_idle_statements():
                 service.one.drop(fd)
             if len(held) % 20 == 0:
                 use()
+            if len(held) % 1000 == 0:
+                clocks.go_on(1000)
+        clocks.go_on(1800)  # the first thousand is 3800 s old, the others 2800
+        wait_for(lambda: service.counters()["NStatements"] == 1001, "the older ones are given up")
+        use()
+        clocks.go_on(1800)
         while service.counters()["NStatements"] > 1:
             use()
-            time.sleep(0.02)
         for number in held:
             expect("UnknownStatement", service.one.finalize, "chinook", number)
 
@@ -189,7 +196,8 @@ def thousands_of_idle_statements():
 @test
 def runs_that_nobody_reads():
     """StatementIdleSec= also ends the rest of an ended run: bytes in its pipe, or rows for NextRows"""
-    with Limited({"StatementIdleSec": 3, "WorkerIdleSec": 600}) as service:
+    limits = {"StatementIdleSec": 3600, "WorkerIdleSec": 86400} | LONG
+    with Clocks() as clocks, Limited(limits, clocks) as service:
         statement = service.one.prepare("chinook", STREAM)
         runs = [service.one.query("chinook", STREAM), statement.fetch()]
         wait_for(lambda: service.counters()["NParked"] == 2, "the runs park")
@@ -197,6 +205,9 @@ def runs_that_nobody_reads():
         for run in runs:
             run.cancel()
         cursor = service.one.open_rows("chinook", "SELECT 1")[0]
+        runs_now = lambda: [more for *_, more in service.driver.manager("ListRuns")[0]]  # noqa: E731
+        wait_for(lambda: not any("worker-pid" in more for more in runs_now()), "their workers hand their ends over")
+        clocks.go_on(4000)
         wait_for(lambda: service.counters()["NRuns"] == 0, "all three are given up")
         for run in runs:
             try:
@@ -241,12 +252,12 @@ def exempt_root():
         "ResultSizeMax": 2000,
         "ResultRowsMax": 2,
         "SQLSizeMax": 100,
-        "RunTimeoutSec": 5,
-        "StatementIdleSec": 1,
+        "RunTimeoutSec": 600,
+        "StatementIdleSec": 600,
         "HeapMax": "16M",
     }
     large = "SELECT length(hex(zeroblob(20000000)))"
-    with Limited({"ExemptRoot": "yes", **limits}, StatementsMax=1, RunsMax=1) as service:
+    with Clocks() as clocks, Limited({"ExemptRoot": "yes", **LONG, **limits}, clocks, StatementsMax=1, RunsMax=1) as service:
         admin = service.driver
         statements = [admin.prepare("chinook", "SELECT 1".ljust(200)) for _ in range(5)]
         runs = [admin.query("chinook", STREAM) for _ in range(5)]
@@ -261,7 +272,9 @@ def exempt_root():
         expect("LimitsExceeded", service.one.query("other", "SELECT 1 FROM Track").read)
         expect("OutOfMemory", lambda: service.one.query("other", large).read())
         one = service.one.prepare("other", "SELECT 1")
-        expect("TimedOut", lambda: service.one.query("other", SCAN).read())
+        scan = service.one.query("other", SCAN)
+        clocks.go_on(700)
+        expect("TimedOut", scan.read)
         wait_for(lambda: service.counters()["NStatements"] == 5, "a user's idle statement is given up")
         expect("UnknownStatement", one.fetch)
         for statement in statements:
