@@ -14,6 +14,7 @@ import threading
 import time
 
 from client import DATABASE, NAME, Failure, Gio, GLib, object_path
+from clocks import Clocks
 from harness import (
     CHINOOK, PATIENT, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, rss_anon, wait_for,
 )
@@ -31,18 +32,26 @@ STUCK = "SELECT instr(hex(zeroblob(5000000)), hex(zeroblob(2500000)) || 'b')"
 class Limited(Service):
     """A service with one limit set, its client, and a client of another user where we may be one."""
 
-    def __init__(self, **limits):
+    def __init__(self, clocks=None, **limits):
         self.occupied = set()
-        super().__init__({"chinook": CHINOOK}, limits=limits)
+        super().__init__({"chinook": CHINOOK}, limits=limits, environment=clocks and clocks.environment)
         self.one = self.client()
         self.two = self.client(UID_A if os.geteuid() == 0 else None)
 
     def occupy(self, client):
         """Keeps one worker of the client busy until the test ends. The worker is stopped, so that it needs no CPU."""
-        client.query("chinook", STUCK)
-        for pid in set(self.workers()) - self.occupied:
-            self.occupied.add(pid)
-            os.kill(pid, signal.SIGSTOP)
+        run = client.query("chinook", STUCK)
+        # After a slow start there may be an idle worker beside it.
+        ((pid, more),) = [(more["worker-pid"], more) for number, *_, more in self.driver.manager("ListRuns")[0]
+                          if number == run.number]  # fmt: skip
+        equal(more["state"], "running", "the run")
+        self.occupied.add(pid)
+        os.kill(pid, signal.SIGSTOP)
+
+    def hasty(self):
+        """Publishes another database, whose runs wait for a worker only shortly."""
+        self.database("hasty", f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\nQueueTimeoutSec=0.1\n")
+        self.driver.manager("Reload")
 
     def close(self, check=True):
         # The service would wait for stopped workers for seconds.
@@ -107,11 +116,12 @@ def transactions():
 @test
 def workers():
     """WorkersMax and QueueTimeoutSec: runs past the workers wait, then are Busy"""
-    with Limited(WorkersMax=2, QueueTimeoutSec=5) as service:  # which is for the start of a worker, too
+    with Limited(WorkersMax=2) as service:
+        service.hasty()
         for _ in range(2):
             service.occupy(service.one)
         equal(len(service.workers()), 2, "workers that are occupied")
-        failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
+        failure = expect("Busy", service.one.query, "hasty", "SELECT 1")
         true("worker" in failure.message, failure.message)
         equal(len(service.workers()), 2, "workers")
         if os.geteuid() == 0:
@@ -122,15 +132,21 @@ def workers():
 def places_for_others():
     """WorkersTotalMax: half of the places are kept for users without a worker"""
     shares = ((2, 1), (3, 1), (4, 2), (8, 4))
-    with contextlib.ExitStack() as stack:
+    with Clocks() as clocks, contextlib.ExitStack() as stack:
         services = [
-            stack.enter_context(Limited(WorkersMax=8, WorkersTotalMax=total, QueueTimeoutSec=5)) for total, _ in shares
+            stack.enter_context(Limited(clocks, WorkersMax=8, WorkersTotalMax=total, RunTimeoutSec=10000))
+            for total, _ in shares
         ]
 
         def all_refuse(clients):
-            """Every service is asked at once, because each answers only after QueueTimeoutSec=."""
+            """Each answers after QueueTimeoutSec=, of ten minutes."""
             query = (object_path("chinook"), DATABASE, "Query", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
-            for call in [client.begin(*query) for client in clients]:
+            calls = [client.begin(*query) for client in clients]
+            for service in services:
+                wait_for(lambda: "queued" in service.states(), "the run waits")  # noqa: B023
+            clocks.go_on(700)
+            for service, call in zip(services, calls):
+                wait_for(lambda: "queued" not in service.states(), "it waits no more")  # noqa: B023
                 failure = expect("Busy", call.result)
                 true("WorkersTotalMax=" in failure.message, failure.message)
 
@@ -156,7 +172,7 @@ def killed_worker_that_does_not_die():
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     # It stops before its descriptors are closed; or they are closed, but only its tracer is told that it has ended.
     for options in (PTRACE_O_TRACEEXIT, None):
-        with Limited(WorkersMax=1, WorkersTotalMax=1, QueueTimeoutSec=30) as service:
+        with Limited(WorkersMax=1, WorkersTotalMax=1) as service:
             run = service.one.query("chinook", STUCK)
             (pid,) = service.workers()
             if libc.ptrace(PTRACE_SEIZE, pid, None, options) < 0:
@@ -347,7 +363,7 @@ def busy_timeout():
 @test
 def busy_then_free():
     """A lock that is released in time is invisible to the client"""
-    with Limited(BusyTimeoutSec=30) as service:
+    with Limited() as service:
         path = service.data / "locked.sqlite"
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         db.execute("CREATE TABLE t(a)")
