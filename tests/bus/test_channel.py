@@ -13,6 +13,7 @@ import time
 import channel_memory
 from channel import Channel
 from client import DATABASE, NAME, Broken, Gio, GLib, Text, object_path, reference, same_rows
+from clocks import Clocks
 from fake_polkit import FakePolkit
 from harness import CHINOOK, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
 from idle_service import Idle
@@ -240,11 +241,13 @@ def ended_and_not_read():
         equal(service.counters()["NParked"], 0, "NParked")
         wait_for(lambda: (service.states(), only()["state"]) == ([], "resting"), "its worker gives the channel back")
     none_left()
-    with Service({"chinook": CHINOOK}, limits=PATIENT | {"StatementIdleSec": 3, "ParkTimeoutSec": 3}) as slow:
+    with Clocks() as clocks, Service({"chinook": CHINOOK}, environment=clocks.environment) as slow:
         with opened(slow.client()) as channel:
             run = channel.query(STREAM)
-            wait_for(lambda: slow.states() == ["parked"], "the run parks")  # as long as in rollback mode
+            wait_for(lambda: slow.states() == ["parked"], "the run parks")
             channel.cancel(run)
+            wait_for(lambda: only(slow)["state"] == "resting", "its worker gives the channel back")
+            clocks.go_on(7200)
             none_left(slow)
 
 
@@ -354,14 +357,21 @@ def limits_of_runs():
 @test
 def slow_runs_are_logged():
     """A run past SlowQuerySec= is a line in the log; one whose reader is slow is not"""
-    with Service({"chinook": CHINOOK}, limits=PATIENT, service={"SlowQuerySec": "5"}) as slow:
+    limits = dict.fromkeys((*PATIENT, "RunTimeoutSec"), 86400)
+    with Clocks() as clocks, Service(
+        {"chinook": CHINOOK}, limits=limits, service={"SlowQuerySec": 1800}, environment=clocks.environment
+    ) as slow:
         with opened(slow.client()) as channel:
             run = channel.query(STREAM)
             wait_for(lambda: slow.states() == ["parked"], "the run parks")
-            time.sleep(6)
+            clocks.go_on(3600)
             channel.cancel(run)
             expect("Cancelled", channel.read, run)
-            expect("TimedOut", channel.ask, SCAN.replace("SELECT count", "SELECT 'swordfish', count"), timeout_usec=6000000)
+            run = channel.query(SCAN.replace("SELECT count", "SELECT 'swordfish', count"))
+            wait_for(lambda: slow.states() == ["running"], "the other run computes")
+            clocks.go_on(3600)
+            channel.cancel(run)
+            expect("Cancelled", channel.read, run)
             (said,) = wait_for(
                 lambda: [line for line in slow.log_text().splitlines() if "SlowQuerySec=" in line], "a line in the log"
             )
@@ -408,28 +418,16 @@ def locked_database():
 @test
 def idle():
     """StatementIdleSec= closes a channel without requests for this time, and no channel in use"""
-    with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3}) as short:
+    with Clocks() as clocks, Service({"chinook": CHINOOK}, environment=clocks.environment) as short:
         one = short.client()
-        with opened(one) as unused, opened(one) as once:
+        with opened(one) as unused, opened(one) as once, opened(one) as used:
             once.ask("SELECT 1")
-            used, answered = Channel(one), time.monotonic()
-
-            def use():
-                nonlocal used, answered
-                try:
-                    equal(used.ask("SELECT 1"), [[1]], "rows of a channel in use")
-                except Broken:  # correct if this test was stopped for so long
-                    true(time.monotonic() - answered > 2, "a channel in use was closed")
-                    used.close()
-                    used = Channel(one)
-                answered = time.monotonic()
-
-            while short.counters()["NChannels"] > 1:
-                use()
-                time.sleep(0.05)
+            for _ in range(3):
+                clocks.go_on(2000)  # the limit is an hour
+                equal(used.ask("SELECT 1"), [[1]], "rows of a channel in use")
+            wait_for(lambda: short.counters()["NChannels"] == 1, "the others are closed")
             true(unused.is_closed() and once.is_closed(), "what was closed did not end between answers")
-            use()
-            used.close()
+            equal(used.ask("SELECT 1"), [[1]], "rows of a channel in use")
 
 
 @test
