@@ -15,6 +15,7 @@
 
 static Setup changed;
 static Engine engine;
+static EngineConnections connections; /* all in use: the worker is asked for one that it has to spare, and keeps it */
 
 static int init(const Setup *setup) {
         while (strcmp(setup->connection, "hang") == 0)
@@ -27,7 +28,18 @@ static int init(const Setup *setup) {
 static int start(const Setup *setup, EngineProgress progress, void *userdata, EnginePool **ret) {
         changed = *setup;
         changed.path = setup->connection;
+        connections.n = connections.n_max = setup->connections_max;
         return sqlite_engine.start(&changed, progress, userdata, ret);
+}
+
+static EngineConnections *connections_of(EnginePool *pool) {
+        (void) pool;
+        return &connections;
+}
+
+static bool close_idle(EnginePool *pool) {
+        (void) pool;
+        return false;
 }
 
 static const Engine *find_engine(EngineKind kind) {
@@ -36,6 +48,8 @@ static const Engine *find_engine(EngineKind kind) {
         engine = sqlite_engine;
         engine.init = init;
         engine.start = start;
+        engine.connections = connections_of;
+        engine.close_idle = close_idle;
         return &engine;
 }
 
