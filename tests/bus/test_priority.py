@@ -11,7 +11,7 @@ import time
 from channel import Channel
 from client import DATABASE, Broken, Failure, object_path
 from harness import CHINOOK, UID_A, UID_B, Service, main, needs_root, wait_for
-from tap import equal, test, true
+from tap import Skip, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 OURS = os.getpriority(os.PRIO_PROCESS, 0)
@@ -33,6 +33,8 @@ def lowered(service):
 @contextlib.contextmanager
 def computing(service, client):
     """An endless query in another call of that client, until its worker has a lower priority; then it is cancelled."""
+    if LOWER == OURS:
+        raise Skip("there is no lower priority")
     ask = Channel(client)
     ask.query(ENDLESS)
     wait_for(lambda: lowered(service), "the worker has a lower priority")
