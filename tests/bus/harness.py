@@ -40,8 +40,10 @@ INVARIANTS = "SQLIPC_INVARIANTS 1" in (BUILD_ROOT / "config.h").read_text()  # e
 PATIENCE = int(os.environ.get("SQLIPC_TEST_PATIENCE", 120))
 # The same for dbus-daemon(1), in milliseconds: the start of a service, and a connection that has not said Hello.
 BUS_PATIENCE = {"service_start_timeout": PATIENCE * 1000, "auth_timeout": PATIENCE * 1000}
-# [Limits] that keep an unread run parked for the whole test. The defaults are 5 s and more.
-PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
+# [Limits] that no test reaches because the machine is slow, or stops a program. The defaults are 5 s and more.
+WAITS = ("ParkTimeoutSec", "ParkTimeoutRollbackSec", "QueueTimeoutSec", "PrepareTimeoutSec", "BusyTimeoutSec",
+         "TransactionTimeoutSec", "TransactionIdleSec")  # fmt: skip
+PATIENT = dict.fromkeys(WAITS, 600)
 
 # A program that a shell starts in the background, or by nohup, ignores signals, and its children inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -313,7 +315,7 @@ class Service:
         (self.folder / "reports").chmod(0o777)
         self.environment = self._environment(environment or {})
         self.service_keys = service or {}
-        self.limits(**(PATIENT | getattr(on_server(), "LIMITS", {}) | (limits or {})))
+        self.limits(**(limits or {}))
         for name, keys in (databases or {}).items():
             self.database(name, **(keys if isinstance(keys, dict) else {"Path": keys}))
         if uid is not None:
@@ -333,6 +335,7 @@ class Service:
             keep
             | {
                 "SQLIPC_WORKER_PATH": str(self.worker),
+                "SYSTEMD_BUS_TIMEOUT": f"{PATIENCE}s",  # of calls that their program gives no limit; it is 25 s
                 # A mapped file that is truncated causes SIGBUS; the log names the process that died of it.
                 "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0:handle_sigbus=0",
                 "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
@@ -343,7 +346,8 @@ class Service:
     # ---- configuration ----
 
     def limits(self, **keys):
-        """Writes sqlipcd.conf, which takes effect at the next start or reload."""
+        """Writes sqlipcd.conf, which takes effect at the next start or reload. Limits that are not given are PATIENT."""
+        keys |= {key: value for key, value in (PATIENT | getattr(on_server(), "LIMITS", {})).items() if key not in keys}
         sections = {"Service": self.service_keys, "Limits": keys}
         text = "".join(
             f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in of_it.items())
@@ -495,7 +499,7 @@ class Service:
         return subprocess.run(
             list(map(str, command)),
             env=self.environment
-            | {"DBUS_SESSION_BUS_ADDRESS": self.address, "SYSTEMD_BUS_TIMEOUT": f"{PATIENCE}s"}
+            | {"DBUS_SESSION_BUS_ADDRESS": self.address}
             | (environment or {}),
             capture_output=True,
             timeout=PATIENCE * 2,
