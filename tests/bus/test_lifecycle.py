@@ -12,6 +12,7 @@ import threading
 import time
 
 from client import SECONDS, Broken, Client, Failure, same_rows
+from clocks import Clocks
 from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, locks, main, wait_for
 from notified import Notified
 from overheard import Overheard
@@ -37,11 +38,8 @@ def settled(service):
     return service.is_idle() and not locks(service.chinook)
 
 
-PATIENT = ("ParkTimeoutSec", "ParkTimeoutRollbackSec", "PrepareTimeoutSec", "QueueTimeoutSec")
-
-
-def make_service(**limits):
-    service = Service(limits={"WorkerIdleSec": 1} | dict.fromkeys(PATIENT, 600) | limits)
+def make_service(clocks=None, **limits):
+    service = Service(limits={"WorkerIdleSec": 1} | limits, environment=clocks and clocks.environment)
     service.chinook = service.data / "chinook.sqlite"
     service.chinook.write_bytes(CHINOOK.read_bytes())
     service.database("chinook", Path=service.chinook)
@@ -211,7 +209,7 @@ def worker_killed():
 @test
 def worker_stopped():
     """A worker that hangs is killed after its deadline, and only its runs fail"""
-    with make_service(RunTimeoutSec=5, WorkersMax=4, WorkerIdleSec=600) as service:  # in which another worker must start
+    with Clocks() as clocks, make_service(clocks=clocks, WorkersMax=4, WorkerIdleSec=86400) as service:
         client = service.client()
         run = client.query("chinook", SCAN)
         # if starts are slow there may be an idle sibling, which must stay for the next query
@@ -219,12 +217,13 @@ def worker_stopped():
         for pid in busy or service.workers():
             os.kill(pid, signal.SIGSTOP)
         client.point()
+        clocks.go_on(3600)
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
         try:
             run.read()
             raise AssertionError("the stream came to an end")
         except (Broken, Failure):
             pass
-        wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
 
 
 @test
