@@ -214,7 +214,7 @@ def compiles_too_long():
 @test
 def paused_past_its_time():
     """A run ends by its client's time limit if the machine was paused past that, and costs other clients nothing"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}) as service:
         timed, other = Channel(service.client()), Channel(service.client())
         for channel in (timed, other):
             channel.ask("SELECT 1")
@@ -379,7 +379,7 @@ def idle_worker_gives_way_to_others():
 @needs_root
 def workers_are_shared_out():
     """At WorkersTotalMax= users whose channels are in use take turns"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, "QueueTimeoutSec": 120}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
         held = [Channel(service.client(uid)) for uid in (UID_A, UID_B)]
         for _ in range(3):
             for channel in held:
@@ -390,7 +390,7 @@ def workers_are_shared_out():
 @needs_root
 def what_began_goes_on():
     """A run that began just before its worker was asked for its place continues, however long it lasts"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, "QueueTimeoutSec": 60}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
         lasting, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
         lasting.ask("SELECT 1")
         time.sleep(1.2)  # a worker has its place for a second
@@ -408,11 +408,20 @@ def what_began_goes_on():
         none_left(service)
 
 
+def has_a_worker(client):
+    with contextlib.closing(Channel(client)) as channel:
+        try:
+            return channel.ask("SELECT 1") == [[1]]
+        except Broken:
+            return False
+
+
 @test
 def waits_behind_a_scan():
     """A channel that is given back again and again also closes after QueueTimeoutSec=; an answer restarts that time"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 2}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 2, "WorkerIdleSec": 600}) as service:
         client = service.client()
+        wait_for(lambda: has_a_worker(client), "a worker, which the machine may start too late for the first channels")
         scanning, waiting, other = (Channel(client) for _ in range(3))
         for _ in range(2):
             run = scanning.query(SCAN)
