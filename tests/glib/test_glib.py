@@ -242,36 +242,59 @@ class Writer:
     """A program that cancels writes, and the service. Each write has its own number in the table."""
 
     def __init__(self, service, program):
-        self.service, self.program, self.n = service, program, 0
+        self.service, self.program, self.n, self.stopped = service, program, 0, []
 
-    def ask(self, line):
+    def stop(self):
+        """Stops the service."""
+        self.stopped.extend([self.service.pid(), *self.service.workers()])
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self):
+        while self.stopped:
+            os.kill(self.stopped.pop(), signal.SIGCONT)
+
+    def kill(self):
+        """Kills the service, also one that is stopped."""
+        self.service.kill()
+        self.stopped.clear()
+
+    def send(self, line):
         self.program.stdin.write(f"{line}\n")
         self.program.stdin.flush()
+
+    def receive(self):
         answer = self.program.stdout.readline().rstrip()
-        true(answer, f"the program ended after {line!r}\n{answer or self.program.stderr.read()[-3000:]}")
+        true(answer, f"the program has ended\n{answer or self.program.stderr.read()[-3000:]}")
         return answer
+
+    def ask(self, line):
+        self.send(line)
+        return self.receive()
 
     def n_rows(self):
         with contextlib.closing(sqlite3.connect(self.service.path)) as db:
             return db.execute("SELECT count(*) FROM loaded WHERE n = ?", (self.n,)).fetchone()[0]
 
-    def write(self, call, moment, slow=False, ready=lambda: None, waiting=lambda: None, ended=lambda: None):
+    def write(self, call, moment, slow=False, ready=lambda: None, waiting=lambda: None):
         """Returns how the call ended, and the answer to the question after that, if there was one."""
         self.n += 1
-        return self.converse(call, moment, WRITES[call][slow].format(self.n), ready, waiting, ended)
+        return self.converse(call, moment, WRITES[call][slow].format(self.n), ready, waiting)
 
-    def converse(self, call, moment, sql, ready=lambda: None, waiting=lambda: None, ended=lambda: None):
+    def converse(self, call, moment, sql, ready=lambda: None, waiting=lambda: None):
         equal(self.ask(f"{call} {moment} {sql}"), "ready", call)
         ready()
         answer = self.ask("go on")
         if answer == "waiting":
             waiting()
             answer = self.ask("cancel")
-        ended()
+        return answer, self.end(call, answer)
+
+    def end(self, call, answer):
+        """Ends the conversation about a call that ended so. Returns the answer to the question after that, or None."""
         again = self.ask("go on") if answer == "unknown" and call in ("commit", "complete") else None
-        self.program.stdin.write("end\n")
-        self.program.stdin.flush()
-        return answer, again
+        self.send("end")
+        return again
 
     def check(self, call, moment, answer, n_rows):
         """The rows are there, or not, as soon as the service has ended the run."""
@@ -282,11 +305,13 @@ class Writer:
 @contextlib.contextmanager
 def writer(*command, **keywords):
     with written(n_many=1, **keywords) as service, conversation(service, *command, service.address) as program:
+        w = Writer(service, program)
         try:
-            yield Writer(service, program)
+            yield w
             _, errors = program.communicate(timeout=PATIENCE)
             true(program.returncode == 0, f"{command}: {program.returncode}\n{errors[-3000:]}")
         finally:
+            w.go_on()
             program.kill()
 
 
@@ -319,57 +344,59 @@ def outcomes_in_time(*command):
             w.check(call, "early", answer, 0)
 
 
+def cancelled_while_stopped(writers, blocking):
+    """Every call gives the service five seconds to say how it ended, so all wait at the same time, each for its own service.
+    Those that are cancelled before they begin come last: functions that block say that they wait when they have ended."""
+    calls = sorted(WRITES, key=lambda call: WRITES[call][1] == PARKED)
+    for call in calls:
+        w, slow = writers[call], WRITES[call][1] == PARKED
+        w.n += 1
+        equal(w.ask(f"{call} {'before' if slow else 'stalled'} {WRITES[call][slow].format(w.n)}"), "ready", call)
+        w.stop()
+        w.send("go on")
+    for call in calls:
+        equal(writers[call].receive(), "waiting", call)
+        writers[call].send("cancel")
+    answers = {call: writers[call].receive() for call in calls}
+    for call in calls:
+        w, slow, answer = writers[call], WRITES[call][1] == PARKED, answers[call]
+        w.go_on()
+        again = w.end(call, answer)
+        # "inside": libsqlipc waits for as long, and rolls the transaction back.
+        if answer == "cancelled" and (blocking or call == "inside"):
+            w.check(call, "stalled", answer, 0)
+            continue
+        equal(answer, "unknown", f"{call}, cancelled while the service was stopped")
+        if again:
+            w.check(call, "stalled", again, int(again == "done 0"))
+            true(again == "done 0" or "cancelled" in again, again)
+        else:
+            wait_for(lambda: not w.service.states(), f"{call}: no run is left")  # noqa: B023
+            true(w.n_rows() in ((N_PARKED,) if slow else (0, 1)), f"{call}: {w.n_rows()} rows")
+
+
 def outcomes_without_service(*command, blocking=False):
     """Writes that are cancelled while the service is stopped, and after it was killed. If functions block, the other thread
     may cancel the call before anything was sent; then nothing may be written."""
-    with writer(*command) as w:
-        service, stopped = w.service, []
-
-        def stop():
-            stopped.extend([service.pid(), *service.workers()])
-            for pid in stopped:
-                os.kill(pid, signal.SIGSTOP)
-
-        def go_on():
-            while stopped:
-                os.kill(stopped.pop(), signal.SIGCONT)
-
-        def kill():
-            service.kill()
-            stopped.clear()
-
-        try:
-            for call in WRITES:
-                slow = WRITES[call][1] == PARKED
-                answer, again = w.write(call, "before" if slow else "stalled", slow, ready=stop, ended=go_on)
-                # "inside": libsqlipc waits for as long, and rolls the transaction back.
-                if answer == "cancelled" and (blocking or call == "inside"):
-                    w.check(call, "stalled", answer, 0)
-                    continue
-                equal(answer, "unknown", f"{call}, cancelled while the service was stopped")
-                if again:
-                    w.check(call, "stalled", again, int(again == "done 0"))
-                    true(again == "done 0" or "cancelled" in again, again)
-                else:
-                    wait_for(lambda: not service.states(), f"{call}: no run is left")
-                    true(w.n_rows() in ((N_PARKED,) if slow else (0, 1)), f"{call}: {w.n_rows()} rows")
-            for call, (_, slow) in WRITES.items():
-                busy = lambda: wait_for(service.states, f"{call}: a run")  # noqa: B023,E731
-                if slow is None or slow == PARKED:
-                    moment = "before" if slow else "killed"
-                    answer, _ = w.write(call, moment, slow is not None, ready=stop, waiting=kill)
-                else:
-                    answer, _ = w.write(call, "killed", True, waiting=lambda: (busy(), kill()))  # noqa: B023
-                service.start()
-                true(
-                    answer == "unknown"
-                    or (call == "inside" and ("transaction" in answer or answer == "cancelled"))  # if it was not sent yet
-                    or (call == "commit" and blocking and (answer == "cancelled" or "transaction" in answer)),
-                    f"{call}, cancelled after the service was killed: {answer}",
-                )
-                w.check(call, "killed", answer, N_PARKED if slow == PARKED else 0)
-        finally:
-            go_on()
+    with contextlib.ExitStack() as stack:
+        writers = {call: stack.enter_context(writer(*command)) for call in WRITES}
+        cancelled_while_stopped(writers, blocking)
+        for call, (_, slow) in WRITES.items():
+            w = writers[call]
+            busy = lambda: wait_for(w.service.states, f"{call}: a run")  # noqa: B023,E731
+            if slow is None or slow == PARKED:
+                moment = "before" if slow else "killed"
+                answer, _ = w.write(call, moment, slow is not None, ready=w.stop, waiting=w.kill)
+            else:
+                answer, _ = w.write(call, "killed", True, waiting=lambda: (busy(), w.kill()))  # noqa: B023
+            w.service.start()
+            true(
+                answer == "unknown"
+                or (call == "inside" and ("transaction" in answer or answer == "cancelled"))  # if it was not sent yet
+                or (call == "commit" and blocking and (answer == "cancelled" or "transaction" in answer)),
+                f"{call}, cancelled after the service was killed: {answer}",
+            )
+            w.check(call, "killed", answer, N_PARKED if slow == PARKED else 0)
 
 
 def outcomes_at_any_time(*command):
