@@ -6,7 +6,8 @@ usage: rqlite_imitation.py FOLDER NUMBER NODES [USER:PASSWORD]
 
 Prints its port once all nodes of the cluster are there, and ends when its standard input does. The nodes find each other
 by files in FOLDER. They elect a leader and replicate its log as Raft does (terms, votes, a majority for each entry), but
-keep everything in memory: a node that is killed does not come back.
+keep everything in memory: a node that is killed does not come back. They elect another leader only if the process of the last
+one has ended, not if it is slow, so that tests may stop for as long as the machine likes.
 
 The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, no rows come if its parser does
 not know a word after RETURNING, followers pass requests on to the leader or redirect, a transaction ends with its first
@@ -21,6 +22,7 @@ import os
 import pathlib
 import random
 import re
+import socket
 import sqlite3
 import sys
 import threading
@@ -29,7 +31,7 @@ import urllib.parse
 
 HEARTBEAT = 0.05
 ELECTION = (2, 4)
-PATIENCE = 10
+PATIENCE = 120  # only a hang reaches it
 
 
 # ---- JSON as Go writes it ----
@@ -169,8 +171,25 @@ class Node:
             time.sleep(patience)
             with self.lock:
                 due = self.role != "leader" and time.monotonic() - self.heard > patience
-            if due:
+            if due and not self.has_leader():
                 self.stand()
+
+    def has_leader(self):
+        """True if a node leads, as far as this one or another knows, and its process goes on"""
+        return any(map(self.is_there, {self.leader, *map(self.leader_of, self.ports)} - {None}))
+
+    def leader_of(self, peer):
+        try:
+            return self.call(peer, "/raft/leader", [], PATIENCE)
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+
+    def is_there(self, peer):
+        try:
+            socket.create_connection(("127.0.0.1", self.ports[peer])).close()
+            return True
+        except OSError:
+            return False
 
     def stand(self):
         with self.lock:
@@ -345,7 +364,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         options = urllib.parse.parse_qs(url.query, keep_blank_values=True)
         node = self.server.node
-        if url.path in ("/raft/vote", "/raft/append"):
+        if url.path == "/raft/leader":
+            self.reply(200, json.dumps(node.leader))
+        elif url.path in ("/raft/vote", "/raft/append"):
             self.reply(200, json.dumps((node.on_vote if url.path == "/raft/vote" else node.on_append)(json.loads(body))))
         elif not self.is_allowed():
             self.reply(401, "")
