@@ -23,8 +23,9 @@ CREATE TABLE thing(a, b, c);
 class PythonService(Service):
     """`notes` is the path of the file of the database "notes"."""
 
-    def __init__(self, **keywords):
-        super().__init__({"chinook": CHINOOK}, **keywords)
+    def __init__(self, limits=None, **keywords):
+        # Tests have a statement wait for a lock that its own thread holds.
+        super().__init__({"chinook": CHINOOK}, limits={"BusyTimeoutSec": 5} | (limits or {}), **keywords)
         self.notes = self.add("notes", SCHEMA)
 
     def add(self, name, schema="", journal="wal"):
