@@ -168,7 +168,7 @@ boot() {
     exec {ready}<>$state/ready
     for ((attempt = 0; ; attempt++)); do
         read -t 0.5 -r _ <&$ready && break
-        kill -0 $nspawn 2>/dev/null && [ $attempt -lt 120 ] || { cat $state/console >&2; die "did not boot"; }
+        kill -0 $nspawn 2>/dev/null && [ $attempt -lt 600 ] || { cat $state/console >&2; die "did not boot"; }
     done
     read -r leader _ </proc/$nspawn/task/$nspawn/children
 }

@@ -213,7 +213,7 @@ def unpacked_while_it_runs():
 @test
 def stuck_loop():
     """The watchdog ends a supervisor that hangs: the next call starts a new one"""
-    with dropped("[Service]\nWatchdogSec=5s\n"):  # A supervisor that only waits for a CPU still notifies in this time.
+    with dropped("[Service]\nWatchdogSec=20s\n"):  # A supervisor that only waits for a CPU still notifies in this time.
         query("SELECT 1")
         pid = main_pid()
         first = unit("WatchdogTimestampMonotonic")
