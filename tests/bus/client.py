@@ -182,6 +182,24 @@ def connect(address):
                 raise
 
 
+def own(connection, name):
+    """Takes a name. An owner before that has left keeps it until the bus has seen the end of its connection."""
+
+    def call(method, signature, *arguments):
+        reply = connection.call_sync(
+            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", method,
+            GLib.Variant(signature, arguments), None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
+        )  # fmt: skip
+        return reply.unpack()[0]
+
+    end = time.monotonic() + SECONDS
+    call("RequestName", "(su)", name, 0)  # waits in the queue
+    while call("GetNameOwner", "(s)", name) != connection.get_unique_name():
+        if time.monotonic() > end:
+            raise AssertionError(f"{name} has another owner")
+        time.sleep(0.01)
+
+
 class Client:
     interactive = False  # whether calls allow interactive authorization
 

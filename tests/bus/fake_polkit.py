@@ -9,7 +9,7 @@ question by its sender and cancellation id, and refuses a second question with t
 """
 import threading
 
-from client import SECONDS, connect
+from client import SECONDS, connect, own
 from gi.repository import Gio, GLib
 
 BUS_NAME = "org.freedesktop.PolicyKit1"
@@ -53,10 +53,7 @@ class FakePolkit:
         self.connection = connect(self.address)
         self.connection.set_exit_on_close(False)
         self.connection.register_object(PATH, Gio.DBusNodeInfo.new_for_xml(XML).interfaces[0], self._on_call, None, None)
-        self.connection.call_sync(
-            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-            GLib.Variant("(su)", (BUS_NAME, 4)), None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
-        )  # fmt: skip
+        own(self.connection, BUS_NAME)
         self.ready.set()
         self.loop.run()
         self.connection.close_sync(None)

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import threading
 
-from client import MANAGER_PATH, NAME, SECONDS, Text, connect
+from client import MANAGER_PATH, NAME, SECONDS, Text, connect, own
 from extension import Extension
 from gi.repository import Gio, GLib
 from harness import (
@@ -57,10 +57,7 @@ def refuser(address, error):
         context.push_thread_default()
         connection = connect(address)
         connection.register_object(MANAGER_PATH, Gio.DBusNodeInfo.new_for_xml(MANAGER_XML).interfaces[0], refuse, None, None)
-        connection.call_sync(
-            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-            GLib.Variant("(su)", (NAME, 4)), None, Gio.DBusCallFlags.NONE, SECONDS * 1000, None,
-        )  # fmt: skip
+        own(connection, NAME)
         ready.set()
         loop.run()
         connection.close_sync(None)

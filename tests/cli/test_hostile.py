@@ -8,6 +8,7 @@ import threading
 
 from pty_shell import ENTER, HOSTILE, Shell, generate  # finds what follows
 
+from client import NAME, connect, own
 from gi.repository import Gio, GLib
 from harness import PATIENCE, SOURCE_ROOT, SANITIZED, Service, main, rss_anon, wait_for
 from tap import at_most, equal, test, true
@@ -97,16 +98,12 @@ class HostileService:
 
     def _run(self, address):
         self.context.push_thread_default()
-        flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
-        connection = Gio.DBusConnection.new_for_address_sync(address, flags, None, None)
+        connection = connect(address)
         for name, path in (("Manager", "/org/sqlipc1"), ("Database", "/org/sqlipc1/database/odd")):
             xml = (SOURCE_ROOT / f"dbus-interfaces/org.sqlipc1.{name}.xml").read_text()
             interface = Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0]
             connection.register_object(path, interface, self._on_call, self._on_get, None)
-        connection.call_sync(
-            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-            GLib.Variant("(su)", ("org.sqlipc1", 4)), None, Gio.DBusCallFlags.NONE, -1, None,
-        )  # fmt: skip
+        own(connection, NAME)
         self.ready.set()
         GLib.MainLoop.new(self.context, False).run()
 
