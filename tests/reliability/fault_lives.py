@@ -8,7 +8,7 @@ import tempfile
 import settled
 from channel import Channel
 from client import DATABASE, Broken, Failure, object_path
-from fault_stage import ENDLESS, check_failure
+from fault_stage import ENDLESS, USUAL, USUAL_ENVIRONMENT, check_failure
 from fault_trial import SUPERVISOR, WORKER
 from faults import Faults, describe
 from harness import CHINOOK, PATIENCE, Service, children, executable, wait_for
@@ -84,11 +84,11 @@ LIVES = [
 def one_life(faults, life, site=None, error=0, skip=0):
     """A life with one fault, or none. None: the fault did not come; else the exit code."""
     with Notified() as notified:
-        environment = notified.environment | {
+        environment = USUAL_ENVIRONMENT | notified.environment | {
             "SQLIPC_FAULTS": faults.folder, "JOURNAL_STREAM": "1:1", "WATCHDOG_USEC": "60000000",
         }  # fmt: skip
         service = Service(
-            {"chinook": {"Path": CHINOOK, "AllowUsers": "root daemon"}}, limits=settled.QUICK, service=life.keys,
+            {"chinook": {"Path": CHINOOK, "AllowUsers": "root daemon"}}, limits=settled.QUICK | USUAL, service=life.keys,
             start=False, sqlipcd=SUPERVISOR, worker=WORKER, environment=environment,
         )  # fmt: skip
         with service:

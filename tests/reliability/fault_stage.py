@@ -91,6 +91,13 @@ def is_quiet(stage):
     wait_for(stage.service.is_idle, "no client holds anything of the service")
 
 
+# The limits that users have. If a fault costs a message, such a limit may be all that ends the wait for it.
+USUAL = {
+    "QueueTimeoutSec": 10, "PrepareTimeoutSec": 5, "BusyTimeoutSec": 5, "TransactionTimeoutSec": 60, "TransactionIdleSec": 5,
+}  # fmt: skip
+USUAL_ENVIRONMENT = {"SYSTEMD_BUS_TIMEOUT": "25s"}
+
+
 class Stage:
     """A service of the test builds, and the databases that the scenarios ask for."""
 
@@ -99,8 +106,8 @@ class Stage:
             start=False,
             sqlipcd=sqlipcd,
             worker=worker,
-            environment=environment,
-            limits={
+            environment=USUAL_ENVIRONMENT | (environment or {}),
+            limits=USUAL | {
                 "WorkerIdleSec": 0.02, "StatementsMax": 8, "RunsMax": 8, "ChannelsMax": 4, "TempSizeMax": "8M",
                 "ParkTimeoutRollbackSec": 60,
             },

@@ -55,7 +55,7 @@ import tempfile
 import fault_imports
 import settled
 from fault_lives import reach_lives, try_lives
-from fault_stage import ENDLESS, TRACKS, refused, tracks, until_still
+from fault_stage import ENDLESS, TRACKS, USUAL, refused, tracks, until_still
 from fault_trial import PROGRAMS, SUPERVISOR, WORKER, Trial, reach_all, side_by_side, try_share
 from faults import describe, sites_of
 from fake_polkit import FakePolkit
@@ -337,7 +337,7 @@ def cancel_is_told_again():
         service = trial.stage.service
         client = service.client()
         # There would be two if the first one is slow to take its next job.
-        service.limits(WorkersMax=1, ParkTimeoutRollbackSec=60)
+        service.limits(**USUAL, WorkersMax=1, ParkTimeoutRollbackSec=60)
         client.manager("Reload")
         run = client.query("chinook", ENDLESS)
         until_still(trial.stage)
@@ -485,7 +485,7 @@ def live_over(transport, service, folder):
 def library():
     """Each call of the library fails once, in a client that uses each transport"""
     with contextlib.ExitStack() as stack:
-        service = stack.enter_context(Service({"chinook": CHINOOK}, limits=settled.QUICK, start=False))
+        service = stack.enter_context(Service({"chinook": CHINOOK}, limits=settled.QUICK | USUAL, start=False))
         make_odd(service.data / "odd.sqlite")
         service.database("odd", Path=service.data / "odd.sqlite")
         service.database("broken", Path=CHINOOK, Expsoe="Genre")

@@ -203,7 +203,9 @@ def measured(what):
 
 def ask_service(path, n):
     """The users' queries, all sent before one is answered. A failure of any is one of the test."""
-    with measured("100 users of the service") as times, Service({"db": path}, broker=True) as service:
+    with measured("100 users of the service") as times, Service(
+        {"db": path}, limits={"QueueTimeoutSec": 10}, broker=True
+    ) as service:
         clients = [service.client(FIRST_ASKING + i) for i in range(N_ASKING)]
         began = time.monotonic()
         call = ("/org/sqlipc1/database/db", "org.sqlipc1.Database", "QueryRows", "(sava{sv}a{sv})")

@@ -6,8 +6,8 @@ usage: rqlite_imitation.py FOLDER NUMBER NODES [USER:PASSWORD]
 
 Prints its port once all nodes of the cluster are there, and ends when its standard input does. The nodes find each other
 by files in FOLDER. They elect a leader and replicate its log as Raft does (terms, votes, a majority for each entry), but
-keep everything in memory: a node that is killed does not come back. They elect another leader only if the process of the last
-one has ended, not if it is slow, so that tests may stop for as long as the machine likes.
+keep everything in memory: a node that is killed does not come back. They elect another leader only if the process of the
+last one has ended, not if it is slow, so a machine that stops a node makes no write fail.
 
 The answers have rqlite's peculiarities: 1.0 is written as 1, a text like x'41' is a BLOB, no rows come if its parser does
 not know a word after RETURNING, followers pass requests on to the leader or redirect, a transaction ends with its first
