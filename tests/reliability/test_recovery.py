@@ -38,7 +38,7 @@ STEP = 6 if SANITIZED else 12
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 ROOT = os.geteuid() == 0
 
-service = Service(uid=UID_DAEMON if ROOT else None, limits={"WorkersMax": 2, **settled.QUICK})
+service = Service(uid=UID_DAEMON if ROOT else None, limits={"WorkersMax": 2, **settled.QUICK, "BusyTimeoutSec": 0.1})
 client = service.client()
 crash = service.folder / "crash"
 crash.mkdir()
