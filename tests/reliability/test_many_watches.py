@@ -72,7 +72,7 @@ def commit_past(service):
 @needs_root
 def ten_thousand():
     """10,000 watches of two users: quotas, memory, no process and no wake-up while idle; each commit is told to all"""
-    with watched(WatchesMax=N // 2) as service:
+    with watched(WatchesMax=N // 2, RunsMax=N) as service:  # each call is a run until its tables are found
         clients = [service.client(uid) for uid in (UID_A, UID_B)]
         # of those for watches an eighth is a reserve, and a user has at most half of the rest that the other one leaves
         n_pipes = min(N, hard // SHARE * 7 // 12 - 2) // 2 * 2
