@@ -44,7 +44,9 @@ def channel_in_memory(stage, client):
         equal(c.ask("SELECT length(?)", bytes(300000)), [[300000]], "rows")
         equal(c.ask(TRACKS), tracks(), "rows")
         run = c.query(ENDLESS)
-        wait_for(lambda: c.memory is None or c.memory.fill() == 65536, "the memory is full")
+        # The channel ends instead if it moves, on a busy machine, and the other worker fails.
+        is_over = lambda: c.memory.fill() == 65536 or c.memory.empty_socket() or c.memory.at_end  # noqa: E731
+        wait_for(lambda: c.memory is None or is_over(), "the memory is full")
         c.cancel(run)
         wait_for(lambda: c.memory is None or not at_worker(client), "its worker gives the channel back")
         refused(c.read, run)
