@@ -336,3 +336,5 @@ def moves():
         shutil.copy(DATABASES / "notes.conf.before-migration", DATABASES / "notes.conf")
         reload()
         equal(query("SELECT text FROM note", "notes"), "plants\n", "rows of the file")
+    for path in (DATABASES / "notes.conf.before-migration", "/etc/sqlipc/notes.password"):
+        os.unlink(path)

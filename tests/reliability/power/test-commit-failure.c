@@ -14,6 +14,8 @@
  * 2. A client that was told of an error finds no row, except after OutcomeUnknown.
  * 3. No failure before the commit point is told as OutcomeUnknown, and none after it as another error.
  * 4. The watcher is told of each commit that may have happened, before the clients are.
+ *
+ * usage: test-commit-failure [large]   the scenarios with a large row, or all others
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +31,7 @@
 #include "tests/reliability/power/recorder.h"
 #include "tests/rigs/writing-rig.h"
 
+#define SMALL 10u               /* bytes of a row */
 #define N_CLIENTS_MAX 6u
 #define UNDONE_CLIENT 8u        /* its statement fails */
 #define LATE_CLIENT 9u          /* it writes after the failure */
@@ -767,10 +770,10 @@ static void fail_each_allocation(const Scenario *s, Kind kind, const State *temp
 
 /* No client of the service can set the journal modes TRUNCATE and PERSIST, but SQLite has them. */
 static const Scenario scenarios[] = {
-        { .name = "wal", .journal = "wal", .page_size = 4096, .size = 10 },
-        { .name = "wal-spill", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+        { .name = "wal", .journal = "wal", .page_size = 4096, .size = SMALL },
+        { .name = "wal-spill", .journal = "wal", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE,
           .writes_again = true },
-        { .name = "wal-undo", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE, .undoes = true },
+        { .name = "wal-undo", .journal = "wal", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE, .undoes = true },
         { .name = "wal-undo-spill", .journal = "wal", .page_size = 4096, .size = 99000, .pragma = SMALL_CACHE,
           .undoes = true },
         { .name = "wal-index-1", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000 },
@@ -778,8 +781,8 @@ static const Scenario scenarios[] = {
           .pragma = SMALL_CACHE },
         { .name = "wal-index-5", .journal = "wal", .page_size = 512, .size = 10500000, .pragma = LARGE_CACHE },
         { .name = "wal-index-5-spill", .journal = "wal", .page_size = 512, .size = 10500000 },
-        { .name = "wal-memory", .journal = "wal", .page_size = 4096, .size = 10, .allocations = true },
-        { .name = "wal-spill-memory", .journal = "wal", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+        { .name = "wal-memory", .journal = "wal", .page_size = 4096, .size = SMALL, .allocations = true },
+        { .name = "wal-spill-memory", .journal = "wal", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE,
           .writes_again = true, .allocations = true },
         { .name = "wal-index-1-memory", .journal = "wal", .page_size = 512, .size = 800000, .log_size = 1500000,
           .allocations = true },
@@ -788,18 +791,18 @@ static const Scenario scenarios[] = {
         { .name = "wal-index-5-memory", .journal = "wal", .page_size = 512, .size = 10500000, .pragma = LARGE_CACHE,
           .allocations = true },
         { .name = "wal-index-5-spill-memory", .journal = "wal", .page_size = 512, .size = 10500000, .allocations = true },
-        { .name = "journal", .journal = "delete", .page_size = 4096, .size = 10 },
-        { .name = "journal-truncate", .journal = "delete", .page_size = 4096, .size = 10,
+        { .name = "journal", .journal = "delete", .page_size = 4096, .size = SMALL },
+        { .name = "journal-truncate", .journal = "delete", .page_size = 4096, .size = SMALL,
           .pragma = "PRAGMA journal_mode = truncate" },
-        { .name = "journal-persist", .journal = "delete", .page_size = 4096, .size = 10,
+        { .name = "journal-persist", .journal = "delete", .page_size = 4096, .size = SMALL,
           .pragma = "PRAGMA journal_mode = persist" },
-        { .name = "journal-reader", .journal = "delete", .page_size = 4096, .size = 10, .meets_reader = true },
-        { .name = "journal-spill", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+        { .name = "journal-reader", .journal = "delete", .page_size = 4096, .size = SMALL, .meets_reader = true },
+        { .name = "journal-spill", .journal = "delete", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE,
           .writes_again = true },
-        { .name = "journal-undo", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+        { .name = "journal-undo", .journal = "delete", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE,
           .undoes = true },
-        { .name = "journal-memory", .journal = "delete", .page_size = 4096, .size = 10, .allocations = true },
-        { .name = "journal-spill-memory", .journal = "delete", .page_size = 4096, .size = 10, .pragma = SMALL_CACHE,
+        { .name = "journal-memory", .journal = "delete", .page_size = 4096, .size = SMALL, .allocations = true },
+        { .name = "journal-spill-memory", .journal = "delete", .page_size = 4096, .size = SMALL, .pragma = SMALL_CACHE,
           .writes_again = true, .allocations = true },
 };
 
@@ -831,7 +834,7 @@ static void test_failure(const void *data) {
 
 /* A reader keeps the commit out for too long. */
 static void test_busy(void) {
-        static const Scenario scenario = { .name = "busy", .journal = "delete", .page_size = 4096, .size = 10,
+        static const Scenario scenario = { .name = "busy", .journal = "delete", .page_size = 4096, .size = SMALL,
                                            .meets_reader = true, .reader_stays = true };
         State template;
 
@@ -877,9 +880,11 @@ static void watch_memory(void) {
 int main(int argc, char **argv) {
         static Case cases[G_N_ELEMENTS(scenarios) * KIND_N];
         static const State nothing;
+        bool large;
         int r;
 
         g_test_init(&argc, &argv, NULL);
+        large = argc > 1 && g_str_equal(argv[1], "large");
         watch_memory();
         g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
         publish_number();
@@ -890,10 +895,13 @@ int main(int argc, char **argv) {
                 g_autofree char *path = NULL;
 
                 cases[i] = (Case) { .scenario = &scenarios[i / KIND_N], .kind = (Kind) (i % KIND_N) };
+                if ((cases[i].scenario->size > SMALL) != large)
+                        continue;
                 path = g_strdup_printf("/commit-failure/%s/%s", cases[i].scenario->name, kind_names[cases[i].kind]);
                 g_test_add_data_func(path, &cases[i], test_failure);
         }
-        g_test_add_func("/commit-failure/busy", test_busy);
+        if (!large)
+                g_test_add_func("/commit-failure/busy", test_busy);
         r = g_test_run();
         place_state(database, &nothing);
         g_assert_cmpint(g_rmdir(folder), ==, 0);
