@@ -285,7 +285,7 @@ def manual():
 def answered(line, *answers):
     """Runs a command of an administrator at a terminal, who answers its questions; it must succeed."""
     line = line.replace("sudo -u postgres", f"env PGHOST={served.FOLDER} runuser -u postgres --").replace("sudo ", "")
-    answers, said = list(answers), b""
+    answers, said, since = list(answers), b"", 0
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir("/srv")
@@ -294,8 +294,9 @@ def answered(line, *answers):
     with contextlib.suppress(OSError):  # The command has closed its terminal.
         while piece := os.read(terminal, 4096):
             said += piece
-            if answers and re.search(rb"(: |\?.*) ?$", said.rpartition(b"\n")[2]):
+            if answers and re.search(rb": |\? ", said[since:].rpartition(b"\n")[2]):
                 os.write(terminal, f"{answers.pop(0)}\n".encode())
+                since = len(said)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])  # before the terminal goes, which would be a SIGHUP
     os.close(terminal)
     equal(code, 0, f"{line}, which said {said.decode()}")
@@ -319,7 +320,9 @@ def moves():
     new.write_text(configuration.replace(host, local.replace("/run/postgresql", str(served.FOLDER))) + "\n")
     reload = lambda: done("sqlipcctl", "reload")  # noqa: E731
     published = written(DATABASES / "notes.conf", f"[Database]\nPath={old}\nMode=read-write\nAllowUsers=*\n", then=reload)
-    with served.server(), published:
+    with served.server(), published, contextlib.ExitStack() as stack:
+        for path in (DATABASES / "notes.conf.before-migration", pathlib.Path("/etc/sqlipc/notes.password")):
+            stack.callback(path.unlink, missing_ok=True)
         rules = served.FOLDER / "data/pg_hba.conf"
         rules.write_text(f"{entry}\n{rules.read_text()}")
         served.administer("SELECT pg_reload_conf()")
@@ -336,5 +339,3 @@ def moves():
         shutil.copy(DATABASES / "notes.conf.before-migration", DATABASES / "notes.conf")
         reload()
         equal(query("SELECT text FROM note", "notes"), "plants\n", "rows of the file")
-    for path in (DATABASES / "notes.conf.before-migration", "/etc/sqlipc/notes.password"):
-        os.unlink(path)
