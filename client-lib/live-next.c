@@ -97,8 +97,10 @@ static bool advance_now(sqlipc_live *l) {
 
 /* Nothing is new, and the program does not want to wait. */
 static int wait_later(sqlipc_live *l) {
-        int r;
+        int r = object_fd_turn(&l->object_fd, l->connection);
 
+        if (r < 0)
+                return connection_fail_loop(l->connection);
         if (l->connection->blocking)
                 return 0;
         l->member.wait = MEMBER_WAITS;

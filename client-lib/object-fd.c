@@ -101,6 +101,18 @@ void object_fd_update(ObjectFd *o, sqlipc_connection *c, ObjectNews news) {
         set_timer(o, news.until);
 }
 
+int object_fd_turn(ObjectFd *o, const sqlipc_connection *c) {
+        struct epoll_event event;
+
+        if (o->epoll_fd < 0)
+                return 0;
+        o->turns.n_steps = c->turns.n_steps;
+        if (epoll_wait(o->epoll_fd, &event, 1, 0) > 0)
+                return turns_next(&o->turns);
+        turns_wait(&o->turns);
+        return 0;
+}
+
 void object_fd_forget(ObjectFd *o, sqlipc_connection *c, int fd) {
         if (o->epoll_fd < 0 || fd < 0 || fd != o->data.fd)
                 return;

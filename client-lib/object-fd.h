@@ -14,6 +14,7 @@
 #include <poll.h>
 
 #include "client-lib/connection.h"
+#include "client-lib/turns.h"
 
 typedef struct ObjectFd {
         int epoll_fd;       /* -1: the program did not ask for it */
@@ -21,6 +22,7 @@ typedef struct ObjectFd {
         struct pollfd data; /* in the set; fd -1: none */
         bool has_bus;       /* the bus is in the set */
         uint64_t until;     /* the time of the timer; UINT64_MAX: it is off */
+        Turns turns;        /* of the program's loop for this descriptor */
 } ObjectFd;
 
 #define OBJECT_FD_INIT { .epoll_fd = -1, .timer_fd = -1, .data.fd = -1, .until = UINT64_MAX }
@@ -37,6 +39,10 @@ int object_fd_open(ObjectFd *o);
 
 /* Sets what makes the descriptor readable. */
 void object_fd_update(ObjectFd *o, sqlipc_connection *c, ObjectNews news);
+
+/* The program called, and there was nothing new. 0; -ELOOP: the descriptor is readable all the same, again and again, which
+ * leads to nothing (turns.h). */
+int object_fd_turn(ObjectFd *o, const sqlipc_connection *c);
 
 /* To be called before the descriptor `fd` is closed. */
 void object_fd_forget(ObjectFd *o, sqlipc_connection *c, int fd);

@@ -880,8 +880,9 @@ int sqlipc_watch_open_sql(sqlipc_connection *connection, const char *database, c
  * since the watch began; 0 after the timeout. Several changes are reported as one. A change may be reported that changed
  * nothing in the tables; one that did is never lost. Without blocking, never waits, and returns -EAGAIN in place of 0.
  *
- * Errors after which the watch goes on: -EAGAIN; -ECANCELED (sqlipc_interrupt() ended the wait); -EBUSY; -ENOMEM. After any
- * other error the watch is over, and repeats it: those of sqlipc_watch_open(), because the database or the rights may have
+ * Errors after which the watch goes on: -EAGAIN; -ECANCELED (sqlipc_interrupt() ended the wait); -EBUSY; -ENOMEM; -ELOOP (a
+ * descriptor was readable again and again, and there was nothing to do, which is an error of the library). After any other
+ * error the watch is over, and repeats it: those of sqlipc_watch_open(), because the database or the rights may have
  * changed; -ECONNRESET with SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one);
  * -EBADMSG. Since: 0.2
  */
@@ -970,7 +971,8 @@ int sqlipc_live_open(sqlipc_connection *connection, const char *database, const 
  * If a run fails, the list stays as it is, and the function returns the error once: those of sqlipc_cursor_next(), for
  * example -EINVAL with SQLIPC_ERROR_SQL (a table was dropped), -EINVAL with SQLIPC_ERROR_NONE (the result has no such key
  * column), -ENOMEM. The statement runs again after the next change; if the reason may pass by itself, also after a pause;
- * and after -ECANCELED (sqlipc_interrupt()) at once. A restart of the service is not an error. -ECONNRESET with
+ * and after -ECANCELED (sqlipc_interrupt()) at once. After -ELOOP the live query goes on as a watch does, see
+ * sqlipc_watch_next(). A restart of the service is not an error. -ECONNRESET with
  * SQLIPC_ERROR_DAEMON_LOST (the bus is lost, and the library cannot open another one), and errors that end a watch, end the
  * live query, too, unless the statement cannot be compiled any more; they are repeated. Since: 0.2
  */

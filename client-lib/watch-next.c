@@ -92,8 +92,10 @@ static int take_now(sqlipc_watch *w) {
 
 /* Nothing is new, and the program does not want to wait. */
 static int wait_later(sqlipc_watch *w) {
-        int r = 0;
+        int r = object_fd_turn(&w->object_fd, w->connection);
 
+        if (r < 0)
+                return connection_fail_loop(w->connection);
         if (w->connection->blocking)
                 return 0;
         w->member.wait = MEMBER_WAITS;

@@ -4,6 +4,7 @@
  * readable whenever there is something to do, and only then.
  */
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -599,6 +600,8 @@ typedef enum VainKind {
         VAIN_N,
 } VainKind;
 
+#define OF_OBJECT 3 /* sqlipc_watch_get_fd(), sqlipc_live_get_fd() */
+
 static struct {
         VainKind kind;
         FakeService service;
@@ -727,7 +730,26 @@ static int turn_in_vain(uint64_t event) {
         return r;
 }
 
-/* `which` is the place of a blocking wait: the descriptor of the call, what wakes the library, the bus. */
+/* A descriptor in the set of the object is ready for ever. The program polls the object's descriptor, and calls. */
+static int turn_object_in_vain(bool blocking) {
+        struct epoll_event event = { .events = EPOLLIN };
+        struct pollfd object = { .events = POLLIN };
+        const sqlipc_live_change *change;
+        int r = 0;
+
+        CHECK_INT(sqlipc_set_blocking(vain.service.connection, blocking), 0);
+        object.fd = vain.watch ? sqlipc_watch_get_fd(vain.watch) : sqlipc_live_get_fd(vain.live);
+        CHECK(object.fd >= 0);
+        CHECK_INT(poll(&object, 1, 0), 0);
+        CHECK(epoll_ctl(object.fd, EPOLL_CTL_ADD, eventfd(1, EFD_CLOEXEC), &event) >= 0);
+        for (unsigned n = 0; (r == 0 || r == -EAGAIN) && n < 2 * TURNS_IDLE_MAX + 10; n++) {
+                CHECK_INT(poll(&object, 1, 0), 1);
+                r = vain.watch ? sqlipc_watch_next(vain.watch, 0) : sqlipc_live_next(vain.live, 0, &change);
+        }
+        return r;
+}
+
+/* `which` is the place of a blocking wait: the descriptor of the call, what wakes the library, the bus; or OF_OBJECT. */
 static void run_in_vain(VainKind kind, bool blocking, int which) {
         static const uint64_t events[] = { [1] = 1, [2] = 0 }; /* of a loop */
         sqlipc_connection *c;
@@ -741,7 +763,10 @@ static void run_in_vain(VainKind kind, bool blocking, int which) {
         settle_in_vain();
         c = vain.service.connection;
         CHECK(last_event > 1); /* the call has armed its own descriptor */
-        r = blocking ? wait_in_vain(which) : turn_in_vain(which == 0 ? last_event : events[which]);
+        if (which == OF_OBJECT)
+                r = turn_object_in_vain(blocking);
+        else
+                r = blocking ? wait_in_vain(which) : turn_in_vain(which == 0 ? last_event : events[which]);
         CHECK_INT(sqlipc_error_code(c), SQLIPC_ERROR_NONE);
         CHECK(n_waits <= 2 * TURNS_IDLE_MAX + 10);
         if (kind == VAIN_CHANNEL && blocking && r == -ETIMEDOUT) /* it sleeps in recv(), not in ppoll() */
@@ -771,13 +796,19 @@ static void check_in_vain(VainKind kind, bool blocking, int which) {
 }
 
 /* A descriptor that is ready for ever, although there is nothing to read, leads to an error after a limited number of turns:
- * the one that the call waits for, what wakes the library, the bus; in a blocking call and in a loop. */
+ * the one that the call waits for, what wakes the library, the bus; in a blocking call and in a loop; and in the loop of a
+ * program that polls the descriptor of a watch or live query. */
 static void test_ready_for_ever(void) {
         for (VainKind kind = 0; kind < VAIN_N; kind++)
                 for (int which = 0; which < 3; which++) {
                         check_in_vain(kind, true, which);
                         check_in_vain(kind, false, which);
                 }
+        for (int blocking = 0; blocking < 2; blocking++) {
+                check_in_vain(VAIN_WATCH, blocking, OF_OBJECT);
+                check_in_vain(VAIN_LIVE, blocking, OF_OBJECT);
+                check_in_vain(VAIN_LIVE_RUN, blocking, OF_OBJECT);
+        }
 }
 
 int main(void) {
