@@ -97,7 +97,7 @@ static bool advance_now(sqlipc_live *l) {
 
 /* Nothing is new, and the program does not want to wait. */
 static int wait_later(sqlipc_live *l) {
-        int r = object_fd_turn(&l->object_fd, l->connection);
+        int r = object_fd_turn(&l->object_fd, l->connection, live_news(l));
 
         if (r < 0)
                 return connection_fail_loop(l->connection);

@@ -37,23 +37,30 @@ int object_fd_open(ObjectFd *o) {
         return 0;
 }
 
-/* Without the set a change would be missed, so a timer replaces a descriptor that the kernel does not take. */
+/* Without the set a change would be missed, so a timer replaces a descriptor that the kernel does not add. If the kernel
+ * does not remove one, the program may be woken for nothing, and each update tries again. */
 #define SUBSTITUTE_USEC (USEC_PER_SEC / 10)
+
+/* False: the descriptor is still in the set. One that was closed has left it. */
+static bool remove_data(ObjectFd *o) {
+        if (o->data.fd >= 0 && epoll_ctl(o->epoll_fd, EPOLL_CTL_DEL, o->data.fd, NULL) < 0 && errno != ENOENT &&
+            errno != EBADF)
+                return false;
+        o->data.fd = -1;
+        return true;
+}
 
 static bool set_data(ObjectFd *o, struct pollfd data) {
         struct epoll_event event = { .events = (data.events & POLLIN ? (uint32_t) EPOLLIN : 0) |
                                                (data.events & POLLOUT ? (uint32_t) EPOLLOUT : 0) };
 
-        if (o->data.fd >= 0 && data.fd != o->data.fd)
-                (void) epoll_ctl(o->epoll_fd, EPOLL_CTL_DEL, o->data.fd, NULL);
-        o->data = data;
+        if (data.fd != o->data.fd && !remove_data(o))
+                return false;
+        o->data = data; /* also after a failure: it may be in the set, and the next update tries again */
         if (data.fd < 0 || epoll_ctl(o->epoll_fd, EPOLL_CTL_MOD, data.fd, &event) >= 0)
                 return true;
         /* a cursor may have closed a descriptor, which has left the set then, and opened another one of the same number */
-        if (errno == ENOENT && epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, data.fd, &event) >= 0)
-                return true;
-        o->data.fd = -1;
-        return false;
+        return errno == ENOENT && epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, data.fd, &event) >= 0;
 }
 
 static bool set_bus(ObjectFd *o, sqlipc_connection *c, bool wanted) {
@@ -67,7 +74,7 @@ static bool set_bus(ObjectFd *o, sqlipc_connection *c, bool wanted) {
                 if (fd < 0)
                         return false;
         }
-        if (epoll_ctl(o->epoll_fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) < 0 && wanted)
+        if (epoll_ctl(o->epoll_fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) < 0)
                 return false;
         o->has_bus = wanted;
         return true;
@@ -101,11 +108,12 @@ void object_fd_update(ObjectFd *o, sqlipc_connection *c, ObjectNews news) {
         set_timer(o, news.until);
 }
 
-int object_fd_turn(ObjectFd *o, const sqlipc_connection *c) {
+int object_fd_turn(ObjectFd *o, sqlipc_connection *c, ObjectNews news) {
         struct epoll_event event;
 
         if (o->epoll_fd < 0)
                 return 0;
+        object_fd_update(o, c, news);
         o->turns.n_steps = c->turns.n_steps;
         if (epoll_wait(o->epoll_fd, &event, 1, 0) > 0)
                 return turns_next(&o->turns);

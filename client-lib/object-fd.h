@@ -40,9 +40,9 @@ int object_fd_open(ObjectFd *o);
 /* Sets what makes the descriptor readable. */
 void object_fd_update(ObjectFd *o, sqlipc_connection *c, ObjectNews news);
 
-/* The program called, and there was nothing new. 0; -ELOOP: the descriptor is readable all the same, again and again, which
- * leads to nothing (turns.h). */
-int object_fd_turn(ObjectFd *o, const sqlipc_connection *c);
+/* The program called, and there was nothing new. Does the same as object_fd_update(), since the time of the timer may have
+ * passed. 0; -ELOOP: the descriptor is readable all the same, again and again, which leads to nothing (turns.h). */
+int object_fd_turn(ObjectFd *o, sqlipc_connection *c, ObjectNews news);
 
 /* To be called before the descriptor `fd` is closed. */
 void object_fd_forget(ObjectFd *o, sqlipc_connection *c, int fd);

@@ -92,7 +92,7 @@ static int take_now(sqlipc_watch *w) {
 
 /* Nothing is new, and the program does not want to wait. */
 static int wait_later(sqlipc_watch *w) {
-        int r = object_fd_turn(&w->object_fd, w->connection);
+        int r = object_fd_turn(&w->object_fd, w->connection, watch_news(w));
 
         if (r < 0)
                 return connection_fail_loop(w->connection);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -48,7 +49,27 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_events, int time
         return 1;
 }
 
+/* Operations that the kernel refuses, of pipes or of all else. */
+static struct {
+        int operation;
+        bool of_pipes;
+        unsigned n; /* left */
+} refused;
+
+static bool is_refused(int operation, int which) {
+        struct stat st;
+
+        if (refused.n == 0 || operation != refused.operation || fstat(which, &st) < 0 ||
+            S_ISFIFO(st.st_mode) != refused.of_pipes)
+                return false;
+        refused.n--;
+        errno = ENOMEM;
+        return true;
+}
+
 int __wrap_epoll_ctl(int fd, int operation, int which, struct epoll_event *event) {
+        if (is_refused(operation, which))
+                return -1;
         if (event)
                 last_event = event->data.u64;
         return __real_epoll_ctl(fd, operation, which, event);
@@ -811,10 +832,132 @@ static void test_ready_for_ever(void) {
         }
 }
 
+/* ---- Sets that the kernel does not change ------------------------------------------------------------------------- */
+
+static void start_watched(void) {
+        vain.of_watch = (FakeWatch) FAKE_WATCH_INIT;
+        vain.of_load = (FakeLoad) FAKE_LOAD_INIT(1);
+        fake_start(&vain.service);
+        vain.service.on_call = on_vain_call;
+        CHECK_INT(sqlipc_set_transport(vain.service.connection, SQLIPC_TRANSPORT_PIPE), 0);
+}
+
+static void finish_watched(void) {
+        fake_done(&vain.service);
+        fake_watch_done(&vain.of_watch);
+}
+
+/* The set does not take the pipe of a watch: a timer wakes the program instead, not all the time, and it hears of
+ * changes. */
+static void test_pipe_not_taken(void) {
+        static const char *const tables[] = { "t", NULL };
+        struct pollfd object = { .events = POLLIN };
+        sqlipc_watch *watch;
+        uint64_t begin;
+
+        start_watched();
+        CHECK_INT(sqlipc_watch_open(vain.service.connection, "db", tables, &watch), 0);
+        refused = (typeof(refused)) { .operation = EPOLL_CTL_ADD, .of_pipes = true, .n = 1000 };
+        object.fd = sqlipc_watch_get_fd(watch);
+        begin = now_usec();
+        for (unsigned n = 0; n < 5; n++) {
+                CHECK_INT(poll(&object, 1, 120000), 1);
+                CHECK_INT(sqlipc_watch_next(watch, 0), 0);
+        }
+        CHECK(now_usec() - begin >= 5 * UINT64_C(100000));
+        fake_watch_signal(&vain.of_watch);
+        CHECK_INT(poll(&object, 1, 120000), 1);
+        CHECK_INT(sqlipc_watch_next(watch, 0), 1);
+
+        refused.n = 0;
+        CHECK_INT(sqlipc_watch_next(watch, 0), 0);
+        CHECK_INT(poll(&object, 1, 0), 0);
+        fake_watch_signal(&vain.of_watch);
+        CHECK_INT(poll(&object, 1, 0), 1);
+        CHECK_INT(sqlipc_watch_next(watch, 0), 1);
+        sqlipc_watch_close(watch);
+        finish_watched();
+}
+
+/* A live query that has told its result, and whose descriptor is silent. */
+static sqlipc_live *open_settled(struct pollfd *object) {
+        const sqlipc_live_change *change = NULL;
+        sqlipc_live *live;
+
+        start_watched();
+        fake_set_result(&vain.service, 1, 1);
+        CHECK_INT(sqlipc_live_open(vain.service.connection, "db", "SELECT 1", NULL, 0, NULL, &live), 0);
+        do
+                CHECK_INT(sqlipc_live_next(live, UINT64_MAX, &change), 1);
+        while (change->kind != SQLIPC_LIVE_SETTLED);
+        *object = (struct pollfd) { .fd = sqlipc_live_get_fd(live), .events = POLLIN };
+        CHECK_INT(sqlipc_live_next(live, 0, &change), 0);
+        CHECK_INT(poll(object, 1, 0), 0);
+        return live;
+}
+
+/* A change, until the set has refused to give up a descriptor because of it. The change makes no difference. */
+static void refuse_to_give(sqlipc_live *live, struct pollfd *object, bool pipe) {
+        const sqlipc_live_change *change;
+
+        refused = (typeof(refused)) { .operation = EPOLL_CTL_DEL, .of_pipes = pipe, .n = 1 };
+        fake_watch_signal(&vain.of_watch);
+        while (refused.n > 0) {
+                CHECK_INT(poll(object, 1, 120000), 1);
+                CHECK_INT(sqlipc_live_next(live, 0, &change), 0);
+        }
+}
+
+/* The set keeps the pipe of the watch, which is not read while the statement runs. */
+static void test_pipe_not_given_back(void) {
+        const sqlipc_live_change *change;
+        struct pollfd object;
+        sqlipc_live *live = open_settled(&object);
+
+        fake_set_unfinished(&vain.service, 1, 1);
+        refuse_to_give(live, &object, true);
+        for (unsigned n = 0; n < 20; n++) {
+                fake_barrier(&vain.service);
+                CHECK_INT(sqlipc_live_next(live, 0, &change), 0);
+        }
+        CHECK_INT(poll(&object, 1, 0), 0);
+        fake_watch_signal(&vain.of_watch);
+        CHECK_INT(poll(&object, 1, 0), 0);
+        sqlipc_live_close(live);
+        finish_watched();
+}
+
+static int on_pong(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        (void) reply;
+        (void) userdata;
+        (void) error;
+        return 0;
+}
+
+/* The set keeps the bus, which is not processed while the live query waits for the pipe of its watch. */
+static void test_bus_not_given_back(void) {
+        const sqlipc_live_change *change;
+        struct pollfd object, bus = { .events = POLLIN };
+        sqlipc_live *live = open_settled(&object);
+
+        refuse_to_give(live, &object, false);
+        CHECK(sd_bus_call_method_async(vain.service.client_bus, NULL, NULL, "/", "org.freedesktop.DBus.Peer", "Ping",
+                                       on_pong, NULL, "") >= 0);
+        bus.fd = sd_bus_get_fd(vain.service.client_bus);
+        CHECK_INT(poll(&bus, 1, 120000), 1);
+        CHECK_INT(sqlipc_live_next(live, 0, &change), 0);
+        CHECK_INT(poll(&object, 1, 0), 0);
+        sqlipc_live_close(live);
+        finish_watched();
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_unread_pipe),
                 TEST(test_ready_for_ever),
+                TEST(test_pipe_not_taken),
+                TEST(test_pipe_not_given_back),
+                TEST(test_bus_not_given_back),
                 TEST(test_prepare_bind_execute_at_once),
                 TEST(test_wrong_bindings_fail_the_run),
                 TEST(test_errors_come_later),
