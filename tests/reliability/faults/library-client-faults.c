@@ -417,6 +417,8 @@ static int watch_tables(sqlipc_connection *c) {
                 r = sqlipc_watch_get_fd(watch);
         if (r >= 0)
                 r = await_changes(c, watch);
+        if (r >= 0)
+                r = sqlipc_watch_next(watch, 0);
         watch = sqlipc_watch_close(watch);
         if (r >= 0)
                 r = sqlipc_watch_open_sql(c, "notes", "SELECT number FROM note", &watch);
