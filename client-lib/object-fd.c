@@ -103,8 +103,12 @@ void object_fd_update(ObjectFd *o, sqlipc_connection *c, ObjectNews news) {
         }
         if (news.bus && sd_bus_get_timeout(c->bus, &bus_until) >= 0 && bus_until < news.until)
                 news.until = bus_until;
-        if ((!set_data(o, news.data) || !set_bus(o, c, news.bus)) && news.until > 0)
-                news.until = now_usec() + SUBSTITUTE_USEC;
+        if (!set_data(o, news.data) || !set_bus(o, c, news.bus)) {
+                uint64_t substitute = now_usec() + SUBSTITUTE_USEC;
+
+                if (substitute < news.until)
+                        news.until = substitute;
+        }
         set_timer(o, news.until);
 }
 

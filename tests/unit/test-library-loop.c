@@ -858,8 +858,8 @@ static void test_pipe_not_taken(void) {
         start_watched();
         CHECK_INT(sqlipc_watch_open(vain.service.connection, "db", tables, &watch), 0);
         refused = (typeof(refused)) { .operation = EPOLL_CTL_ADD, .of_pipes = true, .n = 1000 };
-        object.fd = sqlipc_watch_get_fd(watch);
         begin = now_usec();
+        object.fd = sqlipc_watch_get_fd(watch);
         for (unsigned n = 0; n < 5; n++) {
                 CHECK_INT(poll(&object, 1, 120000), 1);
                 CHECK_INT(sqlipc_watch_next(watch, 0), 0);
