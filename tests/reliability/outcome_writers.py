@@ -454,8 +454,7 @@ class InADBC(Surface):
             return error.told, error.name
         except (self.manager.Error, OSError) as error:
             name = " ".join(str(error).split())
-            unknown = "may have taken effect" in name or "unknown whether" in name
-            return UNKNOWN if unknown else NOTHING, name[:60].replace(" ", "-")
+            return UNKNOWN if getattr(error, "sqlstate", None) == "08007" else NOTHING, name[:60].replace(" ", "-")
 
     def statement(self, cursor, ident, n):
         cursor.execute(insert(ident, n))
