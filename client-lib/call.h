@@ -73,9 +73,9 @@ int call_check_page_version(uint32_t version);
 /* Forgets the call: on_reply will not be called. Accepts NULL. Returns NULL. */
 Call *call_free(Call *call);
 
-/* The same for a Begin or Load that holds the lock of the database, once it is answered: has the service end what the call
- * begins, also if it has answered, because the program may read nothing from the bus for long. `undo` is still needed for a
- * service that refuses to end what it has answered. */
+/* Forgets a Begin or Load, and has the service end what it begins or has begun. Otherwise the lock of the database would be
+ * held until the program reads the answer, which may take long. `undo` runs after that answer as before, in case the service
+ * has refused the Cancel. */
 Call *call_abandon(Call *call);
 
 /* Sends METHOD(number, {}) to the database object `path` without asking for a reply, and without starting a service. If

@@ -10,9 +10,9 @@
  * A request that belongs to a transaction is never sent again, unless the service did not know the statement. If the service
  * or its worker is lost, nothing of the transaction was written, so only Commit can have an unknown outcome: not if the
  * transaction cannot write, or is deferred and has only read. If no answer comes to a run that may write, the library rolls
- * the transaction back: a later Commit must not decide what the program was told about the run. A load whose result is
- * still to come does not end the transaction, because the program can ask for the result again; until then its outcome is
- * unknown.
+ * the transaction back: otherwise a later Commit could write what the program was told is not written. A load whose result
+ * is still to come does not end the transaction, because the program can ask for the result again; until then its outcome
+ * is unknown.
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_H
 #define SQLIPC_CLIENT_LIB_TRANSACT_H

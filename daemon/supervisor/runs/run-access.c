@@ -37,7 +37,7 @@ static bool waits_with(const Run *run, uint32_t serial) {
 }
 
 /* True if the run is a transaction or load whose Begin or Load was answered, but whose client may not have read the answer:
- * it has not called Commit, Rollback or Wait, or sent all rows. */
+ * it has not called Commit, Rollback or Wait, and its worker has not announced the commit. */
 static bool was_begun_by(const Run *run, uint32_t serial) {
         return (run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD) && run->cookie == serial && run_is_under_way(run) &&
                !run->call && !run->committing && run->end.error == ERROR_NONE;

@@ -42,7 +42,7 @@ static void interrupt(WorkerLoop *w, ErrorNumber error, const char *message) {
 }
 
 /* The service is gone, and did not say that it stops: it was killed. Libraries repeat a read of a pipe then, but not one
- * that ShuttingDown ended: the call of a repeated one would cancel the job of `systemctl stop`. */
+ * that ShuttingDown ended: to repeat it would start the service again, against `systemctl stop`. */
 static void interrupt_gone(WorkerLoop *w) {
         const Task *t = w->tasks.current;
         const Job *job = t->job;

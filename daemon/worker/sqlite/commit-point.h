@@ -16,9 +16,9 @@
  * mapped here before the mark is written; without them the write of the mark fails.
  *
  * SQLite 3.40 loses commits if a savepoint is taken back in which pages were spilled and changed again: it writes no
- * checksums from then on, and at the commit computes only those after the first changed frame, as it was before. So the
- * transaction, and all later ones, do not exist once the log is recovered. The missing checksums are written here, with
- * the mark's header as the last one.
+ * checksums from then on. At the commit it computes them only from the first changed frame on, and takes for that one the
+ * frame from before the savepoint was taken back. So the transaction, and all later ones, do not exist once the log is
+ * recovered. The missing checksums are written here, with the mark's header as the last one.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_COMMIT_POINT_H
