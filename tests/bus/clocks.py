@@ -20,13 +20,15 @@ class Clocks:
     def __init__(self):
         if SANITIZED:
             raise Skip("a sanitizer wants to be the first library, before one that moves clocks")
+        library = BUILD_ROOT / "tests/bus/libclocks.so"
+        if not library.exists():
+            raise Skip("this build has no tests, and so no library that moves clocks")
         self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-clocks-")
         os.chmod(self.folder.name, 0o755)
         self.file = pathlib.Path(self.folder.name, "clocks")
         self.gone_on = 0
         self.move()
-        preload = reachable(BUILD_ROOT / "tests/bus/libclocks.so")
-        self.environment = {"LD_PRELOAD": str(preload), "TEST_CLOCKS": str(self.file)}
+        self.environment = {"LD_PRELOAD": str(reachable(library)), "TEST_CLOCKS": str(self.file)}
 
     def __enter__(self):
         return self
