@@ -1156,9 +1156,9 @@ static void await_after_notice(Fixture *f, Awaiting *a) {
         postgres_rig_exec(&rig, "DROP FUNCTION tell()");
 }
 
-/* The server may not have begun with the statement: it ignores what comes before. */
+/* A server that is "active" may still read messages of the statement, and ignores what comes meanwhile. */
 static void cancel_sleep(void) {
-        wait_for_value("SELECT count(pg_cancel_backend(pid)) > 0 " SLEEPING, "t");
+        wait_for_value("SELECT count(pg_cancel_backend(pid)) > 0 " SLEEPING " AND wait_event = 'PgSleep'", "t");
 }
 
 /* While the server computes, before the first row or after it, other statements run. The end of the statement, the server or
