@@ -253,7 +253,7 @@ static void cancel_call(const char *address, const Call *call, const char *momen
         if (g_str_equal(moment, "late")) { /* a call is not sent before the answer to the connection's Hello is read */
                 g_autoptr(GVariant) list = sqlipc_glib_connection_list_databases(o.connection, NULL, &error);
 
-                g_assert_no_error(error);
+                g_assert_nonnull(list);
         }
         if (call->prepare)
                 (void) call->prepare(&o, sql, &error);
