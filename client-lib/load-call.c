@@ -20,8 +20,6 @@
  * from its loop. */
 #define WRITES_MAX 64u
 
-static const char *const unknown_fact = "the rows were loaded";
-
 /* ---- The end ------------------------------------------------------------------------------------------------------ */
 
 static void close_pipe(sqlipc_load *l) {
@@ -73,10 +71,6 @@ static void notice_interrupt(sqlipc_load *l) {
         give_up(l);
 }
 
-void load_call_set_outcome_unknown(Error *e) {
-        repeat_set_unknown(e, unknown_fact);
-}
-
 /* True if the error is the load's own, which has details. One of Wait itself has none, for example from the bus, or from an
  * instance that is shutting down: it does not say how the load ended. */
 static bool tells_outcome(sd_bus_message *reply) {
@@ -90,13 +84,13 @@ static void set_failure(sqlipc_load *l, sd_bus_message *reply) {
 
         (void) error_set_reply(e, reply);
         if (l->transaction && unknown)
-                transact_on_no_answer(l->transaction, e, unknown_fact);
+                transact_on_no_answer(l->transaction, e, LOAD_FACT);
         else if (l->transaction)
                 transact_on_failure(l->transaction, e);
         else if (unknown) {
                 if (e->number == ERROR_DAEMON_LOST)
                         (void) snprintf(e->message, sizeof e->message, "The service was lost before it answered.");
-                load_call_set_outcome_unknown(e);
+                repeat_set_unknown(e, LOAD_FACT);
         } else if (e->number == ERROR_DAEMON_LOST && l->number > 0)
                 (void) snprintf(e->message, sizeof e->message, "The service was lost: nothing was written.");
 }

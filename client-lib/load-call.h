@@ -54,7 +54,7 @@ static inline bool load_is_sent(const sqlipc_load *l) {
         return load_stream_is_sent(&l->stream);
 }
 
-/* Adds to the failure in `e` that the outcome is unknown, as OUTCOME_UNKNOWN. */
-void load_call_set_outcome_unknown(Error *e);
+/* The fact that is unknown about a load whose rows were all sent (repeat_set_unknown()). */
+#define LOAD_FACT "the rows were loaded"
 
 #endif

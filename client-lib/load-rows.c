@@ -4,6 +4,7 @@
 #include "client-lib/error.h"
 #include "client-lib/event-loop.h"
 #include "client-lib/load-call.h"
+#include "client-lib/repeat.h"
 #include "client-lib/transact.h"
 
 /* 0: look again. Without blocking, -EAGAIN, and the program is called back when there is news. */
@@ -120,7 +121,7 @@ static int fail_wait(sqlipc_load *l, int r) {
         if (l->transaction)
                 transact_on_failure(l->transaction, e);
         if (e->number != ERROR_TRANSACTION_ENDED)
-                load_call_set_outcome_unknown(e);
+                repeat_set_unknown(e, LOAD_FACT);
         return e->result;
 }
 
