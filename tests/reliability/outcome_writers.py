@@ -50,6 +50,12 @@ class NotDoneError(Exception):
         self.name = name.replace(" ", "-")
 
 
+def ended_by(error):
+    """Returns the outcome that an error of the Python package tells, and its name."""
+    name = error.service_error or error.sqlite_errorname or type(error).__name__
+    return NotDoneError(name).told, name
+
+
 class GivenUp(Exception):  # noqa: N818 - what a signal handler raises, as KeyboardInterrupt
     pass
 
@@ -209,8 +215,7 @@ class InPython(Surface):
         except NotDoneError as error:
             return error.told, error.name
         except self.sqlipc.Error as error:
-            name = error.service_error or error.sqlite_errorname or type(error).__name__
-            return NotDoneError(name).told, name
+            return ended_by(error)
         finally:
             with contextlib.suppress(self.sqlipc.Error):
                 self.db.rollback()
@@ -301,8 +306,7 @@ class InTask(Surface):
         except NotDoneError as error:
             return error.told, error.name
         except self.sqlipc.Error as error:
-            name = error.service_error or error.sqlite_errorname or type(error).__name__
-            return NotDoneError(name).told, name
+            return ended_by(error)
         except (self.asyncio.CancelledError, TimeoutError) as error:
             return NOTHING, type(error).__name__
         finally:
