@@ -21,7 +21,7 @@ LIMITS = {**settled.QUICK, "TempSizeMax": "64M", "HeapMax": "128M"}
 SHORT = "[Database]\nPath={}\nAllowUsers=*\n[Limits]\nPrepareTimeoutSec=0.5\nRunTimeoutSec=0.5\n"
 N = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n)"
 
-# A view may do nothing that a statement may not, and nothing that reveals the service.
+# A view may do nothing that a statement may not, and nothing that leads out of the database.
 FORBIDDEN = {
     "an extension": "SELECT load_extension('/tmp/x')",
     "a tokenizer": "SELECT fts3_tokenizer('simple', x'00')",
@@ -30,12 +30,11 @@ FORBIDDEN = {
     "statements": "SELECT * FROM sqlite_stmt",
     "the file's pages": "SELECT * FROM dbstat",
     "raw pages": "SELECT * FROM sqlite_dbpage",
-    "options": "SELECT * FROM pragma_compile_options",
+    "tables by name": "SELECT rtreecheck('main', 'tree')",
     "databases": "SELECT * FROM pragma_database_list",
-    "functions": "SELECT * FROM pragma_function_list",
 }
 # Of these, what SQLite has by itself, and does for a schema that it trusts.
-TRUSTED = ("options", "databases", "functions")
+TRUSTED = ("tables by name", "databases")
 ENDLESS = {
     "recursion": f"{N} SELECT count(*) FROM n",
     "recursion that yields nothing": f"{N} SELECT x FROM n WHERE x < 0",
@@ -80,6 +79,7 @@ def write(path):
         db.execute("CREATE VIEW circle AS SELECT * FROM circle")
         db.executescript("""
             CREATE VIRTUAL TABLE damaged_text USING fts5(a); DELETE FROM damaged_text_data;
+            CREATE VIRTUAL TABLE tree USING rtree(id, a, b);
             CREATE VIRTUAL TABLE damaged_tree USING rtree(id, a, b); UPDATE damaged_tree_node SET data = x'00';
             CREATE VIRTUAL TABLE itself USING fts4(content='t'); PRAGMA writable_schema = ON;
             UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE itself USING fts4(content=''itself'')'
@@ -105,7 +105,7 @@ def each_view(views, allowed, database="hostile"):
 
 @besieged(service, UID_B)
 def what_a_view_may_not():
-    """A view reaches no function or virtual table that leads out of its database or reveals the service"""
+    """A view reaches no function or virtual table that leads out of its database"""
     with contextlib.closing(sqlite3.connect(service.data / "hostile.sqlite")) as db:
         for name in TRUSTED:
             true(db.execute(f'SELECT * FROM "{name}"').fetchone(), f"{name}: nothing where schemas are trusted")

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULE "exposed_collation"
-
 /* Result of the compile under way. A worker has one thread, and exposed_collation() sets and reads it within one call. */
 static char answer[256];
 
@@ -50,12 +48,12 @@ int exposed_collation_setup(sqlite3 *db) {
                 .xDisconnect = disconnect_table,
         };
 
-        return sqlite3_create_module_v2(db, MODULE, &module, NULL, NULL);
+        return sqlite3_create_module_v2(db, EXPOSED_COLLATION_MODULE, &module, NULL, NULL);
 }
 
 int exposed_collation(sqlite3 *db, const char *view, const char *column, char **ret) {
-        char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" AS o, " MODULE " AS q WHERE o.\"%w\" = q.value", view,
-                                    column);
+        char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" AS o, " EXPOSED_COLLATION_MODULE " AS q "
+                                    "WHERE o.\"%w\" = q.value", view, column);
         sqlite3_stmt *stmt = NULL;
         int rc;
 

@@ -8,6 +8,8 @@
 #ifndef SQLIPC_DAEMON_WORKER_EXPOSED_EXPOSED_COLLATION_H
 #define SQLIPC_DAEMON_WORKER_EXPOSED_EXPOSED_COLLATION_H
 
+#define EXPOSED_COLLATION_MODULE "exposed_collation"
+
 typedef struct sqlite3 sqlite3;
 
 /* Installs the virtual table. Must be called before exposed_collation(). Returns an SQLite result code. */

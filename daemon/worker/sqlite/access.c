@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/worker/sqlite/trusted-schema.h"
+
 #define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
 
 /* PRAGMAs that only read. For some of them the argument names an object; for the others an argument would set a value. */
@@ -220,6 +222,23 @@ static int authorize_savepoint(Access *access, const char *operation) {
                                            "savepoints need a transaction that writes");
 }
 
+/* `within`: the view, trigger or common table expression that calls it. */
+static int authorize_function(Access *access, const char *name, const char *within) {
+        const char *reason;
+
+        if (strcasecmp(name, "load_extension") == 0 || strcasecmp(name, "fts3_tokenizer") == 0)
+                /* both are off in any case, and are refused here in case another setting enables them */
+                reason = "it could run code of other programs";
+        else if (strcasecmp(name, "optimize") == 0) /* of FTS3 and FTS4; inside an INSERT it would end with SQLITE_BUSY */
+                reason = "it writes; INSERT INTO t(t) VALUES('optimize') does the same";
+        else
+                return SQLITE_OK;
+        (void) refuse(access, "function", name, reason);
+        if (within)
+                sqlite3_snprintf(sizeof access->refused, access->refused, "function %s, which \"%s\" calls,", name, within);
+        return SQLITE_DENY;
+}
+
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *within) {
         static const char transactions[] = "the service runs each statement in a transaction";
         static const char one_file[] = "a statement can only use this database";
@@ -240,12 +259,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
                 return is_of_client(access) ? authorize_savepoint(access, a) : SQLITE_OK;
         case SQLITE_FUNCTION:
-                /* both are off in any case, and are refused here in case another setting enables them */
-                if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
-                        return refuse(access, "function", b, "it could run code of other programs");
-                if (strcasecmp(b, "optimize") == 0) /* of FTS3 and FTS4; inside an INSERT it would end with SQLITE_BUSY */
-                        return refuse(access, "function", b, "it writes; INSERT INTO t(t) VALUES('optimize') does the same");
-                return SQLITE_OK;
+                return authorize_function(access, b, within);
         default:
                 return authorize_change(access, action, a, schema, within);
         }
@@ -297,7 +311,6 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 int option, value;
         } settings[] = {
                 { SQLITE_DBCONFIG_DEFENSIVE, 1 },
-                { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
                 { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
@@ -317,9 +330,10 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_LIMIT_VDBE_OP, (int) setup->vdbe_ops_max },
                 { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
         };
+        int rc;
 
         for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-                int rc = sqlite3_db_config(db, settings[i].option, settings[i].value, NULL);
+                rc = sqlite3_db_config(db, settings[i].option, settings[i].value, NULL);
                 if (rc != SQLITE_OK)
                         return rc;
         }
@@ -328,7 +342,6 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
         access_widen(db);
         access_forget(access);
         access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
-        /* this module shows the statements of the connection with their SQL, including those of other sessions */
-        (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);
-        return sqlite3_set_authorizer(db, authorize, access);
+        rc = trusted_schema_set_up(db);
+        return rc == SQLITE_OK ? sqlite3_set_authorizer(db, authorize, access) : rc;
 }

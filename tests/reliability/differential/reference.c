@@ -22,7 +22,7 @@ void query_done(Query *q) {
 static void set_up(sqlite3 *db) {
         (void) sqlite3_extended_result_codes(db, 1);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 1, NULL);
         (void) sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
         (void) sqlite3_limit(db, SQLITE_LIMIT_VDBE_OP, 1000000);
         (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);
