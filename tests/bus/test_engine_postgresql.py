@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Databases of a PostgreSQL server of our own, through the program that is installed, with its filter of system calls."""
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 from channel import Channel
-from client import DATABASE, Failure, object_path
+from client import DATABASE, Failure, Text, object_path
 from engine_unit import ENGINE, EngineUnit
 from gi.repository import GLib
 from harness import CHINOOK, CLI, PATIENCE, UID_A, UID_B, Service, expect, main, needs_root, rss_anon
@@ -84,6 +85,8 @@ def test_round_trips():
         statement = channel.prepare("SELECT name FROM track WHERE id = ?1")
         channel.statement(statement)
 
+        unique = itertools.count()
+
         def trips(run):
             """Returns the fewest round trips of twenty: a packet may be cut in two."""
             run(1)
@@ -96,6 +99,10 @@ def test_round_trips():
             return min(numbers)
 
         equal(trips(lambda i: channel.read(channel.fetch(statement, i))), 20, "round trips of statements that read")
+        plain, calls = (
+            trips(lambda i, sql=sql: channel.ask(sql.format(next(unique)))) for sql in ("SELECT {} + 1", "SELECT md5('{}')")
+        )
+        equal(calls, plain, "round trips of new statements, with a function of the server's that few call")
         update = "UPDATE track SET name = name WHERE id = ?1"
         proxy.uncounted = (b"RESET ALL", b"DISCARD TEMP")  # after the commit, in one or two pieces
         at_most(trips(lambda i: client.execute("counted", update, (i,))), 40, "round trips of statements that write")
@@ -687,6 +694,111 @@ def test_functions_with_effect():
     client.query("effects", makes).read()
     equal(int(server.sql(count)[0]), before + 1, "objects after a query")
     client.query("effects", "SELECT pg_notify('heard', 'x')").read()
+
+
+FUNCTIONS = """
+CREATE TABLE job (id serial PRIMARY KEY, name text UNIQUE);
+INSERT INTO job (name) VALUES ('old');
+CREATE FUNCTION tell(x text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('heard', x); RETURN 1; END $$;
+CREATE FUNCTION tell_nested(x text) RETURNS int LANGUAGE sql AS $$ SELECT tell(x) $$;
+CREATE FUNCTION enqueue(x text) RETURNS int LANGUAGE sql AS $$ INSERT INTO job (name) VALUES (x) RETURNING tell(x) $$;
+CREATE FUNCTION get_or_create(x text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    IF NOT EXISTS (SELECT FROM job WHERE name = x) THEN INSERT INTO job (name) VALUES (x); END IF; RETURN x; END $$;
+CREATE FUNCTION replaced(x text) RETURNS int LANGUAGE sql AS $$ SELECT length(x) $$;
+GRANT SELECT ON job TO reader; GRANT ALL ON job TO writer; GRANT ALL ON job_id_seq TO writer;
+"""
+DROP_FUNCTIONS = "DROP FUNCTION tell, tell_nested, enqueue, get_or_create, replaced; DROP TABLE job"
+
+
+@contextlib.contextmanager
+def functions():
+    server.sql(FUNCTIONS)
+    yield
+    server.sql(DROP_FUNCTIONS)
+
+
+@contextlib.contextmanager
+def listening():
+    """Returns a function that returns what was heard since its last call."""
+    psql = [f"{server.programs}/psql", "-XAtq", "-h", server.folder, "-U", "postgres", "postgres"]
+    with subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as listener:
+
+        def heard():
+            listener.stdin.write("LISTEN heard; SELECT 'one'; SELECT 'end';\n")  # psql tells notices after a statement
+            listener.stdin.flush()
+            lines = iter(listener.stdout.readline, "end\n")
+            return [line.split('payload "')[1].split('"')[0] for line in lines if "payload" in line]
+
+        equal(heard(), [])
+        yield heard
+        listener.stdin.close()
+
+
+@test
+def test_functions_of_users():
+    """a query whose function notifies or writes takes effect on every way, or is refused to a user who may only read"""
+    publish("effects", server.connection("writer"), "open", Mode="read-write", ConnectionsMax=2)
+    publish("without", server.connection("reader"), "sesame")
+    client = service.client()
+    program = """
+import sys, sqlipc
+for isolation_level in (None, ""):
+    db = sqlipc.connect("effects", bus=sys.argv[1], isolation_level=isolation_level)
+    print(db.execute("SELECT tell('Python')").fetchall())
+    db.commit()
+    db.close()
+"""
+    with functions(), listening() as heard:
+        for sql in ("SELECT tell('x')", "SELECT tell_nested('x')"):
+            expect("ReadOnly", lambda sql=sql: client.query("without", sql).read())
+            equal(heard(), [])
+            equal(client.query("effects", sql).read().rows, [[1]])
+            expect("NotAllowed", lambda sql=sql: client.execute("effects", sql))  # it returns rows
+            expect("NotAllowed", lambda sql=sql: client.execute_batch("effects", [sql]))
+            statement = client.prepare("effects", sql)
+            equal(statement.fetch().read().rows, [[1]])
+            statement.close()
+            equal(heard(), ["x"] * 2, sql)
+        channel = Channel(client, "effects")
+        number = channel.prepare("SELECT tell(?)")
+        channel.statement(number)
+        for i in range(3):
+            equal(channel.read(channel.fetch(number, f"fetched {i}")).rows, [[1]])
+        equal(heard(), ["fetched 0", "fetched 1", "fetched 2"])
+        number = channel.prepare("SELECT replaced(?)")
+        channel.statement(number)
+        equal(channel.read(channel.fetch(number, "before")).rows, [[6]])
+        server.sql("CREATE OR REPLACE FUNCTION replaced(x text) RETURNS int LANGUAGE sql AS $$ SELECT tell(x) $$")
+        wait_for(lambda: channel.read(channel.fetch(number, "after")).rows == [[1]] and heard(), "the new function is heard")
+        channel.close()
+        shell = service.run(CLI, f"--address={service.address}", "--mode=csv", "effects", "-c", "SELECT tell('shell') AS n")
+        equal((shell.returncode, shell.stdout.decode().split()), (0, ["n", "1"]))
+        equal(heard(), ["shell"])
+        done = service.run(sys.executable, "-c", program, service.address, environment=python_package())
+        equal((done.returncode, done.stdout.decode().splitlines()), (0, ["[(1,)]"] * 2), done.stderr.decode())
+        equal(heard(), ["Python"] * 2)
+        equal(client.query("effects", "SELECT enqueue('new')").read().rows, [[1]])
+        equal(server.sql("SELECT count(*) FROM job WHERE name = 'new'"), ["1"])
+        equal(heard(), ["new"])
+        expect("ReadOnly", lambda: client.query("without", "SELECT enqueue('no')").read())
+        equal(client.query("without", "SELECT get_or_create('old')").read().rows, [[Text(b"old")]])
+        expect("ReadOnly", lambda: client.query("without", "SELECT get_or_create('newer')").read())
+        equal(client.query("effects", "SELECT get_or_create('newer')").read().rows, [[Text(b"newer")]])
+        equal(server.sql("SELECT count(*) FROM job"), ["3"])
+
+
+@test
+def test_watched_functions():
+    """watchers learn of the tables that a function writes, and a query that calls one cannot be watched"""
+    publish("effects", server.connection("writer"), "open", Mode="read-write")
+    client = service.client()
+    with functions():
+        watch = Watch(client, "job", database="effects")
+        client.query("effects", "SELECT get_or_create('watched')").read()
+        true(watch.next() is not None, "the commit is told")
+        failure = expect("NotAllowed", lambda: Watch(client, database="effects", sql="SELECT get_or_create('old')"))
+        true("cannot be watched" in failure.message, failure.message)
+    service.forget()
 
 
 @test

@@ -549,6 +549,115 @@ static void test_functions_with_effect(void) {
         tear_down(&f);
 }
 
+#define FUNCTIONS                                                                                                         \
+        "CREATE TABLE job(id serial PRIMARY KEY, name text UNIQUE);"                                                      \
+        "INSERT INTO job(name) VALUES('old');"                                                                            \
+        "CREATE FUNCTION tell() RETURNS int LANGUAGE plpgsql AS $$ BEGIN -- now\n NOTIFY heard; RETURN 1; END $$;"       \
+        "CREATE FUNCTION \"Tell \"\"It\"(text) RETURNS int LANGUAGE sql AS "                                          \
+        "$$ SELECT length(pg_notify('heard', $1)::text) $$;"                                                              \
+        "CREATE FUNCTION dynamic() RETURNS int LANGUAGE plpgsql AS "                                                      \
+        "$$ BEGIN EXECUTE format('NOTIFY heard, %L', 'x'); RETURN 1; END $$;"                                             \
+        "CREATE FUNCTION body() RETURNS void BEGIN ATOMIC SELECT pg_notify('heard', 'x'); END;"                           \
+        "CREATE FUNCTION nested(x int) RETURNS int LANGUAGE sql AS $$ SELECT 1 FROM (SELECT body()) AS a $$;"             \
+        "CREATE FUNCTION outer_body() RETURNS int BEGIN ATOMIC SELECT nested(1); END;"                                    \
+        "CREATE FUNCTION \"Odd Name\"() RETURNS int LANGUAGE sql AS $$ SELECT tell() $$;"                                 \
+        "CREATE FUNCTION odd() RETURNS int LANGUAGE sql AS $$ SELECT 1 + \"Odd Name\" () $$;"                             \
+        "CREATE FUNCTION keeps(x text) RETURNS int LANGUAGE sql AS $$ SELECT lo_create(0)::int $$;"                       \
+        "CREATE FUNCTION step(int, int) RETURNS int LANGUAGE sql AS $$ SELECT tell() $$;"                                 \
+        "CREATE AGGREGATE tells(int) (SFUNC = step, STYPE = int, INITCOND = '0');"                                        \
+        "CREATE FUNCTION reads(x int) RETURNS bigint LANGUAGE sql AS $$ "                                                 \
+        "SELECT count(*) FROM (SELECT true AS notify) AS a WHERE notify AND 'pg_notify' <> '' -- notify them\n $$;"      \
+        "CREATE FUNCTION enqueue(x text) RETURNS int LANGUAGE sql AS "                                                    \
+        "$$ INSERT INTO job(name) VALUES(x) RETURNING 1 $$;"                                                              \
+        "CREATE FUNCTION get_or_create(x text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN "                                \
+        "IF NOT EXISTS (SELECT FROM job WHERE name = x) THEN INSERT INTO job(name) VALUES(x); END IF; RETURN x; END $$;"  \
+        "CREATE FUNCTION again(n int) RETURNS int LANGUAGE plpgsql AS "                                                   \
+        "$$ BEGIN IF n > 0 THEN RETURN again(n - 1); END IF; RETURN tell(); END $$;"                                      \
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO tester; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO tester;"
+
+static void expect_notice(const char *sql, bool expected) {
+        PGnotify *notice;
+
+        postgres_rig_exec(&rig, "LISTEN heard"); /* after it all notices have come */
+        notice = PQnotifies(rig.connection);
+        if (!notice == expected)
+                g_error("%s: %s", sql, expected ? "there is no notice" : "there is a notice");
+        while (notice) {
+                PQfreemem(notice);
+                notice = PQnotifies(rig.connection);
+        }
+}
+
+/* The same for functions of users that call them. */
+static void test_functions_of_users(void) {
+        static const char *const notify[] = {
+                "SELECT tell()", "SELECT * FROM public.Tell ()", "SELECT \"Tell \"\"It\"('x')", "SELECT dynamic()",
+                "SELECT body()", "SELECT nested(1) FROM album", "SELECT outer_body()", "SELECT tells(1)", "SELECT again(3)",
+                "SELECT odd()", "WITH a AS (SELECT tell() AS n) SELECT n FROM a", "EXPLAIN ANALYZE SELECT tell()",
+        };
+        static const char *const read[] = {
+                "SELECT reads(1)", "SELECT lower('x'), count(*), length('tell()')", "EXPLAIN SELECT tell()",
+                "SELECT tell FROM (SELECT 1 AS tell) AS a",
+        };
+        Fixture f;
+
+        set_up(&f, false);
+        postgres_rig_exec(&rig, FUNCTIONS);
+        postgres_rig_exec(&rig, "LISTEN heard");
+        for (size_t i = 0; i < G_N_ELEMENTS(notify); i++) {
+                REFUSED(&f, notify[i], ERROR_READ_ONLY, "a function that this statement calls");
+                expect_notice(notify[i], false);
+        }
+        REFUSED(&f, "SELECT keeps('x')", ERROR_READ_ONLY, "a function that this statement calls");
+        for (size_t i = 0; i < G_N_ELEMENTS(read); i++) {
+                g_autofree char *rows = run(&f, read[i], NULL, 0);
+
+                g_assert_nonnull(rows);
+        }
+        EXPECT(&f, "SELECT get_or_create(?)", "t:old", "t:old");
+        REFUSED(&f, "SELECT get_or_create(?)", ERROR_READ_ONLY, "read-only transaction", "t:new");
+        REFUSED(&f, "SELECT enqueue('x')", ERROR_READ_ONLY, "read-only transaction");
+        tear_down(&f);
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, FUNCTIONS);
+        for (size_t i = 0; i < G_N_ELEMENTS(read); i++)
+                g_assert_false(needs_writer(&f, read[i]));
+        for (size_t i = 0; i < G_N_ELEMENTS(notify); i++) {
+                g_autofree char *rows = NULL;
+
+                g_assert_true(needs_writer(&f, notify[i]));
+                begin(&f);
+                rows = run(&f, notify[i], NULL, 0);
+                g_assert_nonnull(rows);
+                g_assert_true(engine->must_commit(f.writer));
+                commit(&f);
+                expect_notice(notify[i], true);
+        }
+        g_assert_true(needs_writer(&f, "SELECT keeps('x')"));
+        g_assert_true(needs_writer(&f, "SELECT enqueue('x')"));
+        g_assert_true(needs_writer(&f, "SELECT get_or_create(?)"));
+        /* in a transaction that only reads, the server may refuse the change, but no effect is lost */
+        g_assert_true(engine->connect(f.pool, "", 0, NULL, &f.connection, &f.error));
+        g_assert_true(engine->snapshot(f.connection, &f.error));
+        EXPECT(&f, "SELECT get_or_create(?)", "t:old", "t:old");
+        engine->disconnect(f.pool, f.connection);
+        f.connection = NULL;
+        g_assert_true(needs_writer(&f, "SELECT get_or_create(?)"));
+        /* it is asked without a description, too, a moment after the function was replaced */
+        g_assert_false(needs_writer(&f, "SELECT reads(1)"));
+        postgres_rig_exec(&rig, "CREATE OR REPLACE FUNCTION reads(x int) RETURNS bigint LANGUAGE sql AS "
+                                "$$ SELECT tell()::bigint $$");
+        while (!needs_writer(&f, "SELECT reads(1)"))
+                g_usleep(10000);
+        postgres_rig_exec(&rig, "CREATE OR REPLACE FUNCTION reads(x int) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'");
+        while (needs_writer(&f, "SELECT reads(1)"))
+                g_usleep(10000);
+        EXPECT(&f, "SELECT reads(1)", "i:1");
+        postgres_rig_exec(&rig, "UNLISTEN heard; SELECT lo_unlink(oid) FROM pg_largeobject_metadata");
+        tear_down(&f);
+}
+
 /* If a transaction has the server read strings in another way, what the engine takes for a string would be a command. */
 static void test_other_reading(void) {
         static const char *const settings[][2] = {
@@ -873,29 +982,40 @@ static void test_watched(void) {
         sql_error_done(&f.error);
         g_assert_false(engine->watched(c, "DELETE FROM album", 17, false, &w, &f.error));
         sql_error_done(&f.error);
+        postgres_rig_exec(&rig, FUNCTIONS);
+        g_assert_false(engine->watched(c, "SELECT tell() FROM album", 24, false, &w, &f.error));
+        g_assert_cmpint(f.error.error, ==, ERROR_NOT_ALLOWED);
+        sql_error_done(&f.error);
+        expect_watched(&f, "SELECT reads(1) FROM album", 26, false, "public.album", "album");
         engine->disconnect(f.pool, c);
         EXPECT(&f, "SELECT 1", "i:1");
         postgres_rig_exec(&rig, "DROP SCHEMA other CASCADE");
         tear_down(&f);
 }
 
-/* The tables that a statement writes, as the core asks for them after its run. */
-static void expect_written(Fixture *f, const char *sql, const char *tables) {
+/* Runs a statement in the transaction, and adds the tables that it writes, as the core asks for them. */
+static void run_in_transaction(Fixture *f, const char *sql, EngineWritten *written) {
         EngineStatement *statement;
-        g_autofree char *got = NULL, *rows = NULL;
-        EngineWritten written = {};
+        g_autofree char *rows = NULL;
         JobSpec none = { .deadline_usec = UINT64_MAX };
 
-        begin(f);
         g_assert_true(engine->save(f->writer, &f->error));
         if (!engine->compile(f->writer, sql, strlen(sql), false, NULL, &statement, &f->error))
                 g_error("%s: %s", sql, f->error.message);
         g_assert_true(engine->bind(statement, &none, &f->error));
         rows = engine_rows_read(engine, statement, &f->error);
         g_assert_nonnull(rows);
-        engine->written(statement, &written);
+        engine->written(statement, written);
         engine->release(statement);
         g_assert_true(engine->keep(f->writer, &f->error));
+}
+
+static void expect_written(Fixture *f, const char *sql, const char *tables) {
+        EngineWritten written = {};
+        g_autofree char *got = NULL;
+
+        begin(f);
+        run_in_transaction(f, sql, &written);
         got = written.any ? g_strdup(written.schema ? "any schema" : "any") : join(&written.tables);
         g_assert_cmpstr(got, ==, tables);
         engine_written_done(&written);
@@ -916,6 +1036,15 @@ static void test_written(void) {
         postgres_rig_exec(&rig, "CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;"
                                 "CREATE TRIGGER t AFTER INSERT ON more FOR EACH ROW EXECUTE FUNCTION t()");
         expect_written(&f, "INSERT INTO more VALUES(1)", "any");
+        postgres_rig_exec(&rig, FUNCTIONS);
+        for (unsigned i = 0; i < 2; i++) { /* as they do it this time */
+                expect_written(&f, "SELECT get_or_create('old')", "");
+                expect_written(&f, "SELECT tell()", "");
+                expect_written(&f, "SELECT enqueue('more' || (SELECT count(*) FROM job))", "public.job");
+        }
+        postgres_rig_exec(&rig, "CREATE FUNCTION make() RETURNS int LANGUAGE plpgsql AS "
+                                "'BEGIN CREATE TABLE made(n int); RETURN 1; END'");
+        expect_written(&f, "SELECT make()", "any schema");
         tear_down(&f);
 }
 
@@ -943,6 +1072,43 @@ static void test_state(void) {
         begin(&f);
         EXPECT(&f, "DELETE FROM album WHERE id = 77", "");
         commit(&f);
+        tear_down(&f);
+}
+
+/* The same for a query whose function writes, or does not: then a commit of another program is not taken for its own. */
+static void test_state_of_functions(void) {
+        static const struct {
+                const char *sql;
+                bool foreign;
+                FileStateKind kind;
+                bool same;
+        } vectors[] = {
+                { "SELECT enqueue('a')", false, FILE_STATE_SERVER, false },
+                { "SELECT enqueue('b')", true, FILE_STATE_UNKNOWN, false },
+                { "SELECT get_or_create('old')", false, FILE_STATE_SERVER, true },
+                { "SELECT get_or_create('old')", true, FILE_STATE_UNKNOWN, false },
+                { "SELECT pg_notify('heard', 'x')", true, FILE_STATE_UNKNOWN, false },
+        };
+        Fixture f;
+
+        set_up(&f, true);
+        postgres_rig_exec(&rig, FUNCTIONS);
+        for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++) {
+                EngineWritten written = {};
+                FileState before, after;
+
+                begin(&f);
+                engine->state(f.writer, &before);
+                run_in_transaction(&f, vectors[i].sql, &written);
+                engine_written_done(&written);
+                if (vectors[i].foreign)
+                        postgres_rig_exec(&rig, "INSERT INTO track(name) VALUES('foreign')");
+                g_assert_true(engine->commit(f.writer, &f.error));
+                engine->state(f.writer, &after);
+                g_assert_cmpint(after.kind, ==, vectors[i].kind);
+                g_assert_cmpint(file_state_same(&before, &after), ==, vectors[i].same);
+                end(&f);
+        }
         tear_down(&f);
 }
 
@@ -1907,6 +2073,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/read-only", test_read_only);
         g_test_add_func("/postgresql-engine/rights", test_rights);
         g_test_add_func("/postgresql-engine/functions-with-effect", test_functions_with_effect);
+        g_test_add_func("/postgresql-engine/functions-of-users", test_functions_of_users);
         g_test_add_func("/postgresql-engine/other-reading", test_other_reading);
         g_test_add_func("/postgresql-engine/many-rows", test_many_rows);
         g_test_add_func("/postgresql-engine/write", test_write);
@@ -1925,6 +2092,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/postgresql-engine/watched", test_watched);
         g_test_add_func("/postgresql-engine/written", test_written);
         g_test_add_func("/postgresql-engine/state", test_state);
+        g_test_add_func("/postgresql-engine/state-of-functions", test_state_of_functions);
         g_test_add_func("/postgresql-engine/state-of-list", test_state_of_list);
         g_test_add_func("/postgresql-engine/observe", test_observe);
         g_test_add_func("/postgresql-engine/interrupt", test_interrupt);

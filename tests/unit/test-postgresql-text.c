@@ -176,6 +176,13 @@ static void test_commands(void) {
                   PG_COMMAND_ROWS },
                 { "WITH update AS (SELECT 1), delete AS (SELECT 2) SELECT * FROM update", PG_COMMAND_READ },
                 { "INSERT INTO t SELECT 1", PG_COMMAND_ROWS },
+                /* functions with effect */
+                { "SELECT s.PG_NOTIFY /* ( */ ('a', 'b')", PG_COMMAND_CALL },
+                { "SELECT \"pg_notify\"('a', 'b')", PG_COMMAND_CALL },
+                { "SELECT U&\"pg_notif\\0079\"('a', 'b')", PG_COMMAND_CALL },
+                { "SELECT u&\"pg_notif!0079\" UESCAPE '!' ('a', 'b')", PG_COMMAND_CALL },
+                { "SELECT U&\"a\" FROM (VALUES (1)) AS x(U&\"a\")", PG_COMMAND_READ },
+                { "SELECT pg_notify, 'pg_notify(1)' FROM t", PG_COMMAND_READ },
                 { "MERGE /* x */ INTO t USING u ON true WHEN NOT MATCHED THEN INSERT VALUES(1)", PG_COMMAND_ROWS },
         };
 
@@ -187,6 +194,62 @@ static void test_commands(void) {
                 CHECK_INT(text.command, vectors[i].command);
                 pg_text_done(&text);
         }
+}
+
+/* The names of functions about which the server is asked. */
+static void test_calls(void) {
+        static const struct {
+                const char *sql, *calls;
+        } vectors[] = {
+                { "SELECT f(1)", "{\"f\"}" },
+                { "SELECT a, 'f(1)', $$f(1)$$, E'f(1)' -- f(1)\n", NULL },
+                { "SELECT Other.ENQUEUE /* ( */ -- (\n ('x'), enqueue(2), f(g(1)), Ä()",
+                  "{\"enqueue\",\"f\",\"g\",\"Ä\"}" },
+                { "SELECT \"Odd \"\"\\ Name\"(1), \"x\"\"\"\"f\"(1), \"f\"(1), \"\"(1)",
+                  "{\"Odd \\\"\\\\ Name\",\"x\\\"\\\"f\",\"f\"}" },
+                { "SELECT count(*), COALESCE(sum(a), 0) FROM t WHERE a IN (1, 2) AND (b OR NOT (c)) GROUP BY (d)", NULL },
+                { "SELECT CAST(a AS varchar(10)), ARRAY(SELECT 1) FROM (VALUES (1)) AS t", NULL },
+                { "WITH q(n) AS (SELECT f(1)) SELECT * FROM q", "{\"q\",\"f\"}" },
+                { "SELECT ?(1), :f(1), 5(1), f.(1), f,(1)", NULL },
+                { "EXPLAIN SELECT f(1)", NULL },
+                { "EXPLAIN (ANALYZE) SELECT f(1)", "{\"f\"}" },
+                { "INSERT INTO t(a) SELECT f(1)", NULL },
+                { "WITH q AS (SELECT f(1)) INSERT INTO t SELECT * FROM q", NULL },
+                { "SELECT pg_notify('a', f(1))", NULL },
+                { "VALUES (f(1))", "{\"f\"}" },
+                { "(", NULL },
+                { "SELECT \"", NULL },
+        };
+        PgText text;
+
+        for (size_t i = 0; i < N_ELEMENTS(vectors); i++) {
+                SqlError error = SQL_ERROR_INIT;
+
+                CHECK(pg_text_read(vectors[i].sql, strlen(vectors[i].sql), 100, &text, &error));
+                if (vectors[i].calls)
+                        CHECK_STRING(text.calls, vectors[i].calls);
+                else
+                        CHECK(!text.calls);
+                pg_text_done(&text);
+        }
+}
+
+/* A long list is bounded by the SQL, and ends with the last name. */
+static void test_many_calls(void) {
+        size_t n = 3000, size = 0;
+        char *sql = malloc(n * 16);
+        SqlError error = SQL_ERROR_INIT;
+        PgText text;
+
+        size += (size_t) sprintf(sql, "SELECT 1");
+        for (size_t i = 0; i < n; i++)
+                size += (size_t) sprintf(sql + size, ",f%zu()", i % 2500);
+        CHECK(pg_text_read(sql, size, 100, &text, &error));
+        CHECK(strncmp(text.calls, "{\"f0\",\"f1\",", 11) == 0);
+        CHECK_STRING(text.calls + strlen(text.calls) - 8, ",\"f499\"}");
+        CHECK(strstr(text.calls, ",\"f2499\","));
+        pg_text_done(&text);
+        free(sql);
 }
 
 /* The server's positions count characters of its SQL, and ours bytes of the client's. */
@@ -214,7 +277,8 @@ static void test_offsets(void) {
 
 /* Every piece of SQL is read without an access past its end. */
 static void test_every_cut(void) {
-        static const char sql[] = "WITH a AS (SELECT E'\\'x' 'y', $t$ $$ $t$, $1::int, :b, @c, ?3, ?? /* /* */ */ -- z\n, "
+        static const char sql[] = "SELECT f(\"g\"\"\\h\"(1)), U&\"i\" UESCAPE '!' ("
+                                  "WITH a AS (SELECT E'\\'x' 'y', $t$ $$ $t$, $1::int, :b, @c, ?3, ?? /* /* */ */ -- z\n, "
                                   "\"q\"\"\") "
                                   "CREATE x BEGIN ATOMIC CASE END; END; $x$ ? U&'\\' \xff\xc3";
 
@@ -466,9 +530,9 @@ static void test_snapshots(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_placeholders), TEST(test_refused), TEST(test_commands), TEST(test_offsets),
-                TEST(test_every_cut), TEST(test_copy), TEST(test_copy_values), TEST(test_binary_values),
-                TEST(test_text_values), TEST(test_numbers), TEST(test_snapshots),
+                TEST(test_placeholders), TEST(test_refused), TEST(test_commands), TEST(test_calls),
+                TEST(test_many_calls), TEST(test_offsets), TEST(test_every_cut), TEST(test_copy), TEST(test_copy_values),
+                TEST(test_binary_values), TEST(test_text_values), TEST(test_numbers), TEST(test_snapshots),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

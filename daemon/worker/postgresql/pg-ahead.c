@@ -66,7 +66,8 @@ static bool send_run(PgPooled *p, const PgAheadRun *run) {
         PgStatement *s = &p->statements.slots[run->hint.slot];
         const JobSpec spec = spec_of(run);
         SqlError error = SQL_ERROR_INIT;
-        bool ok = s->id == run->hint.id && s->generation == c->generation && pg_bind(s, &spec, &error);
+        bool ok = s->id == run->hint.id && s->generation == c->generation && !pg_statement_writes(s) &&
+                  pg_bind(s, &spec, &error);
 
         sql_error_done(&error);
         c->worn |= ok && s->text.locks;

@@ -49,7 +49,7 @@ static bool send(PgStatement *s, SqlError *error) {
 
         pg_connection_limit(c, s->deadline_usec);
         c->worn = c->worn || s->text.locks;
-        c->sets = c->sets || s->text.sets;
+        c->sets = c->sets || s->text.sets || s->text.command == PG_COMMAND_CALL;
         order_begin(s);
         if (!pg_connection_send_orders(c, error))
                 return false;
@@ -136,7 +136,8 @@ static EngineResult next(PgStatement *s, SqlError *error, PGresult **ret_failed)
                         return ENGINE_FAILED;
                 }
                 s->n_changes = n_changes(result);
-                if (c->writes && s->n_changes > 0 && pg_statement_writes(s) && !c->counted) {
+                if (c->writes && s->n_changes > 0 && pg_statement_writes(s) && s->text.command != PG_COMMAND_CALL &&
+                    !c->counted) { /* rows of a query are no changes */
                         c->n_own += c->n_own == 0 ? 2 : 1; /* the transaction and its savepoint */
                         c->counted = true;
                 }
@@ -207,7 +208,12 @@ static EngineResult start(PgStatement *s, const RowSink *sink, SqlError *error, 
 /* The parameters may have other types now. */
 static bool prepare_again(PgStatement *s, SqlError *error) {
         s->ahead = false;
-        return pg_statement_prepare(s, error) && pg_bind(s, s->spec, error);
+        if (!pg_statement_prepare(s, error))
+                return false;
+        if (pg_statement_writes(s) && !s->cache->connection->writes)
+                return sql_error_set(error, ERROR_BUSY, "a function that this statement calls was replaced, and writes now: "
+                                                        "run it again");
+        return pg_bind(s, s->spec, error);
 }
 
 /* True if the statement can be run once more, on a connection that was opened again or as it is prepared now. The server has

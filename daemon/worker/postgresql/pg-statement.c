@@ -11,6 +11,7 @@
 
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/statement-frames.h"
+#include "daemon/worker/postgresql/pg-effects.h"
 #include "daemon/worker/postgresql/pg-error.h"
 
 #define SQL_SIZE_MAX ((size_t) 16384)      /* longer SQL is prepared each time */
@@ -149,13 +150,14 @@ static bool reserve_parameters(PgStatement *s, SqlError *error) {
         return true;
 }
 
-/* Reads the results of PREPARE and DESCRIBE. */
+/* Reads the results of PREPARE and DESCRIBE, and of the question if functions of users are called. */
 static bool read_description(PgStatement *s, SqlError *error) {
         PgConnection *c = s->cache->connection;
         SqlError failure = SQL_ERROR_INIT;
         bool ok = pg_connection_read_orders(c, &failure);
+        unsigned n_commands = s->text.calls ? 3 : 2;
 
-        for (unsigned n = 0; ok && n < 2;) {
+        for (unsigned n = 0; ok && n < n_commands;) {
                 PGresult *result;
 
                 ok = pg_connection_next(c, &result, &failure);
@@ -163,10 +165,12 @@ static bool read_description(PgStatement *s, SqlError *error) {
                 if (!ok || !result)
                         continue;
                 if (PQresultStatus(result) == PGRES_FATAL_ERROR)
-                        (void) pg_error_take(&failure, result, &s->text);
-                if (PQresultStatus(result) != PGRES_COMMAND_OK)
+                        (void) pg_error_take(&failure, result, n < 2 ? &s->text : NULL);
+                if (PQresultStatus(result) != (n < 2 ? PGRES_COMMAND_OK : PGRES_TUPLES_OK))
                         ok = false;
-                if (n > 0 && ok) {
+                else if (n == 2)
+                        s->effects.known = PQntuples(result) > 0;
+                if (n == 1 && ok) {
                         PGresult *before = s->description;
 
                         s->description = result;
@@ -220,6 +224,10 @@ static bool name_types(PgStatement *s, SqlError *error) {
         return true;
 }
 
+static bool read_effects(PgStatement *s, SqlError *error) {
+        return !s->effects.known || pg_effects_ask(s->cache->connection, s->text.calls, &s->effects, error);
+}
+
 static bool prepare(PgStatement *s, SqlError *error) {
         static uint64_t number;
         PgConnection *c = s->cache->connection;
@@ -234,21 +242,37 @@ static bool prepare(PgStatement *s, SqlError *error) {
                 c->lost = c->broken = true;
                 return pg_error_lost(error, c->pq);
         }
-        if (!pg_connection_flush(c, error) || !read_description(s, error)) {
-                c->worn = c->worn || c->interrupted; /* it may be prepared on the server */
+        s->effects = (PgEffects) {};
+        if ((s->text.calls && !pg_effects_probe(c, s->text.calls, error)) || !pg_connection_flush(c, error) ||
+            !read_description(s, error)) {
+                c->worn = c->worn || c->interrupted || s->description; /* it may be prepared on the server */
                 return false;
         }
         s->generation = c->generation;
         s->described_usec = now_coarse_usec();
-        if (check_reading(s, error) && read_kinds(s, error) && name_types(s, error) && reserve_parameters(s, error) &&
-            read_parameter_kinds(s, error))
+        if (check_reading(s, error) && read_effects(s, error) && read_kinds(s, error) && name_types(s, error) &&
+            reserve_parameters(s, error) && read_parameter_kinds(s, error))
                 return true;
         pg_statement_forget(s);
         return false;
 }
 
+/* The class of a query follows from the functions that it calls. */
+static bool classify(PgStatement *s, SqlError *error) {
+        const PgConnection *c = s->cache->connection;
+
+        if (!s->text.calls)
+                return true;
+        s->text.command = pg_effects_count(&s->effects, c) ? PG_COMMAND_CALL : PG_COMMAND_READ;
+        if (s->text.command == PG_COMMAND_CALL && !c->setup->writes)
+                return sql_error_set(error, ERROR_READ_ONLY,
+                                     "a function that this statement calls notifies or changes large objects, and you may "
+                                     "only read this database: its administrator can give you that right");
+        return check_rights(c->setup, &s->text, error);
+}
+
 bool pg_statement_prepare(PgStatement *s, SqlError *error) {
-        return s->generation == s->cache->connection->generation || prepare(s, error);
+        return (s->generation == s->cache->connection->generation || prepare(s, error)) && classify(s, error);
 }
 
 bool pg_statement_send(PgStatement *s) {
@@ -330,6 +354,13 @@ static bool check_columns(const PgStatement *s, SqlError *error) {
         return sql_error_set(error, ERROR_NOT_ALLOWED, "this statement returns no rows, so there is nothing to fetch");
 }
 
+/* Functions can be replaced while the statement stays prepared. In a transaction its effect is not lost, or it is known
+ * from its beginning that it only reads. */
+static bool is_to_be_asked_again(const PgStatement *s, bool describe) {
+        return (describe || (s->effects.known && !s->cache->connection->begun)) &&
+               now_coarse_usec() > s->described_usec + TRUST_USEC;
+}
+
 bool pg_statements_compile(PgStatements *cache, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
                            PgStatement **ret, SqlError *error) {
         PgStatement *s = (PgStatement *) find(cache, sql, sql_size, hint);
@@ -339,7 +370,7 @@ bool pg_statements_compile(PgStatements *cache, const char *sql, size_t sql_size
         if (s->text.command == PG_COMMAND_SAVEPOINT && !cache->connection->savepoints)
                 return sql_error_set(error, ERROR_NOT_ALLOWED, "%s is only allowed in a transaction that writes",
                                      s->text.word);
-        if (describe && now_coarse_usec() > s->described_usec + TRUST_USEC)
+        if (is_to_be_asked_again(s, describe))
                 pg_statement_forget(s);
         if (!pg_statement_prepare(s, error) || !check_unknown(cache->connection->setup, &s->text, error) ||
             !check_columns(s, error)) {

@@ -9,6 +9,7 @@
 
 #include "daemon/worker/core/engine.h"
 #include "daemon/worker/postgresql/pg-connection.h"
+#include "daemon/worker/postgresql/pg-effects.h"
 #include "daemon/worker/postgresql/pg-text.h"
 #include "daemon/worker/postgresql/pg-types.h"
 #include "daemon/worker/postgresql/pg-value.h"
@@ -48,6 +49,7 @@ typedef struct PgStatement {
         PgKind *kinds;          /* owned; of the columns */
         const char **types;     /* owned array; names of the columns' types, borrowed from `cache->types` */
         bool binary;            /* the form of the results */
+        PgEffects effects;      /* of a query */
         uint8_t *columns;       /* owned: the COLUMNS payload; NULL: not made yet */
         size_t columns_size;
 
@@ -97,7 +99,8 @@ bool pg_statements_have(const PgStatements *s, const char *sql, size_t sql_size,
 bool pg_statements_compile(PgStatements *s, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
                            PgStatement **ret, SqlError *error);
 
-/* Prepares it on the present connection if it is not prepared there. */
+/* Prepares it on the present connection if it is not prepared there. A query may count as a statement that writes then, if a
+ * function that it calls was replaced. */
 bool pg_statement_prepare(PgStatement *s, SqlError *error);
 
 /* Sends it to libpq, with its parameters. False: the connection is lost. */

@@ -28,7 +28,7 @@ static const char locked[] =
         " UNION SELECT i.inhrelid, t.writes FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid) "
         "SELECT " NAMES ", pg_catalog.bool_or(t.writes) FROM t " TABLES " GROUP BY 1, 2";
 
-/* Columns: the whole name, that for clients, and if it has triggers of users. */
+/* Columns: the whole name, that for clients, if it has triggers of users, and if the transaction has a number. */
 static const char written[] =
         "WITH RECURSIVE t(oid) AS ("
         "SELECT relation FROM " OWN_LOCKS " AND mode NOT IN ('AccessShareLock', 'RowShareLock') "
@@ -37,7 +37,8 @@ static const char written[] =
         "SELECT k.conrelid FROM pg_catalog.pg_constraint k WHERE k.confrelid = t.oid AND k.contype = 'f' AND "
         "(k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))) x ON true) "
         "SELECT " NAMES ", EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal "
-        "AND g.tgfoid NOT IN (SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.proname = 'sqlipc_changed')) FROM t " TABLES;
+        "AND g.tgfoid NOT IN (SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.proname = 'sqlipc_changed')), "
+        "pg_catalog.pg_current_xact_id_if_assigned() IS NOT NULL FROM t " TABLES;
 
 static bool out_of_memory(SqlError *error) {
         return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
@@ -137,16 +138,17 @@ bool pg_tables_of(PgStatement *s, EngineTables *ret_read, EngineTables *ret_writ
 /* ---- watches ---- */
 
 static bool add_statement(PgConnection *c, const char *sql, size_t sql_size, EngineWatched *w, SqlError *error) {
+        PgEffects effects = {};
         PgText text;
         bool ok;
 
         if (!engine_check_sql_size(c->setup, sql_size, error) ||
             !pg_text_read(sql, sql_size, c->setup->variables_max, &text, error))
                 return false;
-        if (text.command != PG_COMMAND_READ && text.command != PG_COMMAND_UNKNOWN)
+        ok = !text.calls || pg_effects_ask(c, text.calls, &effects, error);
+        if (ok && ((text.command != PG_COMMAND_READ && text.command != PG_COMMAND_UNKNOWN) || pg_effects_count(&effects, c)))
                 ok = sql_error_set(error, ERROR_NOT_ALLOWED, "a statement that writes cannot be watched: give its tables");
-        else
-                ok = find_locked(c, text.sql, &text, &w->tables, &w->tables, &w->names, error);
+        ok = ok && find_locked(c, text.sql, &text, &w->tables, &w->tables, &w->names, error);
         pg_text_done(&text);
         return ok;
 }
@@ -209,7 +211,7 @@ bool pg_tables_watched(PgConnection *c, const char *sql, size_t sql_size, bool n
 
 /* ---- what was written ---- */
 
-static bool ask_for_written(PgStatement *s, SqlError *error) {
+static bool ask_for_written(PgStatement *s, bool *ret_numbered, SqlError *error) {
         PgConnection *c = s->cache->connection;
         PGresult *rows = NULL;
         bool ok = true;
@@ -222,32 +224,36 @@ static bool ask_for_written(PgStatement *s, SqlError *error) {
         for (int i = 0; rows && i < PQntuples(rows); i++) {
                 ok = ok && engine_tables_add(&s->written, PQgetvalue(rows, i, 0)) == 0;
                 s->written_any = s->written_any || PQgetvalue(rows, i, 2)[0] == 't';
+                *ret_numbered = PQgetvalue(rows, i, 3)[0] == 't';
         }
         PQclear(rows);
         return pg_connection_finish(c, error) && ok && error->error == ERROR_NONE;
 }
 
 /* The locks are those of the whole transaction. If the statement was its first one, they are those of the statement, and
- * hold for its next runs. */
+ * hold for its next runs, unless functions decide what it writes. */
 void pg_tables_written(PgStatement *s, EngineWritten *to) {
         PgConnection *c = s->cache->connection;
-        bool is_first = c->n_wrote == 0;
+        bool is_first = c->n_wrote == 0, by_functions = s->text.calls, numbered = false;
         SqlError error = SQL_ERROR_INIT;
 
         if (s->text.command == PG_COMMAND_SAVEPOINT)
                 return;
         c->n_wrote++;
         to->schema = to->schema || s->text.command == PG_COMMAND_SCHEMA || s->text.command == PG_COMMAND_UNKNOWN ||
-                     strcmp(s->text.word, "DO") == 0 ||
-                     strcmp(s->text.word, "CALL") == 0;
-        to->any = to->any || s->text.command != PG_COMMAND_ROWS;
+                     strcmp(s->text.word, "DO") == 0 || strcmp(s->text.word, "CALL") == 0 || s->effects.schema;
+        to->any = to->any || (s->text.command != PG_COMMAND_ROWS && !by_functions) || s->effects.schema;
         if (to->any)
                 return;
-        if (!s->written_known && s->asked_in != c->transaction) {
-                to->any = !ask_for_written(s, &error);
+        if (!s->written_known && (by_functions || s->asked_in != c->transaction)) {
+                to->any = !ask_for_written(s, &numbered, &error);
                 sql_error_done(&error);
                 s->asked_in = c->transaction;
-                s->written_known = is_first && !to->any;
+                s->written_known = is_first && !to->any && !by_functions;
+        }
+        if (by_functions && is_first && numbered && c->n_own == 0) {
+                c->n_own = 2; /* the transaction and its savepoint */
+                c->counted = true;
         }
         to->any = to->any || s->written_any;
         for (size_t i = 0; i < s->written.n && !to->any; i++)

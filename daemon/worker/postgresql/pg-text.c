@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See pg-text.h. From top to bottom: the result, placeholders, tokens, commands.
+ * Side: worker. See pg-text.h. From top to bottom: the result, placeholders, tokens, commands, calls.
  */
 #include "daemon/worker/postgresql/pg-text.h"
 
@@ -26,7 +26,8 @@ typedef enum Explain {
         EXPLAIN_STATEMENT,    /* after these */
 } Explain;
 
-#define LEVELS_MAX 64 /* of parentheses, whose queries are told apart */
+#define LEVELS_MAX 64         /* of parentheses, whose queries are told apart */
+#define CALLS_COMPARED 4096   /* bytes of a list of calls: in a longer one a name is not looked for */
 
 typedef struct Scan {
         const char *at, *start, *end;
@@ -47,8 +48,11 @@ typedef struct Scan {
         bool creates;         /* the statement is CREATE */
         bool after_begin;     /* the last word was BEGIN */
         unsigned body_depth;  /* of BEGIN ATOMIC ... END in CREATE FUNCTION */
-        bool names_effect;    /* the last token is the name of a function in `effects` */
-        bool calls_effect;    /* such a function is called */
+        const char *name;     /* the last token, if it is a word or a quoted name, in whose quotes are name_size bytes */
+        size_t name_size;
+        bool quoted;          /* the name is */
+        bool escapes;         /* the last tokens are a name with escapes: U&"..." [UESCAPE '...'] */
+        bool calls_effect;    /* a function of PG_TEXT_EFFECTS is called, or one with such a name */
 } Scan;
 
 static bool is_name_start(char c) {
@@ -558,30 +562,97 @@ static void skip_space(Scan *s) {
                 s->at++;
 }
 
-/* Functions of the server whose effect comes with the commit, and that it lets a transaction call that only reads. Such a
- * transaction is rolled back, so they would succeed without an effect. The server itself refuses nextval() and setval()
- * there; others take effect at once, as pg_cancel_backend(). lo_open() alone changes nothing. */
-static bool has_effect(const char *name, size_t size) {
-        static const char *const effects[] = {
-                "lo_creat", "lo_create", "lo_from_bytea", "lo_import", "lo_put", "lo_truncate", "lo_truncate64", "lo_unlink",
-                "lowrite", "pg_logical_emit_message", "pg_notify",
-        };
+/* ---- calls ---- */
 
-        for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
-                if (strlen(effects[i]) == size && strncasecmp(effects[i], name, size) == 0)
+/* True if the list, in the form of PG_TEXT_EFFECTS, has this name. */
+static bool lists(const char *list, const char *name, size_t size) {
+        for (const char *at = list + 1; *at; at += strcspn(at, ",}") + 1)
+                if (strcspn(at, ",}") == size && strncasecmp(at, name, size) == 0)
                         return true;
         return false;
 }
 
-static bool on_token(Scan *s) {
-        const char *start = s->at;
+/* Words before "(", and functions of the server that are called all the time: the server is asked about none of them. A
+ * user's own function of such a name would be called only if it has other arguments, or comes first in search_path. */
+static const char usual[] =
+        "{abs,all,analyse,analyze,and,any,array,array_agg,as,avg,between,bigint,bit,by,case,cast,char,character,coalesce,"
+        "concat,count,cube,current_time,current_timestamp,date_trunc,decimal,distinct,else,except,exists,explain,extract,"
+        "filter,float,from,generate_series,greatest,group,grouping,having,in,integer,intersect,interval,is,join,json_agg,"
+        "jsonb_agg,lateral,least,length,like,limit,localtime,localtimestamp,lower,materialized,max,min,mod,not,now,"
+        "nullif,numeric,offset,on,or,over,overlay,partition,position,recursive,replace,returning,rollup,round,row,"
+        "row_number,select,sets,some,string_agg,substr,substring,sum,then,time,timestamp,to_char,trim,union,unnest,upper,"
+        "using,values,varbit,varchar,varying,verbose,when,where,with,within}";
+
+/* Adds the name. A long list may have it twice. */
+static bool add_call(Scan *s) {
+        PgText *t = s->text;
+        char *calls = realloc(t->calls, t->calls_size + 2 * s->name_size + 5), *start, *at;
+
+        if (!calls)
+                return out_of_memory(s);
+        t->calls = calls;
+        start = at = calls + t->calls_size;
+        at = stpcpy(at, ",\"");
+        for (const char *from = s->name; from < s->name + s->name_size; from++) {
+                if (*from == '"') /* it is written twice */
+                        from++;
+                if (*from == '"' || *from == '\\')
+                        *at++ = '\\';
+                *at++ = !s->quoted && *from >= 'A' && *from <= 'Z' ? (char) (*from - 'A' + 'a') : *from;
+        }
+        at = stpcpy(at, "\"");
+        if (t->calls_size > CALLS_COMPARED || strstr(calls, start) == start)
+                t->calls_size = (size_t) (at - calls);
+        return true;
+}
+
+static void end_calls(PgText *t) {
+        if (!t->calls)
+                return;
+        t->calls[0] = '{';
+        t->calls[t->calls_size] = '}';
+        t->calls[t->calls_size + 1] = 0;
+}
+
+static void drop_calls(PgText *t) {
+        free(t->calls);
+        t->calls = NULL;
+        t->calls_size = 0;
+}
+
+/* A "(" of a statement that is run. A name with escapes may be any: only the server decodes it. */
+static bool on_call(Scan *s) {
+        if (s->escapes || (s->name && lists(PG_TEXT_EFFECTS, s->name, s->name_size)))
+                s->calls_effect = true;
+        else if (s->name && s->text->command == PG_COMMAND_READ && !lists(usual, s->name, s->name_size))
+                return add_call(s);
+        return true;
+}
+
+/* Remembers the name that the token from `start` on is, if it is one. */
+static void note_name(Scan *s, const char *start) {
+        bool escapes = s->escapes;
+
+        s->name = NULL;
+        s->escapes = false;
+        s->quoted = *start == '"';
+        if (s->quoted && s->at - start > 2) {
+                s->name = start + 1;
+                s->name_size = (size_t) (s->at - start) - 2;
+                s->escapes = start - s->start >= 2 && start[-1] == '&' && toupper((unsigned char) start[-2]) == 'U';
+        } else if (is_name_start(*start) && s->at[-1] != '\'') {
+                s->name = start;
+                s->name_size = (size_t) (s->at - start);
+                s->escapes = escapes && s->name_size == 7 && strncasecmp(start, "UESCAPE", 7) == 0;
+        } else
+                s->escapes = escapes && *start == '\'';
+}
+
+static bool read_token(Scan *s) {
         char c = *s->at;
 
-        s->calls_effect = s->calls_effect || (s->names_effect && c == '(' && !s->explain_plans);
-        s->names_effect = false;
         if (is_name_start(c)) {
                 on_word(s);
-                s->names_effect = has_effect(start, (size_t) (s->at - start));
                 return true;
         }
         s->last = LAST_OTHER;
@@ -589,7 +660,6 @@ static bool on_token(Scan *s) {
         case '"':
                 s->explain_runs = s->explain_runs || s->explain == EXPLAIN_OPTIONS; /* an option in another spelling */
                 skip_quoted(s, c, false);
-                s->names_effect = s->at - start > 2 && has_effect(start + 1, (size_t) (s->at - start) - 2);
                 return true;
         case '\'':
                 skip_quoted(s, c, false);
@@ -615,6 +685,17 @@ static bool on_token(Scan *s) {
                 on_number(s);
         else
                 s->at++;
+        return true;
+}
+
+static bool on_token(Scan *s) {
+        const char *start = s->at;
+
+        if (*start == '(' && !s->explain_plans && !on_call(s))
+                return false;
+        if (!read_token(s))
+                return false;
+        note_name(s, start);
         return true;
 }
 
@@ -665,10 +746,13 @@ bool pg_text_read(const char *sql, size_t sql_size, unsigned parameters_max, PgT
         }
         if (s.calls_effect && text.command == PG_COMMAND_READ)
                 text.command = PG_COMMAND_CALL;
+        if (text.command == PG_COMMAND_READ)
+                end_calls(&text);
+        else
+                drop_calls(&text);
         escapes = strcasestr(text.sql, "U&\""); /* the names of functions may be written so */
         text.locks = escapes || strcasestr(text.sql, "advisory");
-        text.sets = escapes || text.command == PG_COMMAND_SCHEMA || text.command == PG_COMMAND_CALL ||
-                    strcasestr(text.sql, "set_config");
+        text.sets = escapes || text.command == PG_COMMAND_SCHEMA || strcasestr(text.sql, "set_config");
         *ret = text;
         return true;
 }
@@ -678,6 +762,7 @@ void pg_text_done(PgText *text) {
                 free(text->names[i].name);
         free(text->names);
         free(text->pieces);
+        free(text->calls);
         free(text->sql);
         *text = (PgText) {};
 }

@@ -20,7 +20,8 @@
  * 1. EXPLAIN that may have the option ANALYZE has the class of the statement that it runs. Without it, it reads.
  * 2. SELECT INTO makes a table.
  * 3. WITH has that of the INSERT, UPDATE, DELETE or MERGE in it.
- * 4. A query that calls pg_notify(), lo_put() and the like is a CALL: see has_effect(). Other functions may call them.
+ * 4. A query that calls pg_notify(), lo_put() and the like is a CALL: see PG_TEXT_EFFECTS. Other functions may call them: a
+ *    query has a list of those that it calls, about which the server is asked (pg-effects.h).
  *
  * A placeholder has the index that SQLite would give it. The server's numbers have no gaps, because it refuses to guess the
  * type of a parameter that is not there.
@@ -39,6 +40,13 @@ typedef enum PgCommand {
         PG_COMMAND_SAVEPOINT, /* SAVEPOINT, RELEASE, ROLLBACK TO */
         PG_COMMAND_REFUSED,   /* it would change the session or end the transaction */
 } PgCommand;
+
+/* Functions of the server whose effect comes with the commit, and that it lets a transaction call that only reads. Such a
+ * transaction is rolled back, so they would succeed without an effect. The server itself refuses nextval() and setval()
+ * there; others take effect at once, as pg_cancel_backend(). lo_open() alone changes nothing. As an array of the server. */
+#define PG_TEXT_EFFECTS                                                                                                   \
+        "{lo_creat,lo_create,lo_from_bytea,lo_import,lo_put,lo_truncate,lo_truncate64,lo_unlink,lowrite,"                 \
+        "pg_logical_emit_message,pg_notify}"
 
 /* A part of the SQL that was replaced. */
 typedef struct PgPiece {
@@ -62,7 +70,10 @@ typedef struct PgText {
         PgCommand command;
         char word[24];        /* that has decided the command, in capitals */
         bool locks;           /* it may take an advisory lock, which the end of a transaction does not release */
-        bool sets;            /* it may change the session for the statements after it */
+        bool sets;            /* it may change the session for the statements after it, as any CALL may */
+        char *calls;          /* owned: functions that a query calls, and perhaps other names before "(", without schemas, as
+                               * an array of the server; NULL: only usual ones of the server */
+        size_t calls_size;
 } PgText;
 
 /* Reads `sql`. `parameters_max` limits the indexes. EmptyStatement, SeveralStatements, Sql, LimitsExceeded, OutOfMemory. */
