@@ -708,6 +708,7 @@ CREATE FUNCTION replaced(x text) RETURNS int LANGUAGE sql AS $$ SELECT length(x)
 GRANT SELECT ON job TO reader; GRANT ALL ON job TO writer; GRANT ALL ON job_id_seq TO writer;
 """
 DROP_FUNCTIONS = "DROP FUNCTION tell, tell_nested, enqueue, get_or_create, replaced; DROP TABLE job"
+READ_ONLY = "SELECT CASE current_setting('transaction_read_only') WHEN 'on' THEN 7 END"
 
 
 @contextlib.contextmanager
@@ -770,6 +771,8 @@ for isolation_level in (None, ""):
         equal(channel.read(channel.fetch(number, "before")).rows, [[6]])
         server.sql("CREATE OR REPLACE FUNCTION replaced(x text) RETURNS int LANGUAGE sql AS $$ SELECT tell(x) $$")
         wait_for(lambda: channel.read(channel.fetch(number, "after")).rows == [[1]] and heard(), "the new function is heard")
+        server.sql(f"CREATE OR REPLACE FUNCTION replaced(x text) RETURNS int LANGUAGE sql AS $$ {READ_ONLY} $$")
+        wait_for(lambda: channel.read(channel.fetch(number, "at last")).rows == [[7]], "the statement only reads again")
         channel.close()
         shell = service.run(CLI, f"--address={service.address}", "--mode=csv", "effects", "-c", "SELECT tell('shell') AS n")
         equal((shell.returncode, shell.stdout.decode().split()), (0, ["n", "1"]))

@@ -82,9 +82,9 @@ static bool compile(WriteBatch *b, Job *job, const JobSpec *spec) {
                         engine->give_up(&job->error);
                 return false;
         }
-        if (job->hint)
-                job->hint->writes = true;
         job->write.reads = !job_statement_writes(job);
+        if (job->hint)
+                job->hint->writes = !job->write.reads;
         return true;
 }
 
