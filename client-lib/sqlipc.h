@@ -175,6 +175,12 @@ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
 int sqlipc_interrupt(sqlipc_connection *connection);
 
 /**
+ * How long a program that has cancelled what writes should wait for the answer, in microseconds. A service that works
+ * cancels within a second, or ends its worker; after this time, the outcome is unknown. Since: 0.2
+ */
+#define SQLIPC_CANCEL_WAIT_USEC 5000000
+
+/**
  * 1: if the administrator requires polkit authorization, the user may be asked to authenticate for a call. 0, the default:
  * such a call fails with -EACCES. This is for interactive programs. sqlipc_prepare(), sqlipc_execute() and sqlipc_query()
  * then wait for their answer without a limit, regardless of the connection's timeout, because a user may have to look for a

@@ -15,9 +15,6 @@
 #define SETTLE_MSEC 1000
 #define SETTLE_STEP_MSEC 50
 
-/* How long the service may take to say how a load ended that it was asked to cancel. */
-#define CANCEL_LIMIT_USEC UINT64_C(5000000)
-
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
 DriverConnection *driver_connection_ref(DriverConnection *c) {
@@ -197,7 +194,7 @@ static int cancel_load(DriverConnection *c, sqlipc_load *load, int64_t *ret_chan
         int r;
 
         (void) sqlipc_load_cancel(load);
-        (void) sqlipc_set_timeout(c->connection, timeout < CANCEL_LIMIT_USEC ? timeout : CANCEL_LIMIT_USEC);
+        (void) sqlipc_set_timeout(c->connection, timeout < SQLIPC_CANCEL_WAIT_USEC ? timeout : SQLIPC_CANCEL_WAIT_USEC);
         r = sqlipc_load_finish(load, ret_changes);
         (void) sqlipc_set_timeout(c->connection, timeout);
         return r;

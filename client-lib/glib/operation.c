@@ -151,7 +151,7 @@ static gboolean on_limit(gpointer data) {
         return G_SOURCE_REMOVE;
 }
 
-static void wait_for_outcome(Operation *o) { attach(o, g_timeout_source_new(CANCEL_LIMIT_SECONDS * 1000), on_limit); }
+static void wait_for_outcome(Operation *o) { attach(o, g_timeout_source_new(SQLIPC_CANCEL_WAIT_USEC / 1000), on_limit); }
 
 static gboolean on_cancelled(GCancellable *cancellable, gpointer data) {
         Operation *o = data;
@@ -211,7 +211,7 @@ gboolean operation_run(Operation *o, GError *failure, GError **error) {
 
         while (!failure) {
                 if (!o->cancelled && g_cancellable_is_cancelled(o->cancellable)) {
-                        until = g_get_monotonic_time() + CANCEL_LIMIT_SECONDS * G_TIME_SPAN_SECOND;
+                        until = g_get_monotonic_time() + SQLIPC_CANCEL_WAIT_USEC;
                         failure = cancel(o);
                 }
                 if (failure || try_once(o, &failure) || !wait_once(o, until, &failure))

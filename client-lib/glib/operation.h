@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "client-lib/glib/sqlipc-glib.h"
+#include "client-lib/sqlipc.h"
 
 typedef enum Outcome {
         OUTCOME_WAIT,   /* a callback of libsqlipc will wake the operation */
@@ -29,9 +30,6 @@ typedef enum Outcome {
         OUTCOME_DONE,
         OUTCOME_FAILED, /* the error is set */
 } Outcome;
-
-/* How long a cancelled operation waits for the answer of the service, which cancels within a second, or ends the worker. */
-#define CANCEL_LIMIT_SECONDS 5
 
 typedef struct Operation Operation;
 
@@ -45,7 +43,7 @@ struct Operation {
         bool queued, pending, cancelled, done;
         Outcome (*try)(Operation *o, GError **error);
         /* For a cancellation. True: something was sent that may write, so that only the service knows if it has: try() is
-         * asked for the answer, but not for longer than CANCEL_LIMIT_SECONDS. NULL, or false: the operation ends at once. */
+         * asked for the answer, within SQLIPC_CANCEL_WAIT_USEC at most. NULL, or false: the operation ends at once. */
         bool (*may_write)(const Operation *o);
         void (*cancel)(Operation *o); /* asks the service to end what may write; NULL: it cannot */
         const char *fact;             /* that is unknown without an answer, for the error; needed with may_write() */

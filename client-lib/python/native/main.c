@@ -63,6 +63,7 @@ static int exec(PyObject *module) {
             add_type(module, &watch_spec, &watch_type) < 0 || add_type(module, &live_spec, &live_type) < 0)
                 return -1;
         return PyModule_AddIntConstant(module, "READ", SQLIPC_TRANSACTION_READ) < 0 ||
+                               PyModule_AddIntConstant(module, "CANCEL_SECONDS", SQLIPC_CANCEL_WAIT_USEC / 1000000) < 0 ||
                                PyModule_AddIntConstant(module, "WRITE", SQLIPC_TRANSACTION_WRITE) < 0 ||
                                PyModule_AddIntConstant(module, "DEFERRED", SQLIPC_TRANSACTION_DEFERRED) < 0
                        ? -1

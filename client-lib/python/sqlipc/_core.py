@@ -26,7 +26,7 @@ LEGACY_TRANSACTION_CONTROL = -1
 LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
 LOOK = "look at the data before you repeat it"
-CANCEL_SECONDS = 5  # how long the service may take to say how a load ended that it was asked to cancel
+CANCEL_SECONDS = _native.CANCEL_SECONDS
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 _CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
