@@ -127,7 +127,7 @@ static int fail_wait(sqlipc_load *l, int r) {
 
 static int finish(sqlipc_load *l) {
         sqlipc_connection *c = l->connection;
-        unsigned n_interrupts = connection_interrupts(c);
+        unsigned n_interrupts = c->blocking ? connection_interrupts(c) : l->n_interrupts;
         uint64_t deadline = 0;
         int r;
 
@@ -135,9 +135,10 @@ static int finish(sqlipc_load *l) {
                 r = try_finish(l);
                 if (r != -EAGAIN)
                         return r;
-                if (c->blocking && n_interrupts != connection_interrupts(c))
+                if (load_is_sent(l) && n_interrupts != connection_interrupts(c)) {
+                        l->n_interrupts = connection_interrupts(c); /* another call waits again */
                         r = error_set(&c->error, ERROR_CANCELLED, "The wait was interrupted.");
-                else
+                } else
                         r = wait_for_news(l, &deadline);
         } while (r >= 0);
         return fail_wait(l, r);

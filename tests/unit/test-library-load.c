@@ -732,6 +732,33 @@ static void test_interrupted(void) {
         finish();
 }
 
+/* Without blocking, an interruption after all rows were sent is told once. */
+static void test_interrupted_without_blocking(void) {
+        sqlipc_load *load;
+        int64_t changes;
+        int r;
+
+        start();
+        l.wait = FAKE_WAIT_LATE;
+        l.late = true;
+        load = load_open();
+        CHECK_INT(add(load, 1, 1), 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -EAGAIN);
+        CHECK_INT(sqlipc_interrupt(f.connection), 0);
+        turn(); /* the program's loop is woken */
+        CHECK_INT(sqlipc_load_finish(load, NULL), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK_INT(sqlipc_load_finish(load, NULL), -EAGAIN); /* it goes on */
+        l.late = false;
+        while ((r = sqlipc_load_finish(load, &changes)) == -EAGAIN)
+                turn();
+        CHECK_INT(r, 0);
+        CHECK_INT(changes, 1);
+        sqlipc_load_close(load);
+        finish();
+}
+
 /* Before all rows were sent the load is over at once; after that the service says how it ends. */
 static void test_cancelled(void) {
         sqlipc_load *load;
@@ -1008,6 +1035,7 @@ int main(void) {
                 TEST(test_row_timeout),
                 TEST(test_finish_timeout),
                 TEST(test_interrupted),
+                TEST(test_interrupted_without_blocking),
                 TEST(test_cancelled),
                 TEST(test_without_blocking),
                 TEST(test_without_blocking_fails),
