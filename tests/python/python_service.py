@@ -10,6 +10,7 @@ import threading
 import time
 
 import sqlipc
+import sqlipc._core
 from harness import CHINOOK, PATIENCE, Service, wait_for
 from library import owner_pid
 from tap import true
@@ -18,6 +19,10 @@ SCHEMA = """
 CREATE TABLE note(id INTEGER PRIMARY KEY, text UNIQUE);
 CREATE TABLE thing(a, b, c);
 """
+
+
+# How long a load that is given up is waited for, which decides if its outcome is told.
+sqlipc._core.CANCEL_SECONDS = PATIENCE
 
 
 class PythonService(Service):

@@ -13,7 +13,7 @@ import threading
 import time
 
 import sqlipc
-from harness import PATIENCE, main, wait_for
+from harness import PATIENCE, PATIENT, main, wait_for
 from python_service import SLOWLY, Killer, PythonService, raises
 from sqlipc._errors import error_of_code
 from tap import equal, test, true
@@ -780,6 +780,31 @@ def interrupt():
         raises(sqlipc.OperationalError, db.execute, ENDLESS)
         db.set_run_timeout(None)
         equal(db.execute("SELECT 1").fetchone(), (1,), "without a limit again")
+
+
+@test
+def interrupted_load_that_waits():
+    """interrupt() ends a load that waits for another writer, also after all its rows were sent; nothing is written"""
+    rows = [(1,)] * 3
+
+    def interrupt_later(db):
+        wait_for(lambda: patient.counters()["NRuns"] > 0, "the load begins")
+        time.sleep(0.1)  # so that all rows are sent, most likely; before that, an interruption ends it as well
+        db.interrupt()
+
+    with contextlib.ExitStack() as stack:
+        patient = stack.enter_context(PythonService(limits=PATIENT))
+        holder = stack.enter_context(contextlib.closing(patient.connect(isolation_level=None)))
+        db = stack.enter_context(contextlib.closing(patient.connect(autocommit=True, check_same_thread=False)))
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        holder.execute("BEGIN IMMEDIATE")
+        done = pool.submit(interrupt_later, db)
+        error = raises(sqlipc.OperationalError, db.executemany, "INSERT INTO thing(a) VALUES (?)", rows)
+        done.result()
+        equal(error.sqlite_errorname, "SQLITE_INTERRUPT", "name")
+        holder.execute("ROLLBACK")
+        equal(holder.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
+        equal(db.executemany("INSERT INTO thing(a) VALUES (?)", rows).rowcount, 3, "the next load")
 
 
 @test

@@ -18,7 +18,7 @@ import time
 import weakref
 
 import sqlipc
-from harness import SANITIZED, main, wait_for
+from harness import PATIENT, SANITIZED, main, wait_for
 from python_service import SLOWLY, PythonService, raises
 from tap import at_most, equal, test, true
 
@@ -372,8 +372,10 @@ def signal_during_a_load_that_waits():
             os.kill(os.getpid(), signal.SIGUSR1)
 
     signal.signal(signal.SIGUSR1, handle)
-    holder, db = service.connect(isolation_level=None), service.connect(autocommit=True)
-    with contextlib.closing(holder), contextlib.closing(db):
+    with contextlib.ExitStack() as stack:
+        patient = stack.enter_context(PythonService(limits=PATIENT))
+        holder = stack.enter_context(contextlib.closing(patient.connect(isolation_level=None)))
+        db = stack.enter_context(contextlib.closing(patient.connect(autocommit=True)))
         holder.execute("BEGIN IMMEDIATE")
         thread = threading.Thread(target=signal_often)
         thread.start()
@@ -386,7 +388,6 @@ def signal_during_a_load_that_waits():
         holder.execute("ROLLBACK")
         equal(holder.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
         equal(db.executemany("INSERT INTO thing(a) VALUES (?)", [(1,)] * 3).rowcount, 3, "the next load")
-    service.empty()
 
 
 @test

@@ -524,8 +524,11 @@ static PyMethodDef methods[] = {
 
 static PyObject *link_is_closed(Link *link, void *unused) { return PyBool_FromLong(!link->connection); }
 
+static PyObject *link_n_interrupts(Link *link, void *unused) { return PyLong_FromUnsignedLong(link->n_interrupts); }
+
 static PyGetSetDef properties[] = {
         { "closed", (getter) link_is_closed, NULL, "True after close().", NULL },
+        { "n_interrupts", (getter) link_n_interrupts, NULL, "How often interrupt() was called.", NULL },
         { NULL, NULL, NULL, NULL, NULL },
 };
 

@@ -104,7 +104,7 @@ class Core:
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
         self.trace = None
-        self.total_changes = self.last_rowid = self.n_interrupts = 0
+        self.total_changes = self.last_rowid = 0
 
     @property
     def in_transaction(self):
@@ -123,18 +123,14 @@ class Core:
     async def until_change(self, native):
         """Waits for the next change of a watch or live query. interrupt() ends it, but not in the library: there a call that
         never waits is not under way."""
-        n_interrupts = self.n_interrupts
+        n_interrupts = self.link.n_interrupts
         while True:
             try:
                 return native.next(None)
             except BlockingIOError:
-                if self.n_interrupts != n_interrupts:
+                if self.link.n_interrupts != n_interrupts:
                     raise error_of_code("INTERRUPT", "interrupted") from None
                 await self.news(None)
-
-    def interrupt(self):
-        self.n_interrupts += 1
-        self.link.interrupt()
 
     # ---- transactions ----
 
@@ -566,22 +562,27 @@ class Core:
         return n
 
     async def finish(self, load, is_within):
-        """Waits for the end of a load. If the wait is given up, the service cancels the load, and says how it ended; not in
-        a transaction, because that would end with the load."""
+        """Waits for the end of a load. If the wait is given up, or interrupted, the service cancels the load, and says how
+        it ended; not in a transaction, because that would end with the load."""
+        n_interrupts = self.link.n_interrupts
         try:
             return await self.until(load.finish, -1)
         except BaseException as error:
-            if not self.is_given_up(error, is_within):
+            is_interrupted = self.link.n_interrupts != n_interrupts and isinstance(error, Error)
+            is_interrupted = is_interrupted and error.service_error == OUTCOME_UNKNOWN
+            if not (is_interrupted or self.is_given_up(error, is_within)):
                 raise
             text = "The service has not said whether it has written the rows"
             if not (is_within or self.link.closed):
                 load.cancel()
                 try:
-                    await self.until(load.finish, CANCEL_SECONDS, deadline=time.monotonic() + CANCEL_SECONDS)
+                    n = await self.until(load.finish, CANCEL_SECONDS, deadline=time.monotonic() + CANCEL_SECONDS)
+                    if is_interrupted:  # too late
+                        return n
                     text = "The rows had been written before the load could be cancelled"
                 except Error as end:
-                    if end.service_error not in (None, OUTCOME_UNKNOWN):
-                        raise error  # noqa: B904 - nothing was written
+                    if end.service_error not in (None, OUTCOME_UNKNOWN):  # nothing was written
+                        raise (end if is_interrupted else error)  # noqa: B904
                 except BaseException:  # noqa: BLE001 - given up again
                     pass
             advice = "roll the transaction back" if is_within else LOOK

@@ -314,7 +314,7 @@ class Connection:
 
     def interrupt(self):
         """End everything in progress on this connection; it raises OperationalError there."""
-        self._core.interrupt()
+        self._core.link.interrupt()
 
     async def close(self):
         """Close the connection. An open transaction is rolled back."""
