@@ -28,7 +28,7 @@ typedef struct Script {
 } Script;
 
 static Script on_begin, on_commit, on_rollback;
-static atomic_bool held;  /* ANSWER_LATE: not yet */
+static atomic_bool held;  /* ANSWER_LATE, ANSWER_INTERRUPT: not yet */
 static bool asks_user_allowed; /* by the last Begin */
 static bool asks_user;    /* a statement is ReadOnly until Begin was answered */
 static Script on_run; /* of Query, Fetch and OpenRows; ANSWER_OK: the usual answer */
@@ -72,7 +72,8 @@ static int follow(const Script *script, sd_bus_message *m) {
                 return 1;
         case ANSWER_INTERRUPT: /* before the answer comes */
                 CHECK_INT(sqlipc_interrupt(f.connection), 0);
-                usleep(50000);
+                while (held)
+                        usleep(1000);
                 return 0;
         case ANSWER_LATE:
                 usleep(50000);
@@ -510,7 +511,9 @@ static void test_interrupted_begin(void) {
 
         start();
         on_begin.answer = ANSWER_INTERRUPT;
+        held = true;
         CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), -ECANCELED);
+        held = false;
         on_begin.answer = ANSWER_OK;
         CHECK_INT(exec(), 0);
         CHECK_INT(named, 0);
