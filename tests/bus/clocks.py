@@ -1,34 +1,51 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clocks of a service that a test moves (clocks.c). Limits that no machine reaches by being slow end in a moment:
+"""Clocks that a test moves (clocks.c). Limits that no machine reaches by being slow end in a moment:
 
     with Clocks() as clocks, Service(limits={"StatementIdleSec": 600}, environment=clocks.environment) as service:
         clocks.go_on(700)
 
-Supervisor and workers see that the time has passed when they wake up, which every call to the service causes.
+Supervisor and workers see that the time has passed when they wake up, which every call to the service causes. While clocks
+stand still, no limit of their program is reached, however slow the machine is:
+
+    with own_clocks.standing():
+        cancel_a_load()
 """
+import contextlib
 import mmap
 import os
 import pathlib
 import struct
+import sys
 import tempfile
+import time
 
-from harness import BUILD_ROOT, SANITIZED, reachable
+from harness import BUILD_ROOT, reachable
 from tap import Skip
+
+NSEC = 10**9
+
+
+def library():
+    path = BUILD_ROOT / "tests/bus/libclocks.so"
+    if not path.exists():
+        raise Skip("this build has no tests, and so no library that moves clocks")
+    return str(reachable(path))
 
 
 class Clocks:
-    def __init__(self):
-        if SANITIZED:
-            raise Skip("a sanitizer wants to be the first library, before one that moves clocks")
-        library = BUILD_ROOT / "tests/bus/libclocks.so"
-        if not library.exists():
-            raise Skip("this build has no tests, and so no library that moves clocks")
-        self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-clocks-")
-        os.chmod(self.folder.name, 0o755)
-        self.file = pathlib.Path(self.folder.name, "clocks")
-        self.gone_on = 0
+    """The clocks of programs that are started with `environment`."""
+
+    def __init__(self, path=None):
+        self.gone_on, self.stands_at = 0, 0
+        self.folder = None
+        if path is None:
+            preloaded = library()
+            self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-clocks-")
+            os.chmod(self.folder.name, 0o755)
+            path = pathlib.Path(self.folder.name, "clocks")
+            self.environment = {"LD_PRELOAD": preloaded, "TEST_CLOCKS": str(path)}
+        self.file = path
         self.move()
-        self.environment = {"LD_PRELOAD": str(reachable(library)), "TEST_CLOCKS": str(self.file)}
 
     def __enter__(self):
         return self
@@ -38,12 +55,47 @@ class Clocks:
 
     def move(self, realtime=0, monotonic=0):
         """Sets the clocks so many seconds apart from those of the machine."""
-        with open(self.file, "r+b" if self.file.exists() else "w+b") as file:
-            file.truncate(16)
-            with mmap.mmap(file.fileno(), 16) as offsets:
-                offsets[:] = struct.pack("<qq", realtime * 10**9, monotonic * 10**9)
+        with open(self.file, "r+b" if os.path.exists(self.file) else "w+b") as file:
+            file.truncate(24)
+            with mmap.mmap(file.fileno(), 24) as numbers:
+                numbers[:] = struct.pack("<qqq", realtime * NSEC, monotonic * NSEC, self.stands_at)
 
     def go_on(self, seconds):
         """Lets so much time pass for timers and deadlines."""
         self.gone_on += seconds
+        if self.stands_at:
+            self.stands_at += seconds * NSEC
         self.move(monotonic=self.gone_on)
+
+    @contextlib.contextmanager
+    def standing(self):
+        """Inside of the block, only go_on() lets time pass for timers and deadlines."""
+        self.stands_at = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + self.gone_on * NSEC
+        self.move(monotonic=self.gone_on)
+        try:
+            yield
+        finally:
+            self.stands_at = 0
+            self.move(monotonic=self.gone_on)
+
+
+def clocks_of_our_libraries():
+    """Starts this test again, so that our libraries in this process go by the clocks that are returned."""
+    if "TEST_CLOCKS" not in os.environ:
+        try:
+            preloaded = library()
+        except Skip as skip:
+            print(f"1..0 # SKIP {skip}")
+            sys.exit(0)
+        numbers = os.memfd_create("clocks", 0)  # which the program inherits
+        os.ftruncate(numbers, 24)
+        preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), preloaded)))  # first the sanitizers, if any
+        clocks = {"LD_PRELOAD": preload, "TEST_CLOCKS": f"/proc/self/fd/{numbers}", "TEST_CLOCKS_OURS": "1"}
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | clocks)
+    # Its children go by the machine's.
+    path = os.environ.pop("TEST_CLOCKS")
+    del os.environ["TEST_CLOCKS_OURS"]
+    preload = os.environ.pop("LD_PRELOAD").split()
+    if preload[:-1]:
+        os.environ["LD_PRELOAD"] = " ".join(preload[:-1])
+    return Clocks(path)

@@ -312,7 +312,6 @@ def just_before_it_waits():
         environment = {
             "LD_PRELOAD": str(BUILD_ROOT / "tests/cli/liblate-interrupt.so"),
             "TEST_LATE_INTERRUPT": str(late),
-            "ASAN_OPTIONS": f"{stuck.environment.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0",
         }
         with shell_of(on=stuck, environment=environment) as shell:
             os.kill(stuck.pid(), signal.SIGSTOP)
