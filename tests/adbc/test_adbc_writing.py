@@ -14,9 +14,12 @@ from adbc_rig import breaks_off, connect, fails, rows, service_of_notes
 import adbc_driver_manager
 import pyarrow
 
+from clocks import clocks_of_our_libraries
 from harness import PATIENCE, main, wait_for
 from tap import equal, test, true
 
+# Driver and library go by it, and so all limits of theirs.
+clocks = clocks_of_our_libraries()
 exit_stack = contextlib.ExitStack()
 service, path = exit_stack.enter_context(service_of_notes())
 
@@ -246,11 +249,13 @@ def ids_then(ids, act, *batch):
 
 
 def each_cancel(function):
-    """Makes a test for each of the two functions that cancel: the test gets its name, and `choose(connection, cursor)`."""
+    """Makes a test for each of the two functions that cancel: the test gets its name, and `choose(connection, cursor)`. The
+    library waits as long as the service needs to say how it ended what was cancelled."""
     for name in ("statement", "connection"):
 
         def one(name=name):
-            function(lambda connection, cursor: cursor.adbc_cancel if name == "statement" else connection.adbc_cancel)
+            with clocks.standing():
+                function(lambda connection, cursor: cursor.adbc_cancel if name == "statement" else connection.adbc_cancel)
 
         one.__name__ = f"{function.__name__}_{name}"
         one.__doc__ = f"{function.__doc__} ({name})"
@@ -413,21 +418,41 @@ def cancelled_load_in_a_transaction(choose):
         equal(len(notes()), 2, "the next transaction")
 
 
+@contextlib.contextmanager
+def out_of_time():
+    """Once the function that this yields was called, and a run computes, time passes for the library until the block ends.
+    Before that it stands still: only what waits for the run is out of time."""
+    begun, over = threading.Event(), threading.Event()
+
+    def go_on():
+        begun.wait()
+        wait_for(lambda: over.is_set() or "running" in service.states(), "the run begins")
+        while not over.is_set():
+            clocks.go_on(1)
+            time.sleep(0.01)
+
+    with clocks.standing(), in_thread(go_on):
+        try:
+            yield begun.set
+        finally:
+            over.set()
+            begun.set()
+
+
 @test
 def timeouts_of_loads():
     """A load that does not end in time is cancelled, with and without a transaction, and has written nothing"""
-    with empty_notes(timeout=0.2) as (connection, cursor):
+    with empty_notes(timeout=0.2) as (connection, cursor), out_of_time() as begin:
         try:
-            raise AssertionError(f"the load ended: {cursor.executemany(ENDLESS_LOAD, TWO_IDS)}")
+            raise AssertionError(f"the load ended: {cursor.executemany(ENDLESS_LOAD, ids_then([1, 2], begin, 3))}")
         except adbc_driver_manager.Error as error:  # a slow service does not say in time that it has cancelled the load
             true(error.status_code.name == "TIMEOUT" or error.sqlstate == "08007", str(error))
-        wait_for(lambda: service.counters()["NRuns"] == 0, "the load is cancelled")
-        equal(notes(), [], "nothing")
-    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor):
-        fails("TIMEOUT", cursor.executemany, ENDLESS_LOAD, TWO_IDS)
+    wait_for(lambda: service.counters()["NRuns"] == 0, "the load is cancelled")
+    equal(notes(), [], "nothing")
+    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor), out_of_time() as begin:
+        fails("TIMEOUT", cursor.executemany, ENDLESS_LOAD, ids_then([1, 2], begin, 3))
         fails("INVALID_STATE", connection.commit)
-    with empty_notes() as (connection, cursor):
-        equal(notes(), [], "nothing")
+    equal(notes(), [], "nothing")
 
 
 @each_cancel
@@ -531,10 +556,12 @@ def killed_while_reading():
 @test
 def timeouts_of_writes():
     """After a timeout it is unknown if a statement took effect, unless it only reads or has a transaction"""
-    with empty_notes(timeout=0.2) as (connection, cursor):
-        for execute in (result_of, update):
-            for sql in (ENDLESS, ENDLESS + " RETURNING id"):
+    for execute in (result_of, update):
+        for sql in (ENDLESS, ENDLESS + " RETURNING id"):
+            with empty_notes(timeout=0.2) as (connection, cursor), out_of_time() as begin:
+                begin()
                 equal(fails("IO", execute, cursor, sql).sqlstate, "08007", sql)
+            wait_for(lambda: service.counters()["NRuns"] == 0, "the run ends")
     with empty_notes() as (connection, cursor):
         cursor.adbc_statement.set_options(**{"adbc.sqlipc.infer_rows": "1", "adbc.sqlipc.batch_rows": "1"})
         cursor.execute(f"SELECT 1 AS n UNION ALL SELECT count(*) FROM ({NUMBERS} FROM c)")
@@ -545,7 +572,8 @@ def timeouts_of_writes():
             raise AssertionError(f"the reader went on: {reader.read_next_batch()}")
         except OSError as error:
             equal(str(error), "No answer within 0.2 s.", "no word of an unknown outcome")
-    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor):
+    with empty_notes(timeout=0.2, autocommit=False) as (connection, cursor), out_of_time() as begin:
+        begin()
         fails("TIMEOUT", update, cursor, ENDLESS)
     wait_for(lambda: service.counters()["NRuns"] == 0, "the runs end")
     equal(notes(), [])
