@@ -12,6 +12,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from clocks import Clocks  # noqa: E402
 from harness import BUILD_ROOT, INVARIANTS, PATIENCE, SOURCE_ROOT, Service, main, test_unsanitized, wait_for  # noqa: E402
 from tap import Skip, diagnose, equal, test, true  # noqa: E402
 
@@ -303,7 +304,9 @@ class Writer:
 
 
 @contextlib.contextmanager
-def writer(*command, **keywords):
+def writer(*command, environment=None, **keywords):
+    """`environment`: more of it for the program."""
+    command = [f"{key}={value}" for key, value in (environment or {}).items()] + [*command]
     with written(n_many=1, **keywords) as service, conversation(service, *command, service.address) as program:
         w = Writer(service, program)
         try:
@@ -320,8 +323,9 @@ OUTCOMES_IN_PYTHON = ("/usr/bin/python3", SOURCE_ROOT / "tests/glib/glib_outcome
 
 
 def outcomes_in_time(*command):
-    """Writes that are cancelled before they are sent, and while they run."""
-    with writer(*command) as w:
+    """Writes that are cancelled before they are sent, and while they run. The program waits as long as the service needs to
+    say how it ended them."""
+    with Clocks() as clocks, clocks.standing(), writer(*command, environment=clocks.environment) as w:
         for call in WRITES:
             answer, _ = w.write(call, "before")
             if call.startswith("next"):  # the run was sent, and has ended
@@ -393,7 +397,8 @@ def outcomes_without_service(*command, blocking=False):
             true(
                 answer == "unknown"
                 or (call == "inside" and ("transaction" in answer or answer == "cancelled"))  # if it was not sent yet
-                or (call == "commit" and blocking and (answer == "cancelled" or "transaction" in answer)),
+                or (call == "commit" and "transaction" in answer)  # if the bus had not passed it on yet
+                or (call == "commit" and blocking and answer == "cancelled"),
                 f"{call}, cancelled after the service was killed: {answer}",
             )
             w.check(call, "killed", answer, N_PARKED if slow == PARKED else 0)
