@@ -2,7 +2,6 @@
 """Failures around the service: it does not start, or hundreds of clients connect at once."""
 import contextlib
 import resource
-import time
 
 from machine import (
     ADDRESS, Client, bus, call_reload_of_bus, done, dropped, equal, main_pid, query, refused, stop, test, true, uid, written,
@@ -11,19 +10,13 @@ from machine import (
 SHORT_WAIT = """<busconfig><limit name="service_start_timeout">2000</limit></busconfig>"""
 
 
-def time_of_refusal():
-    began = time.monotonic()
-    query("SELECT 1", run=refused)
-    return time.monotonic() - began
-
-
 @test
 def unit_that_does_not_start():
     """If the unit fails to start, clients get an error: at once on dbus-broker, after the bus's timeout on dbus-daemon"""
     with dropped("[Service]\nExecStart=\nExecStart=/usr/lib/sqlipc-test/no-such-program\n"):
         if bus == "broker":
-            took = min(time_of_refusal() for _ in range(3))
-            true(took < 10, f"the error came after {took:.2f} s")  # The client itself waits 25 s.
+            said = query("SELECT 1", run=refused)
+            true("could not be started" in said, f"the bus says it, not a client that waited 25 s: {said}")
         else:
             with written("/etc/dbus-1/system.d/sqlipc-test-wait.conf", SHORT_WAIT, then=call_reload_of_bus):
                 true("time" in query("SELECT 1", run=refused).lower(), "the bus says that it timed out")
