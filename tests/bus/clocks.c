@@ -2,7 +2,8 @@
 /*
  * Clocks of one program that a test can move. The file is preloaded (LD_PRELOAD). It adds to the result of clock_gettime()
  * the nanoseconds in the mapped file $TEST_CLOCKS: the first number for CLOCK_REALTIME, the second one for CLOCK_MONOTONIC
- * and CLOCK_BOOTTIME. If the third number is not 0, these two stand still, and it is their time.
+ * and CLOCK_BOOTTIME. If the third number is not 0, these two stand still at it, and advance only with the second one. They
+ * advance in a worker, which looks at its orders every few milliseconds by its clock.
  *
  * The kernel's timers are set by the program's clock (timerfd_settime(2) with TFD_TIMER_ABSTIME, all of CLOCK_MONOTONIC
  * here). A timer that was set before a jump still expires at its original time. A program that reads the clock earlier
@@ -13,6 +14,7 @@
  * program, which is a test that moves its own clocks, goes by those of the machine.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,10 +28,10 @@
 
 #define NSEC_PER_SEC INT64_C(1000000000)
 
-enum { REALTIME, MONOTONIC, STANDING, N_NUMBERS };
+enum { REALTIME, MONOTONIC, STOPPED_AT, N_NUMBERS };
 
 static const volatile int64_t *numbers;
-static bool only_ours;
+static bool only_ours, is_worker;
 
 __attribute__((constructor)) static void map_numbers(void) {
         const char *file = getenv("TEST_CLOCKS");
@@ -42,6 +44,8 @@ __attribute__((constructor)) static void map_numbers(void) {
         if (map == MAP_FAILED)
                 abort();
         only_ours = getenv("TEST_CLOCKS_OURS") != NULL;
+        is_worker = strcmp(program_invocation_short_name, "sqlipc-worker") == 0 ||
+                    strcmp(program_invocation_short_name, "sqlipc-engine") == 0;
         numbers = map;
 }
 
@@ -58,9 +62,9 @@ static int64_t moved(clockid_t clock, int64_t nsec) {
         if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
                 return nsec + numbers[REALTIME];
         if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME) {
-                int64_t standing = numbers[STANDING];
+                int64_t stopped_at = is_worker ? 0 : numbers[STOPPED_AT];
 
-                return standing != 0 ? standing : nsec + numbers[MONOTONIC];
+                return (stopped_at != 0 ? stopped_at : nsec) + numbers[MONOTONIC];
         }
         return nsec;
 }

@@ -4,8 +4,9 @@
     with Clocks() as clocks, Service(limits={"StatementIdleSec": 600}, environment=clocks.environment) as service:
         clocks.go_on(700)
 
-Supervisor and workers see that the time has passed when they wake up, which every call to the service causes. While clocks
-stand still, no limit of their program is reached, however slow the machine is:
+Supervisor and workers see that the time has passed when they wake up, which every call to the service causes. After stop()
+no time passes except by go_on(), so that no deadline comes because the machine is slow; but it passes in workers, which look
+at their orders by their clock. For the test's own libraries:
 
     with own_clocks.standing():
         cancel_a_load()
@@ -36,7 +37,7 @@ class Clocks:
     """The clocks of programs that are started with `environment`."""
 
     def __init__(self, path=None):
-        self.gone_on, self.stands_at = 0, 0
+        self.gone_on = self.stopped_at = 0
         self.folder = None
         if path is None:
             preloaded = library()
@@ -58,25 +59,38 @@ class Clocks:
         with open(self.file, "r+b" if os.path.exists(self.file) else "w+b") as file:
             file.truncate(24)
             with mmap.mmap(file.fileno(), 24) as numbers:
-                numbers[:] = struct.pack("<qqq", realtime * NSEC, monotonic * NSEC, self.stands_at)
+                numbers[:] = struct.pack("<qqq", realtime * NSEC, int(monotonic * NSEC), self.stopped_at)
 
     def go_on(self, seconds):
         """Lets so much time pass for timers and deadlines."""
         self.gone_on += seconds
-        if self.stands_at:
-            self.stands_at += seconds * NSEC
+        self.move(monotonic=self.gone_on)
+
+    def let_pass(self, service, *seconds):
+        """Lets these times pass one after the other, and the supervisor do after each what it has to do by then."""
+        for time_to_pass in seconds:
+            self.go_on(time_to_pass)
+            for _ in range(2):  # a timer that is due when the first call comes goes before the second one
+                service.counters()
+
+    def stop(self):
+        """The clocks stand still from now on."""
+        self.stopped_at = time.monotonic_ns()
+        self.move(monotonic=self.gone_on)
+
+    def start(self):
+        """They go on, at the time that they would have reached."""
+        self.stopped_at = 0
         self.move(monotonic=self.gone_on)
 
     @contextlib.contextmanager
     def standing(self):
         """Inside of the block, only go_on() lets time pass for timers and deadlines."""
-        self.stands_at = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + self.gone_on * NSEC
-        self.move(monotonic=self.gone_on)
+        self.stop()
         try:
             yield
         finally:
-            self.stands_at = 0
-            self.move(monotonic=self.gone_on)
+            self.start()
 
 
 def clocks_of_our_libraries():
