@@ -395,10 +395,14 @@ static void rest(Channel *c) {
         enter(c, CHANNEL_RESTING, EPOLLIN, expires(c));
 }
 
+/* The timer is not set to a time that has passed: then it would be late, and the channel would be spared, each time that a
+ * worker gives it back. */
 static void wait_for_worker(Channel *c) {
+        uint64_t now = clock_usec();
+
         if (c->waits_usec == 0)
-                c->waits_usec = clock_usec();
-        enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
+                c->waits_usec = now;
+        enter(c, CHANNEL_WAITING, 0, MAX(now, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec));
         g_queue_push_tail_link(&c->group->channels, &c->group_link);
         group_staff(c->group);
 }
