@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/supervisor/runs/placement.h: which worker a channel goes to, also as a guest of another group of its user, and when
- * it goes there without a request. The test's clock does not advance by itself.
+ * daemon/supervisor/runs/placement.h: which worker a channel goes to, also as a guest of another group of its user, when it
+ * goes there without a request, and which place it gets. The test's clock does not advance by itself.
  */
 #include <errno.h>
 #include <string.h>
@@ -174,6 +174,40 @@ static void test_cpus(void) {
                 else
                         check_own(1, &second);
                 check_guest(third.channel->worker == worker(0) ? 0 : 1, &third, "/third.db");
+                end_readers();
+        }
+}
+
+/* Channels in use get workers up to the number of CPUs, and share them beyond that. */
+static void test_channels_of_a_group(void) {
+        begin_readers(3);
+        for (unsigned i = 0; i < 6; i++) {
+                (void) ask_on(A, "open");
+                CHECK_INT(n_workers(), MIN(i + 1, 3));
+        }
+        for (unsigned n = 0; n < 3; n++)
+                CHECK_INT(worker(n)->channels.length, 2);
+        end_readers();
+}
+
+/* At a bound, a worker whose channel is not in use is asked for its place at once, by a channel and by a call. */
+static void test_place_of_an_idle_worker(void) {
+        for (unsigned by_call = 0; by_call < 2; by_call++) {
+                begin_readers(2);
+                rig.manager->context.config->limits.workers_total_max = 1;
+                const Opened first = ask_on(A, "open");
+                if (by_call) {
+                        rig_query(B, "open");
+                        pump();
+                } else
+                        (void) ask_on(B, "open");
+                CHECK_INT(n_workers(), 1);
+                CHECK_INT(worker(0)->state, WORKER_ASKED);
+                give_back(0, &first, false);
+                CHECK(stub_workers_be_honest());
+                pump();
+                CHECK_INT(n_workers(), 1);
+                CHECK(worker(0)->group->user->uid != first.channel->user->uid);
                 end_readers();
         }
 }
@@ -435,7 +469,8 @@ static void test_share_of_channels(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_one_worker_for_a_client),
+                TEST(test_guests), TEST(test_other_user), TEST(test_cpus), TEST(test_channels_of_a_group),
+                TEST(test_place_of_an_idle_worker), TEST(test_one_worker_for_a_client),
                 TEST(test_kept_apart), TEST(test_heap), TEST(test_busy_host), TEST(test_own_worker_first),
                 TEST(test_host_dies), TEST(test_host_ends), TEST(test_withdrawn_host), TEST(test_no_worker_is_started),
                 TEST(test_hurry), TEST(test_no_hurry), TEST(test_queue_timeout), TEST(test_hurry_to_full_socket),

@@ -198,6 +198,23 @@ static void test_idle_worker_that_does_not_end(void) {
         end();
 }
 
+/* An idle worker gives its place at once to another database of its user, and to another user. */
+static void test_idle_worker_gives_way(void) {
+        for (unsigned other = 0; other < 2; other++) {
+                begin(other ? 8 : 1, other ? 1 : 8);
+                end_run(0, occupy(0, "open"));
+                rig_query(other, other ? "open" : "second");
+                rig_pump();
+                CHECK_INT(worker_nth(0)->state, WORKER_ENDING);
+                CHECK(stub_workers_be_honest());
+                rig_pump();
+                CHECK_INT(n_workers(), 1);
+                CHECK_INT(worker_nth(0)->group->user->uid, 1000 + other);
+                CHECK_STRING(worker_nth(0)->group->database->config->name, other ? "open" : "second");
+                end();
+        }
+}
+
 /* ---- Turns ---- */
 
 /* The peer whose worker is the newest. */
@@ -558,7 +575,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
                 TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
-                TEST(test_idle_worker_that_does_not_end), TEST(test_turns), TEST(test_turn_of_an_idle_worker),
+                TEST(test_idle_worker_that_does_not_end), TEST(test_idle_worker_gives_way), TEST(test_turns),
+                TEST(test_turn_of_an_idle_worker),
                 TEST(test_turn_of_many_queries), TEST(test_turns_beside_quick_queries), TEST(test_turns_of_a_user),
                 TEST(test_turn_beside_a_channel),
                 TEST(test_no_turn), TEST(test_queue_that_moves),
