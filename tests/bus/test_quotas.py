@@ -16,7 +16,8 @@ import time
 from client import DATABASE, NAME, Failure, Gio, GLib, object_path
 from clocks import Clocks
 from harness import (
-    CHINOOK, PATIENT, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, rss_anon, wait_for,
+    CHINOOK, PATIENT, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, processor_time,
+    rss_anon, wait_for,
 )
 from tap import Skip, at_most, equal, test, true
 
@@ -273,58 +274,53 @@ def row_size():
 @test
 def run_timeout():
     """RunTimeoutSec, also if the client asks for more"""
-    with Limited(RunTimeoutSec=2) as service:
-        # the time begins with the call, which fails if the start of a worker took all of it
-        expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())
-        expect("TimedOut", lambda: service.one.query("chinook", SCAN, options={"timeout-usec": 3600 * 10**6}).read())
-        expect("TimedOut", service.one.query_rows, "chinook", SCAN)
-        wait_for(lambda: is_answered_in_time(service.one), "a quick run, which the machine does not delay past the limit")
+    with Clocks() as clocks, Limited(clocks, RunTimeoutSec=600) as service:
+        longer = {"timeout-usec": 3600 * 10**6}
+        runs = [service.one.query("chinook", SCAN, options=options) for options in ({}, longer)]
+        call = service.one.begin(object_path("chinook"), DATABASE, "QueryRows", "(sava{sv}a{sv})", SCAN, [], {}, {})
+        wait_for(lambda: service.states() == ["running"] * 3, "all run")
+        clocks.go_on(500)
+        service.one.point()
+        equal(service.states(), ["running"] * 3, "runs before their time is over")
+        clocks.go_on(200)
+        for read in (*[run.read for run in runs], call.result):
+            expect("TimedOut", read)
+        service.one.point()
 
 
-def is_answered_in_time(client):
-    try:
-        client.point()
-    except Failure as failure:
-        if "TimedOut" not in failure.name:
-            raise
-        return False
-    return True
+def has_parked(service):
+    return service.counters()["NParked"] == 1 and service.states() == ["parked"]
 
 
 @test
 def park_timeout():
     """ParkTimeoutRollbackSec: a reader that stops is ReaderTooSlow, and one that goes on is not"""
-    with Limited(ParkTimeoutRollbackSec=3, ParkTimeoutSec=600) as service:
+    limits = {"ParkTimeoutRollbackSec": 600, "ParkTimeoutSec": 3600, "RunTimeoutSec": 86400, "WorkersMax": 1}
+    with Clocks() as clocks, Limited(clocks, **limits) as service:
         run = service.one.query("chinook", LOCKING_STREAM)
+        for _ in range(3):  # longer together than a reader may stop
+            wait_for(lambda: has_parked(service), "the run parks")
+            clocks.go_on(400)
+            service.one.point()  # so the worker has looked at the clock
+            equal(service.states(), ["parked"], "the run of a reader that goes on")
+            read = 0
+            while read <= fcntl.fcntl(run.pipe, fcntl.F_GETPIPE_SZ):  # until it has written again
+                read += len(run.frame()[-1])
         number = service.one.open_rows("chinook", LOCKING_STREAM)[0]
+        wait_for(lambda: service.states() == ["parked", "parked"], "both park")
+        clocks.go_on(700)
+        service.one.point()
         wait_for(lambda: service.states() == ["draining", "draining"], "parked runs end")
         equal(service.counters()["NParked"], 0, "parked runs")
         expect("ReaderTooSlow", run.read)
         expect("ReaderTooSlow", lambda: [service.one.next_rows("chinook", number) for _ in range(1000)])
-        wait_for(lambda: is_read_on(service.one), "a reader that the machine does not stop")
-
-
-def is_read_on(client):
-    """Reads slowly, for longer than a reader may stop. False: it was stopped so long."""
-    run, longest = client.query("chinook", LOCKING_STREAM), 0
-    for _ in range(12):
-        began = time.monotonic()
-        run.frame()
-        time.sleep(0.4)
-        longest = max(longest, time.monotonic() - began)
-    run.cancel()
-    try:
-        expect("Cancelled", run.read)
-    except AssertionError:
-        true(longest > 1, "a reader that goes on is too slow")
-        return False
-    return True
 
 
 @test
 def park_timeout_in_wal_mode():
     """ParkTimeoutSec, in WAL mode"""
-    with Limited(ParkTimeoutRollbackSec=600, ParkTimeoutSec="0.5") as service:
+    limits = {"ParkTimeoutRollbackSec": 3600, "ParkTimeoutSec": 600, "RunTimeoutSec": 86400, "WorkersMax": 2}
+    with Clocks() as clocks, Limited(clocks, **limits) as service:
         path = service.data / "wal.sqlite"
         db = sqlite3.connect(path)
         db.execute("PRAGMA journal_mode = WAL")
@@ -333,12 +329,13 @@ def park_timeout_in_wal_mode():
         service.database("wal", Path=path)
         service.driver.manager("Reload")
         run = service.one.query("wal", STREAM + " LEFT JOIN t")
-        wait_for(lambda: service.states() == ["draining"], "the parked run ends")
-        expect("ReaderTooSlow", run.read)
         slow = service.one.query("chinook", LOCKING_STREAM)
-        wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
-        time.sleep(1)
-        equal(service.counters()["NParked"], 1, "runs parked in rollback mode")
+        wait_for(lambda: service.states() == ["parked", "parked"], "both park")
+        clocks.go_on(700)
+        for database in ("wal", "chinook"):
+            service.one.point(database)
+        wait_for(lambda: service.states() == ["draining", "parked"], "that in WAL mode ends")
+        expect("ReaderTooSlow", run.read)
         slow.close()
         db.close()
 
@@ -421,10 +418,18 @@ def prepare_timeout():
         ctes = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, levels))
         return f"WITH c0(x) AS (SELECT 1){ctes} SELECT count(*) FROM c{levels - 1}"
 
-    with Limited(PrepareTimeoutSec="0.2", HeapMax="4G") as service:
-        for call in (service.one.prepare, service.one.query, service.one.query_rows):
-            call("chinook", doubled(8))
-            expect("TimedOut", call, "chinook", doubled(21))
+    methods = (("Prepare", "(sa{sv})", [{}]), *[(name, "(sava{sv}a{sv})", [[], {}, {}]) for name in ("Query", "QueryRows")])
+    limits = {"PrepareTimeoutSec": 600, "HeapMax": "4G", "WorkersMax": 1, "WorkerIdleSec": 86400}
+    with Clocks() as clocks, Limited(clocks, **limits) as service:
+        for method, signature, arguments in methods:
+            service.one.database("chinook", method, signature, doubled(8), *arguments)
+            (worker,) = service.workers()
+            before = processor_time(worker)
+            call = service.one.begin(object_path("chinook"), DATABASE, method, signature, doubled(21), *arguments)
+            wait_for(lambda: processor_time(worker) > before + 0.3, "it compiles")  # noqa: B023
+            clocks.go_on(700)
+            service.counters()
+            expect("TimedOut", call.result)
             service.one.point()
 
 

@@ -50,9 +50,9 @@ def make_written(path, journal):
 
 
 @contextlib.contextmanager
-def writable(journal="wal", uid=None, limits=None, **keys):
+def writable(journal="wal", uid=None, limits=None, environment=None, **keys):
     """A service with this database, and a table with a constraint in it; service.written is its file."""
-    with Service(limits=limits or {}, uid=uid) as service:
+    with Service(limits=limits or {}, uid=uid, environment=environment) as service:
         service.written = make_written(service.data / "written.sqlite", journal)
         with contextlib.closing(sqlite3.connect(service.written)) as db:
             db.execute("CREATE TABLE single(n INTEGER UNIQUE)")

@@ -333,6 +333,23 @@ static void test_lease(void) {
         writing_end();
 }
 
+/* A client that leaves: the lease is free again at once, also after it has written. */
+static void test_cancel(void) {
+        for (unsigned wrote = 0; wrote < 2; wrote++) {
+                begin_to_write();
+                writing_say(MESSAGE_LEASE_ASKED);
+                writing_expect("kept; ");
+                if (wrote) {
+                        (void) writing_execute("a");
+                        writing_expect("ended 2 wrote 3 77; ");
+                }
+                writing_cancel(1);
+                writing_expect("returned; ended 1 error 30; ");
+                g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+                writing_end();
+        }
+}
+
 static void test_cancel_while_waiting(void) {
         writing_begin();
         (void) writing_open(true, LONG);
@@ -1068,6 +1085,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/timeout", test_timeout);
         g_test_add_func("/worker/transaction/idle", test_idle);
         g_test_add_func("/worker/transaction/lease", test_lease);
+        g_test_add_func("/worker/transaction/cancel", test_cancel);
         g_test_add_func("/worker/transaction/cancel-while-waiting", test_cancel_while_waiting);
         g_test_add_func("/worker/transaction/turns", test_turns);
         g_test_add_func("/worker/transaction/turn-ends", test_turn_ends);
