@@ -12,13 +12,13 @@ import pathlib
 import random
 import signal
 import sys
-import time
 
 from settled import as_before, descendants, send, settle, stopped, works
 
 from channel import Channel
 from client import DATABASE, Client, object_path
-from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
+from clocks import Clocks
+from harness import SANITIZED, UID_A, expect, main, needs_root, processor_time, wait_for
 from steps import COMPILES_FOR_MINUTES, DB, ENDS, SCAN, STEPS, Scene, make_service, nursery, outcome, wanted
 from tap import cases, diagnose, equal, test, true
 
@@ -141,9 +141,6 @@ def worker_stopped():
     cases("stop", len(names), "a step of a client's at which its worker is stopped and goes on")
 
 
-ROUNDS = 1 if SANITIZED else 2
-
-
 def cancel_on_a_pipe(service, client):
     run = client.prepare(DB, SCAN).fetch()
     wait_for(lambda: service.states() == ["running"], "it computes")
@@ -166,28 +163,39 @@ def cancel_on_a_channel(service, client):
     return lambda: client.manager("CancelRun", "(ta{sv})", number), read
 
 
+# Seconds until a deadline of the supervisor has passed, but not by so much that it takes that for a pause of the machine: of
+# a message to a worker, and of a compile (PrepareTimeoutSec= and BusyTimeoutSec= are 600).
+GRACE, DEADLINE = 1.1, 600.2
+
+
 @needs_root
 def innocent_workers():
     """A worker that got a message, but was frozen with its supervisor before it could answer, is not killed for that"""
-    with make_service(limits={"WorkerIdleSec": 60}) as service:
+    with Clocks() as clocks, make_service(limits={"WorkerIdleSec": 60}, environment=clocks.environment) as service:
+        clocks.stop()
         client = service.client()
         client.point()
         workers, supervisor = service.workers(), [service.pid()]
         for begin in (cancel_on_a_pipe, cancel_on_a_channel):
-            for first, then in ((supervisor, workers), (workers, supervisor)) * ROUNDS:
+            for worker_first in (False, True):
                 cancel, read = begin(service, client)
                 stop(workers)
                 cancel()
                 stop(supervisor)
-                time.sleep(1.3)
-                go_on(first)
-                time.sleep(0.1)
-                go_on(then)
-                expect("Cancelled", read)
+                clocks.go_on(1.3)
+                if worker_first:  # the answer and the deadline are there when the supervisor goes on
+                    go_on(workers)
+                    expect("Cancelled", read)
+                    go_on(supervisor)
+                else:
+                    go_on(supervisor)
+                    clocks.let_pass(service, 0)
+                    go_on(workers)
+                    expect("Cancelled", read)
                 service.driver.point()
                 equal(set(workers) - set(service.workers()), set(), "workers that are gone")
                 wait_for(lambda: not service.states(), "the run is over")
-    cases("stop", 4 * ROUNDS, "a worker that owes an answer is stopped with its supervisor for longer than that waits")
+    cases("stop", 4, "a worker that owes an answer is stopped with its supervisor for longer than that waits")
 
 
 def has_no_work(service):
@@ -198,20 +206,24 @@ def has_no_work(service):
 @needs_root
 def starved_workers():
     """A worker without CPU past the deadline of a message is not killed for that, and keeps its other runs"""
-    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "PrepareTimeoutSec": 1}) as service:
+    limits = {"WorkersMax": 1, "WorkerIdleSec": 60, "PrepareTimeoutSec": 600}
+    with Clocks() as clocks, make_service(limits=limits, environment=clocks.environment) as service:
+        clocks.stop()
         client = service.client()
         client.point()
         workers = service.workers()
         for begin in (cancel_on_a_pipe, cancel_on_a_channel):
             cancel, read = begin(service, client)
-            with stopped(workers, SECONDS):
+            with stopped(workers):
                 cancel()
+                clocks.let_pass(service, GRACE, GRACE, GRACE)
             expect("Cancelled", read)
             # A worker with a channel is not idle: a job would wait in its group's socket until the worker goes on.
             wait_for(lambda: has_no_work(service), "neither run nor channel is left")
-        with stopped(workers, SECONDS):
+        with stopped(workers):
             call = client.begin(object_path(DB), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 6 * 7", [], {}, {})
             wait_for(lambda: service.states() == ["running"], "the worker, which is idle, is sent the job")
+            clocks.let_pass(service, DEADLINE, GRACE, GRACE)
         equal(call.result()[1].unpack(), [[42]], "rows of a query that took long to compile, for want of a CPU")
         equal(service.workers(), workers, f"workers: {service.log_text()}")
         true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
@@ -221,15 +233,18 @@ def starved_workers():
 @test
 def starved_channels():
     """Channels that wait for a worker without CPU are not closed"""
-    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60}) as service:
+    limits = {"WorkersMax": 1, "WorkerIdleSec": 60}
+    with Clocks() as clocks, make_service(limits=limits, environment=clocks.environment) as service:
+        clocks.stop()
         client = service.client()
         with contextlib.ExitStack() as closes:
             held = [closes.enter_context(contextlib.closing(Channel(client, DB))) for _ in range(3)]
             for channel in held:
                 equal(channel.ask("SELECT 6 * 7"), [[42]], "rows")
             workers = service.workers()
-            with stopped(workers, 2 * SECONDS):
+            with stopped(workers):
                 runs = [channel.query("SELECT 6 * 7") for channel in held]
+                clocks.let_pass(service, GRACE, GRACE, GRACE)
             for channel, run in zip(held, runs):
                 equal(channel.read(run).rows, [[42]], "rows")
             equal(service.workers(), workers, "workers")
@@ -239,13 +254,16 @@ def starved_channels():
 @test
 def starved_is_not_idle():
     """A channel with a request at a worker without CPU is not idle, and stays open past StatementIdleSec="""
-    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "StatementIdleSec": 2}) as service:
+    limits = {"WorkersMax": 1, "WorkerIdleSec": 60, "StatementIdleSec": 2}
+    with Clocks() as clocks, make_service(limits=limits, environment=clocks.environment) as service:
+        clocks.stop()
         client = service.client()
         client.point()
         workers = service.workers()
         with contextlib.closing(Channel(client, DB)) as channel:
-            with stopped(workers, 2 * SECONDS):
+            with stopped(workers):
                 run = channel.query("SELECT 6 * 7")
+                clocks.let_pass(service, GRACE, GRACE, GRACE)
             equal(channel.read(run).rows, [[42]], "rows")
     cases("stop", 1, "a channel whose worker gets no CPU for as long as it may be idle")
 
@@ -262,20 +280,32 @@ def idle_worker():
     cases("stop", 1, "an idle worker is stopped for good, and another user needs its place")
 
 
+def begin_to_prepare(client, sql):
+    return client.begin(object_path(DB), DATABASE, "Prepare", "(sa{sv})", sql, {})
+
+
 @needs_root
 def whose_fault():
     """A compile that ends by its time limit reports whether the SQL was slow or the worker was stopped"""
-    with make_service(limits={"WorkersMax": 1, "PrepareTimeoutSec": 0.2}) as service:
+    with Clocks() as clocks, make_service(limits={"WorkersMax": 1}, environment=clocks.environment) as service:
         before = settle(service, [service.chinook])
         client, other = service.client(UID_A), service.client()
+        clocks.stop()  # so the worker is there until it is stopped
         client.point()
-        stop(service.workers())
-        call = client.begin(object_path(DB), DATABASE, "Prepare", "(sa{sv})", "SELECT 6 * 7", {})
+        stopped_workers = service.workers()
+        stop(stopped_workers)
+        call = begin_to_prepare(client, "SELECT 6 * 7")
         wait_for(lambda: service.counters()["NStatements"] == 1, "the worker, which is idle, is sent the job")
-        sentence = expect("TimedOut", other.prepare, DB, COMPILES_FOR_MINUTES).message
+        slow = begin_to_prepare(other, COMPILES_FOR_MINUTES)
+        (compiling,) = wait_for(lambda: set(service.workers()) - set(stopped_workers), "another worker")
+        wait_for(lambda: processor_time(compiling) > 0.5, "it compiles")
+        clocks.let_pass(service, DEADLINE)
+        wait_for(lambda: clocks.let_pass(service, GRACE) or (slow.is_done() and call.is_done()), "both end")
+        sentence = expect("TimedOut", slow.result).message
         true("make it simpler" in sentence, f"of SQL that takes long to compile it says: {sentence}")
         sentence = expect("TimedOut", call.result).message
         true("hardly ran" in sentence, f"of a worker that is stopped it says: {sentence}")
+        clocks.start()
         service.forget()
         as_before(service, before, [service.chinook])
     cases("stop", 1, "a worker that is stopped for good before it looks at its job")
