@@ -32,17 +32,6 @@ class Notified:
             said.append(self.next())
         return said
 
-    def is_silent(self, seconds):
-        """Returns True if no message arrives within this time."""
-        self.socket.settimeout(seconds)
-        try:
-            self.next()
-            return False
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(PATIENCE)
-
     def close(self):
         self.socket.close()
         self.folder.cleanup()
