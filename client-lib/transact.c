@@ -108,8 +108,9 @@ static int append_options(const sqlipc_transaction *t, sd_bus_message *m) {
         uint64_t lock_wait_usec = t->connection->lock_wait_usec;
 
         if (lock_wait_usec == UINT64_MAX)
-                return sd_bus_message_append(m, "a{sv}", 1, "mode", "s", mode_name(t->mode));
-        return sd_bus_message_append(m, "a{sv}", 2, "mode", "s", mode_name(t->mode), "lock-wait-usec", "t", lock_wait_usec);
+                return sd_bus_message_append(m, "a{sv}", 2, "mode", "s", mode_name(t->mode), "error-details", "b", 1);
+        return sd_bus_message_append(m, "a{sv}", 3, "mode", "s", mode_name(t->mode), "error-details", "b", 1,
+                                     "lock-wait-usec", "t", lock_wait_usec);
 }
 
 static int try_to_send_begin(sqlipc_transaction *t) {

@@ -308,7 +308,7 @@ def channels_max():
         held = [Channel(ours[n % 2]) for n in range(3)]
         for one in ours:
             failure = expect("LimitsExceeded", Channel, one)
-            true("channels" in failure.message, failure.message)
+            true("ChannelsMax=" in failure.message, failure.message)
         true("ChannelsMax=" in limited.log_text(), "the log says nothing")
         held.pop().close()
         wait_for(lambda: limited.counters()["NChannels"] == 2, "the channel is closed")

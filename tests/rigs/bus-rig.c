@@ -292,6 +292,8 @@ static void keep_error(RigCall *call, sd_bus_message *reply) {
                 return;
         (void) snprintf(call->error, sizeof call->error, "%s", e->name);
         (void) snprintf(call->sentence, sizeof call->sentence, "%s", e->message ?: "");
+        if (sd_bus_message_has_signature(reply, "sii"))
+                demand(sd_bus_message_read(reply, "sii", NULL, &call->extended_code, NULL) > 0);
 }
 
 static void take_reply(sd_bus_message *reply) {

@@ -42,6 +42,7 @@ typedef struct RigCall {
         unsigned n_replies;
         char error[64];                      /* the reply's; "": it is no error, or did not come yet */
         char sentence[512];
+        int32_t extended_code;               /* of an error with details; 0: it has none */
         int64_t n_changes;                   /* of Execute; of ExecuteBatch that of its last statement */
 } RigCall;
 

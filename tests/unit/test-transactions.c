@@ -487,6 +487,12 @@ static void test_socket_full(void) {
         end();
 }
 
+static void check_refused(const RigCall *c, const char *key) {
+        check_error(c, ERROR("LimitsExceeded"));
+        if (!strstr(c->sentence, key))
+                CHECK_STRING(c->sentence, key);
+}
+
 static void test_bound(void) {
         Limits *l = &rig.manager->context.config->limits;
         uint64_t number = begin_open(), before = l->transactions_max;
@@ -499,6 +505,25 @@ static void test_bound(void) {
         (void) call_with_number(A, "Rollback", number);
         say_failed(number, ERROR_CANCELLED);
         check_waits(call_begin(A, "read"));
+        l->transactions_max = before;
+        end();
+}
+
+/* SQLITE_BUSY, for callers that ask for the code. */
+static void test_code_of_refusal(void) {
+        Limits *l = &rig.manager->context.config->limits;
+        uint64_t before = l->transactions_max;
+
+        (void) begin_open();
+        l->transactions_max = 1;
+        const RigCall *c = call_begin(A, "read");
+        check_refused(c, "TransactionsMax=");
+        CHECK_INT(c->extended_code, 0);
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Begin");
+        CHECK(sd_bus_message_append(m, "a{sv}", 2, "mode", "s", "read", "error-details", "b", 1) >= 0);
+        c = send_call(A, m);
+        check_refused(c, "TransactionsMax=");
+        CHECK_INT(c->extended_code, 5);
         l->transactions_max = before;
         end();
 }
@@ -622,7 +647,8 @@ int main(void) {
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_begin_cancelled), TEST(test_client_leaves), TEST(test_deadline),
                 TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
-                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_rights_change),
+                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_code_of_refusal),
+                TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };
 

@@ -155,7 +155,10 @@ class Core:
             is_open = await self.wait_open(transaction)
         except BaseException as error:
             transaction.close()
-            if self.begin_seconds >= 0 or getattr(error, "service_error", None) != UNKNOWN_OPTION:
+            service_error = getattr(error, "service_error", None)
+            if service_error == LIMITS_EXCEEDED and error.sqlite_errorname == "SQLITE_BUSY":  # programs look for its text
+                error.args = (f"database is locked: {error}",)
+            if self.begin_seconds >= 0 or service_error != UNKNOWN_OPTION:
                 raise
         else:
             if not is_open:

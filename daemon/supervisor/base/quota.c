@@ -67,9 +67,8 @@ static int refuse_shared(const User *u, const Database *d, const char *key, cons
         log_event_limited(LOG_EVENT_QUOTA_HIT, key, &(LogFields) { .uid = &u->uid, .database = database_name(d) },
                           "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid,
                           key);
-        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                      "This database has all the %s that it may have (its %s): try again later, or end some if they are "
-                      "yours.", things, key);
+        return refuse_for_now(refusal, "This database has all the %s that it may have (its %s): try again later, or end "
+                              "some if they are yours.", things, key);
 }
 
 StatementBound quota_statement_bound(const User *u, const Database *d) {
@@ -98,8 +97,8 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
                 return 0;
         if (u->n_runs >= u->context->config->limits.runs_max)
                 return user_refuse(u, "RunsMax=", refusal,
-                                   "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
-                                   "cancel it.", u->n_runs);
+                                   "You have %" PRIu64 " runs under way, which is all you may have (RunsMax=): let one end, "
+                                   "or cancel it.", u->n_runs);
         if (d->n_runs >= d->config->limits.runs_max)
                 return refuse_shared(u, d, "RunsMax=", "runs under way", refusal);
         return 0;
@@ -109,7 +108,8 @@ int quota_check_transaction(const User *u, Refusal *refusal) {
         if (is_exempt(u) || u->n_transactions < u->context->config->limits.transactions_max)
                 return 0;
         return user_refuse(u, "TransactionsMax=", refusal,
-                           "You have %" PRIu64 " transactions open, which is all you may have: end one.", u->n_transactions);
+                           "You have %" PRIu64 " transactions open, which is all you may have (TransactionsMax=): "
+                           "end one.", u->n_transactions);
 }
 
 /* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the
@@ -159,12 +159,12 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         case CHANNEL_BOUND_DATABASE:
                 return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
         case CHANNEL_BOUND_DESCRIPTORS:
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The service has no descriptor left for a channel of yours: close one, or try again later.");
+                return refuse_for_now(refusal, "The service has no descriptor left for a channel of yours (LimitNOFILE= of "
+                                      "its unit): close one, or try again later.");
         case CHANNEL_BOUND_USER:
                 return user_refuse(u, "ChannelsMax=", refusal,
-                                   "You have %" PRIu64 " channels open, which is all you may have: close some.",
-                                   u->n_channels);
+                                   "You have %" PRIu64 " channels open, which is all you may have (ChannelsMax=): close "
+                                   "some.", u->n_channels);
         }
         return 0;
 }
@@ -173,13 +173,14 @@ int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *
         const Context *context = u->context;
 
         if (has_pipe && u->n_watch_pipes >= watch_pipes_share(u))
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The service has no descriptor left for a watch of yours: end one, or try again later.");
+                return refuse_for_now(refusal, "The service has no descriptor left for a watch of yours (LimitNOFILE= of "
+                                      "its unit): end one, or try again later.");
         if (is_exempt(u))
                 return 0;
         if (u->n_watches >= context->config->limits.watches_max)
                 return user_refuse(u, "WatchesMax=", refusal,
-                                   "You have %" PRIu64 " watches, which is all you may have: end some.", u->n_watches);
+                                   "You have %" PRIu64 " watches, which is all you may have (WatchesMax=): end some.",
+                                   u->n_watches);
         if (d->n_watches >= d->config->limits.watches_max)
                 return refuse_shared(u, d, "WatchesMax=", "watches", refusal);
         return 0;

@@ -29,8 +29,8 @@ Limits quota_caller_limits(const User *u, const Database *d);
 /* The value of PipePagesMax= for the user. */
 uint64_t quota_pipe_pages(const User *u);
 
-/* Each checks if one more is allowed. LIMITS_EXCEEDED, with a sentence that tells the user's own quota from the
- * database's. */
+/* Each checks if one more is allowed. Otherwise it refuses as refuse_for_now(), with a sentence that names the key and tells
+ * the user's own quota from the database's. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, Refusal *refusal);

@@ -5,6 +5,8 @@
 
 #include "daemon/supervisor/base/refusal.h"
 
+#define CODE_BUSY 5 /* SQLite's SQLITE_BUSY: the supervisor does not include sqlite3.h */
+
 int error_to_errno(uint32_t number) {
         switch (number) {
 #define X(n, symbol, name, error) case n: return error;
@@ -23,15 +25,35 @@ const char *error_to_name(uint32_t number) {
         return SQLIPC_ERROR_PREFIXED(Internal);
 }
 
-int refuse(Refusal *refusal, ErrorNumber error, const char *format, ...) {
-        if (refusal->error == ERROR_NONE) {
-                va_list ap;
-
-                va_start(ap, format);
-                *refusal = (Refusal) { .error = error, .sql_offset = -1, .message = g_strdup_vprintf(format, ap) };
-                va_end(ap);
-        }
+__attribute__((format(printf, 4, 0)))
+static int refuse_with(Refusal *refusal, ErrorNumber error, int32_t extended_code, const char *format, va_list ap) {
+        if (refusal->error == ERROR_NONE)
+                *refusal = (Refusal) {
+                        .error = error,
+                        .details = refusal->details,
+                        .extended_code = extended_code,
+                        .sql_offset = -1,
+                        .message = g_strdup_vprintf(format, ap),
+                };
         return -error_to_errno(refusal->error);
+}
+
+int refuse(Refusal *refusal, ErrorNumber error, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        int r = refuse_with(refusal, error, 0, format, ap);
+        va_end(ap);
+        return r;
+}
+
+int refuse_for_now(Refusal *refusal, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        int r = refuse_with(refusal, ERROR_LIMITS_EXCEEDED, CODE_BUSY, format, ap);
+        va_end(ap);
+        return r;
 }
 
 Failure refusal_as_failure(const Refusal *refusal) {

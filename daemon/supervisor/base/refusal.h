@@ -17,6 +17,7 @@
 
 typedef struct Refusal {
         ErrorNumber error;     /* ERROR_NONE: nothing is refused */
+        bool details;          /* the caller wants the next two with an error (option "error-details") */
         int32_t extended_code; /* SQLite's; 0: none */
         int32_t sql_offset;    /* -1: none */
         char *message;         /* owned; set if `error` is */
@@ -26,6 +27,10 @@ typedef struct Refusal {
 
 /* Sets the refusal, unless one is set already, and returns its errno, negated. */
 int refuse(Refusal *refusal, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Refuses with LIMITS_EXCEEDED and SQLITE_BUSY, because there is room again when other work has ended: programs repeat what
+ * has met a lock. */
+int refuse_for_now(Refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Borrows from the refusal, so it is valid as long as the refusal is. */
 Failure refusal_as_failure(const Refusal *refusal);

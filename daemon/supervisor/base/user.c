@@ -41,7 +41,7 @@ int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *
         va_end(ap);
         log_event_limited(LOG_EVENT_QUOTA_HIT, limit, &(LogFields) { .uid = &u->uid }, "uid %u is refused more (%s): %s",
                           (unsigned) u->uid, limit, sentence);
-        return refuse(refusal, ERROR_LIMITS_EXCEEDED, "%s", sentence);
+        return refuse_for_now(refusal, "%s", sentence);
 }
 
 int user_hold(User *u, size_t size, Refusal *refusal) {

@@ -74,7 +74,7 @@ User *user_ref(User *u);
 User *user_unref(User *u);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
 
-/* Refuses with LIMITS_EXCEEDED and a sentence for the user, and logs a line for the administrator. `limit` names the limit,
+/* Refuses as refuse_for_now(), with a sentence for the user, and logs a line for the administrator. `limit` names the limit,
  * usually a key of the configuration that the administrator can raise. */
 int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...)
         __attribute__((format(printf, 4, 5)));

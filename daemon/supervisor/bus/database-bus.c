@@ -568,7 +568,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         };
         Options options;
         Run *run;
-        int r = options_read(m, OPTION_MODE | OPTION_LOCK_WAIT, &options, refusal);
+        int r = options_read(m, OPTION_MODE | OPTION_LOCK_WAIT | OPTION_ERROR_DETAILS, &options, refusal);
 
         if (r < 0)
                 return r;
@@ -578,6 +578,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         spec.lock_wait_usec = options.lock_wait_usec;
+        spec.error_details = options.error_details;
         r = run_spec_make(session_get(d->context, peer_of(d->context, m)), spec, &run, refusal);
         if (r < 0)
                 return r;

@@ -59,7 +59,7 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));
         }
         Failure failure = refusal_as_failure(refusal);
-        r = bus_error_reply(call, &failure, false); /* refused by the supervisor, so there are no details of SQLite */
+        r = bus_error_reply(call, &failure, refusal->details && refusal->extended_code != 0);
         refusal_done(refusal);
         return r;
 }

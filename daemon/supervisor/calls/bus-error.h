@@ -3,7 +3,8 @@
  * Turns a Failure or a Refusal into a D-Bus error reply. Supervisor.
  *
  * The body is the sentence, as in any D-Bus error. If the caller asked for "error-details", SQLite's extended code and the
- * byte offset follow it: (sii). This is not the default, because GLib's clients show no sentence for such a body.
+ * byte offset follow it: (sii). This is not the default, because GLib's clients show no sentence for such a body. A refusal
+ * of the supervisor has them only if it has a code: Wait tells by them an error of the load from one of its own.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_CALLS_BUS_ERROR_H
 #define SQLIPC_DAEMON_SUPERVISOR_CALLS_BUS_ERROR_H

@@ -130,6 +130,7 @@ int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *ref
         r = sd_bus_message_exit_container(m);
         if (r < 0)
                 return r;
+        refusal->details = options.error_details;
         *ret = options;
         return 0;
 }

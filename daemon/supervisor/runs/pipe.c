@@ -298,8 +298,8 @@ static int refuse_new(const User *u, PipeVerdict verdict, Refusal *refusal) {
         switch (verdict) {
         case PIPE_PAST_LIMIT:
                 return user_refuse(u, "PipePagesMax=", refusal,
-                                   "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize statements and "
-                                   "close their pipes.", a->used);
+                                   "Your pipes hold %" PRIu64 " pages, which is all you may have (PipePagesMax=): finalize "
+                                   "statements and close their pipes.", a->used);
         case PIPE_PAST_SHARE:
                 return user_refuse(u, "the share of pipes", refusal,
                                    "Your pipes hold %" PRIu64 " pages, and the pipes of all users together leave you no "
@@ -311,8 +311,7 @@ static int refuse_new(const User *u, PipeVerdict verdict, Refusal *refusal) {
         case PIPE_PAST_TOTAL:
         case PIPE_ADMITTED: break;
         }
-        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                      "The pipes of all users together hold what the service may have; try again later.");
+        return refuse_for_now(refusal, "The pipes of all users together hold what the service may have; try again later.");
 }
 
 static PipeVerdict admits_new(const User *u) {
