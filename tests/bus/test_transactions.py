@@ -5,10 +5,10 @@ import contextlib
 import os
 import sqlite3
 
-from client import Failure
+from client import DATABASE, Failure, object_path
 from clocks import Clocks
 from gi.repository import GLib
-from harness import UID_A, UID_B, UID_DAEMON, expect, main, wait_for
+from harness import PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, needs_root, wait_for
 from tap import equal, test, true
 from writers import DB, numbers, writable
 
@@ -23,6 +23,15 @@ def begin(client, mode, lock_wait=None):
         options["lock-wait-usec"] = GLib.Variant("t", lock_wait)
     values, _ = client.database(DB, "Begin", "(a{sv})", options)
     return values[0].get_uint64()
+
+
+def begin_later(client, mode="write"):
+    """Calls Begin, and returns the call, whose answer may come late."""
+    return client.begin(object_path(DB), DATABASE, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+
+
+def opened(call):
+    return call.result()[0].get_uint64()
 
 
 def end(client, method, transaction):
@@ -264,6 +273,76 @@ def bounds():
         expect("TransactionEnded", end, other, "Rollback", t)
         expect("InvalidOption", begin, client, "exclusive")
         expect("InvalidOption", client.database, DB, "Begin", "(a{sv})", {})
+
+
+@test
+def leave_the_queue():
+    """One that waits to write and is cancelled, or whose client leaves, is out of the queue at once; the others go on"""
+    with writable(limits=PATIENT) as service:
+        client, other = service.client(), service.client()
+        t = begin(client, "write")
+        calls = [begin_later(client) for _ in range(20)]
+        gone = [begin_later(other) for _ in range(20)]
+        last = begin_later(client)
+        listed = lambda: len(client.manager("ListTransactions")[0])  # noqa: E731
+        wait_for(lambda: listed() == 42, "all are listed")
+        for call in calls[::2]:
+            client.database(DB, "Cancel", "(ta{sv})", 0, {"call": GLib.Variant("u", call.serial)})
+            expect("Cancelled", call.result)
+        other.close()
+        wait_for(lambda: listed() == 12, "those that are gone have left")
+        for call in [*calls[1::2], last]:
+            end(client, "Commit", t)
+            t = opened(call)
+        end(client, "Commit", t)
+        equal((len(gone), listed()), (20, 0), "what is left")
+
+
+@needs_root
+def fair():
+    """Users take turns to write: one with 500 transactions that wait is not before another one's second, nor after it"""
+    limits = PATIENT | {"WorkersMax": 1}
+    with writable(uid=UID_DAEMON, limits=limits, WriteUsers=f"{UID_A} {UID_B}") as service:
+        many, other = [service.client(UID_A) for _ in range(5)], service.client(UID_B)
+        holder, t = many[0], begin(many[0], "write")
+        waiting = [(client, begin_later(client)) for client in many for _ in range(100)]
+        n_before = []
+        for _ in range(10):
+            mine = [begin_later(other), begin_later(other)]
+            other.query(DB, COUNT).read()  # its worker, which answers in order, has asked for its turn
+            time.sleep(0.03)  # longer than a turn lasts after another worker has asked
+            end(holder, "Commit", t)
+            u = opened(mine[0])
+            n_before.append(sum(call.is_done() for _, call in waiting))
+            holder.query(DB, COUNT).read()
+            time.sleep(0.03)
+            end(other, "Commit", u)
+            (holder, call), *waiting = waiting
+            t = opened(call)
+            n_before.append(sum(call.is_done() for _, call in waiting) + mine[1].is_done())
+            other.database(DB, "Cancel", "(ta{sv})", 0, {"call": GLib.Variant("u", mine[1].serial)})
+            expect("Cancelled", mine[1].result)
+        equal(n_before, [0] * 20, "transactions that began out of turn")
+
+
+@test
+def bound_of_waiting():
+    """Sixteen for each of TransactionsMax= may wait to write; one more is refused with SQLITE_BUSY and the key"""
+    with writable(limits=PATIENT | {"TransactionsMax": 2}) as service:
+        client = service.client()
+        t = begin(client, "write")
+        calls = [begin_later(client) for _ in range(31)]
+        wait_for(lambda: len(client.manager("ListTransactions")[0]) == 32, "all wait")
+        details = {"mode": GLib.Variant("s", "write"), "error-details": GLib.Variant("b", True)}
+        failure = expect("LimitsExceeded", client.database, DB, "Begin", "(a{sv})", details)
+        true("TransactionsMax=" in failure.message and failure.extended == sqlite3.SQLITE_BUSY, failure)
+        reader = begin(client, "read")
+        expect("LimitsExceeded", begin, client, "read")
+        end(client, "Commit", reader)
+        for call in calls:
+            end(client, "Commit", t)
+            t = opened(call)
+        end(client, "Commit", t)
 
 
 @test

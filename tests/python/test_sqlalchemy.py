@@ -20,7 +20,7 @@ BOTH = "both" in sys.argv[1:]
 if BOTH:
     sys.argv.remove("both")
 
-service = PythonService()
+service = PythonService(limits={"TransactionsMax": 8})  # so that some programs meet it
 service.add("alchemy")
 SUMS = "CREATE TABLE number(id INTEGER PRIMARY KEY, n); INSERT INTO number VALUES (1, 0)"
 service.add("sums", SUMS)

@@ -491,7 +491,7 @@ static void test_limits_of_a_database(void) {
         CHECK_INT(d->limits.statements_max, 9);
         CHECK(d->limits.runs_max == UINT64_MAX && d->limits.workers_max == UINT64_MAX);
         CHECK_INT(l.exempt_root, 0);
-        CHECK_INT(l.transactions_max, 8);
+        CHECK_INT(l.transactions_max, 256);
         CHECK_INT(l.transaction_timeout_usec, 7000000);
         CHECK_INT(c->warnings->len, 0);
         check_broken("[Database]\nPath=/x\n[Limits]\nPipePagesMax=7\nExemptRoot=yes\nTransactionsMax=2\n",
@@ -606,7 +606,7 @@ static void test_limits(void) {
         CHECK_INT(c->limits.statements_max, 256);
         CHECK_INT(c->limits.channels_max, 1024);
         CHECK_INT(c->limits.park_timeout_rollback_usec, 5000000);
-        CHECK_INT(c->limits.transactions_max, 8);
+        CHECK_INT(c->limits.transactions_max, 256);
         CHECK_INT(c->limits.transaction_timeout_usec, 60000000);
         CHECK_INT(c->limits.transaction_idle_usec, 5000000);
         CHECK_INT(c->limits.result_size_max, INT64_C(1) << 40);

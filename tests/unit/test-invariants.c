@@ -84,7 +84,7 @@ static const struct {
         const char *found;
 } ways[] = {
         { break_count, "*u->n_statements == s->n_statements*" },
-        { break_transactions, "*u->n_transactions == s->n_transactions*" },
+        { break_transactions, "*u->n_transactions == s->n_transactions + n_groups*" },
         { break_database, "*d->n_channels == s->n_channels*" },
         { break_held, "*u->held_size == s->held_size*" },
         { break_pages, "*granted == context->pipes->budget.granted*" },

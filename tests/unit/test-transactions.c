@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Transactions of clients, in the supervisor: Begin, Commit and Rollback if they are carried out, refused or cancelled, if
- * the worker is lost before or after COMMITTING, if the client leaves, or if it loses its rights. The test's clock does not
- * advance by itself.
+ * the worker is lost before or after COMMITTING, if the client leaves, or if it loses its rights; and many at once. The
+ * test's clock does not advance by itself.
  */
 #include <string.h>
 
@@ -487,25 +487,73 @@ static void test_socket_full(void) {
         end();
 }
 
+/* ---- Many at once ---- */
+
+/* The transaction that this Begin asks for. NULL: there is none, or it is open. */
+static Run *run_of(const RigCall *c) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, rig.manager->context.runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Run *run = value;
+
+                if (run->kind == RUN_TRANSACTION && run->call && run->cookie == c->cookie)
+                        return run;
+        }
+        return NULL;
+}
+
 static void check_refused(const RigCall *c, const char *key) {
         check_error(c, ERROR("LimitsExceeded"));
         if (!strstr(c->sentence, key))
                 CHECK_STRING(c->sentence, key);
 }
 
+/* Those that write take turns, so all on a database count as one. */
 static void test_bound(void) {
         Limits *l = &rig.manager->context.config->limits;
         uint64_t number = begin_open(), before = l->transactions_max;
+        const User *u = only_run()->user;
 
         l->transactions_max = 2;
-        const RigCall *second = call_begin(A, "read"); /* one that waits counts, too */
-        check_waits(second);
-        check_error(call_begin(A, "read"), ERROR("LimitsExceeded"));
+        for (unsigned i = 0; i < 8; i++)
+                check_waits(call_begin(A, "write"));
+        CHECK_INT(u->n_writers, 9);
+        CHECK_INT(u->n_transactions, 1);
+        check_waits(call_begin(A, "read"));
+        check_refused(call_begin(A, "read"), "TransactionsMax=");
+        check_refused(call_begin(A, "deferred"), "TransactionsMax=");
+        check_waits(call_begin(A, "write"));
         check_waits(call_begin(B, "read"));
+        (void) call_with_number(A, "Rollback", number); /* the next one that writes takes its place */
+        say_failed(number, ERROR_CANCELLED);
+        check_refused(call_begin(A, "read"), "TransactionsMax=");
+        l->transactions_max = before;
+        end();
+
+        number = begin_open();
+        l->transactions_max = 1;
+        check_refused(call_begin(A, "read"), "TransactionsMax=");
         (void) call_with_number(A, "Rollback", number);
         say_failed(number, ERROR_CANCELLED);
         check_waits(call_begin(A, "read"));
+        check_refused(call_begin(A, "write"), "TransactionsMax="); /* none of them has a place */
         l->transactions_max = before;
+        end();
+}
+
+/* RunsMax= is for statements: it is as small as the number of processors for some administrators. */
+static void test_bound_of_runs(void) {
+        Limits *l = &rig.manager->context.config->limits;
+        uint64_t number = begin_open(), before = l->runs_max;
+
+        l->runs_max = 1;
+        check_waits(call_begin(A, "write"));
+        check_waits(call_begin(A, "read"));
+        check_waits(call_statement("Execute", number));
+        check_refused(call_statement("Execute", number), "RunsMax=");
+        l->runs_max = before;
         end();
 }
 
@@ -647,7 +695,8 @@ int main(void) {
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_begin_cancelled), TEST(test_client_leaves), TEST(test_deadline),
                 TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
-                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_code_of_refusal),
+                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound),
+                TEST(test_bound_of_runs), TEST(test_code_of_refusal),
                 TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

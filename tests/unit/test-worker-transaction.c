@@ -365,6 +365,28 @@ static void test_cancel_while_waiting(void) {
 
 /* ---- others that write ---- */
 
+/* First come, first served. One that is cancelled, or whose time is over, leaves the queue at once. */
+static void test_queue(void) {
+        begin_to_write();
+        (void) writing_open(true, LONG);
+        (void) writing_open(true, LONG);
+        (void) writing_open(true, SEC);
+        (void) writing_open(true, LONG);
+        (void) writing_open(true, LONG);
+        writing_expect("");
+        writing_cancel(3);
+        writing_expect("ended 3 error 30; ");
+        writing_pass(SEC);
+        writing_expect("ended 4 error 40; ");
+        commit("committing 1; ended 1 wrote 0 0; started 2 to write; ");
+        writing_cancel(6);
+        writing_cancel(2);
+        writing_expect("ended 6 error 30; ended 2 error 30; started 5 to write; ");
+        writing_commit(5);
+        writing_expect("committing 5; ended 5 wrote 0 0; ");
+        writing_end();
+}
+
 /* Jobs and other transactions of the worker wait, and take turns. */
 static void test_turns(void) {
         begin_to_write();
@@ -1087,6 +1109,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/lease", test_lease);
         g_test_add_func("/worker/transaction/cancel", test_cancel);
         g_test_add_func("/worker/transaction/cancel-while-waiting", test_cancel_while_waiting);
+        g_test_add_func("/worker/transaction/queue", test_queue);
         g_test_add_func("/worker/transaction/turns", test_turns);
         g_test_add_func("/worker/transaction/turn-ends", test_turn_ends);
         g_test_add_func("/worker/transaction/idle-for-job", test_idle_for_job);

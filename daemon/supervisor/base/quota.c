@@ -9,6 +9,7 @@
 #define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
 #define TIB (UINT64_C(1) << 40)
 #define RELEASED_CHANNELS_MAX 16 /* of a user */
+#define WAITING_PER_TRANSACTION 16u /* so many transactions may wait to write for each that may be open */
 
 static bool is_exempt(const User *u) {
         return u->uid == 0 && u->context->config->limits.exempt_root;
@@ -104,12 +105,21 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
-int quota_check_transaction(const User *u, Refusal *refusal) {
-        if (is_exempt(u) || u->n_transactions < u->context->config->limits.transactions_max)
+/* Of those that write to one database, one is open at a time. So they count as one, and the others only wait. */
+int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refusal *refusal) {
+        uint64_t max = u->context->config->limits.transactions_max;
+
+        if (is_exempt(u))
                 return 0;
-        return user_refuse(u, "TransactionsMax=", refusal,
-                           "You have %" PRIu64 " transactions open, which is all you may have (TransactionsMax=): "
-                           "end one.", u->n_transactions);
+        if ((!writes || n_writers == 0) && u->n_transactions >= max)
+                return user_refuse(u, "TransactionsMax=", refusal,
+                                   "You have %" PRIu64 " transactions open, which is all you may have (TransactionsMax=): "
+                                   "end one.", u->n_transactions);
+        if (writes && u->n_writers >= max * WAITING_PER_TRANSACTION)
+                return user_refuse(u, "TransactionsMax=", refusal,
+                                   "You have %" PRIu64 " transactions that wait to write, which is all you may have (%u for "
+                                   "each of TransactionsMax=): let some end.", u->n_writers, WAITING_PER_TRANSACTION);
+        return 0;
 }
 
 /* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the
@@ -253,6 +263,13 @@ void quota_count_statement(User *u, Database *d, int change) {
 void quota_count_run(User *u, Database *d, int change) {
         u->n_runs += (uint64_t) change;
         d->n_runs += (uint64_t) change;
+}
+
+void quota_count_transaction(User *u, bool writes, uint64_t n_writers, int change) {
+        if (!writes || n_writers == 0)
+                u->n_transactions += (uint64_t) change;
+        if (writes)
+                u->n_writers += (uint64_t) change;
 }
 
 void quota_count_channel(User *u, Database *d, int change) {

@@ -30,10 +30,11 @@ Limits quota_caller_limits(const User *u, const Database *d);
 uint64_t quota_pipe_pages(const User *u);
 
 /* Each checks if one more is allowed. Otherwise it refuses as refuse_for_now(), with a sentence that names the key and tells
- * the user's own quota from the database's. */
+ * the user's own quota from the database's. A transaction is no run, but each of its statements is one. `writes`: it takes
+ * turns to write; `n_writers`: how many such transactions the user has on its database besides. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
-int quota_check_transaction(const User *u, Refusal *refusal);
+int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 
@@ -84,6 +85,7 @@ const char *quota_why_no_worker(WorkerBound bound);
 /* Each adds `change`, 1 or -1, to the sums of the user and of the database (of a watch's pipe: of the user and of all). */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
+void quota_count_transaction(User *u, bool writes, uint64_t n_writers, int change);
 void quota_count_channel(User *u, Database *d, int change);
 void quota_count_watch(User *u, Database *d, int change);
 void quota_count_watch_pipe(User *u, int change);

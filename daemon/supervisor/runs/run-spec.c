@@ -116,9 +116,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
 
         if (spec.transaction) /* a reload has made a new object for the same database */
                 spec.database = spec.transaction->database;
-        r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
-        if (r >= 0 && spec.kind == RUN_TRANSACTION)
-                r = quota_check_transaction(s->user, refusal);
+        r = run_kind_is_execution(spec.kind) ? quota_check_run(s->user, spec.database, refusal) : 0;
         pacing_charge(s->user, job_size(&spec));
         if (r < 0)
                 return r;
@@ -128,15 +126,16 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                         return r;
         }
         r = get_group(s, &spec, &group);
+        if (r >= 0 && spec.kind == RUN_TRANSACTION)
+                r = quota_check_transaction(s->user, transaction_takes_turns(spec.database, spec.writes, spec.deferred),
+                                            group->n_writers, refusal);
         if (r < 0)
                 return r;
         r = user_hold(s->user, size_to_hold(&spec), refusal);
         if (r < 0)
                 return r;
         Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
-        if (run->kind != RUN_PREPARE)
-                quota_count_run(run->user, run->database, 1);
-        run->user->n_transactions += run->kind == RUN_TRANSACTION;
+        run_count(run, 1);
         g_queue_push_tail_link(&s->runs, &run->session_link);
         g_hash_table_insert(s->context->runs, &run->number, run);
         if (run->statement)

@@ -38,6 +38,18 @@ static void disarm(Run *run) {
         run->due_usec = UINT64_MAX;
 }
 
+void run_count(Run *run, int change) {
+        bool takes_turns = run_takes_turns(run);
+
+        if (run_is_execution(run))
+                quota_count_run(run->user, run->database, change);
+        if (run->kind != RUN_TRANSACTION)
+                return;
+        run->group->n_writers -= takes_turns && change < 0;
+        quota_count_transaction(run->user, takes_turns, run->group->n_writers, change);
+        run->group->n_writers += takes_turns && change > 0;
+}
+
 /* Removes the run from the worker's side: queue, socket, process. */
 static void detach(Run *run) {
         if (run->worker)
@@ -66,9 +78,7 @@ void run_free(Run *run) {
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
         g_hash_table_remove(run->context->runs, &run->number);
-        if (run->kind != RUN_PREPARE)
-                quota_count_run(run->user, run->database, -1);
-        run->user->n_transactions -= run->kind == RUN_TRANSACTION;
+        run_count(run, -1);
         note_use(run);
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);

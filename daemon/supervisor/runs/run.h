@@ -110,6 +110,8 @@ struct Run {
 
 /* Queues a new run for a worker. May free it. */
 void run_submit(Run *run);
+/* Counts a run that has just been made for the quotas of its user and database (1). run_free() takes it off (-1). */
+void run_count(Run *run, int change);
 /* Frees the run, in any state and without an answer to its call. */
 void run_free(Run *run);
 
@@ -163,8 +165,22 @@ void run_on_sent(Run *run);
 int run_add_reader(Run *run, bool one_shot);
 
 /* True if it is a run as clients know it: one execution of a statement. */
+static inline bool run_kind_is_execution(RunKind kind) {
+        return kind != RUN_PREPARE && kind != RUN_TRANSACTION;
+}
+
 static inline bool run_is_execution(const Run *run) {
-        return run->kind != RUN_PREPARE && run->kind != RUN_TRANSACTION;
+        return run_kind_is_execution(run->kind);
+}
+
+/* True for a transaction that waits for its turn to write before it begins: its group has one of them open at a time. On a
+ * server a deferred one does so, too. */
+static inline bool transaction_takes_turns(const Database *d, bool writes, bool deferred) {
+        return writes && (!deferred || database_config_is_server(d->config));
+}
+
+static inline bool run_takes_turns(const Run *run) {
+        return run->kind == RUN_TRANSACTION && transaction_takes_turns(run->database, run->writes, run->deferred);
 }
 
 /* True if the run wants a CPU. A transaction and a load wait for their client most of the time. */

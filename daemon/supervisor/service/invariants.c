@@ -28,7 +28,9 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
-        uint64_t n_statements, n_runs, n_transactions, n_channels, n_released_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_statements, n_runs, n_channels, n_released_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_transactions; /* those that do not take turns to write */
+        uint64_t n_writers;
         size_t held_size, unread_size;
 } Sums;
 
@@ -110,10 +112,11 @@ static void check_run(Check *c, const Run *run) {
         of_user->held_size += run->held_size;
         of_user->unread_size += run->unread ? unread_size(run->unread) : 0;
         c->n_runs += run->session != NULL;
-        if (run->kind == RUN_PREPARE)
+        of_user->n_writers += run_takes_turns(run);
+        of_user->n_transactions += run->kind == RUN_TRANSACTION && !run_takes_turns(run);
+        if (!run_is_execution(run))
                 return;
         of_user->n_runs++;
-        of_user->n_transactions += run->kind == RUN_TRANSACTION;
         sums_of(c->of_databases, run->database)->n_runs++;
 }
 
@@ -208,12 +211,26 @@ static void check_pipes(const Context *context) {
         HOLD(granted == context->pipes->budget.granted && n_holders == context->pipes->budget.n_holders, granted);
 }
 
+/* All those of a group that take turns to write count as one. */
+static void check_transactions(const User *u, const Sums *s) {
+        uint64_t n_writers = 0, n_groups = 0;
+
+        for (GList *i = u->groups.head; i; i = i->next) {
+                const Group *g = i->data;
+
+                n_writers += g->n_writers;
+                n_groups += g->n_writers > 0;
+        }
+        HOLD(u->n_writers == s->n_writers && n_writers == s->n_writers, u->uid);
+        HOLD(u->n_transactions == s->n_transactions + n_groups, u->uid);
+}
+
 static void check_user(Check *c, const User *u) {
         const Sums *s = sums_of(c->of_users, u);
 
         HOLD(u->n_statements == s->n_statements, u->uid);
         HOLD(u->n_runs == s->n_runs, u->uid);
-        HOLD(u->n_transactions == s->n_transactions, u->uid);
+        check_transactions(u, s);
         HOLD(u->n_channels == s->n_channels && u->n_released_channels == s->n_released_channels, u->uid);
         HOLD(u->n_watches == s->n_watches && u->n_watch_pipes == s->n_watch_pipes, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);

@@ -51,6 +51,7 @@ typedef struct Group {
         GQueue waiting, sent;     /* of Run, by group_link, in order of arrival */
         GQueue channels;          /* of Channel, by group_link: channels that wait for a worker */
         GQueue workers;           /* of Worker, by group_link */
+        uint64_t n_writers;       /* transactions that take turns to write */
         bool starved;             /* wants a worker, but a bound forbids it */
         WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
         uint64_t took_usec;       /* how long a worker computed for its last run, or for several at once */
