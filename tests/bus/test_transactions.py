@@ -10,7 +10,7 @@ from clocks import Clocks
 from gi.repository import GLib
 from harness import PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, needs_root, wait_for
 from tap import equal, test, true
-from writers import DB, numbers, writable
+from writers import DB, ask, numbers, writable
 
 ROOT = os.geteuid() == 0
 INSERT = "INSERT INTO written(number) VALUES (?)"
@@ -273,6 +273,24 @@ def bounds():
         expect("TransactionEnded", end, other, "Rollback", t)
         expect("InvalidOption", begin, client, "exclusive")
         expect("InvalidOption", client.database, DB, "Begin", "(a{sv})", {})
+
+
+@test
+def first_come():
+    """300 transactions of a user that wait to write begin in the order in which they came, also those of several clients"""
+    with writable(limits=PATIENT) as service:
+        clients = [service.client() for _ in range(5)]  # the bus lets a connection wait for 128 answers
+        calls = []
+        for n in range(300):
+            client = clients[n * 3 % 5]
+            calls.append((client, begin_later(client)))
+            client.bus_call("NameHasOwner", "(s)", "org.sqlipc1")  # the bus has passed the call on
+        for n, (client, call) in enumerate(calls):
+            t = opened(call)
+            equal([k for k, (_, other) in enumerate(calls) if k > n and other.is_done()], [], f"that have begun, beside {n}")
+            client.execute(DB, INSERT, [n], options=inside(t))
+            end(client, "Commit", t)
+        equal(ask(service, "SELECT number FROM written ORDER BY id"), [[n] for n in range(300)], "rows, in their order")
 
 
 @test

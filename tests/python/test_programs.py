@@ -18,10 +18,11 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 
 import sqlipc
-from harness import CHINOOK, SOURCE_ROOT, main
-from python_service import PythonService
+from harness import CHINOOK, PATIENCE, PATIENT, SOURCE_ROOT, main
+from python_service import PythonService, raises
 from tap import equal, test
 
 service = PythonService()
@@ -301,6 +302,105 @@ def copying(module, connect):
         sequence = target.execute("SELECT * FROM sqlite_sequence").fetchall()
     db.close()
     return dump, rows, sequence
+
+
+@contextlib.contextmanager
+def crowded():
+    """A service with the default limits, except that no program is late because the machine is."""
+    with PythonService(limits=PATIENT) as crowd:
+        tables = "CREATE TABLE hit(id INTEGER PRIMARY KEY, n); CREATE TABLE sum(n); INSERT INTO sum VALUES(0)"
+        crowd.path = crowd.add("crowd", tables)
+        yield crowd
+
+
+@test
+def many_threads():
+    """64 threads that answer 800 requests, each with its own connection and transaction: none fails, no row is lost"""
+    n_threads, n_requests = 64, 800
+    requests, failures = iter(range(n_requests)), []
+    with crowded() as crowd:
+
+        def answer(request):
+            with contextlib.closing(crowd.connect("crowd")) as db:
+                with db:
+                    db.execute("INSERT INTO hit(n) VALUES (?)", (request,))
+                    db.execute("UPDATE sum SET n = n + 1")
+                db.execute("BEGIN")
+                n = db.execute("SELECT count(*) FROM hit").fetchone()
+                equal(db.execute("SELECT n FROM sum").fetchone(), n, "a snapshot")
+                db.execute("COMMIT")
+
+        def work():
+            while (request := next(requests, None)) is not None:
+                try:
+                    answer(request)
+                except Exception as error:  # noqa: BLE001 - counted
+                    failures.append(repr(error))
+
+        threads = [threading.Thread(target=work) for _ in range(n_threads)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal(failures, [], "failures")
+        with contextlib.closing(sqlite3.connect(crowd.path)) as db:
+            equal(db.execute("SELECT n FROM hit ORDER BY n").fetchall(), [(n,) for n in range(n_requests)], "rows")
+            equal(db.execute("SELECT n FROM sum").fetchone(), (n_requests,), "sum")
+
+
+START = """
+import sys, sqlipc
+db = sqlipc.connect("crowd", bus=sys.argv[1], timeout=float(sys.argv[2]))
+print("ready", flush=True)
+sys.stdin.readline()
+script = ["CREATE TABLE IF NOT EXISTS job(id INTEGER PRIMARY KEY, name TEXT)",
+          "CREATE INDEX IF NOT EXISTS job_name ON job(name)",
+          "CREATE VIEW IF NOT EXISTS jobs AS SELECT name FROM job", "INSERT INTO job(name) VALUES ('one')"]
+db.executescript(";".join(["BEGIN", *script, "COMMIT"]))
+with db:
+    db.execute("BEGIN IMMEDIATE")
+    for sql in script:
+        db.execute(sql)
+db.close()
+"""
+
+
+@test
+def many_processes():
+    """32 processes that start at once run their schema script in a transaction: all succeed"""
+    with crowded() as crowd:
+        command = [sys.executable, "-c", START, crowd.address, str(PATIENCE)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with contextlib.ExitStack() as stack:
+            children = [stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(32)]
+            for child in children:
+                equal(child.stdout.readline(), b"ready\n", "a process")
+            for child in children:
+                child.stdin.write(b"\n")
+                child.stdin.flush()
+            ends = [(*child.communicate(timeout=PATIENCE), child.returncode) for child in children]
+        equal([end for end in ends if end != (b"", b"", 0)], [], "processes that failed")
+        with contextlib.closing(sqlite3.connect(crowd.path)) as db:
+            equal(db.execute("SELECT count(*) FROM jobs").fetchone(), (64,), "rows")
+
+
+@test
+def at_the_limit():
+    """More open transactions than TransactionsMax=: SQLITE_BUSY, with the text of sqlite3 and the key"""
+    with PythonService(limits=PATIENT | {"TransactionsMax": 2}) as small, contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(contextlib.closing(small.connect(isolation_level=None))) for _ in range(4)]
+        for db in connections[:2]:
+            db.execute("BEGIN")
+            db.execute("SELECT * FROM note").fetchall()
+        connections[2].execute("BEGIN")
+        error = raises(sqlipc.OperationalError, connections[2].execute, "SELECT * FROM note")
+        equal(error.sqlite_errorname, "SQLITE_BUSY", str(error))
+        equal(str(error).startswith("database is locked: ") and "TransactionsMax=" in str(error), True, str(error))
+        connections[0].execute("COMMIT")
+        connections[3].execute("BEGIN IMMEDIATE")
+        equal(connections[2].in_transaction, True, "the one that was refused may try again")
+        connections[1].execute("COMMIT")
+        connections[2].execute("SELECT * FROM note")
 
 
 @test

@@ -543,6 +543,36 @@ static void test_bound(void) {
         end();
 }
 
+/* So many may wait that ordinary programs do not meet the bound. One that is cancelled, or whose client has left, waits no
+ * longer. */
+static void test_bound_of_waiting(void) {
+        Limits *l = &rig.manager->context.config->limits;
+        uint64_t number = begin_open(), before = l->transactions_max;
+        const RigCall *c = NULL;
+
+        l->transactions_max = 1;
+        for (unsigned i = 1; i < 16; i++)
+                check_waits(c = call_begin(A, "write"));
+        check_refused(call_begin(A, "write"), "TransactionsMax=");
+        check_waits(call_begin(B, "write"));
+        uint64_t last = run_of(c)->number;
+        check_error(call_cancel_of(A, c->cookie), "");
+        say_failed(last, ERROR_CANCELLED);
+        check_error(c, ERROR("Cancelled"));
+        check_waits(call_begin(A, "write"));
+        check_refused(call_begin(A, "write"), "TransactionsMax=");
+        unsigned n_cancels = stub_worker_cancels(0);
+        rig_leave(A);
+        pump();
+        CHECK_INT(stub_worker_cancels(0) - n_cancels, 16);
+        CHECK_INT(find(number)->user->n_writers, 16); /* the worker may still begin them */
+        while (worker(0)->runs.head)
+                say_failed(((const Run *) worker(0)->runs.head->data)->number, ERROR_CANCELLED);
+        CHECK_INT(n_runs(), 1);
+        l->transactions_max = before;
+        end();
+}
+
 /* RunsMax= is for statements: it is as small as the number of processors for some administrators. */
 static void test_bound_of_runs(void) {
         Limits *l = &rig.manager->context.config->limits;
@@ -573,6 +603,64 @@ static void test_code_of_refusal(void) {
         check_refused(c, "TransactionsMax=");
         CHECK_INT(c->extended_code, 5);
         l->transactions_max = before;
+        end();
+}
+
+/* The transactions of these calls are at worker `n`, in this order, before other runs of it. */
+static void check_at(unsigned n, const RigCall *const calls[], size_t n_calls) {
+        GList *i = worker(n)->runs.head;
+
+        for (size_t k = 0; k < n_calls; k++, i = i->next) {
+                CHECK(i);
+                CHECK(i->data == run_of(calls[k]));
+        }
+}
+
+/* Jobs that came before the worker was up are in the socket. When the worker takes the first, it gets those like it at once,
+ * so that another one cannot take them. */
+static void test_gathers_those_that_write(void) {
+        const RigCall *calls[3], *reads;
+
+        begin();
+        calls[0] = call_begin(A, "write");
+        calls[1] = call_begin(A, "write");
+        reads = call_begin(A, "read");
+        calls[2] = call_begin(A, "write");
+        for (size_t i = 0; i < 3; i++)
+                CHECK_INT(run_of(calls[i])->state, RUN_SENT);
+        take(0);
+        check_at(0, calls, 3);
+        CHECK_INT(run_of(reads)->state, RUN_SENT);
+        end();
+}
+
+/* So they begin in the order in which they came, and the lease does not move. */
+static void test_one_worker_writes(void) {
+        const RigCall *calls[4];
+        unsigned writer;
+
+        begin();
+        rig.manager->context.config->limits.workers_max = 8;
+        for (unsigned i = 0; i < 2; i++) {
+                rig_query(A, "open");
+                rig_pass_time(SECOND / 10);
+                take(i);
+        }
+        CHECK_INT(stub_workers_alive(), 2);
+        for (unsigned i = 0; i < 2; i++)
+                stub_worker_finish(i);
+        pump();
+        for (size_t i = 0; i < 3; i++)
+                calls[i] = call_begin(A, "write");
+        writer = run_of(calls[0])->worker == worker(0) ? 0 : 1;
+        check_at(writer, calls, 3);
+        CHECK(run_of(call_begin(A, "read"))->worker == worker(1 - writer));
+        rig_query(A, "open"); /* no worker is idle; the one that writes takes it, and cannot begin anything for now */
+        pump();
+        take(writer);
+        calls[3] = call_begin(A, "write");
+        CHECK_INT(run_of(calls[3])->state, RUN_SENT);
+        rig.manager->context.config->limits.workers_max = 2;
         end();
 }
 
@@ -695,9 +783,9 @@ int main(void) {
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_begin_cancelled), TEST(test_client_leaves), TEST(test_deadline),
                 TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
-                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound),
-                TEST(test_bound_of_runs), TEST(test_code_of_refusal),
-                TEST(test_rights_change),
+                TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_bound_of_waiting),
+                TEST(test_bound_of_runs), TEST(test_code_of_refusal), TEST(test_gathers_those_that_write),
+                TEST(test_one_worker_writes), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };
 

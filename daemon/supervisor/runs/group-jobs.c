@@ -7,6 +7,8 @@
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/worker-channels.h"
+#include "daemon/supervisor/runs/worker-runs.h"
 #include "daemon/supervisor/workers/worker.h"
 
 static MessageKind message_kind(const Run *run) {
@@ -100,15 +102,43 @@ static int send_to_transaction(Run *run) {
         return r == -EAGAIN ? -EBUSY : r;
 }
 
-static int send_job(Group *g, Run *run) {
+static bool has_writer(const Worker *w) {
+        for (GList *i = w->runs.head; i; i = i->next)
+                if (run_takes_turns(i->data))
+                        return true;
+        return false;
+}
+
+/* Returns the worker for a transaction that takes turns to write. It is the one that has such transactions, so that all
+ * begin in the order in which they came, and without messages about the lease in between; or the one that has the lease.
+ * But a worker that computes something else would keep them waiting, and one with channels may do so. NULL: any worker. */
+static Worker *find_writer(const Group *g) {
+        Worker *found = NULL;
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (!worker_stays(w) || w->settings != WORKER_CURRENT || worker_is_stuck(w) ||
+                    worker_runs_n_parallel(w) + worker_channels_n_runnable(w) > 0)
+                        continue;
+                if (has_writer(w))
+                        return w;
+                found = w->lease && !w->channels.head ? w : found;
+        }
+        return found;
+}
+
+/* `writer`: see find_writer(). */
+static int send_job(Group *g, Run *run, Worker *writer) {
         if (run->transaction > 0)
                 return send_to_transaction(run);
         Message m = job_message(run);
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
-        Worker *w = group_find_idle_worker(g);
+        Worker *w = writer ?: group_find_idle_worker(g);
 
         if (w && message_send(w->control_fd, &m, pipe_fd) >= 0) {
-                group_on_job_sent(g, w);
+                if (worker_takes_job(w))
+                        group_on_job_sent(g, w);
                 int taken = run_on_taken(run, w);
 
                 run_answer_at_once(run);
@@ -141,10 +171,12 @@ void group_jobs_send(Group *g) {
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
                         continue;
                 }
-                has_turn = run->transaction > 0 || group_has_turn(g);
+                Worker *writer = run_takes_turns(run) ? find_writer(g) : NULL;
+                bool is_busy = writer && !worker_takes_job(writer);
+                has_turn = run->transaction > 0 || is_busy || group_has_turn(g);
                 if (!has_turn)
                         break;
-                r = send_job(g, run);
+                r = send_job(g, run, writer);
                 if (r < 0 && r != -EAGAIN) {
                         LogFields fields = { .database = database_name(g->database), .uid = &g->user->uid };
                         log_full_limited(LOG_WARNING, &fields, "A job cannot be sent: %s", strerror(-r));
@@ -207,6 +239,15 @@ void group_jobs_take_back(Group *g) {
                 g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
         if (g->waiting.head)
                 (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}
+
+void group_jobs_on_taken(Group *g, const Run *run) {
+        bool waits = false;
+
+        for (GList *i = run_takes_turns(run) ? g->sent.head : NULL; i && !waits; i = i->next)
+                waits = run_takes_turns(i->data);
+        if (waits)
+                group_jobs_take_back(g);
 }
 
 void group_jobs_recall(Group *g) {

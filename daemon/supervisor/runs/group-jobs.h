@@ -26,6 +26,10 @@ void group_jobs_put_back(Group *g, Run *run);
  * moment ago, and tells that soon. */
 void group_jobs_take_back(Group *g);
 
+/* A worker has taken the job of `run` from the socket. If that is a transaction that takes turns to write, those after it
+ * are for the same worker: they are taken back, and sent to it soon. */
+void group_jobs_on_taken(Group *g, const Run *run);
+
 /* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
  * whose job was not in the socket, is being taken by a worker, or was taken by one that died: run_on_missing() is called for
  * it. */

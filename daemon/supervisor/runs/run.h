@@ -183,10 +183,10 @@ static inline bool run_takes_turns(const Run *run) {
         return run->kind == RUN_TRANSACTION && transaction_takes_turns(run->database, run->writes, run->deferred);
 }
 
-/* True if the run wants a CPU. A transaction and a load wait for their client most of the time. */
+/* True if the run wants a CPU. A transaction waits for its turn or its client, and a load mostly for its client. */
 static inline bool run_is_runnable(const Run *run) {
-        return run->state == RUN_TAKEN ||
-               (run->state == RUN_STARTED && run->kind != RUN_TRANSACTION && run->kind != RUN_LOAD);
+        return run->kind != RUN_TRANSACTION &&
+               (run->state == RUN_TAKEN || (run->state == RUN_STARTED && run->kind != RUN_LOAD));
 }
 
 /* True if it is in one of the group's queues, by group_link. */

@@ -34,8 +34,11 @@ unsigned worker_runs_n_runnable(const Worker *w) {
 unsigned worker_runs_n_parallel(const Worker *w) {
         unsigned n = 0;
 
-        for (GList *i = w->runs.head; i; i = i->next)
-                n += run_is_runnable(i->data) && !((const Run *) i->data)->writes;
+        for (GList *i = w->runs.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                n += run_is_runnable(run) && !run->writes && run->transaction == 0;
+        }
         return n;
 }
 
