@@ -30,14 +30,12 @@ import broker
 import on_postgresql
 import tap
 from client import Client, Failure, MANAGER
-from tap import Skip, test
+from tap import PATIENCE, Skip, test
 
 SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 INVARIANTS = "SQLIPC_INVARIANTS 1" in (BUILD_ROOT / "config.h").read_text()  # errors of ours abort
-# Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
-PATIENCE = int(os.environ.get("SQLIPC_TEST_PATIENCE", 120))
 # The same for dbus-daemon(1), in milliseconds: the start of a service, and a connection that has not said Hello.
 BUS_PATIENCE = {"service_start_timeout": PATIENCE * 1000, "auth_timeout": PATIENCE * 1000}
 # [Limits] that no test reaches because the machine is slow, or stops a program. The defaults are 5 s and more.

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import traceback
 
+# Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
+PATIENCE = int(os.environ.get("SQLIPC_TEST_PATIENCE", 120))
 _tests = []
 
 

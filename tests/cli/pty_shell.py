@@ -7,39 +7,25 @@
         shell.wait_for("SELECT")                     a text on the screen, or a function that returns true; never a pause
         shell.cell(3, 0).fg                          colours as pyte names them
 
-Every wait ends with its event, or fails after harness.PATIENCE seconds and shows the screen. `shell.raw` holds all output of
+Every wait ends with its event, or fails after tap.PATIENCE seconds and shows the screen. `shell.raw` holds all output of
 the program. Each shell has its own folder as HOME, unless shells share one (`home=`).
 """
 import contextlib
-import fcntl
-import os
 import pathlib
 import re
-import select
 import shutil
-import signal
 import sqlite3
-import struct
-import subprocess
-import sys
 import tempfile
-import termios
 import time
-import unicodedata
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import CLI, PATIENCE  # noqa: E402
+from terminal import Terminal  # finds what follows
 
-try:
-    import pyte
-except ImportError:
-    sys.exit("python3-pyte is missing: tools/install-dependencies.sh test")
+from harness import CLI
 
 ENTER, TAB, ESCAPE, BACKSPACE = "\r", "\t", "\x1b", "\x7f"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 # A Tab waits only briefly for a slow service, and Tabs of the next seconds do not wait. So the tests press Tab again.
 TAB_AGAIN = 15
-HISTORY_MAX = 200000  # number of lines above the screen that are kept
 
 
 def control(letter):
@@ -55,155 +41,6 @@ def paste(text):
 def untimed(line):
     """Returns the line below a result without its times."""
     return re.sub(r" \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", "", line)
-
-
-class Terminal:
-    """A program on its own terminal. Leaving the block ends the program."""
-
-    def __init__(self, command, environment, size=(24, 80), cwd="/"):
-        self.raw = b""
-        self.screen = pyte.HistoryScreen(size[1], size[0], history=HISTORY_MAX)
-        self.stream = pyte.ByteStream(self.screen)
-        self.terminal, slave = os.openpty()
-        self._set_size(*size)
-        self.first_modes = self.modes()
-        self.process = subprocess.Popen(
-            list(map(str, command)),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=environment,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # With a controlling terminal, Ctrl-C sends a signal.
-        )
-        os.close(slave)
-        os.set_blocking(self.terminal, False)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _set_size(self, rows, columns):
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def modes(self):
-        """Flags of input, output, control and lines."""
-        return termios.tcgetattr(self.terminal)[:4]
-
-    # ---- keys ----
-
-    def send(self, keys):
-        """Presses keys; does not wait for their effect."""
-        data = keys.encode() if isinstance(keys, str) else keys
-        while data:
-            try:
-                data = data[os.write(self.terminal, data) :]
-            except BlockingIOError:
-                self.pump(0.05)
-
-    def type(self, text):
-        """Types text that the program echoes, and waits until the screen shows it."""
-        self.send(text)
-        seen = re.sub(r"\s", "", unicodedata.normalize("NFC", text))[-40:]
-        self.wait_for(lambda: self.before_cursor().endswith(seen), f"{text!r} is shown")
-
-    def resize(self, rows, columns):
-        """Changes the size of the window; the kernel notifies the program."""
-        self.screen.resize(rows, columns)
-        self._set_size(rows, columns)
-
-    # ---- screen ----
-
-    def pump(self, seconds=0.0):
-        """Reads output of the program; waits for it at most `seconds`. Returns False after the program's side is closed."""
-        readable, _, _ = select.select([self.terminal], [], [], seconds)
-        if not readable:
-            return True
-        try:
-            data = os.read(self.terminal, 65536)
-        except BlockingIOError:
-            return True
-        except OSError:  # No process has the terminal open any more.
-            data = b""
-        self.raw += data
-        self.stream.feed(data)
-        return bool(data)
-
-    def lines(self):
-        """Returns the lines of the screen, without blanks at their ends."""
-        return [line.rstrip() for line in self.screen.display]
-
-    def text(self):
-        return "\n".join(self.lines())
-
-    def all_lines(self):
-        """Returns the lines of the screen, after those that scrolled away."""
-        width = self.screen.columns
-        gone = ["".join(line[x].data for x in range(width)).rstrip() for line in self.screen.history.top]
-        return gone + self.lines()
-
-    def before_cursor(self):
-        """Returns the text before the cursor without blanks and line ends."""
-        y, x = self.screen.cursor.y, self.screen.cursor.x
-        last = "".join(self.screen.buffer[y][i].data for i in range(x))
-        return re.sub(r"\s", "", "".join(self.screen.display[:y]) + last)
-
-    def cursor_line(self):
-        return self.screen.display[self.screen.cursor.y].rstrip()
-
-    def cell(self, row, column):
-        """Returns a cell of the screen, with .data, .fg, .bg, .bold, .reverse."""
-        return self.screen.buffer[row][column]
-
-    def find(self, text):
-        """Returns row and column of the first place that shows `text`."""
-        for row, line in enumerate(self.screen.display):
-            if text in line:
-                return row, line.index(text)
-        raise AssertionError(f"{text!r} is not shown:\n{self.text()}")
-
-    # ---- waiting ----
-
-    def wait_for(self, what, describe=None, seconds=PATIENCE):
-        """Waits until the screen shows this text, or this function returns true; returns the function's result."""
-        condition = what if callable(what) else lambda: what in self.text()
-        end = time.monotonic() + seconds
-        while True:
-            result = condition()
-            if result:
-                return result
-            if time.monotonic() > end:
-                raise AssertionError(f"waited {seconds} s without success: {describe or what}; the screen:\n{self.text()}")
-            if not self.pump(0.05):
-                if condition():
-                    return condition()
-                raise AssertionError(f"it ended before: {describe or what}; the screen:\n{self.text()}")
-
-    def wait_exit(self, seconds=PATIENCE):
-        """Waits for the end of the program and reads all its output; returns its exit code."""
-        end = time.monotonic() + seconds
-        while self.process.poll() is None:
-            if time.monotonic() > end:
-                raise AssertionError(f"it did not leave in {seconds} s; the screen:\n{self.text()}")
-            self.pump(0.05)
-        while self.pump():
-            if not select.select([self.terminal], [], [], 0)[0]:
-                break
-        return self.process.returncode
-
-    def foreground(self):
-        """Returns the process group that keys of the terminal signal: that of the program or of a pager."""
-        return os.tcgetpgrp(self.terminal)
-
-    def close(self):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
-        os.close(self.terminal)
 
 
 class Shell(Terminal):

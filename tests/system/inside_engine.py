@@ -183,8 +183,7 @@ def asking(sql, user="sqlipc-reader", other=None):
         found = set(instances()) - {other}
         return found if len(found) == 1 else None
 
-    words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"]
-    process = subprocess.Popen([*words, "ipcq-cli", "--system", "served", sql], stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(words_of(user, "ipcq-cli", "--system", "served", sql), stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         quoted = sql.replace("'", "''")

@@ -15,7 +15,7 @@ import time
 HOME = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "tests/bus"))
 from client import Client, Failure, MANAGER, reference, same_rows  # noqa: E402, F401 - for the tests
-from tap import equal, test, true  # noqa: E402, F401 - for the tests
+from tap import PATIENCE, equal, test, true  # noqa: E402, F401 - for the tests
 
 ADDRESS = "unix:path=/run/dbus/system_bus_socket"
 CHINOOK = HOME / "tests/data/chinook.sqlite"
@@ -24,18 +24,20 @@ USER = "sqlipc-reader"
 DROP_IN = pathlib.Path("/run/systemd/system/sqlipcd.service.d/test.conf")
 DATABASES = pathlib.Path("/etc/sqlipc/databases.d")
 STATE = pathlib.Path("/var/lib/sqlipc")
-# Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
-PATIENCE = 120
 # The bus program, and whether the programs are built with sanitizers: see inside.py.
 bus = sys.argv[1]
 sanitized = os.environ.get("SQLIPC_SANITIZED") == "1"
 
 
+def words_of(user, *words):
+    """Returns the words of a command that runs as this user, with the user's groups."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--", *words]
+
+
 def command(*words, user=None, **keywords):
-    """Runs a command; if a user is given, as that user with the user's groups."""
-    prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
+    """Runs a command, as the user if one is given."""
     return subprocess.run(
-        [*prefix, *words],
+        words_of(user, *words) if user else words,
         capture_output=True,
         text=True,
         check=False,

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from machine import DATABASES, command, done, query, reload, stop, wait_for, written
+from machine import DATABASES, command, done, query, reload, stop, wait_for, words_of, written
 from tap import Skip
 
 SOCKET = "sqlipc-engine.socket"
@@ -50,7 +50,7 @@ def server():
     is_new = not FOLDER.exists()
     if is_new:
         initialize(programs[-1])
-    run = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", programs[-1] / "postgres"]
+    run = words_of("postgres", programs[-1] / "postgres")
     process = subprocess.Popen([*run, "-D", FOLDER / "data", "-k", FOLDER, "-c", "listen_addresses=0.0.0.0"],
                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
