@@ -268,5 +268,7 @@ int measure_place(Placement placement, pid_t server) {
                 r = nth_cpu(&allowed, placement == PLACEMENT_TWO_CPUS ? 1 : 0, &theirs);
         if (r >= 0 && server > 0)
                 r = sampler_for_tree(server, place_process, &theirs);
+        if (r == -EPERM)
+                fprintf(stderr, "sqlipc-bench: cannot move process %d to a CPU: it is another user's.\n", (int) server);
         return r < 0 ? r : place_process(getpid(), &ours);
 }
