@@ -25,11 +25,11 @@ package=("${build[@]}" "${glib[@]}" build-essential debhelper dh-python lintian 
 # terminal's screen for the tests of the prompt; the pager; folders for packages from Python's registry, and pip; Qt's
 # generator of code for D-Bus interfaces (of Qt 5, and without Qt's headers, which are 30 packages: the test that compiles
 # its output is skipped without them); JavaScript, and GTK on an X server without a screen, for libsqlipc-glib; a server for
-# the engine postgresql, certificates for it, and a network namespace.
+# the engine postgresql, certificates for it, and a network namespace; programs that the manual's examples call.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pip python3-pyte python3-venv less
     qtbase5-dev-tools gjs gir1.2-gtk-4.0 libgtk-4-dev xvfb valgrind fonts-dejavu-core postgresql openssl iproute2 man-db
-    procps)
+    procps acl jq)
 # The other databases that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package),
 # and my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)

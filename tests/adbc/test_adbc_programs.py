@@ -15,7 +15,8 @@ import duckdb
 import pandas
 import polars
 
-from harness import CHINOOK, SOURCE_ROOT, main
+from harness import CHINOOK, main
+from pages import PAGES, blocks
 from tap import Skip, equal, test, true
 
 exit_stack = contextlib.ExitStack()
@@ -71,8 +72,8 @@ def with_polars():
 
 @test
 def readme():
-    """The program of README.md runs"""
-    (program,) = re.findall(r"```python\n(import adbc_driver_manager.*?)```", (SOURCE_ROOT / "README.md").read_text(), re.S)
+    """The programs of README.md and sqlipc-adbc(7) run"""
+    programs = [block for page in PAGES for block in blocks(page) if block.startswith("import adbc_driver_manager")]
     packages = service.data / "packages.sqlite"
     with contextlib.closing(sqlite3.connect(packages)) as db:
         db.execute("CREATE TABLE package(name TEXT, section TEXT, installed_size INTEGER)")
@@ -81,10 +82,13 @@ def readme():
     service.database("packages", Path=packages)
     service.driver.manager("Reload")
     environment = os.environ | {"DBUS_SESSION_BUS_ADDRESS": service.address}
-    command = [sys.executable, "-c", program + "print(package.num_rows, frame.rows())"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    equal((done.returncode, done.stderr, done.stdout.splitlines()[-1]), (0, "", "1 [('a', 'net', 1)]"))
-    true("net" in done.stdout.splitlines()[-4], f"DuckDB's table: {done.stdout}")
+    results = ("package.num_rows, frame.rows()", "len(frame), frame.values.tolist()")
+    for program, shown in zip(programs, results, strict=True):
+        command = [sys.executable, "-c", f"{program}\nprint({shown})"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        equal((done.returncode, done.stderr), (0, ""), program)
+        true(re.fullmatch(r"1 \[[([]'a', 'net', 1[])]\]", done.stdout.splitlines()[-1]), done.stdout)
+        true("duckdb" not in program or "net" in done.stdout.splitlines()[-4], f"DuckDB's table: {done.stdout}")
 
 
 @test

@@ -4,7 +4,6 @@
 import contextlib
 import errno
 import os
-import re
 import signal
 import socket
 import struct
@@ -16,6 +15,7 @@ from gi.repository import GLib
 from clocks import Clocks
 from harness import CHINOOK, PATIENCE, SOURCE_ROOT, Service, main, processor_time, wait_for
 from library import Library, owner_pid
+from pages import blocks
 from tap import equal, test, true
 
 SMALL = "query chinook SELECT Name FROM Artist WHERE ArtistId = 1"
@@ -306,16 +306,10 @@ def compiles_too_long():
             wait_for(lambda: service.counters()["NRuns"] == 0, "nothing goes on behind its back")
 
 
-def examples(page):
-    """The hexadecimal blocks of a page of the manual."""
-    blocks = re.findall(r"::\n\n((?:    .*\n|\n)+)", (SOURCE_ROOT / "docs/man" / page).read_text())
-    return [bytes.fromhex(block) for block in blocks]
-
-
 @test
 def manual():
     """The service reads and writes the bytes that sqlipc-channel(5) shows"""
-    requests, answers = examples("sqlipc-channel.5.rst")
+    requests, answers = map(bytes.fromhex, blocks(SOURCE_ROOT / "docs/man/sqlipc-channel.5.rst"))
     with Service({"chinook": CHINOOK}) as service:
         options = {"page-size": GLib.Variant("u", 65536)}
         values, fds = service.client().database("chinook", "OpenChannel", "(a{sv})", options)

@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from clocks import Clocks  # noqa: E402
 from harness import BUILD_ROOT, INVARIANTS, PATIENCE, SOURCE_ROOT, Service, main, test_unsanitized, wait_for  # noqa: E402
+from pages import screen  # noqa: E402
 from tap import Skip, diagnose, equal, test, true  # noqa: E402
 
 LIBRARY = BUILD_ROOT / "client-lib/glib"
@@ -544,66 +545,16 @@ def a_million_rows():
         diagnose(f"memory in KB before, more when counted, more when scrolled: {said}")
 
 
-@contextlib.contextmanager
-def packages():
-    """A service with the databases of the tutorial."""
-    schemas = {
-        "packages": """CREATE TABLE package(name TEXT PRIMARY KEY, section TEXT, installed_size INT);
-            INSERT INTO package VALUES('curl', 'web', 500), ('nmap', 'net', 4000), ('wget', 'web', 3000)""",
-        "notes": "CREATE TABLE note(author TEXT, text TEXT); INSERT INTO note VALUES('ann', '')",
-    }
-    with Service() as service:
-        service.stop()
-        for name, schema in schemas.items():
-            path = service.data / f"{name}.sqlite"
-            with contextlib.closing(sqlite3.connect(path)) as db:
-                db.executescript(schema)
-            service.database(name, Path=path, Mode="read-write")
-        service.start()
-        yield service
-
-
-@contextlib.contextmanager
-def screen():
-    """An X server without a screen; yields the variables of a program that draws on it."""
-    needs("Xvfb")
-    with subprocess.Popen(
-        ["Xvfb", "-displayfd", "1", "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        try:
-            number = server.stdout.readline().strip()
-            true(number, "Xvfb has started")
-            # Without a GPU GTK draws by cairo; and it must not look for a portal or accessibility bus.
-            yield [f"DISPLAY=:{number}", "GDK_BACKEND=x11", "GSK_RENDERER=cairo", "GTK_A11Y=none"]
-        finally:
-            server.terminate()
-
-
 @test_unsanitized
 def browser_in_python():
     """The example in Python shows a table, follows the changes of others, edits, sorts and searches"""
     if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
         raise Skip("GTK 4 is not installed for Python")
+    needs("Xvfb")
     with screen() as variables, written() as service:
         picture = [os.environ["SQLIPC_PICTURE"]] if "SQLIPC_PICTURE" in os.environ else []
         program = (SOURCE_ROOT / "tests/glib/glib_browser.py", SOURCE_ROOT / "docs/examples/glib/browser.py")
         succeed(service, *variables, "/usr/bin/python3", *program, service.address, service.path, *picture)
-
-
-@test_unsanitized
-def tutorial():
-    """The code of the tutorial runs, in its order"""
-    if not list(pathlib.Path("/usr/lib").glob("*/girepository-1.0/Gtk-4.0.typelib")):
-        raise Skip("GTK 4 is not installed for Python")
-    program = (SOURCE_ROOT / "tests/glib/glib_tutorial.py", SOURCE_ROOT / "docs/glib/tutorial.md")
-    with screen() as variables, packages() as service:
-        said = succeed(service, *variables, "/usr/bin/python3", *program).splitlines()
-    equal(said[0], "nmap 4000", "the rows of a section")
-    true(said[1].endswith(" 7") and "nothing" in said[1], f"an error, and its place: {said[1]}")
-    equal(said[2:], ["1", "4 blocks, read this, 3 rows in ColumnView"], "a change; the list")
 
 
 @test_unsanitized
@@ -612,6 +563,7 @@ def browser_in_vala():
     program = BUILD_ROOT / "docs/examples/glib/example-browser"
     if not program.exists():
         raise Skip("built without valac or GTK 4")
+    needs("Xvfb")
     with screen() as variables, written() as service:
         with subprocess.Popen(
             ["env", *ENVIRONMENT, *variables, program, f"--address={service.address}", "written", "t", "id"],

@@ -3,11 +3,13 @@
 """Links of README.md and docs lead to files, files that they name exist, and the manual names only what is installed."""
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/bus"))
+import pages  # noqa: E402
 from tap import equal, run, test, true  # noqa: E402
 
 MANUAL = sorted((ROOT / "docs/man").glob("*.rst"))
@@ -76,12 +78,53 @@ def named_modules_exist():
     equal([name for name in named if name not in stems], [], "modules that do not exist")
 
 
+def unknown_words(line, paths):
+    """The words of a command of a checkout that are no file, no test, and no option of its program."""
+    words = [word for word in shlex.split(re.sub(r"[][]|-C \S+", "", line)) if not re.match("[A-Z_]+=", word)]
+    program = words[0].removeprefix("./")
+    if program in ("meson", "ninja"):
+        tests = [path for path in paths if path.startswith("tests/")]
+        names = {pathlib.PurePath(path).stem.replace("-", "_").removeprefix("test_") for path in tests}
+        names |= {path.split("/")[1] for path in tests}  # the suites
+        named = [word for word in words[2:] if words[1] == "test" and not word.startswith("-")]
+        return [word for word in named if word.replace("-", "_").removeprefix("reliability_") not in names]
+    if program.startswith("build/"):  # meson has the name of the program
+        made = pathlib.PurePath(program.removeprefix("build/"))
+        return [] if f"'{made.name}'" in (ROOT / made.parent / "meson.build").read_text() else [program]
+    if program not in paths:
+        return [program]
+    # A script passes options on to sqlipc-bench or to a script beside it. An argument may be the name of a fuzz target.
+    read = [path for path in paths if path == program or path.startswith(("tools/bench", "tests/reliability/faults."))]
+    text = "\n".join([*((ROOT / path).read_text() for path in read), *paths])
+    found = []
+    for before, word in zip(words, words[1:]):
+        is_value = before.startswith("--") and "=" not in before and not word.startswith("--")
+        name = re.sub("^--(.*?)(=.*)?$", r'(--|")\1', word)
+        if not is_value and not re.fullmatch(r"[A-Z]+|\d+", word) and not re.search(rf"(?<![\w-]){name}\b", text):
+            found.append(word)
+    return found
+
+
+@test
+def commands_of_a_checkout():
+    """Commands that pages give for a checkout are those of scripts and tests that exist, with options that they have"""
+    paths, found, n = sources(), [], 0
+    for page in pages.PAGES:
+        for line in (line for block in pages.blocks(page) for line in pages.commands(block)):
+            for command in line.removesuffix(" &").split(" && "):
+                if pages.OF_A_CHECKOUT.match(command):
+                    n += 1
+                    found += [f"{page.name}: {word} in {command}" for word in unknown_words(command, paths)]
+    true(n > 60, f"only {n} commands")
+    equal(found, [], "unknown words")
+
+
 @test
 def manual_names_what_is_installed():
     """A page of the manual names no file of the sources, and only pages of ours that exist"""
-    pages = (ROOT / "docs/man/meson.build").read_text()
+    listed = (ROOT / "docs/man/meson.build").read_text()
     known = {path.name.removesuffix(".rst") for path in MANUAL}
-    known |= {f"{name}.3" for name in re.findall(r"'(sqlipc_\w+)'", pages)} | {"sqlipc.conf.5"}
+    known |= {f"{name}.3" for name in re.findall(r"'(sqlipc_\w+)'", listed)} | {"sqlipc.conf.5"}
     folders = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "build")))
     found = []
     for page in MANUAL:

@@ -11,17 +11,14 @@ import datetime
 import decimal
 import enum
 import functools
-import os
-import re
 import shutil
 import sqlite3
 import subprocess
 import sys
-import textwrap
 import threading
 
 import sqlipc
-from harness import CHINOOK, PATIENCE, PATIENT, SOURCE_ROOT, main
+from harness import CHINOOK, PATIENCE, PATIENT, main
 from python_service import PythonService, raises
 from tap import equal, test
 
@@ -412,23 +409,6 @@ def sqlite3_is_the_yardstick():
             equal(shared.execute(sql).fetchall(), direct.execute(sql).fetchall(), f"rows of {table}")
             equal(shared.execute(sql).description, direct.execute(sql).description, f"columns of {table}")
     equal(sys.modules["sqlite3"] is sqlite3, True, "module")
-
-
-@test
-def examples_of_the_manual():
-    """The examples of docs/python.md that end by themselves run, one after the other"""
-    text = (SOURCE_ROOT / "docs/python.md").read_text()
-    blocks = [textwrap.dedent(block).strip("\n") + "\n" for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)]
-    (use,) = (block for block in blocks if block.startswith("import sqlipc\n") and "executemany" in block)
-    (aio,) = (block for block in blocks if block.startswith("import sqlipc.aio\n"))
-    environment = os.environ | {
-        "DBUS_SESSION_BUS_ADDRESS": service.address,
-        "DBUS_SYSTEM_BUS_ADDRESS": service.address,  # what root asks
-    }
-    aio = f"import asyncio\n\nasync def main():\n{textwrap.indent(aio, '    ')}\nasyncio.run(main())"
-    for program, output in ((use, "1 water the plants\n"), (aio, "one\ntwo\nwater the plants\n")):
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-        equal((done.returncode, done.stderr, "".join(sorted(done.stdout.splitlines(True)))), (0, "", output), program)
 
 
 main(service)

@@ -1,47 +1,48 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs every block of README.md, docs/python.md, docs/engines.md and the manual's pages of first steps, with our packages.
+"""Runs every block of README.md, docs and the manual with our packages.
 
 A block belongs to a play by the words with which it begins. A block that no play knows fails the test.
 """
 import contextlib
 import os
 import pathlib
-import pty
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
+import sys
 import textwrap
 
 import served
-from machine import DATABASES, HOME, USER, command, done, manager, query, session, wait_for, written
+from machine import (
+    DATABASES, HOME, STATE, UNIT, USER, command, done, dropped, manager, published, query, refused, session, wait_for,
+    words_of, written,
+)  # fmt: skip
+from pages import IN_A_BUILD, OF_A_CHECKOUT, PAGES, blocks, commands, screen, text_of
 from tap import equal, true
 
-# Blocks that run elsewhere, by their beginnings, and where.
-ELSEWHERE = {
-    "./tools/demo.sh  ": ".ci/run, and tests/run.sh runs this",
-    "tools/install-dependencies.sh package": "test_package.py, and installs() of inside_package.py",
-    "import adbc_driver_manager": "adbc/test_adbc_programs.py",
-    "./tools/bench.sh": "bus/test_bench.py",
-}
+sys.path.insert(0, str(HOME / "tests/cli"))
+from terminal import Terminal  # noqa: E402
+
+# Blocks that others run, by their beginnings.
+ELSEWHERE = (
+    re.compile("import adbc_driver_manager"),  # adbc/adbc_programs, which has the packages from Python's registry
+    re.compile("(?:[0-9a-f]{8}|[0-9a-f]{2}) [0-9a-f]{2} "),  # vectors, and bus/library_channel
+)
+# test_package.py does these, and installs() of inside_package.py.
+BY_BUILD = ("dpkg-buildpackage ", "lintian ", "sudo apt install ../")
+# Groups that pages name; USER belongs to one.
+GROUPS = f"accounting:x:4240:{USER}\ntelephone:x:4241:\ndomain users:x:4242:\nsupport:x:4243:\nsales:x:4244:\n"
 # These need the network: python/test_install.py and adbc/make-environment.sh do them.
 BY_PIP = ("python3 -m venv ", "pip install ", "environment/bin/pip install ")
-
-
-def blocks(page):
-    """Returns the blocks of code of a page, without their indentation: those of Markdown, or those after "::"."""
-    text = page.read_text()
-    if page.suffix == ".md":
-        found = re.findall(r"^```\w*\n([\s\S]*?)^```$|(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)", text, re.M)
-        return [textwrap.dedent(fenced or indented).strip("\n") for fenced, indented in found]
-    found = re.findall(r"^( *)\S.*::\n\n((?:\1 +.*\n|\n)+)|^::\n\n((?: +.*\n|\n)+)", text, re.M)
-    return [textwrap.dedent(more or alone).strip("\n") for _, more, alone in found]
 
 
 class Reader:
     """USER at the keyboard, in a folder with the files that the pages speak of."""
 
     def __init__(self, home, config):
+        self.home = home
         self.config = config
         self.folder = home / "work"
         self.folder.mkdir()
@@ -51,15 +52,21 @@ class Reader:
             CREATE TABLE dependency(package TEXT, depends_on TEXT);
             WITH n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)
             INSERT INTO package SELECT 'lib' || x, x || '.0-1', x * 1000, 'libs' FROM n;
-            INSERT INTO dependency SELECT name, 'libc6' FROM package;""")
+            INSERT INTO dependency SELECT name, 'libc6' FROM package;
+            INSERT INTO package VALUES('nmap', '7', 4000, 'net');""")
         self.database("notes", "CREATE TABLE note(id INTEGER PRIMARY KEY, author TEXT, text TEXT);", "Mode=read-write",
                       "WriteSchema=yes")
-        done("chown", "-R", f"{USER}:{USER}", self.folder, config)
+        with contextlib.closing(sqlite3.connect(home / "music.sqlite")) as db:
+            db.execute("CREATE TABLE track(name TEXT)")
+        done("chown", "-R", f"{USER}:{USER}", home)
 
     def database(self, name, schema, *lines):
         path = self.folder / f"{name}.sqlite"
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.executescript(schema)
+        self.publish(name, path, *lines)
+
+    def publish(self, name, path, *lines):
         (self.config / f"{name}.conf").write_text("\n".join(["[Database]", f"Path={path}", *lines, ""]))
 
     def run(self, *words):
@@ -69,7 +76,15 @@ class Reader:
         return result.stdout
 
     def shell(self, block):
-        return self.run("bash", "-euo", "pipefail", "-c", block)
+        return self.run("bash", "-euo", "pipefail", "-c", "\n".join(commands(block)))
+
+    def copy(self, path, name="packages", owner="root"):
+        """Makes a copy of a database for the system's service."""
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.folder / f"{name}.sqlite", path)
+        pathlib.Path(path).chmod(0o644)
+        shutil.chown(path, owner, owner)
+        return path
 
     def sql(self, sql, database="notes"):
         """Returns the rows of the output, without the column names."""
@@ -79,8 +94,7 @@ class Reader:
     def beside(self, *words):
         """A program that does not end by itself; its output goes to a file."""
         output = self.folder / "output"
-        as_reader = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--", *session()]
-        words = [*as_reader, "PYTHONUNBUFFERED=1", *words]
+        words = words_of(USER, *session(), "PYTHONUNBUFFERED=1", *words)
         with open(output, "w") as file, subprocess.Popen(
             words, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
         ) as process:
@@ -95,12 +109,11 @@ class Reader:
 
     def play_configuration(self, block):
         path = re.search("^Path=(.*)$", block, re.M)[1]
-        shutil.copy(self.folder / "packages.sqlite", path)
-        pathlib.Path(path).chmod(0o644)
+        self.copy(path)
         (self.config / "again.conf").write_text(block)
         self.run("sqlipcctl", "--user", "check")
         self.run("sqlipcctl", "--user", "reload")
-        equal(self.sql("SELECT count(*) FROM package", "again"), ["500"], "rows")
+        equal(self.sql("SELECT count(*) FROM package", "again"), ["501"], "rows")
         (self.config / "again.conf").unlink()
         self.run("sqlipcctl", "--user", "reload")
 
@@ -124,12 +137,21 @@ class Reader:
                 wait_for(is_told, "the change")
 
     def play_fragment(self, block):
-        """C that is no program: the compiler takes it within a function."""
+        """C that is no program: the compiler takes it within a function, or as one."""
         names = "sqlipc_connection *connection, sqlipc_live *live, const sqlipc_live_change *change, void *list, int r"
-        source = self.folder / "fragment.c"
-        source.write_text(f"#include <sqlipc.h>\nvoid apply(void *list, const sqlipc_live_change *change);\n"
-                          f"int f({names});\nint f({names}) {{\n{block}\nreturn r;\n}}\n")
-        self.shell("cc -Wall -Werror -c fragment.c $(pkg-config --cflags libsqlipc)")
+        body = block if block.startswith("static ") else f"int f({names});\nint f({names}) {{{{\n{block}\n}}\nreturn r; }}"
+        (self.folder / "fragment.c").write_text(f"""#include <inttypes.h>\n#include <stdio.h>\n#include <sqlipc.h>
+            void apply(void *list, const sqlipc_live_change *change);
+            int show_messages(sqlipc_connection *connection);\n{body}\n""")
+        self.shell("cc -Wall -Werror -Wno-unused-function -c fragment.c $(pkg-config --cflags libsqlipc)")
+
+    def play_types(self, block):
+        """Structures of the synopsis are those of the header."""
+        names = re.findall(r"^} sqlipc_(\w+);$", block, re.M)
+        own = re.sub(rf"sqlipc_({'|'.join(names)})\b", r"own_\1", block)
+        checks = [f'_Static_assert(sizeof(own_{name}) == sizeof(sqlipc_{name}), "{name}");' for name in names]
+        (self.folder / "types.c").write_text("\n".join(["#include <sqlipc.h>", own, *checks, ""]))
+        self.shell("cc -Wall -Werror -c types.c $(pkg-config --cflags libsqlipc)")
 
     def play_program(self, block):
         (self.folder / "readme.c").write_text(block)
@@ -162,22 +184,22 @@ class Reader:
         true(self.run("/usr/bin/python3", "-c", block) or "sqlipc.connect(\"notes\")" in block, "printed nothing")
 
     def play_python_gtk(self, block):
-        with self.screen() as display:
+        with screen() as variables:
             done_with = "\nfrom gi.repository import GLib\ncontext = GLib.MainContext.default()\n" \
                 "while not model.is_settled(): context.iteration(True)\nprint(model.get_n_items())\n"
-            words = ["env", f"DISPLAY={display}", "GDK_BACKEND=x11", "GSK_RENDERER=cairo", "GTK_A11Y=none"]
             begin = "import gi\ngi.require_version('Gtk', '4.0')\nfrom gi.repository import Gtk\nassert Gtk.init_check()\n"
             (n_rows,) = self.sql("SELECT count(*) FROM package", "packages")
-            equal(self.run(*words, "/usr/bin/python3", "-c", begin + block + done_with).strip(), n_rows, "rows of the list")
+            said = self.run("env", *variables, "/usr/bin/python3", "-c", begin + block + done_with)
+            equal(said.strip(), n_rows, "rows of the list")
 
-    @contextlib.contextmanager
-    def screen(self):
-        words = ["Xvfb", "-displayfd", "1"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-            try:
-                yield f":{server.stdout.readline().strip()}"
-            finally:
-                server.terminate()
+    def play_tutorial(self, page):
+        self.sql("INSERT INTO note(author) VALUES('ann')")
+        (n_rows,) = self.sql("SELECT count(*) FROM package", "packages")
+        with screen() as variables:
+            said = self.run("env", *variables, "/usr/bin/python3", HOME / "tests/glib/glib_tutorial.py", page).splitlines()
+        equal(said[0], "nmap 4000", "the rows of a section")
+        true(said[1].endswith(" 7") and "nothing" in said[1], f"an error, and its place: {said[1]}")
+        equal(said[2:], ["1", f"4 blocks, read this, {n_rows} rows in ColumnView"], "a change; the list")
 
     def play_aio(self, block):
         body = textwrap.indent(block.replace("import sqlipc.aio\n", ""), "    ")
@@ -204,24 +226,194 @@ class Reader:
         self.play_shell("ipcq-cli packages .show")
 
     def play_prompt(self, block):
-        """cli/test_prompt.py has .watch, which needs a terminal."""
-        lines = [line for line in block.splitlines() if not line.startswith(".watch")]
-        (self.folder / "prompt").write_text("\n".join(lines) + "\n")
-        true(self.shell("ipcq-cli packages < prompt"), "nothing")
+        words = words_of(USER, *session(), "TERM=xterm-256color", "LANG=C.UTF-8", "ipcq-cli", "--no-pager", "packages")
+        with Terminal(words, os.environ, size=(60, 120), cwd=self.folder) as terminal:
+            at_prompt = lambda: re.fullmatch(r"[^\s<>]+>", terminal.cursor_line())  # noqa: E731
+            for line in commands(block):
+                terminal.wait_for(at_prompt, "a prompt")
+                terminal.send(f"{line}\r")
+                if line.startswith(".watch"):
+                    terminal.wait_for(lambda: re.search(r"^ *\d{3}$", terminal.text(), re.M), "its row")
+                    terminal.send("\x03")
+            terminal.wait_for(at_prompt, "a prompt")
+            true("Error" not in terminal.raw.decode(), f"it said {terminal.raw.decode()}")
+        (n_rows,) = self.sql("SELECT count(*) FROM package", "packages")
+        equal(len((self.folder / "copy.csv").read_text().splitlines()), 1 + int(n_rows), "lines of the export")
 
     def play_first_steps(self, block):
         (self.config / "notes.conf").unlink()
         true("water the plants" in self.shell(block), "the row")
 
     def play_as_root(self, block):
-        shutil.copy(self.folder / "packages.sqlite", "/srv/packages.sqlite")
+        self.copy("/srv/packages.sqlite")
         true("package" in done("bash", "-euc", block), "the tables")
         done("sqlipcctl", "remove", "packages")
 
+    def play_unit(self, block):
+        true(done("bash", "-euc", block), "the settings")
+
+    def play_look_inside(self, block):
+        for line in commands(block):
+            self.sql("SELECT 1")  # now there is a service with a worker
+            if line.startswith(("strace", "perf")):  # They do not end, and are not everywhere, or not allowed.
+                result = command("timeout", "--signal=INT", "1", "bash", "-c", line)
+                true(result.returncode in (0, 124, 127) or "ermission" in result.stderr, f"{line}: {result}")
+            elif " monitor " in line:
+                with self.beside("bash", "-c", line) as has_said:
+                    wait_for(lambda: self.sql("SELECT 1") and has_said("org.sqlipc1"), "a message")
+            else:
+                true(self.shell(line) or "log-level" in line, f"printed nothing: {line}")
+
+    def play_bench(self, block):
+        """Each command at its smallest size, by USER on its bus, or by root on the system's."""
+        by_root, on_server = "--system" in block, "--postgres=CONNINFO" in block
+        folder = pathlib.Path("/srv/bench") if by_root else self.folder / "bench"
+        done("install", "-d", "-o", "root" if by_root else USER, folder)
+        run = (lambda line: done("bash", "-euc", line)) if by_root else self.shell
+        connection = f"host={self.folder} dbname=postgres"
+        smallest = {
+            "FOLDER": str(folder), "NAME": "served", "CONNINFO": f"'{connection}'", "--size=full": "",
+            r"--rounds=\d+": "--rounds=1", r"--time=\w+": "--time=1s", "--kind=": "--rows=1000 --kind=",
+        }
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder)
+            if on_server:
+                self.run(served.programs() / "initdb", "-A", "trust", "-N", "-D", self.folder / "server")
+                words = [served.programs() / "postgres", "-D", self.folder / "server", "-k", self.folder]
+                stack.enter_context(self.beside(*words, "-c", "listen_addresses="))
+                wait_for(lambda: command("pg_isready", "-q", "-h", self.folder).returncode == 0, "PostgreSQL answers")
+                (self.config / "served.conf").write_text(f"[Database]\nEngine=postgresql\nConnection={connection}\n")
+            for line in [*[f"sqlipc-bench dataset --all={folder}"] * (" dataset " not in block), *commands(block)]:
+                for pattern, text in smallest.items():
+                    line = re.sub(pattern, text, line)
+                verb = line.split()[1]
+                line = line.replace("FILE", f"{folder}/{({'bulk': 'study', 'small': 'point'}).get(verb, verb)}.sqlite")
+                run(line if verb == "soak" or "--rows" in line else f"{line} --size=tiny")
+                if verb == "dataset":
+                    self.publish_datasets(stack, by_root, folder)
+
+    def publish_datasets(self, stack, by_root, folder):
+        for path in [*folder.glob("*.sqlite"), *pathlib.Path("/srv").glob("study.sqlite")]:
+            lines = ["Mode=read-write"] * path.stem.startswith("write")
+            if by_root:
+                stack.enter_context(published(path.stem, path, "AllowUsers=*", *lines))
+            else:
+                self.publish(path.stem, path, *lines)
+        if not by_root:
+            self.run("sqlipcctl", "--user", "reload")
+
+    def play_on_system_bus(self, block):
+        path = self.copy("/srv/packages.sqlite")
+        with published("packages", path, "AllowUsers=*"):
+            for line in commands(block):
+                if "WaitChange" not in line:
+                    self.play_shell(line)
+                    continue
+                insert = "INSERT INTO package(name) VALUES(random())"
+                with contextlib.closing(sqlite3.connect(path, timeout=120, isolation_level=None)) as db, \
+                        self.beside("bash", "-c", line) as has_said:
+                    wait_for(lambda: db.execute(insert) and has_said("a{sv}"), "the change")  # noqa: B023
+
+    def play_log(self, block):
+        """The service refuses a database to a user, and the journal says so."""
+        with published("music", self.copy("/srv/music.sqlite"), "AllowUsers=root"):
+            refused("ipcq-cli", "--system", "music", "SELECT 1", user=USER)
+            for line in commands(block):
+                said = lambda: done("bash", "-euc", line)  # noqa: B023, E731 - it is called here
+                if "journalctl" in line:
+                    wait_for(lambda: "music" in said(), line)
+                else:
+                    said()
+
+    def play_service_folder(self, block):
+        self.copy("/srv/music.sqlite")
+        done("bash", "-euc", block, cwd="/srv")
+        with published("music", STATE / "music.sqlite", "AllowUsers=*"):
+            equal(query("SELECT count(*) FROM package", "music"), "501\n", "rows")
+        (STATE / "music.sqlite").unlink()
+
+    def play_drop_in(self, block):
+        """systemd has no complaint, and the service starts."""
+        self.drop_in = block + "\n"
+        pathlib.Path("/srv/notes").mkdir(exist_ok=True)
+        with written("/etc/sqlipc/orders.password", "sesame"), dropped(self.drop_in):
+            equal(command("systemd-analyze", "verify", UNIT).stderr, "", "complaints of systemd")
+            done("systemctl", "start", UNIT)
+
+    def play_acl(self, block):
+        self.run("bash", "-euc", block)
+        with dropped(self.drop_in), published("music", self.home / "music.sqlite", "AllowUsers=*"):
+            equal(query("SELECT count(*) FROM track", "music"), "0\n", "rows")
+
+    def play_limit_of_bus(self, block):
+        limit, config = self.folder / "limit.conf", self.folder / "bus.conf"
+        limit.write_text(block)
+        config.write_text(f"<busconfig><listen>unix:tmpdir=/tmp</listen><include>{limit}</include></busconfig>")
+        os.kill(int(done("dbus-daemon", f"--config-file={config}", "--fork", "--print-pid")), signal.SIGTERM)
+
+    def play_own(self, block):
+        true("count(*)" in self.shell(block), "the column")
+
+    def play_published(self, block):
+        """sqlipcctl(1) finds no error in a file of /etc/sqlipc/databases.d, or in this file and its drop-in."""
+        path = re.search("^Path=(.*)$", block, re.M)
+        if path:
+            self.copy(path[1], owner="sqlipc")
+            shutil.chown(pathlib.Path(path[1]).parent, "sqlipc", "sqlipc")
+        is_drop_in = not path and "Engine=" not in block
+        self.published = self.published if is_drop_in else block
+        with written(DATABASES / "example.conf", self.published + "\n"):
+            if is_drop_in:
+                with written(DATABASES / "example.conf.d/50-local.conf", block + "\n"):
+                    done("sqlipcctl", "check")
+                (DATABASES / "example.conf.d").rmdir()
+            else:
+                done("sqlipcctl", "check")
+
+    def play_limits(self, block):
+        with written("/etc/sqlipc/sqlipcd.conf", block + "\n"):
+            done("sqlipcctl", "check")
+
+    def play_polkit(self, block):
+        with written("/etc/polkit-1/rules.d/50-sqlipc.rules", block + "\n"), \
+                published("accounts", self.copy("/srv/accounts.sqlite"), "Polkit=yes"):
+            wait_for(lambda: command("ipcq-cli", "--system", "accounts", "SELECT 1", user=USER).returncode == 0, "the rule")
+            refused("ipcq-cli", "--system", "accounts", "SELECT 1", user="nobody")
+
+    def play_trigger(self, sql):
+        with served.server():
+            served.administer("CREATE TABLE orders(id int)")
+            served.administer(sql)
+            true("public.orders" in served.administer("LISTEN sqlipc_changes; INSERT INTO orders VALUES (1)"), "it is told")
+
+    def play_stream(self, block):
+        program = "import struct, sys\nsys.path.insert(0, '/usr/share/doc/libsqlipc-dev/examples')\nimport page_decoder\n" \
+            f"{block}\nprint(page_decoder.decode(columns + rows + end))"
+        true("42" in self.run("/usr/bin/python3", "-c", program), "the row")
+
+    def play_administration(self, block):
+        """An administrator, at a terminal, with a server of PostgreSQL."""
+        self.copy(STATE / "packages.sqlite", owner="sqlipc")
+        pathlib.Path("/srv/notes.sql").write_text("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT);\n")
+        lines = "Engine=postgresql", f"Connection=host={served.FOLDER} dbname=notes user=sqlipc-engine", "Mode=read-write"
+        pathlib.Path("/srv/notes-on-server.conf").write_text("\n".join(["[Database]", *lines, ""]))
+        with served.server(), contextlib.ExitStack() as stack:
+            names = ("packages.conf", "notes.conf", "notes.conf.before-migration")
+            files = [STATE / "packages.sqlite", STATE / "databases/notes.sqlite", *(DATABASES / name for name in names)]
+            for path in files:
+                stack.callback(path.unlink, missing_ok=True)
+            served.administer('CREATE DATABASE notes OWNER "sqlipc-engine"')
+            for line in commands(block):
+                answered(line, *["yes"] * (" migrate " in line), quits=" top " in line)
+            served.administer("DROP DATABASE notes WITH (FORCE)")
+
     def play(self, block):
-        for beginning in ELSEWHERE:
-            if block.startswith(beginning):
-                return
+        if OF_A_CHECKOUT.match(block):
+            equal([line for line in commands(block) if not OF_A_CHECKOUT.match(line) and not line.startswith(BY_BUILD)], [],
+                  "commands that neither a checkout nor the build of packages has")
+            return
+        if any(form.match(block) for form in ELSEWHERE):
+            return
         for beginning, play in PLAYS.items():
             if re.match(beginning, block):
                 try:
@@ -235,10 +427,12 @@ class Reader:
 PLAYS = {
     r"# /etc/sqlipc/databases.d": Reader.play_configuration,
     r"ipcq-cli --list": Reader.play_shell,
+    r"busctl --user tree .*\nsystemctl": Reader.play_look_inside,
     r"busctl ": Reader.play_shell,
     r"ipcq-cli notes \"INSERT": Reader.play_write,
     r"while number=": Reader.play_waits,
-    r"r = sqlipc_live_open": Reader.play_fragment,
+    r"r = sqlipc_live_open|sqlipc_connection \*|int64_t |static int ": Reader.play_fragment,
+    r"typedef struct": Reader.play_types,
     r"/\* SPDX": Reader.play_program,
     r"cc ": Reader.play_compile,
     r"sudo apt install [^\n]*\n\nSELECT": Reader.play_packages_and_sql,
@@ -253,54 +447,67 @@ PLAYS = {
     r"db = sqlite3\.connect": Reader.play_extension,
     r"echo \"CREATE TABLE note": Reader.play_first_steps,
     r"sqlipcctl add packages": Reader.play_as_root,
+    r"sqlipcctl check": Reader.play_administration,
+    r"systemd-analyze ": Reader.play_unit,
+    r"sqlipc-bench ": Reader.play_bench,
+    r"\$ (?:busctl|dbus-send) ": Reader.play_on_system_bus,
+    r"\$ (?:journalctl|systemctl) ": Reader.play_log,
+    r"\$ mkdir ": Reader.play_own,
+    r"systemctl start": Reader.play_service_folder,
+    r"\[Service\]": Reader.play_drop_in,
+    r"\[Database\]": Reader.play_published,
+    r"\[Limits\]": Reader.play_limits,
+    r"setfacl ": Reader.play_acl,
+    r"<busconfig>": Reader.play_limit_of_bus,
+    r"polkit\.": Reader.play_polkit,
+    r"CREATE FUNCTION": Reader.play_trigger,
+    r"def frame": Reader.play_stream,
 }
 
 
 def documents():
-    """Every block of README.md and docs/python.md works with the packages"""
-    with manager() as (home, config):
-        reader = Reader(home, config)
-        for page, least in (("README.md", 15), ("docs/python.md", 4)):
-            found = blocks(HOME / page)
-            true(len(found) >= least, f"{page} has only {len(found)} blocks")
-            for block in found:
-                reader.play(block)
+    """Every block of README.md, docs and the manual works with the packages"""
+    with open("/etc/group", "a", encoding="ascii") as file:
+        file.write(GROUPS)
+    failed = []
+    for page in PAGES:
+        text = text_of(page, *IN_A_BUILD * (page.name == "HACKING.md"))
+        plays = [(Reader.play, block) for block in blocks(page, text)]
+        if page.name == "tutorial.md":
+            plays = [(Reader.play_tutorial, page)]
+        if plays and page != HOME / "docs/engines.md":  # moves() plays that
+            with manager() as (home, config):
+                reader = Reader(home, config)
+                for play, what in plays:
+                    try:
+                        play(reader, what)
+                    except (AssertionError, OSError) as error:
+                        failed.append(f"{page.name}: {error}")
+    true(len(PAGES) > 40, f"only {PAGES}")
+    true(not failed, "\n\n".join(failed))
 
 
 def manual():
-    """man -k sqlipc finds every page, and the examples of the pages with first steps work"""
-    pages = {path.name for path in (HOME / "docs/man").glob("*.rst")}
+    """man -k sqlipc finds every page"""
+    pages = {path.name for path in PAGES if path.suffix == ".rst"}
     done("mandb", "--quiet", "--create")
     found = {f"{name}.{section}.rst" for name, section in re.findall(r"^(\S+) \((\w+)\)", done("man", "-k", "sqlipc"), re.M)}
     equal(pages - found, set(), "pages that man -k does not find")
-    with manager() as (home, config):
-        reader = Reader(home, config)
-        for page, least in (("ipcq-cli.1", 4), ("sqlipc-extension.7", 2), ("sqlipc.7", 2)):
-            found = blocks(HOME / f"docs/man/{page}.rst")
-            true(len(found) >= least, f"{page} has only {len(found)} blocks")
-            for block in found:
-                reader.play(block)
 
 
-def answered(line, *answers):
-    """Runs a command of an administrator at a terminal, who answers its questions; it must succeed."""
+def answered(line, *answers, quits=False):
+    """Runs a command of an administrator at a terminal, who answers its questions, or quits by a key; it must succeed."""
     line = line.replace("sudo -u postgres", f"env PGHOST={served.FOLDER} runuser -u postgres --").replace("sudo ", "")
-    answers, said, since = list(answers), b"", 0
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir("/srv")
-        os.execvp("bash", ["bash", "-euc", line])
-    # Text that is typed before its question is lost.
-    with contextlib.suppress(OSError):  # The command has closed its terminal.
-        while piece := os.read(terminal, 4096):
-            said += piece
-            if answers and re.search(rb": |\? ", said[since:].rpartition(b"\n")[2]):
-                os.write(terminal, f"{answers.pop(0)}\n".encode())
-                since = len(said)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])  # before the terminal goes, which would be a SIGHUP
-    os.close(terminal)
-    equal(code, 0, f"{line}, which said {said.decode()}")
-    equal(answers, [], f"questions of {line}, which said {said.decode()}")
+    with Terminal(["bash", "-euc", line], os.environ, cwd="/srv") as terminal:
+        for answer in answers:
+            before = len(terminal.raw)  # Text that is typed before its question is lost.
+            asks = lambda: re.search(rb": |\? ", terminal.raw[before:].rpartition(b"\n")[2])  # noqa: B023, E731
+            terminal.wait_for(asks, "a question")
+            terminal.send(f"{answer}\n")
+        if quits:
+            terminal.wait_for(" clients")
+            terminal.send("q")
+        equal(terminal.wait_exit(), 0, f"{line}, which said {terminal.raw.decode()}")
 
 
 def moves():

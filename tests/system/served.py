@@ -26,11 +26,19 @@ def processes():
     return [int(pid) for pid in command("pidof", "sqlipc-engine").stdout.split()]
 
 
-def initialize(programs):
+def programs():
+    """Returns the folder of the server's programs."""
+    found = sorted(map(pathlib.Path, glob.glob("/usr/lib/postgresql/*/bin")))
+    if not found:
+        raise Skip("PostgreSQL is not installed")
+    return found[-1]
+
+
+def initialize():
     """Makes the server's folder, once for all tests: it goes with the container."""
     FOLDER.mkdir(mode=0o755)
     shutil.chown(FOLDER, "postgres", "postgres")
-    done(programs / "initdb", "-D", FOLDER / "data", "-A", "trust", "-N", user="postgres")
+    done(programs() / "initdb", "-D", FOLDER / "data", "-A", "trust", "-N", user="postgres")
     (FOLDER / "data/pg_hba.conf").write_text(
         "local all postgres trust\nlocal all reader scram-sha-256\nlocal all all peer\nhost all all all scram-sha-256\n"
     )
@@ -44,13 +52,10 @@ def administer(sql):
 @contextlib.contextmanager
 def server():
     """A PostgreSQL server. By its socket it knows users of the system; "reader" has a password, as all have by TCP."""
-    programs = sorted(map(pathlib.Path, glob.glob("/usr/lib/postgresql/*/bin")))
-    if not programs:
-        raise Skip("PostgreSQL is not installed")
     is_new = not FOLDER.exists()
     if is_new:
-        initialize(programs[-1])
-    run = words_of("postgres", programs[-1] / "postgres")
+        initialize()
+    run = words_of("postgres", programs() / "postgres")
     process = subprocess.Popen([*run, "-D", FOLDER / "data", "-k", FOLDER, "-c", "listen_addresses=0.0.0.0"],
                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

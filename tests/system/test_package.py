@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Builds the Debian packages from a copy of the sources, checks them with lintian, and installs them in a booted system,
-where inside_package.py runs.
+where inside_package.py runs. Before that, the sections of docs/HACKING.md that need a build tree are followed in that copy.
 
 boot-systemd.sh lists the requirements for the boot. If they are not met, nothing is built, and the test says why.
 """
@@ -15,6 +15,9 @@ import tempfile
 
 import test_system
 from test_system import HOME, SOURCE
+
+sys.path.insert(0, str(SOURCE / "tests/bus"))
+from pages import IN_A_BUILD, blocks, commands  # noqa: E402
 
 PROGRAMS = {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "lintian": "lintian"}
 
@@ -79,8 +82,42 @@ def make_newer(package, target):
     shutil.rmtree(tree)
 
 
+def insert(path, before, block):
+    text = path.read_text()
+    if text.count(before) != 1:
+        raise ValueError(f"{path} has {text.count(before)} times {before!r}")
+    path.write_text(text.replace(before, f"{block}\n{before}"))
+
+
+def follow_hacking(tree):
+    """Adds the method of "A first patch" and runs the service from the build tree, on a bus of its own, with the commands of
+    docs/HACKING.md. The build has no test programs in C, so the tests of other names than *.py are left out."""
+    page = tree / "docs/HACKING.md"
+    texts = [re.search(rf"^## {title}\n([\s\S]*?)(?=^## )", page.read_text(), re.M)[1] for title in IN_A_BUILD]
+    (start, database), (xml, function, try_it, row, call, own, check) = (blocks(page, text) for text in texts)
+    function, entry = function.rsplit("\n\n", 1)
+    insert(tree / "dbus-interfaces/org.sqlipc1.Manager.xml", "  </interface>", xml)
+    insert(tree / "daemon/supervisor/bus/manager-bus.c", "static const sd_bus_vtable manager_vtable[]", f"{function}\n")
+    insert(tree / "daemon/supervisor/bus/manager-bus.c", "        SD_BUS_VTABLE_END", entry)
+    insert(tree / "tests/fuzz/fuzz-bus-methods.c", '        { SQLIPC_MANAGER_INTERFACE, "ListDatabases"', row)
+    insert(tree / "tests/reliability/test_hostile_bus.py", '            ("ListRuns", ', call)
+    insert(tree / "tests/bus/test_users.py", "main(service)", f"{own}\n\n")
+    (tree / "build").symlink_to(*tree.glob("obj-*"))
+    (tree / "DIR/databases.d").mkdir(parents=True)
+    path = tree / "tests/data/chinook.sqlite"
+    (tree / "DIR/databases.d/NAME.conf").write_text(re.sub("(?m)^Path=.*$", f"Path={path}", f"{database}\n"))
+    bus, service, listing = commands(start)
+    make, ask = commands(try_it)
+    identity, named = commands(check)
+    scripts = [path for name in named.split()[4:] for path in tree.glob(f"tests/*/test_{name}.py")]
+    lines = [make, f"ADDRESS=$({bus})", service.replace(" &", " >service.log 2>&1 &"),
+             f"until {listing}; do sleep 0.1; done", ask, identity, *map(str, scripts)]
+    script = "\n".join(line.replace("=ADDRESS", "=$ADDRESS") for line in lines)
+    quietly("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-eux", "-c", script, cwd=tree)
+
+
 def make_layer(layer, packages):
-    for name in [*test_system.COPIED, "debian/tests", "README.md", "docs/man", "docs/python.md", "docs/engines.md"]:
+    for name in [*test_system.COPIED, "debian/tests", "tests/cli", "tests/glib", "README.md", "docs"]:
         test_system.copy(name, layer / HOME / name)
     for folder in ("packages", "newer"):
         (layer / HOME / folder).mkdir()
@@ -101,6 +138,7 @@ def main():
         layer, journal = folder / "layer", folder / "journal"
         layer.mkdir()
         make_layer(layer, build(folder))
+        follow_hacking(folder / "sqlipc")
         boot = [SOURCE / "tests/system/boot-systemd.sh", "-l", layer, "-J", journal]
         inside = ["/usr/bin/python3", "-B", f"/{HOME}/tests/system/inside_package.py", "broker"]
         done = subprocess.run([*boot, "--", *inside], check=False)

@@ -60,7 +60,7 @@ def missing(bus):
 def copy(name, target):
     target.parent.mkdir(parents=True, exist_ok=True)
     if (SOURCE / name).is_dir():
-        shutil.copytree(SOURCE / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(SOURCE / name, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     else:
         shutil.copy(SOURCE / name, target)
 
