@@ -16,8 +16,8 @@ import textwrap
 
 import served
 from machine import (
-    DATABASES, HOME, STATE, UNIT, USER, command, done, dropped, manager, published, query, refused, session, wait_for,
-    words_of, written,
+    DATABASES, HOME, STATE, UNIT, USER, command, done, dropped, manager, published, query, refused, session, stop,
+    wait_for, words_of, written,
 )  # fmt: skip
 from pages import IN_A_BUILD, OF_A_CHECKOUT, PAGES, blocks, commands, screen, text_of
 from tap import equal, true
@@ -337,7 +337,7 @@ class Reader:
         self.drop_in = block + "\n"
         pathlib.Path("/srv/notes").mkdir(exist_ok=True)
         with written("/etc/sqlipc/orders.password", "sesame"), dropped(self.drop_in):
-            equal(command("systemd-analyze", "verify", UNIT).stderr, "", "complaints of systemd")
+            equal(command("systemd-analyze", "verify", "--man=no", UNIT).stderr, "", "complaints of systemd")
             done("systemctl", "start", UNIT)
 
     def play_acl(self, block):
@@ -369,6 +369,7 @@ class Reader:
                 (DATABASES / "example.conf.d").rmdir()
             else:
                 done("sqlipcctl", "check")
+        shutil.rmtree(STATE / "databases", ignore_errors=True)
 
     def play_limits(self, block):
         with written("/etc/sqlipc/sqlipcd.conf", block + "\n"):
@@ -399,9 +400,10 @@ class Reader:
         pathlib.Path("/srv/notes-on-server.conf").write_text("\n".join(["[Database]", *lines, ""]))
         with served.server(), contextlib.ExitStack() as stack:
             names = ("packages.conf", "notes.conf", "notes.conf.before-migration")
-            files = [STATE / "packages.sqlite", STATE / "databases/notes.sqlite", *(DATABASES / name for name in names)]
-            for path in files:
+            for path in (STATE / "packages.sqlite", *(DATABASES / name for name in names)):
                 stack.callback(path.unlink, missing_ok=True)
+            stack.callback(shutil.rmtree, STATE / "databases", ignore_errors=True)
+            stack.callback(stop)
             served.administer('CREATE DATABASE notes OWNER "sqlipc-engine"')
             for line in commands(block):
                 answered(line, *["yes"] * (" migrate " in line), quits=" top " in line)
