@@ -330,18 +330,16 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_LIMIT_VDBE_OP, (int) setup->vdbe_ops_max },
                 { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
         };
-        int rc;
+        int rc = trusted_schema_set_up(db); /* which compiles, so the limits come after it */
 
-        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        for (size_t i = 0; rc == SQLITE_OK && i < sizeof settings / sizeof *settings; i++)
                 rc = sqlite3_db_config(db, settings[i].option, settings[i].value, NULL);
-                if (rc != SQLITE_OK)
-                        return rc;
-        }
+        if (rc != SQLITE_OK)
+                return rc;
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_widen(db);
         access_forget(access);
         access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
-        rc = trusted_schema_set_up(db);
-        return rc == SQLITE_OK ? sqlite3_set_authorizer(db, authorize, access) : rc;
+        return sqlite3_set_authorizer(db, authorize, access);
 }
