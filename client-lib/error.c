@@ -12,6 +12,7 @@
 
 #include "client-lib/bus-open.h"
 #include "client-lib/error.h"
+#include "client-lib/parameter.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 /* The numbers in sqlipc.h must equal those in the table that daemon and library share. */
@@ -124,6 +125,42 @@ static const ErrorRow *row_by_name(const char *name) {
         return &unknown_row;
 }
 
+/* The size of a noncharacter, or of one byte that is not of a character. */
+static size_t size_of_replaced(const char *from) {
+        unsigned char lead = (unsigned char) *from;
+        size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 1;
+
+        for (size_t i = 1; i < size; i++)
+                if (((unsigned char) from[i] & 0xc0) != 0x80)
+                        return 1;
+        return size;
+}
+
+/* Puts U+FFFD in the place of all that no string of D-Bus may have. SQLite's messages have names and SQL, which may be any
+ * bytes, and a cut may be within a character; but programs show a message, and pass it on, as text. */
+static void make_valid(Error *e) {
+        static const char replacement[] = "\xef\xbf\xbd";
+        const char *from = e->message;
+        char text[sizeof e->message];
+        size_t size = 0, bad;
+
+        while (!parameter_is_bus_string(from, strlen(from), &bad)) {
+                if (size + bad + strlen(replacement) >= sizeof text)
+                        break;
+                memcpy(text + size, from, bad);
+                memcpy(text + size + bad, replacement, strlen(replacement));
+                size += bad + strlen(replacement);
+                from += bad + size_of_replaced(from + bad);
+        }
+        if (from == e->message)
+                return;
+        bad = strnlen(from, sizeof text - size - 1);
+        (void) parameter_is_bus_string(from, bad, &bad);
+        memcpy(text + size, from, bad);
+        text[size + bad] = 0;
+        memcpy(e->message, text, size + bad + 1);
+}
+
 static void set_message(Error *e, const char *message, size_t size) {
         if (size >= sizeof e->message) {
                 size = sizeof e->message - 1;
@@ -132,6 +169,7 @@ static void set_message(Error *e, const char *message, size_t size) {
         }
         memcpy(e->message, message, size);
         e->message[size] = 0;
+        make_valid(e);
 }
 
 static void set_row(Error *e, const ErrorRow *row) {
@@ -146,6 +184,7 @@ int error_set(Error *e, ErrorNumber number, const char *format, ...) {
         va_start(ap, format);
         (void) vsnprintf(e->message, sizeof e->message, format, ap);
         va_end(ap);
+        make_valid(e);
         return e->result;
 }
 
@@ -163,6 +202,7 @@ int error_set_errno(Error *e, int r, const char *format, ...) {
         va_start(ap, format);
         (void) vsnprintf(e->message, sizeof e->message, format, ap);
         va_end(ap);
+        make_valid(e);
         return r;
 }
 

@@ -83,6 +83,39 @@ static void test_table_by_number(void) {
         }
 }
 
+/* A message is valid UTF-8, and a string of D-Bus, whatever SQLite put into it. */
+static void check_message(const char *message, const char *expected) {
+        PageDecoder d = { .error_number = ERROR_SQL, .error_sql_offset = -1, .error_message = message,
+                          .error_message_size = strlen(message) };
+        Error e;
+
+        (void) error_set_frame(&e, &d);
+        CHECK_STRING(e.message, expected);
+        (void) error_set(&e, ERROR_SQL, "%s", message);
+        CHECK_STRING(e.message, expected);
+}
+
+static void test_valid_messages(void) {
+        char longest[2 * SQLIPC_MESSAGE_SIZE_MAX], *end = longest + sizeof longest - 1;
+        PageDecoder d = { .error_number = ERROR_SQL, .error_message = longest, .error_message_size = sizeof longest - 1 };
+        Error e;
+
+        check_message("no such table: größe", "no such table: größe");
+        check_message("no such table: a\xff\xfez", "no such table: a\xef\xbf\xbd\xef\xbf\xbdz");
+        check_message("cut \xe2\x82", "cut \xef\xbf\xbd\xef\xbf\xbd");
+        check_message("noncharacter \xef\xb7\x90.", "noncharacter \xef\xbf\xbd.");
+        check_message("\xf0\x9f\xbf\xbf", "\xef\xbf\xbd");
+        for (char *c = longest; c < end; c++)
+                *c = (char) 0xff;
+        *end = 0;
+        (void) error_set_frame(&e, &d);
+        CHECK(strlen(e.message) % 3 == 0 && strlen(e.message) >= sizeof e.message - 4);
+        for (size_t i = 0; i + 1 < sizeof longest; i++) /* characters of two bytes, cut at any place */
+                longest[i] = i % 2 == 0 ? (char) 0xc3 : (char) 0xb6;
+        (void) error_set(&e, ERROR_SQL, "%s", longest);
+        CHECK(!strstr(e.message, "\xb6\xb6") && (e.message[strlen(e.message) - 1] & 0xff) != 0xc3);
+}
+
 /* The sentence of the bus, which is for programmers, must not be all that the program is told. */
 static void check_name(const char *name, int r, uint32_t number) {
         sd_bus_message *reply = new_reply(name, "a sentence", false);
@@ -238,6 +271,7 @@ int main(void) {
                 TEST(test_table_by_name),
                 TEST(test_table_by_number),
                 TEST(test_names_of_the_bus),
+                TEST(test_valid_messages),
                 TEST(test_sentences_of_the_bus),
                 TEST(test_unknown_number),
                 TEST(test_long_message),
