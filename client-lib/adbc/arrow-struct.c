@@ -6,6 +6,7 @@
 
 #include "client-lib/adbc/arrow-struct.h"
 #include "client-lib/adbc/cleanup.h"
+#include "client-lib/adbc/utf8-check.h"
 
 void arrow_struct_release_schema(struct ArrowSchema *schema) {
         if (schema->release)
@@ -58,7 +59,7 @@ int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, cons
         if (!memory)
                 return -ENOMEM;
         memory->format = strdup(format);
-        memory->name = strdup(name);
+        memory->name = utf8_make_valid(name);
         memory->children = calloc(n_children + 1, sizeof *memory->children);
         memory->pointers = calloc(n_children + 1, sizeof *memory->pointers);
         if (!memory->format || !memory->name || !memory->children || !memory->pointers) {

@@ -13,8 +13,8 @@
 
 #define ARROW_STRUCT_BUFFERS_MAX 3
 
-/* Makes a schema with copies of `format` and `name`, and with `n_children` released children, which the caller fills.
- * Returns 0 or -ENOMEM. */
+/* Makes a schema with copies of `format` and `name`, whose invalid UTF-8 is replaced, and with `n_children` released
+ * children, which the caller fills. Returns 0 or -ENOMEM. */
 int arrow_struct_schema(struct ArrowSchema *ret_schema, const char *format, const char *name, int64_t flags,
                         size_t n_children);
 

@@ -7,6 +7,7 @@
 #include "client-lib/adbc/arrow-struct.h"
 #include "client-lib/adbc/arrow-tree.h"
 #include "client-lib/adbc/cleanup.h"
+#include "client-lib/adbc/utf8-check.h"
 
 typedef struct TreeBytes {
         uint8_t *bytes;
@@ -160,11 +161,14 @@ void arrow_tree_integer(Tree *tree, int64_t value) {
 }
 
 void arrow_tree_text(Tree *tree, const char *text) {
+        _cleanup_free_ char *valid = text ? utf8_make_valid(text) : NULL;
+
         if (!text) {
                 arrow_tree_null(tree);
                 return;
         }
-        append(tree, &tree->values, text, strlen(text));
+        tree->failed = tree->failed || !valid;
+        append(tree, &tree->values, valid, valid ? strlen(valid) : 0);
         append_end(tree);
         append_validity(tree, true);
 }

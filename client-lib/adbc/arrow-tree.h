@@ -32,7 +32,7 @@ Tree *arrow_tree_free(Tree *tree);
 /* Returns child `i`, or the one child of a list; borrowed. */
 Tree *arrow_tree_child(Tree *tree, unsigned i);
 
-/* Append a scalar; `text` NULL is null. */
+/* Append a scalar; `text` NULL is null. Of a text that is not UTF-8, the invalid bytes are replaced. */
 void arrow_tree_integer(Tree *tree, int64_t value);
 void arrow_tree_text(Tree *tree, const char *text);
 

@@ -106,13 +106,25 @@ typedef struct ObjectsCall {
 /* Takes one row of a query. */
 typedef AdbcStatusCode (*RowTaker)(ObjectsCall *call, Tree *tree, sqlipc_cursor *cursor);
 
+/* True if SQLite cannot tell the columns of an object: of a view that does not compile, or a table without its module. Only
+ * that object is listed without them. */
+static bool is_of_object(sqlipc_error code) {
+        return code == SQLIPC_ERROR_SQL || code == SQLIPC_ERROR_MISSING_FUNCTION || code == SQLIPC_ERROR_MISSING_COLLATION ||
+               code == SQLIPC_ERROR_MISSING_MODULE || code == SQLIPC_ERROR_NOT_ALLOWED ||
+               code == SQLIPC_ERROR_LIMITS_EXCEEDED;
+}
+
 /* Calls `take` for each row; `name` is the parameter of the SQL. */
-static AdbcStatusCode for_each_row(ObjectsCall *call, Tree *tree, const char *sql, const char *name, RowTaker take) {
+static AdbcStatusCode for_each_row(ObjectsCall *call, Tree *tree, const char *sql, const char *name, RowTaker take,
+                                   bool *ret_unusable) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = call->connection->connection;
         int r;
 
         r = sqlipc_query(connection, call->catalog, sql, &cursor, "s", name);
+        *ret_unusable = r < 0 && is_of_object(sqlipc_error_code(connection));
+        if (*ret_unusable)
+                return ADBC_STATUS_OK;
         if (r < 0)
                 return adbc_error_connection(call->error, connection, r);
         while ((r = sqlipc_cursor_next(cursor)) > 0) {
@@ -121,7 +133,8 @@ static AdbcStatusCode for_each_row(ObjectsCall *call, Tree *tree, const char *sq
                 if (status != ADBC_STATUS_OK)
                         return status;
         }
-        return r < 0 ? adbc_error_cursor(call->error, cursor, r) : ADBC_STATUS_OK;
+        *ret_unusable = r < 0 && is_of_object(sqlipc_cursor_error_code(cursor));
+        return r < 0 && !*ret_unusable ? adbc_error_cursor(call->error, cursor, r) : ADBC_STATUS_OK;
 }
 
 /* Returns the text of a column, or NULL. */
@@ -266,7 +279,7 @@ static void add_usage(ObjectsCall *call, Tree *usages, const char *table, const 
         arrow_tree_end(usage);
 }
 
-static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, const char *table) {
+static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, const char *table, bool *ret_unusable) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = call->connection->connection;
         Tree *constraint = arrow_tree_child(constraints, 0);
@@ -275,6 +288,9 @@ static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, cons
         int r;
 
         r = sqlipc_query(connection, call->catalog, CONSTRAINTS_SQL, &cursor, "s", table);
+        *ret_unusable = r < 0 && is_of_object(sqlipc_error_code(connection));
+        if (*ret_unusable)
+                return ADBC_STATUS_OK;
         if (r < 0)
                 return adbc_error_connection(call->error, connection, r);
         while ((r = sqlipc_cursor_next(cursor)) > 0) {
@@ -293,7 +309,8 @@ static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, cons
                 last = id;
                 kind = *type;
         }
-        if (r < 0)
+        *ret_unusable = r < 0 && is_of_object(sqlipc_cursor_error_code(cursor));
+        if (r < 0 && !*ret_unusable)
                 return adbc_error_cursor(call->error, cursor, r);
         if (kind)
                 end_constraint(constraints, kind == 'F');
@@ -311,10 +328,19 @@ static bool type_is_wanted(const ObjectsCall *call, const char *type) {
         return !call->table_types;
 }
 
+/* Ends a list; one of an object that cannot be used has no items, since SQLite fails before the first row, and is null. */
+static void end_list(Tree *list, bool unusable) {
+        if (unusable)
+                arrow_tree_null(list);
+        else
+                arrow_tree_end(list);
+}
+
 static AdbcStatusCode add_table(ObjectsCall *call, Tree *tables, const char *name, const char *type) {
         Tree *table = arrow_tree_child(tables, 0), *columns = arrow_tree_child(table, 2),
              *constraints = arrow_tree_child(table, 3);
         AdbcStatusCode status;
+        bool unusable;
 
         arrow_tree_text(arrow_tree_child(table, 0), name);
         arrow_tree_text(arrow_tree_child(table, 1), type);
@@ -322,13 +348,14 @@ static AdbcStatusCode add_table(ObjectsCall *call, Tree *tables, const char *nam
                 arrow_tree_null(columns);
                 arrow_tree_null(constraints);
         } else {
-                status = for_each_row(call, columns, COLUMNS_SQL, name, take_column);
+                status = for_each_row(call, columns, COLUMNS_SQL, name, take_column, &unusable);
                 if (status == ADBC_STATUS_OK)
-                        status = add_constraints(call, constraints, name);
+                        end_list(columns, unusable);
+                if (status == ADBC_STATUS_OK && !unusable)
+                        status = add_constraints(call, constraints, name, &unusable);
                 if (status != ADBC_STATUS_OK)
                         return status;
-                arrow_tree_end(columns);
-                arrow_tree_end(constraints);
+                end_list(constraints, unusable);
         }
         arrow_tree_end(table);
         return ADBC_STATUS_OK;

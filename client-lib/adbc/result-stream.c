@@ -11,6 +11,7 @@
 #include "client-lib/adbc/column-builder.h"
 #include "client-lib/adbc/first-rows.h"
 #include "client-lib/adbc/result-stream.h"
+#include "client-lib/adbc/utf8-check.h"
 
 /* A column as its cursor describes it. */
 typedef struct ResultColumn {
@@ -297,7 +298,7 @@ static AdbcStatusCode add_column(ResultStream *s, const char *name, const char *
         ResultColumn *column = &s->columns[s->n_columns];
 
         column->declared = column_type_of_declaration(declared);
-        column->name = strdup(name ? name : "");
+        column->name = utf8_make_valid(name ? name : ""); /* errors have it, too */
         if (!column->name)
                 return adbc_error_memory(&s->error);
         s->n_columns++;

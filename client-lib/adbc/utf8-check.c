@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Checks UTF-8 (utf8-check.h). Pure. ADBC driver. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client-lib/adbc/utf8-check.h"
@@ -61,4 +62,27 @@ bool utf8_check(const uint8_t *bytes, size_t size) {
                 at += n;
         }
         return true;
+}
+
+char *utf8_make_valid(const char *text) {
+        static const char replacement[] = "\xef\xbf\xbd";
+        size_t size = strlen(text), n_valid = 0;
+        char *copy;
+
+        if (utf8_check((const uint8_t *) text, size))
+                return strdup(text);
+        copy = malloc(size * strlen(replacement) + 1);
+        if (!copy)
+                return NULL;
+        for (size_t at = 0; at < size;) {
+                size_t n = character((const uint8_t *) text + at, size - at);
+                const char *from = n > 0 ? text + at : replacement;
+
+                at += n > 0 ? n : 1;
+                n = n > 0 ? n : strlen(replacement);
+                memcpy(copy + n_valid, from, n);
+                n_valid += n;
+        }
+        copy[n_valid] = 0;
+        return copy;
 }

@@ -12,4 +12,8 @@
 /* True if the bytes are valid UTF-8. ASCII is checked many bytes at a time. */
 bool utf8_check(const uint8_t *bytes, size_t size);
 
+/* A copy of the text in which U+FFFD is in the place of each byte that is not of a valid character, for names and messages,
+ * which Arrow and ADBC have in UTF-8, while SQLite takes any bytes. NULL: there is no memory. */
+char *utf8_make_valid(const char *text);
+
 #endif

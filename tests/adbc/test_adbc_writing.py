@@ -675,6 +675,33 @@ def broken_catalog():
 
 
 @test
+def broken_objects():
+    """Objects that SQLite cannot compile are listed without columns, names are valid UTF-8, and all others are complete"""
+    import broken_schema
+
+    path = broken_schema.make(service.data / "odd.sqlite")
+    service.database("odd", Path=path)
+    service.driver.manager("Reload")
+    with connect(service, "odd") as connection:
+        (schema,) = objects(connection, catalog_filter="odd")["odd"]
+        tables = {one["table_name"]: one for one in schema["db_schema_tables"]}
+        unreadable = {name for name, one in tables.items() if one["table_columns"] is None}
+        equal(unreadable, set(broken_schema.UNREADABLE) - {"computed"}, "objects without columns")
+        true(all(tables[name]["table_constraints"] is None for name in unreadable), "nor constraints")
+        equal([column["column_name"] for column in tables["good"]["table_columns"]], ["id", "text", "twice"])
+        equal([column["column_name"] for column in tables["good_view"]["table_columns"]], ["id", "upper"])
+        for name, column in ((broken_schema.ODD_TABLE, broken_schema.ODD_COLUMN), (broken_schema.ODD_VIEW,) * 2):
+            shown = tables[name.decode(errors="replace")]["table_columns"][0]["column_name"]
+            equal(shown[1:], column.decode(errors="replace")[1:], f"columns of {name}")
+        true(f"non{broken_schema.NONCHARACTER}" in tables, "a noncharacter")
+        error = fails("INVALID_ARGUMENT", rows, connection, 'SELECT * FROM "no odd table"')
+        equal(str(error).count("\ufffd"), 3, f"characters that are replaced in {error}")
+        equal(fails("INVALID_ARGUMENT", connection.adbc_get_table_schema, "no table").facts["sqlipc.error"],
+              "org.sqlipc1.Error.Sql")
+        equal(len(tables), len(schema["db_schema_tables"]), "names that are told apart")
+
+
+@test
 def schemas():
     """Schemas of tables, of results before they are executed, and of parameters"""
     with connect(service, "chinook") as connection, connection.cursor() as cursor:
