@@ -21,6 +21,7 @@ import termios
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+import broken_schema  # noqa: E402
 from harness import CHINOOK, CLI, CTL, PATIENT, Service, main, wait_for  # noqa: E402
 from tap import equal, test, true  # noqa: E402
 
@@ -212,6 +213,8 @@ service = Service(
         "wide": make("wide.sqlite", "", fill_wide),
         "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
+        "broken": broken_schema.make(HERE / "broken.sqlite"),
+        "lacking": broken_schema.make(HERE / "lacking.sqlite", odd_names=False),
         "typed": {"Path": make("typed.sqlite", TYPED), "Expose": "typed"},
         "target": {"Path": HERE / "target.sqlite", "Mode": "read-write", "WriteSchema": "yes"},
         "target_rows": {"Path": HERE / "target.sqlite", "Mode": "read-write"},
@@ -561,6 +564,26 @@ def wrong_page():
         for command in (".backup none.sqlite", ".export csv none.csv a", ".export sql none.sql"):
             ask("damaged", command, on=own, code=QUERY, says=b"org.sqlipc1.Error.Corrupt")
         equal([p.name for p in HERE.glob("none*")], [], "files")
+
+
+@test
+def beside_broken_objects():
+    """A dump has all objects, those that do not compile, too. One that cannot be copied or read is named, at the start"""
+    with contextlib.closing(sqlite3.connect(HERE / "lacking.sqlite")) as original:
+        loaded = ask("lacking", ".dump").decode()
+        for (sql,) in original.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL"):
+            text = sql.removeprefix("CREATE TABLE ")
+            true(text in loaded or text.replace("'", "''") in loaded or "words_" in text, f"{sql} in {loaded}")
+        true(f"'value {broken_schema.NONCHARACTER}'" in loaded, "a noncharacter in a value")
+    says = b"CREATE TABLE sorted(a TEXT COLLATE absent, b): no such collation"
+    ask("lacking", ".backup lacking-copy.sqlite", code=QUERY, says=says)
+    ask("lacking", ".sha3sum", code=QUERY, says=b"an error of the table computed")
+    true(not (HERE / "lacking-copy.sqlite").exists(), "a copy that was not finished")
+    for command in (".dump", ".backup broken-copy.sqlite"):
+        ask("broken", command, code=QUERY, says=b"the table t\\xff\\xfe\\xc3 cannot be read: its name")
+    ask("broken", ".sha3sum", code=QUERY, says=b"cannot be read: its name")
+    true(b"INSERT INTO good VALUES(2,'two');" in ask("broken", ".dump good"), "a part without it")
+    equal(ask("broken", ".sha3sum good"), ask("lacking", ".sha3sum good"), "the checksum of a part")
 
 
 @test

@@ -15,6 +15,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+import broken_schema  # noqa: E402
 from harness import CHINOOK, CLI, Service, UID_A, main, needs_root  # noqa: E402
 from tap import equal, test, true  # noqa: E402
 
@@ -66,6 +67,7 @@ databases = {
     "empty": make("empty.sqlite", ""),
     "many": make("many.sqlite", MANY),
     "controls": make("controls.sqlite", CONTROLS),
+    "broken": broken_schema.make(pathlib.Path(folder.name, "broken.sqlite")),
 }
 service = Service(
     {name: {"Path": path, "Description": f"What is {name}"} for name, path in databases.items()}
@@ -124,6 +126,29 @@ def schemas():
     for name in ("long", "words", "'a view'", '"select"', "ended", "größe"):
         true(as_sqlite3("odd", f".schema {name}"), "some")
     equal(ask("part", ".schema").count("CREATE VIRTUAL TABLE"), 2, "what is exposed")
+
+
+@test
+def beside_broken_objects():
+    """Objects that do not compile are listed, and all others are described; a name may have any bytes"""
+    names = subprocess.run(
+        ["sqlite3", databases["broken"], "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"],
+        capture_output=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    shown = ["".join(chr(c) if c < 128 else f"\\x{c:02x}" for c in name) for name in names if b"\xff" in name]
+    listed = service.run(CLI, f"--address={service.address}", "broken", ".mode list", ".tables").stdout.splitlines()
+    equal(sorted(listed[1:]), sorted(names), ".tables")
+    for command in (".schema", ".indexes"):
+        reference = subprocess.run(["sqlite3", databases["broken"], command], capture_output=True, check=True).stdout
+        equal(service.run(CLI, f"--address={service.address}", "broken", command).stdout, reference, command)
+    text = ask("broken", ".describe")
+    for name in ("good_view", "no table", "no module", "sorted", *shown):
+        true(name in text, f"{name} in {text}")
+    for name, column in (("sorted", "b"), ("computed", "computed"), (f"non{broken_schema.NONCHARACTER}", "'default")):
+        true(column in ask("broken", f'.describe "{name}"'), f"columns of {name}")
+    for name, word in broken_schema.UNREADABLE.items():
+        if name != "computed":
+            ask("broken", f'.describe "{name}"', code=QUERY, says=word)
 
 
 @test

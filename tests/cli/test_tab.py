@@ -7,6 +7,7 @@ import sqlite3
 
 from pty_shell import ENTER, TAB, Shell, control, generate  # finds what follows
 
+import broken_schema
 from harness import CHINOOK, Service, main
 from overheard import Overheard
 from tap import equal, test, true
@@ -14,6 +15,8 @@ from tap import equal, test, true
 service = Service({"chinook": CHINOOK}, start=False)
 generate(service.data / "odd.sqlite")
 service.database("odd", Path=service.data / "odd.sqlite")
+broken_schema.make(service.data / "broken.sqlite")
+service.database("broken", Path=service.data / "broken.sqlite")
 service.start()
 
 
@@ -77,6 +80,16 @@ def before_from():
         completes(shell, "PRAGMA table_x", "PRAGMA table_xinfo ")
         completes(shell, "pragma table_info(Gen", "pragma table_info(Genre ")
         completes(shell, ".export csv genre.csv Gen", ".export csv genre.csv Genre ")
+
+
+@test
+def beside_broken_objects():
+    """A view that does not compile, and a table without its module, leave the names of all others"""
+    with shell_of("broken") as shell:
+        completes(shell, "SELECT twi", "SELECT twice ")
+        completes(shell, "SELECT * FROM good_v", "SELECT * FROM good_view ")
+        completes(shell, "SELECT * FROM good_view v WHERE v.upp", "SELECT * FROM good_view v WHERE v.upper ")
+        completes(shell, 'SELECT * FROM "no tab', 'SELECT * FROM "no table" ')
 
 
 @test

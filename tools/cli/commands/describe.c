@@ -85,7 +85,7 @@ static char *columns_sql(const char *name, unsigned wanted) {
                 if (wanted & (1u << i))
                         g_string_append_printf(sql, ", %s", attributes[i].shown);
         g_string_append(sql, " FROM pragma_table_xinfo(");
-        schema_append_literal(sql, name);
+        schema_append_value(sql, name);
         g_string_append(sql, ") ORDER BY cid");
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }

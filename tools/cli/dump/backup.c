@@ -5,6 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sqlite3.h>
+#include <string.h>
+
+#include "tools/terminal/format.h"
+
+enum { STATEMENT_SHOWN_MAX = 100 };
 
 typedef struct Backup {
         Shell *shell;
@@ -38,8 +43,18 @@ static int begin(void *userdata, const DumpHeader *header) {
         return execute(backup, sql);
 }
 
+/* Most of these make an object, and this SQLite may lack the collation or function that it needs. */
 static int statement(void *userdata, const char *sql) {
-        return execute(userdata, sql);
+        Backup *backup = userdata;
+        g_autoptr(GString) shown = NULL;
+
+        if (sqlite3_exec(backup->db, sql, NULL, NULL, NULL) == SQLITE_OK)
+                return 0;
+        shown = g_string_new(NULL);
+        format_shown_text(shown, sql, strlen(sql), STATEMENT_SHOWN_MAX);
+        shell_complain(backup->shell, "the file cannot be filled, because SQLite cannot run this statement: %s: %s",
+                       shown->str, sqlite3_errmsg(backup->db));
+        return -EIO;
 }
 
 static int prepare_insert(Backup *backup, const SnapshotTable *table) {

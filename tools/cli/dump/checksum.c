@@ -27,6 +27,7 @@
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/cursor-values.h"
 #include "tools/cli/shell/query-run.h"
+#include "tools/terminal/format.h"
 
 #define SYSTEM_PREFIX "sqlite_"
 
@@ -297,6 +298,29 @@ static int append_one_by_one(Checksum *checksum) {
 
 /* ---- The result --------------------------------------------------------------------------------------------------- */
 
+/* Names the first table that cannot be read, if that made the query of all fail, whose error has been printed. */
+static void name_unreadable(const Checksum *checksum) {
+        sqlipc_connection *connection;
+
+        if (session_connect(&checksum->shell->session, &connection) < 0)
+                return;
+        for (guint i = 0; i < checksum->tables->len; i++) {
+                const Table *table = table_at(checksum, i);
+                sqlipc_statement *statement = NULL;
+                g_autoptr(GString) shown = g_string_new(NULL);
+                int r = sqlipc_prepare(connection, checksum->shell->session.database, table->select, &statement);
+
+                (void) sqlipc_finalize(statement);
+                if (r >= 0)
+                        continue;
+                if (sqlipc_error_sqlite_code(connection) == 0)
+                        return;
+                format_shown_text(shown, table->name, strlen(table->name), SIZE_MAX);
+                shell_complain(checksum->shell, "this is an error of the table %s; a pattern can leave it out", shown->str);
+                return;
+        }
+}
+
 static int attempt(Checksum *checksum, const ChecksumOptions *options, const SnapshotLimits *limits) {
         g_autofree char *sql = NULL;
         int r;
@@ -306,10 +330,15 @@ static int attempt(Checksum *checksum, const ChecksumOptions *options, const Sna
         r = run_query(checksum, options, LIST, take_table);
         if (r < 0)
                 return r;
+        for (guint i = 0; i < checksum->tables->len; i++)
+                if (!schema_name_is_sendable(table_at(checksum, i)->name))
+                        return schema_complain_of_name(checksum->shell, table_at(checksum, i)->name);
         sql = make_query(checksum, limits);
         if (!sql)
                 return append_one_by_one(checksum);
         r = run_query(checksum, options, sql, take_row);
+        if (r < 0 && r != -ESTALE && checksum->n_begun == 0)
+                name_unreadable(checksum);
         return r >= 0 && checksum->n_listed < checksum->tables->len ? -ESTALE : r;
 }
 

@@ -221,6 +221,20 @@ SnapshotLimits dump_limits(Shell *shell) {
         };
 }
 
+/* Of the whole database or not at all: a copy without a table would look complete. */
+static int check_names(const Dump *dump) {
+        for (guint i = 0; i < dump->tables->len; i++) {
+                const SnapshotTable *table = g_ptr_array_index(dump->tables, i);
+                bool sendable = schema_name_is_sendable(table->object->name);
+
+                for (guint j = 0; sendable && j < table->columns->len; j++)
+                        sendable = schema_name_is_sendable(g_ptr_array_index(table->columns, j));
+                if (!sendable)
+                        return schema_complain_of_name(dump->shell, table->object->name);
+        }
+        return 0;
+}
+
 static int attempt(Dump *dump, const DumpOptions *options, const SnapshotLimits *limits) {
         g_autoptr(GPtrArray) statements = NULL;
         int r;
@@ -230,8 +244,11 @@ static int attempt(Dump *dump, const DumpOptions *options, const SnapshotLimits 
                 return r;
         dump->tables = snapshot_tables(dump->schema, options->with_rowids);
         dump->n_created = 0;
-        statements = snapshot_plan(dump->tables, limits);
-        r = run_statements(dump, statements);
+        r = check_names(dump);
+        if (r >= 0) {
+                statements = snapshot_plan(dump->tables, limits);
+                r = run_statements(dump, statements);
+        }
         g_clear_pointer(&dump->tables, g_ptr_array_unref);
         dump->schema = schema_free(dump->schema);
         return r;

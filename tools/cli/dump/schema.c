@@ -7,6 +7,7 @@
 
 #include "tools/cli/shell/query-run.h"
 #include "tools/cli/sql/sql-name.h"
+#include "tools/terminal/format.h"
 #include "tools/terminal/sql-literal.h"
 
 /* ---- Names -------------------------------------------------------------------------------------------------------- */
@@ -30,6 +31,39 @@ void schema_append_literal(GString *sql, const char *text) {
 
         sql_literal_write(&sink, &value, 0);
         sink_finish(&sink);
+}
+
+bool schema_name_is_sendable(const char *name) {
+        if (!g_utf8_validate(name, -1, NULL))
+                return false;
+        for (; *name; name = g_utf8_next_char(name)) {
+                gunichar c = g_utf8_get_char(name);
+
+                if ((c >= 0xfdd0 && c <= 0xfdef) || (c & 0xfffe) == 0xfffe)
+                        return false;
+        }
+        return true;
+}
+
+void schema_append_value(GString *sql, const char *name) {
+        if (schema_name_is_sendable(name)) {
+                schema_append_literal(sql, name);
+                return;
+        }
+        g_string_append(sql, "CAST(x'");
+        for (; *name; name++)
+                g_string_append_printf(sql, "%02x", (unsigned char) *name);
+        g_string_append(sql, "' AS TEXT)");
+}
+
+int schema_complain_of_name(Shell *shell, const char *table) {
+        g_autoptr(GString) shown = g_string_new(NULL);
+
+        format_shown_text(shown, table, strlen(table), SIZE_MAX);
+        shell_complain(shell, "the table %s cannot be read: its name, or a column's, has bytes that are not UTF-8, or a "
+                       "noncharacter, which D-Bus does not let pass in SQL; give a pattern that leaves it out, rename it, "
+                       "or have 'sqlipcctl backup' copy the file", shown->str);
+        return -EILSEQ;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------- */

@@ -57,5 +57,13 @@ void schema_append_name(GString *sql, const char *name);
 void schema_append_quoted(GString *sql, const char *name);
 /** Appends text as an SQL literal. */
 void schema_append_literal(GString *sql, const char *text);
+/** Appends a name as an SQL expression whose value it is, in an SQL that can be sent whatever bytes the name has. */
+void schema_append_value(GString *sql, const char *name);
+
+/** True if SQL that has the name can be sent. Over D-Bus it is a string, so it may have neither bytes that are not UTF-8 nor
+ * noncharacters. */
+bool schema_name_is_sendable(const char *name);
+/** Says that `table` cannot be read because its name, or that of a column, cannot be sent. Returns -EILSEQ. */
+int schema_complain_of_name(Shell *shell, const char *table);
 
 #endif

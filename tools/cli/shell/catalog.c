@@ -184,14 +184,23 @@ static int ask_rows(sqlipc_connection *connection, const char *database, const c
         return r;
 }
 
-static GPtrArray *list_rows(Catalog *catalog, const char *sql, const char *value) {
-        GPtrArray *list = g_ptr_array_new();
+/* Adds the rows to the list. Returns a negative number if not all of them came. */
+static int add_rows(Catalog *catalog, const char *sql, const char *value, GPtrArray *list) {
         sqlipc_connection *connection = begin(catalog);
+        int r = -ENOTCONN;
 
         if (connection) {
-                note_silence(catalog, ask_rows(connection, catalog->session->database, sql, value, list));
+                r = ask_rows(connection, catalog->session->database, sql, value, list);
+                note_silence(catalog, r);
                 end(catalog, connection);
         }
+        return r;
+}
+
+static GPtrArray *list_rows(Catalog *catalog, const char *sql, const char *value) {
+        GPtrArray *list = g_ptr_array_new();
+
+        (void) add_rows(catalog, sql, value, list);
         return list;
 }
 
@@ -208,15 +217,25 @@ const char *const *catalog_tables(Catalog *catalog) {
                              "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'", NULL);
 }
 
+/* Columns of all tables and views, those that most of them have first. SQLite cannot tell those of a view that does not
+ * compile, or of a table whose module is missing, and fails for all; then the tables that are stored give theirs. */
+#define ALL_COLUMNS_SQL(of)                                                                                                \
+        "SELECT c.name FROM sqlite_schema AS s, pragma_table_xinfo(s.name) AS c WHERE " of                              \
+        " AND s.name NOT LIKE 'sqlite^_%' ESCAPE '^' AND c.hidden <> 1 GROUP BY c.name "                                \
+        "ORDER BY count(*) DESC, c.name COLLATE NOCASE"
+
 const char *const *catalog_all_columns(Catalog *catalog) {
+        GPtrArray *list;
+        int r;
+
         check_generation(catalog);
         if (is_fresh(&catalog->all_columns))
                 return (const char *const *) catalog->all_columns.list;
-        return keep_order(&catalog->all_columns,
-                          list_rows(catalog, "SELECT c.name FROM sqlite_schema AS s, pragma_table_xinfo(s.name) AS c "
-                                    "WHERE s.type IN ('table', 'view') AND s.name NOT LIKE 'sqlite^_%' ESCAPE '^' "
-                                    "AND c.hidden <> 1 GROUP BY c.name "
-                                    "ORDER BY count(*) DESC, c.name COLLATE NOCASE", NULL));
+        list = g_ptr_array_new();
+        r = add_rows(catalog, ALL_COLUMNS_SQL("s.type IN ('table', 'view')"), NULL, list);
+        if (r < 0 && r != -ETIMEDOUT && r != -EINTR && list->len == 0)
+                (void) add_rows(catalog, ALL_COLUMNS_SQL("s.type = 'table' AND s.rootpage > 0"), NULL, list);
+        return keep_order(&catalog->all_columns, list);
 }
 
 const char *const *catalog_functions(Catalog *catalog) {
