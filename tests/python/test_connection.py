@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 
+import broken_schema
 import sqlipc
 from harness import PATIENCE, PATIENT, main, wait_for
 from python_service import SLOWLY, Killer, PythonService, raises
@@ -892,6 +893,45 @@ def contents(path):
             db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id", "encoding", "page_size")
         ]
         return schema, rows, found, check, pragmas
+
+
+def published_broken(name, **keywords):
+    path = broken_schema.make(service.data / f"{name}.sqlite", "wal", **keywords)
+    service.database(name, Path=path, Mode="read-write", WriteSchema="yes")
+    service.driver.manager("Reload")
+    return path
+
+
+@test
+def copies_beside_broken_objects():
+    """iterdump() has every object, whether it compiles or not; one that cannot be copied is named"""
+    path = published_broken("lacking", odd_names=False)
+    with contextlib.closing(service.connect("lacking")) as db, contextlib.closing(sqlite3.connect(path)) as direct:
+        lines = "".join(db.iterdump())
+        for (sql,) in direct.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL AND name NOT LIKE 'words_%'"):
+            true(sql in lines or sql.replace("'", "''") in lines, f"{sql} in {lines}")
+        for ours, theirs in ((one.execute("SELECT * FROM sqlite_schema").fetchall() for one in (db, direct)),):
+            equal(ours, theirs, "schema")
+        for name in broken_schema.UNREADABLE:
+            errors = []
+            for one in (db, direct):
+                try:
+                    one.execute(f'SELECT * FROM "{name}"').fetchall()
+                except (sqlipc.Error, sqlite3.Error) as error:
+                    errors.append(str(error))
+            equal(errors[:1] * 2, errors, f"what is said of {name}")
+        for (name,) in direct.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')").fetchall():
+            if name not in broken_schema.UNREADABLE:
+                equal(*(one.execute(f'SELECT * FROM "{name}"').fetchall() for one in (db, direct)), f"rows of {name}")
+        error = raises(sqlipc.OperationalError, db.backup, service.folder / "lacking.sqlite")
+        equal(str(error), "table sorted: no such collation sequence: absent", "what cannot be copied")
+        true(not (service.folder / "lacking.sqlite").exists(), "an unfinished copy")
+    published_broken("odd")
+    with contextlib.closing(service.connect("odd")) as db:
+        error = raises(sqlipc.OperationalError, db.execute, 'SELECT * FROM "no odd table"')
+        equal(str(error), "no such table: main.g" + "\ufffd" * 3, "bytes that are not UTF-8")
+        error = raises(sqlipc.OperationalError, lambda: list(db.iterdump()))
+        true("Could not decode to UTF-8 column 'name' with text 't" in str(error), str(error))
 
 
 @test

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 
+import broken_schema
 from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, main, sqlalchemy_python
 from python_service import PythonService
 from tap import diagnose, equal, test, true
@@ -234,6 +235,39 @@ input("all are in the pool")
 """
 
 
+# Prints what reflection finds, or its error without the name of the package.
+REFLECTION = """
+import re, sys, warnings
+import sqlalchemy as sa
+
+warnings.simplefilter("ignore")  # of an index that SQLAlchemy skips
+engine = sa.create_engine(sys.argv[1])
+inspector = sa.inspect(engine)
+names = inspector.get_table_names() + inspector.get_view_names()
+
+def tell(title, function, *arguments):
+    try:
+        result = function(*arguments)
+    except sa.exc.SQLAlchemyError as error:
+        result = type(error).__name__, re.sub(r"^[(][^)]*[)] |\\[SQL.*", "", str(error), flags=re.S)
+    print(title, re.sub(r" at 0x\\w+", "", str(result)))
+
+def reflect(**keywords):
+    metadata = sa.MetaData()
+    metadata.reflect(engine, **keywords)
+    return [(table.name, [column.name for column in table.columns]) for table in metadata.sorted_tables]
+
+for name in names:
+    for function in ("columns", "pk_constraint", "foreign_keys", "indexes", "unique_constraints", "check_constraints"):
+        tell((name, function), getattr(inspector, "get_" + function), name)
+    tell(name, lambda: [(c.name, str(c.type)) for c in sa.Table(name, sa.MetaData(), autoload_with=engine).columns])
+tell("views", lambda: [inspector.get_view_definition(name) for name in inspector.get_view_names()])
+tell("all", reflect)
+tell("all with views", lambda: reflect(views=True))
+tell("all that can be used", lambda: reflect(views=True, only=lambda name, _: name not in sys.argv[2:]))
+"""
+
+
 def environment(**more):
     paths = [BUILD_ROOT / "client-lib/python", SUITE]
     return os.environ | {"DBUS_SESSION_BUS_ADDRESS": service.address, "PYTHONPATH": ":".join(map(str, paths))} | more
@@ -296,6 +330,21 @@ def isolation_levels():
     """Each isolation level does what get_isolation_level() says; an engine has its own again after another one"""
     done = run_program(LEVELS)
     equal((done.stdout, done.stderr), ("", ""), "failures")
+
+
+@test
+def reflection_beside_broken_objects():
+    """Reflection finds, and says, what it does with SQLAlchemy's dialect for SQLite on the same file"""
+    path = broken_schema.make(service.data / "broken.sqlite", "wal", odd_names=False)
+    service.database("broken", Path=path, Mode="read-write", WriteSchema="yes")
+    service.driver.manager("Reload")
+    ours, theirs = (
+        run_program(REFLECTION, url, *broken_schema.UNREADABLE) for url in ("sqlipc://user/broken", f"sqlite:///{path}")
+    )
+    equal((ours.stderr, theirs.stderr), ("", ""), "failures")
+    for line, expected in zip(ours.stdout.splitlines(), theirs.stdout.splitlines(), strict=True):
+        equal(line, expected, "reflection")
+    true("('good_view', ['id', 'upper'])" in ours.stdout.splitlines()[-1], ours.stdout.splitlines()[-1])
 
 
 @test

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 
-from ._errors import NotSupportedError, ProgrammingError
+from ._errors import NotSupportedError, OperationalError, ProgrammingError
 
 _ROWS = 1000
 _SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
@@ -14,6 +14,15 @@ _SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NUL
 
 def _identifier(name):
     return '"' + name.replace('"', '""') + '"'
+
+
+@contextlib.contextmanager
+def _about(kind, name):
+    """An error in the block names the object: one that cannot be copied must be told from all others."""
+    try:
+        yield
+    except (OperationalError, sqlite3.OperationalError) as error:
+        raise OperationalError(f"{kind} {name}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -63,7 +72,8 @@ def iterdump(connection):
                 continue
             else:
                 yield f"{sql};"
-            yield from _inserts(cursor, name)
+            with _about("table", name):
+                yield from _inserts(cursor, name)
         others = "SELECT name, type, sql FROM sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view')"
         for _, _, sql in cursor.execute(others).fetchall():
             yield f"{sql};"
@@ -122,11 +132,13 @@ def _write_file(connection, path, pages, progress, sleep):
         objects = read.execute(_SCHEMA).fetchall()
         virtual = {name for name, kind, sql, _ in objects if kind == "table" and sql.upper().startswith("CREATE VIRTUAL")}
         plain = [row for row in objects if row[1] == "table" and row[0] not in virtual and not row[0].startswith("sqlite_")]
-        for _, _, sql, _ in plain:
-            copy.execute(sql)
+        for name, _, sql, _ in plain:
+            with _about("table", name):
+                copy.execute(sql)
         tables = [row[0] for row in plain] + [row[0] for row in objects if row[0] == "sqlite_sequence"]
         for done, table in enumerate(tables, 1):
-            _copy_table(read, copy, table)
+            with _about("table", table):
+                _copy_table(read, copy, table)
             if progress is not None and (done == len(tables) or (pages > 0 and done % pages == 0)):
                 progress(sqlite3.SQLITE_DONE if done == len(tables) else sqlite3.SQLITE_OK, len(tables) - done, len(tables))
         _copy_rest(copy, objects, virtual)
@@ -183,6 +195,7 @@ def _copy_rest(copy, objects, virtual):
                 )
         copy.execute("PRAGMA writable_schema = RESET")
     for kind in ("index", "view", "trigger"):
-        for _, of_kind, sql, _ in objects:
+        for name, of_kind, sql, _ in objects:
             if of_kind == kind:
-                copy.execute(sql)
+                with _about(kind, name):
+                    copy.execute(sql)
