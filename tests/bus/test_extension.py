@@ -8,6 +8,7 @@ import re
 import signal
 import sqlite3
 
+import broken_schema
 from client import Text, exact
 from exposed_queries import Queries, rows_as_set
 from extension import EXTENSION, Extension
@@ -57,6 +58,7 @@ random_path = database("random", queries.schema())
 service.database("random_exposed", Path=random_path, Expose=" ".join(Queries.EXPOSED))
 database("utf16", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE letter(x TEXT PRIMARY KEY);"
          "INSERT INTO letter VALUES('\uffee'), ('z'), ('\U0001f600'), ('a');")
+service.database("broken", Path=broken_schema.make(service.data / "broken.sqlite"))
 database("changing", "PRAGMA journal_mode = WAL; CREATE TABLE t(a TEXT, b INT); INSERT INTO t VALUES('5', 6)")
 database("secret", "CREATE TABLE t(a)", AllowUsers="nobody")
 service.start()
@@ -389,6 +391,29 @@ def errors_say_what_is_wrong():
             code, message = client.failure(f"CREATE VIRTUAL TABLE t USING sqlipc({arguments})")
             true(code != 0 and words in message, f"{arguments}: {code} {message}")
         equal(client.failure("SELECT * FROM sqlipc")[1], "no such table: sqlipc", "no table without CREATE")
+
+
+@test
+def beside_broken_objects():
+    """A table or view works whatever the others of its database are; one that does not compile is named"""
+    with Extension(service) as client:
+        for number, (name, sql) in enumerate((
+            ("good", "SELECT id, text, twice FROM {}"), ("good_view", "SELECT id, upper FROM {}"),
+            ("indexed", "SELECT a, b FROM {}"), ("stored", "SELECT b FROM {}"),
+        )):  # fmt: skip
+            client.ok(f"CREATE VIRTUAL TABLE g{number} USING sqlipc(broken, '{name}', user)")
+            with contextlib.closing(sqlite3.connect(service.data / "broken.sqlite")) as db:
+                db.text_factory = Text
+                expected = [list(map(exact, row)) for row in db.execute(sql.format(name))]
+            equal([list(map(exact, row)) for row in client.ok(sql.format(f"g{number}"))], expected, name)
+        # The program could not compare as a collation does that neither it nor the service has.
+        for name, word in (broken_schema.UNREADABLE | {"sorted": "no such collation sequence: absent"}).items():
+            if name != "computed":
+                message = client.failure(f"CREATE VIRTUAL TABLE t USING sqlipc(broken, '{name}', user)")[1]
+                true(f'cannot read "{name}" in broken' in message and word in message, message)
+        name = f"non{broken_schema.NONCHARACTER}"
+        message = client.failure(f"CREATE VIRTUAL TABLE t USING sqlipc(broken, '{name}', user)")[1]
+        true(f'cannot read "{name}" in broken' in message and "noncharacter" in message, message)
 
 
 @needs_root

@@ -6,15 +6,18 @@ import fcntl
 import itertools
 import json
 import os
+import pathlib
 import pty
 import pwd
 import re
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import time
 
+import broken_schema
 from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, Service, main, needs_root, wait_for
 from library import Library
 from tap import equal, test, true
@@ -434,6 +437,21 @@ def queries():
         equal(service.run(*service.command("--queries=x", verb="check")).returncode, USAGE, "no name")
         check("old", "--queries=/nonexistent", code=FAILED)
         service.is_clean()
+
+
+@test
+def beside_broken_objects():
+    """A table that cannot be asked for over D-Bus, or made in the new database, is named; the old one stays as it is"""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        named = {True: "Scanning t\\xff\\xfe\\xc3: ", False: 'CREATE TABLE "nonZqZ"(a DEFAULT \'default '}
+        for odd_names, words in named.items():
+            path = broken_schema.make(pathlib.Path(folder, f"{odd_names}.sqlite"), odd_names=odd_names)
+            before = path.read_bytes()
+            with Migrating(str(path)) as service:
+                err = service.migrate("--yes", code=FAILED)[1]
+                true(words in err and "noncharacter" in err, err)
+            equal(path.read_bytes(), before, "the old file")
 
 
 main()
