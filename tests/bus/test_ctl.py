@@ -20,6 +20,7 @@ import tempfile
 import termios
 import time
 
+import broken_schema
 from channel import Channel
 from harness import (
     CHINOOK, CTL, PATIENCE, PATIENT, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for,
@@ -621,6 +622,115 @@ def check_as_the_service():
     done = service.run(CTL, "check", "--service-user=nosuchuser")
     equal(done.returncode, FAILED, "exit code with the user nobody")
     true("nosuchuser" in done.stderr.decode(), done.stderr)
+
+
+# The objects of broken_schema that fail: the words by which check names them, and a word of SQLite's error.
+BROKEN = {f'the view "{name}"': word for name, word in broken_schema.UNREADABLE.items() if name not in ("computed",)} | {
+    'the virtual table "no module"': "no such module: absent",
+    'the virtual table "no tokenizer"': "no such tokenizer: absent",
+    'the table "computed" cannot be read': "absent",
+    'the table "stored" cannot be inserted into': "no such function: absent",
+    'the column "a" of the table "sorted"': "no such collation sequence: absent",
+    'the index "no function in it" fails, and so does writing to the table "indexed"': "absent",
+    'the trigger "no table in it" of "fired" fails, and so does each INSERT': "no such table: gone",
+    'the trigger "no function in it, either" of "fired" fails, and so does each UPDATE': "no such function: absent",
+    'the trigger "instead" of "good_view" fails, and so does each INSERT': "no such table: gone",
+}
+for name in broken_schema.VIRTUAL:
+    del BROKEN[f'the view "{name}"']
+
+
+def told_of(folder, subject, **keywords):
+    findings = json.loads(check(folder, "--json", **keywords))["findings"]
+    return [(finding["severity"], finding["text"]) for finding in findings if finding["subject"] == subject]
+
+
+@test
+def check_schemas():
+    """check: each object that fails in a worker has one warning, which names it, and no other object has any"""
+    for journal in ("wal", "delete"):
+        path = broken_schema.make(service.data / f"schema-{journal}.sqlite", journal)
+        before = path.read_bytes(), sorted(entry.name for entry in path.parent.iterdir())
+        folder = scratch(f"schema-{journal}", broken=f"[Database]\nPath={path}\nAllowUsers=*\n")
+        told = told_of(folder, "broken")
+        equal({severity for severity, _ in told}, {"warning"}, "severities")
+        texts = [text for _, text in told]
+        for name, word in BROKEN.items():
+            found = [text for text in texts if name in text]
+            true(len(found) == 1 and word in found[0] and ": " in found[0].split(word)[1], f"{name} in {found}, of {texts}")
+        equal(len(texts), len(BROKEN), f"findings: {texts}")
+        equal((path.read_bytes(), sorted(entry.name for entry in path.parent.iterdir())), before, "the files afterwards")
+        with sqlite3.connect(path) as program:  # which has it open, with a log
+            program.execute("INSERT INTO log VALUES (1)")
+            program.commit()
+            equal([text for _, text in told_of(folder, "broken")], texts, "while a program has it open")
+        program.close()
+    check(folder, "--strict", code=FAILED)
+
+
+@test
+def check_triggers_of_triggers():
+    """check: a trigger that fires a broken one is not blamed; one that no trigger of its own explains is"""
+    path = service.data / "triggers.sqlite"
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            """CREATE TABLE a(x); CREATE TABLE b(x); CREATE TABLE c(x, y, UNIQUE (x)); CREATE TABLE d(x REFERENCES c(y));
+               CREATE TRIGGER first AFTER INSERT ON a BEGIN INSERT INTO b VALUES (new.x); END;
+               CREATE TRIGGER second AFTER INSERT ON b BEGIN INSERT INTO gone VALUES (new.x); END;
+               CREATE TRIGGER unsafe BEFORE DELETE ON a BEGIN SELECT rtreecheck('x'); END;"""
+        )
+    db.close()
+    folder = scratch("triggers", triggers=f"[Database]\nPath={path}\nAllowUsers=*\nMode=read-write\n")
+    texts = [text for severity, text in told_of(folder, "triggers") if "rollback" not in text]
+    equal(len(texts), 4, f"findings {texts}")
+    for words in (
+        'the trigger "second" of "b" fails', 'each DELETE of "a" fails in one of its triggers ("first", "unsafe") (un',
+        'the table "c" cannot be deleted from (foreign', 'the table "d" cannot be inserted into (foreign',
+    ):  # fmt: skip
+        true(any(words in text for text in texts), f"{words} in {texts}")
+
+
+@test
+def check_exposed_schema():
+    """check: with Expose= only exposed objects count, and a name that is not there is told"""
+    path = broken_schema.make(service.data / "exposed.sqlite")
+    folder = scratch("exposed", some=f"[Database]\nPath={path}\nAllowUsers=*\nExpose=good good_view 'no table' nosuch\n")
+    texts = [text for _, text in told_of(folder, "some")]
+    equal(len(texts), 2, f"findings {texts}")
+    true('the view "no table"' in texts[0] and "Expose=nosuch" in texts[1], texts)
+
+
+@test
+def check_malformed_schema():
+    """check: a schema that SQLite cannot read is an error that names the object"""
+    path = service.data / "malformed.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE good(a)")
+        db.execute("PRAGMA writable_schema = ON")
+        row = ("view", "odd one", "odd one", 0, "CREATE VIEW [odd one] AS SELECT FROM")
+        db.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", row)
+    db.close()
+    folder = scratch("malformed", bad=f"[Database]\nPath={path}\nAllowUsers=*\n")
+    ((severity, text),) = told_of(folder, "bad", code=FAILED)
+    true(severity == "error" and "malformed database schema (odd one)" in text, text)
+
+
+@test
+def check_large_schema():
+    """check: of thousands of objects, a few that fail are each told, and of thousands that fail, how many more do"""
+    path = service.data / "large.sqlite"
+    with sqlite3.connect(path) as db:
+        db.executescript("".join(f"CREATE TABLE t{i}(a, b); CREATE INDEX i{i} ON t{i}(a);" for i in range(1500)))
+        db.executescript("".join(f"CREATE VIEW v{i} AS SELECT a FROM t{i};" for i in range(1500)))
+        db.execute("CREATE VIEW last AS SELECT * FROM gone")
+    folder = scratch("large", large=f"[Database]\nPath={path}\nAllowUsers=*\n")
+    ((_, text),) = told_of(folder, "large")
+    true('"last"' in text, text)
+    with db:
+        db.executescript("".join(f"CREATE VIEW broken{i} AS SELECT * FROM gone;" for i in range(2000)))
+    db.close()
+    texts = [text for _, text in told_of(folder, "large")]
+    equal((len(texts), texts[-1]), (101, "1901 more objects fail"), "findings")
 
 
 @test

@@ -8,9 +8,11 @@
 
 #include "config.h"
 
+#include "daemon/configuration/configuration-limits.h"
 #include "daemon/configuration/configuration-names.h"
 #include "tools/ctl/file-check.h"
 #include "tools/ctl/listing.h"
+#include "tools/ctl/schema-check.h"
 #include "tools/ctl/server-check.h"
 
 #define POLKIT_SERVICE "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service"
@@ -100,18 +102,30 @@ static void check_write_tables(const DatabaseConfig *d, GPtrArray *findings) {
                              "table, or make a trigger that changes it");
 }
 
-static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, const ServiceUnit *unit,
-                           GPtrArray *findings) {
+static FileUse use_of(const DatabaseConfig *d) {
+        return database_config_is_writable(d) ? FILE_WRITE : d->immutable ? FILE_READ_IMMUTABLE : FILE_READ;
+}
+
+/* Only root can have another user's rights. */
+static void check_schema(const Config *config, const DatabaseConfig *d, bool at_rest, const ServiceUser *user,
+                         GPtrArray *findings) {
+        const ServiceUser own = { .uid = geteuid() };
+        const Limits limits = config_limits(config, d);
+
+        schema_check(d, &limits, at_rest, geteuid() == 0 ? user : &own, findings);
+}
+
+static void check_database(const Context *c, const Config *config, const DatabaseConfig *d, const ServiceUser *user,
+                           const ServiceUnit *unit, GPtrArray *findings) {
         guint before = findings->len;
 
         if (database_config_is_server(d))
                 server_check_access(d, context_is_system(c), user, findings);
         else {
-                file_check(d->path,
-                           database_config_is_writable(d) ? FILE_WRITE
-                           : d->immutable                 ? FILE_READ_IMMUTABLE
-                                                          : FILE_READ,
-                           user, findings, d->name);
+                FileContents contents = file_check(d->path, use_of(d), user, findings, d->name);
+
+                if (contents != FILE_NO_DATABASE)
+                        check_schema(config, d, contents == FILE_DATABASE_AT_REST, user, findings);
                 if (unit)
                         check_sandbox(d, unit, findings);
         }
@@ -163,5 +177,5 @@ void configuration_check(const Context *c, const Config *config, const ServiceUs
                              "the service runs since before its unit was changed: 'systemctl restart sqlipcd' has it run by "
                              "the new settings");
         for (GList *i = names; i; i = i->next)
-                check_database(c, g_hash_table_lookup(config->databases, i->data), user, unit, findings);
+                check_database(c, config, g_hash_table_lookup(config->databases, i->data), user, unit, findings);
 }

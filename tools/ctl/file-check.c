@@ -230,9 +230,12 @@ static void check_beside(const Check *check, const char *path, const struct stat
                       "may write to it", journal);
 }
 
-static void check_contents(const Check *check, const char *path, const struct stat *st, FileUse use) {
+static FileContents check_contents(const Check *check, const char *path, const struct stat *st, FileUse use) {
         uint8_t header[HEADER_SIZE];
         int r = read_header(path, header);
+        bool wal = r == 0 && header[HEADER_READ_VERSION] == 2;
+        g_autofree char *log = NULL;
+        struct stat beside;
 
         if (r == -EACCES)
                 found(check, FINDING_WARNING, "you may not read %s, so what it holds was not checked", path);
@@ -246,10 +249,13 @@ static void check_contents(const Check *check, const char *path, const struct st
                 found(check, FINDING_WARNING,
                       "%s is in rollback mode, in which readers and writers wait for each other: "
                       "\"PRAGMA journal_mode=WAL\" makes writing faster", path);
-        check_beside(check, path, st, use, r == 0 && header[HEADER_READ_VERSION] == 2);
+        check_beside(check, path, st, use, wal);
+        if (r < 0)
+                return FILE_NO_DATABASE;
+        return wal && !is_beside(path, "-wal", &log, &beside) ? FILE_DATABASE_AT_REST : FILE_DATABASE;
 }
 
-static void check_file(const Check *check, const char *path, const struct stat *st, FileUse use) {
+static FileContents check_file(const Check *check, const char *path, const struct stat *st, FileUse use) {
         if (!may(check, path, st, R_OK)) {
                 g_autofree char *owner = user_name(st->st_uid);
 
@@ -260,16 +266,16 @@ static void check_file(const Check *check, const char *path, const struct stat *
         }
         if (use == FILE_WRITE)
                 check_owners(check, path, st);
-        check_contents(check, path, st, use);
+        return check_contents(check, path, st, use);
 }
 
-void file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArray *findings, const char *subject) {
+FileContents file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArray *findings, const char *subject) {
         const Check check = { .user = user, .findings = findings, .subject = subject };
         g_autofree char *file = resolve(&check, path);
         struct stat st;
 
         if (!file)
-                return;
+                return FILE_NO_DATABASE;
         if (stat(file, &st) < 0)
                 found_errno(&check, file, errno);
         else if (!S_ISREG(st.st_mode))
@@ -278,5 +284,6 @@ void file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArra
                       : S_ISFIFO(st.st_mode) ? "a FIFO"
                                              : "a device or a socket");
         else
-                check_file(&check, file, &st, use);
+                return check_file(&check, file, &st, use);
+        return FILE_NO_DATABASE;
 }

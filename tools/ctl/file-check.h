@@ -16,7 +16,13 @@ typedef enum FileUse {
         FILE_WRITE,          /* Mode=read-write */
 } FileUse;
 
+typedef enum FileContents {
+        FILE_NO_DATABASE,      /* it is none, or this process cannot read it */
+        FILE_DATABASE,
+        FILE_DATABASE_AT_REST, /* in WAL mode, without a log: no program has it open */
+} FileContents;
+
 /** Adds the errors and warnings of `path` (absolute) to `findings`, under `subject`. */
-void file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArray *findings, const char *subject);
+FileContents file_check(const char *path, FileUse use, const ServiceUser *user, GPtrArray *findings, const char *subject);
 
 #endif

@@ -110,13 +110,15 @@ static G_NORETURN void be_child(const ServiceChild *child, pid_t parent, const s
 }
 
 /* Waits for the child, and passes signals on to it. Returns the status of waitpid(). */
-static int wait_for(pid_t child, const sigset_t *waited) {
+static int wait_for(pid_t child, const sigset_t *waited, bool *ret_passed) {
         int status = 0, number;
 
         while (waitpid(child, &status, WNOHANG) == 0) {
                 number = sigwaitinfo(waited, NULL);
-                if (number > 0 && number != SIGCHLD)
+                if (number > 0 && number != SIGCHLD) {
                         (void) kill(child, SIGTERM);
+                        *ret_passed = true;
+                }
         }
         return status;
 }
@@ -124,6 +126,7 @@ static int wait_for(pid_t child, const sigset_t *waited) {
 int service_child_run(const ServiceChild *options, int (*function)(void *userdata), void *userdata) {
         sigset_t ending, waited, before;
         pid_t parent = getpid(), child;
+        bool passed = false;
         int status;
 
         ending_signals(&ending);
@@ -135,7 +138,7 @@ int service_child_run(const ServiceChild *options, int (*function)(void *userdat
         child = fork();
         if (child == 0)
                 be_child(options, parent, &ending, function, userdata);
-        status = child < 0 ? -errno : wait_for(child, &waited);
+        status = child < 0 ? -errno : wait_for(child, &waited, &passed);
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
         if (child < 0)
                 complain("No process can be started: %s", g_strerror(-status));
@@ -143,7 +146,7 @@ int service_child_run(const ServiceChild *options, int (*function)(void *userdat
                 return WEXITSTATUS(status);
         else
                 complain("The work ended by the signal %s.", strsignal(WTERMSIG(status)));
-        return -1;
+        return passed ? -EINTR : -1;
 }
 
 int service_child_user(const char *name, bool system, const ServiceUnit *unit, ServiceUser *ret) {

@@ -18,9 +18,9 @@ typedef struct ServiceChild {
                                   * worker. 0: it needs more */
 } ServiceChild;
 
-/** Runs `function` in a child, and returns its exit code; -1 if the child could not be started or was killed, which has been
- * printed. Ctrl-C and SIGTERM end the child, not the caller, so that the caller can clean up. The child's output is
- * flushed. */
+/** Runs `function` in a child, and returns its exit code; negative if the child could not be started or was killed, which
+ * has been printed; -EINTR if a signal to the caller did so. Ctrl-C and SIGTERM end the child, not the caller, so that the
+ * caller can clean up. The child's output is flushed. */
 int service_child_run(const ServiceChild *options, int (*function)(void *userdata), void *userdata);
 
 /** The user that works on a database: the service's for root, else the caller. Returns -1 if it is unknown, which has been
