@@ -1214,6 +1214,21 @@ def security():
 
 
 @test
+def security_of_broken_objects():
+    """security: lists an object that does not compile, or whose name no SQL over D-Bus can have, with the reason"""
+    path = broken_schema.make(service.data / "told.sqlite")
+    with Service({"broken": path}) as fresh:
+        (told,) = ask_json("security", on=fresh)
+        objects = {entry["name"]: entry for entry in told["objects"]}
+        equal(objects["good_view"]["columns"], ["id", "upper"], "columns")
+        for name, word in broken_schema.UNREADABLE.items():
+            true(word in objects[name]["problem"], f"problem of {objects[name]}")
+        for name in (broken_schema.ODD_TABLE, broken_schema.ODD_VIEW, f"non{broken_schema.NONCHARACTER}".encode()):
+            entry = objects[name.decode(errors="replace")]
+            true("rename it" in entry["problem"] and "columns" not in entry, f"problem of {entry}")
+
+
+@test
 def security_of_writing():
     """security: users who may write, and the tables that they may change"""
     group = next(g for g in grp.getgrall() if g.gr_gid == pwd.getpwuid(UID_A).pw_gid)

@@ -48,11 +48,8 @@ static GVariant *columns_of(Context *c, const char *database, const char *name, 
         return g_variant_builder_end(&names);
 }
 
-static void add_object(Context *c, const char *database, const char *name, const char *kind, bool ask,
-                       GVariantBuilder *objects) {
-        g_autofree char *problem = NULL;
-        GVariant *columns = ask ? columns_of(c, database, name, &problem) : NULL;
-
+static void add_entries(const char *name, const char *kind, GVariant *columns, const char *problem,
+                        GVariantBuilder *objects) {
         g_variant_builder_open(objects, G_VARIANT_TYPE_VARDICT);
         entry(objects, "name", g_variant_new_string(name));
         if (kind)
@@ -62,6 +59,31 @@ static void add_object(Context *c, const char *database, const char *name, const
         if (problem)
                 entry(objects, "problem", g_variant_new_string(problem));
         g_variant_builder_close(objects);
+}
+
+static void add_object(Context *c, const char *database, const char *name, const char *kind, bool ask,
+                       GVariantBuilder *objects) {
+        g_autofree char *problem = NULL;
+        GVariant *columns = ask ? columns_of(c, database, name, &problem) : NULL;
+
+        add_entries(name, kind, columns, problem, objects);
+}
+
+/* A name that no D-Bus string may have arrives as its bytes, and no SQL could ask about its columns. */
+static void add_unsendable(GVariant *name, const char *kind, GVariantBuilder *objects) {
+        g_autoptr(GVariant) text = g_variant_is_of_type(name, G_VARIANT_TYPE_VARDICT)
+                                           ? g_variant_lookup_value(name, "text", G_VARIANT_TYPE_BYTESTRING)
+                                           : NULL;
+        g_autofree char *valid = NULL;
+        const char *bytes;
+        gsize size;
+
+        if (!text)
+                return;
+        bytes = g_variant_get_fixed_array(text, &size, 1);
+        valid = g_utf8_make_valid(bytes ?: "", (gssize) size);
+        add_entries(valid, kind, NULL, "its name has bytes that are not UTF-8, or a noncharacter, so SQL that is sent over "
+                    "D-Bus cannot use it: rename it", objects);
 }
 
 static void add_all(Context *c, const char *database, GVariantBuilder *objects, char **ret_problem) {
@@ -79,10 +101,13 @@ static void add_all(Context *c, const char *database, GVariantBuilder *objects, 
                         continue;
                 g_variant_get_child(row, 0, "v", &name);
                 g_variant_get_child(row, 1, "v", &kind);
-                /* a name that is not valid in a D-Bus string arrives as another type; no argument of ours could name it */
-                if (g_variant_is_of_type(name, G_VARIANT_TYPE_STRING) && g_variant_is_of_type(kind, G_VARIANT_TYPE_STRING))
+                if (!g_variant_is_of_type(kind, G_VARIANT_TYPE_STRING))
+                        continue;
+                if (g_variant_is_of_type(name, G_VARIANT_TYPE_STRING))
                         add_object(c, database, g_variant_get_string(name, NULL), g_variant_get_string(kind, NULL), true,
                                    objects);
+                else
+                        add_unsendable(name, g_variant_get_string(kind, NULL), objects);
         }
 }
 
