@@ -719,15 +719,18 @@ def check_malformed_schema():
 def check_large_schema():
     """check: of thousands of objects, a few that fail are each told, and of thousands that fail, how many more do"""
     path = service.data / "large.sqlite"
+    tables = "".join(
+        f"CREATE TABLE t{i}(a, b); CREATE INDEX i{i} ON t{i}(a); CREATE VIEW v{i} AS SELECT a FROM t{i};"
+        for i in range(1500)
+    )
     with sqlite3.connect(path) as db:
-        db.executescript("".join(f"CREATE TABLE t{i}(a, b); CREATE INDEX i{i} ON t{i}(a);" for i in range(1500)))
-        db.executescript("".join(f"CREATE VIEW v{i} AS SELECT a FROM t{i};" for i in range(1500)))
-        db.execute("CREATE VIEW last AS SELECT * FROM gone")
+        db.executescript(f"BEGIN; {tables} CREATE VIEW last AS SELECT * FROM gone; COMMIT;")
     folder = scratch("large", large=f"[Database]\nPath={path}\nAllowUsers=*\n")
     ((_, text),) = told_of(folder, "large")
     true('"last"' in text, text)
     with db:
-        db.executescript("".join(f"CREATE VIEW broken{i} AS SELECT * FROM gone;" for i in range(2000)))
+        views = "".join(f"CREATE VIEW broken{i} AS SELECT * FROM gone;" for i in range(2000))
+        db.executescript(f"BEGIN; {views} COMMIT;")
     db.close()
     texts = [text for _, text in told_of(folder, "large")]
     equal((len(texts), texts[-1]), (101, "1901 more objects fail"), "findings")

@@ -137,6 +137,19 @@ static void test_utf8_all(void) {
         }
 }
 
+static void test_utf8_made_valid(void) {
+        static const char *const texts[] = { "",     "abc",  "größe", "\xff", "a\xff\xfez", "\xe2\x82", "\xed\xa0\x80x",
+                                             "\xc3", "\xf4\x90\x80\x80", "\xef\xb7\x90", "\xf0\x9f\x98\x80\x80" };
+
+        for (size_t i = 0; i < N(texts); i++) {
+                g_autofree char *expected = g_utf8_make_valid(texts[i], -1);
+                char *valid = utf8_make_valid(texts[i]);
+
+                g_assert_cmpstr(valid, ==, expected);
+                free(valid);
+        }
+}
+
 static struct ArrowArray build(ColumnType type, const sqlipc_value *values, size_t n) {
         ColumnBuilder builder = { .type = type };
         struct ArrowArray array;
@@ -289,6 +302,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/adbc/columns/choice", test_choice);
         g_test_add_func("/adbc/columns/utf8", test_utf8);
         g_test_add_func("/adbc/columns/utf8-all", test_utf8_all);
+        g_test_add_func("/adbc/columns/utf8-made-valid", test_utf8_made_valid);
         g_test_add_func("/adbc/columns/numbers", test_numbers);
         g_test_add_func("/adbc/columns/bytes", test_bytes);
         g_test_add_func("/adbc/columns/misfits", test_misfits);
