@@ -669,6 +669,33 @@ def check_schemas():
 
 
 @test
+def check_schema_of_modules():
+    """check: JSON, full-text search and R-Tree in all places of a schema work in a worker, so nothing is said of them"""
+    path = service.data / "modules.sqlite"
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            """PRAGMA journal_mode = WAL;
+               CREATE TABLE g(id INTEGER PRIMARY KEY, j TEXT CHECK (json_valid(j)) DEFAULT (json_array(1)),
+                              k AS (json_extract(j, '$.k')), l AS (j ->> 'l') STORED, "odd ""name" COLLATE NOCASE UNIQUE);
+               CREATE INDEX i ON g(json_type(j)) WHERE j -> 'k' IS NOT NULL;
+               CREATE VIRTUAL TABLE f USING fts5(j, content = g, content_rowid = id);
+               CREATE VIRTUAL TABLE f4 USING fts4(j);
+               CREATE VIRTUAL TABLE r USING rtree(id, x0, x1);
+               CREATE VIEW v AS SELECT g.id, e.value FROM g, json_each(g.j) AS e;
+               CREATE TRIGGER kept AFTER UPDATE OF j, "odd ""name" ON g WHEN json_valid(new.j) BEGIN
+                   INSERT INTO f(f, rowid, j) VALUES ('delete', old.id, old.j);
+                   INSERT INTO f(rowid, j) VALUES (new.id, new.j);
+                   INSERT OR REPLACE INTO r VALUES (new.id, 0, 1); END;
+               CREATE TRIGGER instead INSTEAD OF UPDATE OF value ON v BEGIN DELETE FROM f4 WHERE f4 MATCH new.value; END;
+               CREATE TABLE w(a, b, PRIMARY KEY (a, b)) WITHOUT ROWID;
+               CREATE TABLE s(a INT REFERENCES g(id) ON DELETE CASCADE, b ANY) STRICT;"""
+        )
+    db.close()
+    folder = scratch("modules", modules=f"[Database]\nPath={path}\nAllowUsers=*\n")
+    equal(check(folder, "--strict"), "1 database, 0 errors, 0 warnings.\n", "what it prints")
+
+
+@test
 def check_triggers_of_triggers():
     """check: a trigger that fires a broken one is not blamed; one that no trigger of its own explains is"""
     path = service.data / "triggers.sqlite"
