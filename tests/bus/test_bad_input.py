@@ -306,8 +306,6 @@ def writes():
     for sql in (
         "ATTACH '/etc/passwd' AS p",
         "VACUUM INTO '/tmp/x'",
-        "PRAGMA journal_mode = DELETE",
-        "PRAGMA main.journal_mode(WAL)",
         "PRAGMA writable_schema = 1",
         "PRAGMA temp_store_directory = '/tmp'",
         "BEGIN",

@@ -49,9 +49,9 @@ TABLES = "author names numbered words"  # WriteTables=
 # ---- what may be sent ----
 
 # What a statement needs: that its table is listed in WriteTables=, or another table, or the schema, or a table of SQLite's
-# own; or a transaction that writes. NEVER: no client may.
+# own; or a transaction that writes; or nothing, because it does nothing. NEVER: no client may.
 READ, LISTED, OTHER, CHANGE_SCHEMA, SYSTEM, NEVER = "read", "listed", "other", "schema", "system", "never"
-TRANSACTION = "transaction"
+TRANSACTION, NOTHING = "transaction", "nothing"
 
 # `sql` under the rights that allow it; `rows`: it returns rows, which Execute refuses.
 Statement = namedtuple("Statement", "needs sql rows", defaults=(False,))
@@ -60,6 +60,28 @@ STATEMENTS = [
     Statement(READ, "SELECT name FROM names", True),
     Statement(READ, "WITH author AS (SELECT x FROM secret) SELECT * FROM author", True),
     Statement(READ, "PRAGMA user_version", True),
+    # what is there, or not there, already
+    Statement(NOTHING, "CREATE TABLE IF NOT EXISTS secret(other)"),
+    Statement(NOTHING, "CREATE TABLE IF NOT EXISTS names(other)"),  # a view
+    Statement(NOTHING, "CREATE VIEW IF NOT EXISTS hidden AS SELECT 1"),
+    Statement(NOTHING, "CREATE INDEX IF NOT EXISTS titles ON secret(x)"),
+    Statement(NOTHING, "CREATE TRIGGER IF NOT EXISTS noted AFTER INSERT ON author BEGIN DELETE FROM secret; END"),
+    Statement(NOTHING, "CREATE VIRTUAL TABLE IF NOT EXISTS place USING rtree(id, x0, x1)"),
+    Statement(NOTHING, "DROP TABLE IF EXISTS made"),
+    Statement(NOTHING, "; /* perhaps */; drop view if exists main.made;"),
+    Statement(NOTHING, "DROP INDEX IF EXISTS made"),
+    Statement(NOTHING, "DROP TRIGGER IF EXISTS made"),
+    Statement(NOTHING, "PRAGMA foreign_keys = 1"),
+    Statement(NOTHING, "PRAGMA query_only = 0"),
+    Statement(NOTHING, "PRAGMA synchronous = 0"),
+    Statement(NOTHING, "PRAGMA auto_vacuum = 1"),
+    Statement(READ, "PRAGMA optimize", True),
+    Statement(READ, "PRAGMA defer_foreign_keys", True),
+    Statement(READ, "PRAGMA busy_timeout = 5000", True),
+    Statement(READ, "PRAGMA locking_mode = exclusive", True),
+    Statement(READ, "PRAGMA journal_mode = delete", True),
+    Statement(READ, "PRAGMA wal_checkpoint(truncate)", True),
+    Statement(READ, "PRAGMA wal_autocheckpoint = 1", True),
     # rows of a table that WriteTables= names
     Statement(LISTED, "INSERT INTO author(name) VALUES('third')"),  # the trigger writes to log
     Statement(LISTED, "INSERT INTO author(name) SELECT title FROM book"),
@@ -135,22 +157,10 @@ STATEMENTS = [
     Statement(NEVER, "PRAGMA writable_schema = 1"),
     Statement(NEVER, "PRAGMA schema_version = 9"),
     Statement(NEVER, "PRAGMA ignore_check_constraints = 1"),
-    Statement(NEVER, "PRAGMA foreign_keys = 0"),
     Statement(TRANSACTION, "PRAGMA defer_foreign_keys = 1"),
-    Statement(NEVER, "PRAGMA defer_foreign_keys = 0"),
-    Statement(NEVER, "PRAGMA defer_foreign_keys"),
     Statement(NEVER, "PRAGMA recursive_triggers = 1"),
     Statement(NEVER, "PRAGMA trusted_schema = 1"),
-    Statement(NEVER, "PRAGMA query_only = 0"),
-    Statement(NEVER, "PRAGMA synchronous = 0"),
-    Statement(NEVER, "PRAGMA secure_delete = 1"),
-    Statement(NEVER, "PRAGMA locking_mode = exclusive"),
-    Statement(NEVER, "PRAGMA journal_mode = delete", True),
-    Statement(NEVER, "PRAGMA wal_checkpoint(truncate)", True),
-    Statement(NEVER, "PRAGMA wal_autocheckpoint = 1"),
-    Statement(NEVER, "PRAGMA auto_vacuum = 1"),
     Statement(NEVER, "PRAGMA incremental_vacuum"),
-    Statement(NEVER, "PRAGMA optimize"),
     Statement(NEVER, "PRAGMA max_page_count = 1"),
     Statement(NEVER, "PRAGMA temp_store_directory = '/'"),
     Statement(NEVER, "INSERT INTO author(name) SELECT 'x' FROM pragma_optimize"),
@@ -385,22 +395,23 @@ def publish(service, name, **keys):
 
 def wanted_of_load(statement):
     """It takes only INSERT, UPDATE and DELETE, and only with parameters."""
-    if statement.needs == CHANGE_SCHEMA:
+    if statement.needs in (CHANGE_SCHEMA, NOTHING):
         return {"NotAllowed"}
     return set() if first_literal(statement.sql) else {"ParameterCount"}
 
 
 def wanted(right, way, statement):
     """The error's names, of which one must come; none: it is carried out."""
-    writes = statement.needs != READ
-    executes = way in (Sender.execute, Sender.execute_batch, Sender.load)
-    if executes and not right.may & {LISTED}:
+    may = right.may | {NOTHING}
+    only_writes = way in (Sender.execute_batch, Sender.load)
+    executes = only_writes or way is Sender.execute
+    if only_writes and not may & {LISTED}:
         return {"ReadOnly"}
-    if executes and (not writes or (statement.rows and statement.needs in right.may)):
+    if executes and (statement.needs == READ or (statement.rows and statement.needs in may)):
         return {"NotAllowed"}
-    if way is Sender.load and statement.needs in right.may:
+    if way is Sender.load and statement.needs in may:
         return wanted_of_load(statement)
-    if statement.needs in right.may:
+    if statement.needs in may:
         return set()
     if LISTED in right.may and statement.needs == TRANSACTION:
         return set() if way is Sender.in_transaction else {"NotAllowed"}
@@ -422,7 +433,7 @@ def try_one(service, sender, way, statement):
         got = failure.name.removeprefix("org.sqlipc1.Error.")
     if got not in (names or {None}):
         raise AssertionError(f"{what}: got {message}, expected {names or 'no error'}")
-    if names or statement.needs == READ:
+    if names or statement.needs in (READ, NOTHING):
         true(not file.was_written(), f"{what}: the file was written")
     else:
         equal(contents(file.db), file.must_be(sql), f"{what}: contents")

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/sqlite/pragma.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 
 #define PAGE_SIZE 65536
@@ -301,11 +302,15 @@ static void test_never_allowed(void) {
                 { "CREATE TEMP VIEW v AS SELECT 1", "a TEMP table, view or trigger" },
                 { "CREATE TEMP TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", "a TEMP table, view or trigger" },
                 { "CREATE TABLE temp.t AS SELECT 1", "a TEMP table, view or trigger" },
-                { "PRAGMA journal_mode = DELETE", "setting PRAGMA journal_mode is not allowed: the service chooses" },
-                { "PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys is not allowed" },
-                { "PRAGMA writable_schema = ON", "PRAGMA writable_schema is not allowed" },
-                { "PRAGMA synchronous = OFF", "PRAGMA synchronous is not allowed" },
-                { "PRAGMA wal_checkpoint", "PRAGMA wal_checkpoint is not allowed" },
+                { "PRAGMA foreign_keys = OFF", "setting PRAGMA foreign_keys is not allowed: ForeignKeys= of this" },
+                { "PRAGMA foreign_keys = 256", "setting PRAGMA foreign_keys is not allowed" },
+                { "PRAGMA writable_schema = ON", "setting PRAGMA writable_schema is not allowed: a direct change" },
+                { "PRAGMA main.recursive_triggers(yes)", "setting PRAGMA recursive_triggers is not allowed: it would" },
+                { "PRAGMA case_sensitive_like = 1", "setting PRAGMA case_sensitive_like is not allowed" },
+                { "PRAGMA query_only = true", "setting PRAGMA query_only is not allowed" },
+                { "PRAGMA short_column_names = 0", "setting PRAGMA short_column_names is not allowed" },
+                { "PRAGMA incremental_vacuum", "PRAGMA incremental_vacuum is not allowed: it is for the file's owner" },
+                { "PRAGMA defer_foreign_keys = 1", "setting PRAGMA defer_foreign_keys is not allowed: it needs a" },
                 { "PRAGMA schema_version = 1", "setting PRAGMA schema_version is not allowed" },
                 { "PRAGMA max_page_count = 9999", "setting PRAGMA max_page_count is not allowed" },
                 { "SELECT load_extension('x')", "function load_extension is not allowed" },
@@ -329,7 +334,15 @@ static void test_schema_not_allowed(void) {
                                        "WriteSchema= of this database does not allow it";
         static const Refusal refusals[] = {
                 { "CREATE TABLE t(x)", sentence },
-                { "CREATE TABLE IF NOT EXISTS log(x)", sentence },
+                { "CREATE TABLE IF NOT EXISTS t(x)", sentence },
+                { "CREATE VIEW IF NOT EXISTS v AS SELECT 1", sentence },
+                { "CREATE INDEX IF NOT EXISTS i ON log(what)", sentence },
+                { "CREATE TRIGGER IF NOT EXISTS t AFTER INSERT ON log BEGIN SELECT 1; END", sentence },
+                { "CREATE VIRTUAL TABLE IF NOT EXISTS t USING fts5(x)", sentence },
+                { "DROP TABLE IF EXISTS log", sentence },
+                { "DROP TABLE IF EXISTS words", sentence },
+                { "DROP VIEW IF EXISTS titles", sentence },
+                { "DROP TRIGGER IF EXISTS noted", sentence },
                 { "CREATE INDEX i ON log(what)", sentence },
                 { "CREATE VIEW v AS SELECT 1", sentence },
                 { "CREATE TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", sentence },
@@ -366,7 +379,7 @@ static void test_schema_changes_later(void) {
 
                 set_up(&f, "wal", &to_write);
                 begin(&f);
-                g_assert_cmpint(changes_of(&f, statements[i].drop), ==, 0);
+                g_assert_cmpint(execute(&f, statements[i].drop).error, ==, ERROR_NONE);
                 commit(&f);
                 foreign(&f, statements[i].create);
                 begin(&f);
@@ -379,12 +392,12 @@ static void test_schema_changes_later(void) {
 
 static void test_schema(void) {
         static const char *const statements[] = {
-                "CREATE TABLE t(x, y NOT NULL DEFAULT 1 CHECK(y > 0))", "CREATE TABLE IF NOT EXISTS t(x)",
-                "CREATE INDEX i ON t(x)", "CREATE VIEW v AS SELECT x FROM t", "REINDEX t", "ANALYZE",
+                "CREATE TABLE IF NOT EXISTS t(x, y NOT NULL DEFAULT 1 CHECK(y > 0))", "CREATE INDEX i ON t(x)",
+                "CREATE VIEW v AS SELECT x FROM t", "REINDEX t", "ANALYZE",
                 "CREATE TRIGGER tt AFTER INSERT ON t BEGIN INSERT INTO log VALUES(new.x); END",
                 "ALTER TABLE t ADD COLUMN z NOT NULL DEFAULT 3", "ALTER TABLE t RENAME COLUMN x TO xx",
                 "ALTER TABLE t DROP COLUMN z", "ALTER TABLE t RENAME TO u", "DROP VIEW v", "DROP INDEX i", "DROP TRIGGER tt",
-                "CREATE TABLE copy AS SELECT * FROM album", "DROP TABLE copy", "DROP TABLE u", "DROP TABLE IF EXISTS u",
+                "CREATE TABLE copy AS SELECT * FROM album", "DROP TABLE copy", "DROP TABLE IF EXISTS u",
                 "CREATE VIRTUAL TABLE f USING fts5(x)", "INSERT INTO f(f) VALUES('optimize')", "DROP TABLE f",
                 "CREATE VIRTUAL TABLE g USING fts4(x)", "INSERT INTO g(g) VALUES('optimize')", "ALTER TABLE g RENAME TO h",
                 "DROP TABLE h", "DROP TABLE track", "DELETE FROM sqlite_sequence", "PRAGMA user_version = 7",
@@ -442,6 +455,268 @@ static void test_large(void) {
                 g_assert_cmpint(number(&f, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), ==, 1);
                 tear_down(&f);
         }
+}
+
+/* ---- statements that do nothing ---- */
+
+/* Without a right to the schema, or to write at all. Another program may have made or removed the object since the last
+ * time, so each is compiled again. */
+static void test_no_ops(void) {
+        static const struct {
+                const char *sql, *change; /* after which it does something */
+        } statements[] = {
+                { "CREATE TABLE IF NOT EXISTS log(x)", "DROP TABLE log" },
+                { "CREATE TABLE IF NOT EXISTS log AS SELECT * FROM album", "DROP TABLE log" },
+                { "; /* one */; -- two\n create view if not exists titles AS SELECT 1; -- three", "DROP VIEW titles" },
+                { "CREATE UNIQUE INDEX IF NOT EXISTS main.names ON track(album)", "DROP INDEX names" },
+                { "CREATE TRIGGER IF NOT EXISTS noted AFTER INSERT ON album BEGIN SELECT 1; END", "DROP TRIGGER noted" },
+                { "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(x)", "DROP TABLE words" },
+                { "CREATE VIRTUAL TABLE IF NOT EXISTS place USING rtree(a, b, c)", "DROP TABLE place" },
+                { "DROP TABLE IF EXISTS later", "CREATE TABLE later(x)" },
+                { "DROP TABLE IF EXISTS main.later", "CREATE VIRTUAL TABLE later USING fts5(x)" },
+                { "DROP VIEW IF EXISTS later", "CREATE VIEW later AS SELECT 1" },
+                { "DROP INDEX IF EXISTS later", "CREATE INDEX later ON log(what)" },
+                { "DROP TRIGGER IF EXISTS later", "CREATE TRIGGER later AFTER INSERT ON log BEGIN SELECT 1; END" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(statements) * 2; i++) {
+                const char *sql = statements[i / 2].sql;
+                bool writes = i % 2;
+                EngineStatement *statement;
+                EngineConnection *reader;
+                Setup setup = to_write;
+                Fixture f;
+
+                setup.writes = writes;
+                set_up(&f, "wal", &setup);
+                foreign(&f, "CREATE INDEX names ON track(name)");
+                g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+                if (!sqlite_engine.compile(reader, sql, strlen(sql), true, NULL, &statement, &f.error))
+                        g_error("%s: %s", sql, f.error.message);
+                g_assert_true(sqlite_engine.does_nothing(statement));
+                g_assert_false(sqlite_engine.writes(statement));
+                foreign(&f, statements[i / 2].change);
+                g_assert_cmpint(step_all(&f, statement, &(uint64_t) { 0 }), ==, ENGINE_DONE);
+                sqlite_engine.release(statement);
+                sqlite_engine.disconnect(f.pool, reader);
+                refused(&f, sql, writes ? ERROR_NOT_ALLOWED : ERROR_READ_ONLY, writes ? "WriteSchema=" : "this statement writes");
+                tear_down(&f);
+        }
+}
+
+/* None of these is one. */
+static void test_not_no_ops(void) {
+        static const char *const statements[] = {
+                "CREATE TABLE IF NOT EXISTS t(x)", "DROP TABLE IF EXISTS log", "DROP VIEW IF EXISTS titles", "REINDEX",
+                "PRAGMA user_version = 1", "DELETE FROM log WHERE false", "ANALYZE log", "SELECT 1", "EXPLAIN DROP TABLE log",
+        };
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.write_schema = true;
+        set_up(&f, "wal", &setup);
+        begin(&f);
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++) {
+                const char *sql = statements[i];
+                EngineStatement *statement;
+
+                if (!sqlite_engine.compile(f.writer, sql, strlen(sql), false, NULL, &statement, &f.error))
+                        g_error("%s: %s", sql, f.error.message);
+                g_assert_false(sqlite_engine.does_nothing(statement));
+                sqlite_engine.release(statement);
+        }
+        commit(&f);
+        tear_down(&f);
+}
+
+/* ---- PRAGMAs ---- */
+
+/* The names of all PRAGMAs of this SQLite. */
+static GPtrArray *all_pragmas(void) {
+        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        sqlite3_stmt *stmt;
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_prepare_v2(db, "PRAGMA pragma_list", -1, &stmt, NULL), ==, SQLITE_OK);
+        while (sqlite3_step(stmt) == SQLITE_ROW)
+                g_ptr_array_add(names, g_strdup((const char *) sqlite3_column_text(stmt, 0)));
+        g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        g_assert_cmpuint(names->len, >, 50);
+        return names;
+}
+
+/* If this fails for a new SQLite, decide what the PRAGMA means here (pragma.c), and say it in sqlipc-sql(7). */
+static void test_pragmas_listed(void) {
+        g_autoptr(GPtrArray) names = all_pragmas();
+
+        for (guint i = 0; i < names->len; i++) {
+                g_autofree char *upper = g_ascii_strup(names->pdata[i], -1);
+                const PragmaRule *rule = pragma_find(upper);
+
+                if (!rule || strcmp(rule->name, names->pdata[i]) != 0)
+                        g_error("PRAGMA %s is not listed", upper);
+        }
+        g_assert_null(pragma_find("no_pragma"));
+}
+
+/* The rows of a statement, encoded; NULL: it fails. */
+static GBytes *encoded_rows(Fixture *f, EngineConnection *connection, const char *sql) {
+        static uint8_t memory[PAGE_SIZE];
+        static const PageWriter writer = { .fd = -1 };
+        PageEncoder encoder;
+        RowSink sink = { .encoder = &encoder, .writer = &writer, .row_size_max = PAGE_SIZE, .n_rows_max = UINT64_MAX };
+        EngineStatement *statement;
+        EngineResult result;
+
+        sql_error_done(&f->error);
+        if (!sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &f->error))
+                return NULL;
+        page_encoder_init(&encoder, memory, sizeof memory, 1);
+        result = sqlite_engine.step(statement, &sink, &f->error);
+        if (result == ENGINE_ROW)
+                result = sqlite_engine.fill(statement, &sink, &f->error);
+        sqlite_engine.release(statement);
+        return result == ENGINE_DONE || result == ENGINE_PAGE_FULL ? g_bytes_new(memory, page_encoder_finish(&encoder)) : NULL;
+}
+
+static void same_rows(Fixture *f, EngineConnection *connection, const char *sql, const char *expected) {
+        g_autoptr(GBytes) rows = encoded_rows(f, connection, sql), wanted = NULL;
+
+        if (!rows)
+                g_error("%s: %s", sql, f->error.message);
+        wanted = encoded_rows(f, connection, expected);
+        if (!g_bytes_equal(rows, wanted))
+                g_error("%s: not as %s", sql, expected);
+}
+
+#define NOTHING "SELECT 1 WHERE false"
+
+/* With these a program begins that was written for SQLite. */
+static void test_pragmas(void) {
+        static const char *const cases[][2] = {
+                { "PRAGMA foreign_keys = ON", NOTHING },
+                { "PRAGMA foreign_keys(TRUE)", NOTHING },
+                { "PRAGMA foreign_keys", "SELECT 1" },
+                { "PRAGMA journal_mode = DELETE", "SELECT 'wal'" },
+                { "PRAGMA main.journal_mode('wal')", "SELECT 'wal'" },
+                { "PRAGMA \"temp\".journal_mode = wal", "PRAGMA temp.journal_mode" },
+                { "/* fast */ ; pragma synchronous = NORMAL; -- and unsafe", NOTHING },
+                { "PRAGMA synchronous", "SELECT 3" },
+                { "PRAGMA busy_timeout = 5000", "SELECT 5000" },
+                { "PRAGMA busy_timeout(-1)", "SELECT 0" },
+                { "PRAGMA busy_timeout", "SELECT 7000" },
+                { "PRAGMA cache_size = -64000", NOTHING },
+                { "PRAGMA temp_store = MEMORY", NOTHING },
+                { "PRAGMA mmap_size = 268435456", "SELECT 0" },
+                { "PRAGMA recursive_triggers = off", NOTHING },
+                { "PRAGMA case_sensitive_like = 0", NOTHING },
+                { "PRAGMA case_sensitive_like", NOTHING },
+                { "PRAGMA query_only = 0", NOTHING },
+                { "PRAGMA defer_foreign_keys = OFF", NOTHING },
+                { "PRAGMA defer_foreign_keys", "SELECT 0" },
+                { "PRAGMA optimize", NOTHING },
+                { "PRAGMA wal_checkpoint(TRUNCATE)", "SELECT 0, -1, -1" },
+                { "PRAGMA wal_autocheckpoint = 10000", "SELECT 1000" },
+                { "PRAGMA encoding = 'UTF-16'", NOTHING },
+                { "PRAGMA encoding", "SELECT 'UTF-8'" },
+                { "PRAGMA page_size = 65536", NOTHING },
+                { "PRAGMA locking_mode = EXCLUSIVE", "SELECT 'normal'" },
+                { "PRAGMA threads = 4", "SELECT 0" },
+                { "PRAGMA database_list", "SELECT 0, 'main', ''" },
+                { "PRAGMA no_such_pragma = 1", NOTHING },
+                { "PRAGMA no_such_pragma", NOTHING },
+        };
+        EngineConnection *reader;
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.busy_usec = 7 * G_USEC_PER_SEC;
+        set_up(&f, "wal", &setup);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        begin(&f);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                same_rows(&f, reader, cases[i][0], cases[i][1]);
+                same_rows(&f, f.writer, cases[i][0], cases[i][1]);
+        }
+        sqlite_engine.allow_savepoints(f.writer);
+        same_rows(&f, f.writer, "PRAGMA foreign_keys = OFF", NOTHING); /* as SQLite, in a transaction */
+        same_rows(&f, f.writer, "PRAGMA foreign_keys", "SELECT 1");
+        commit(&f);
+        sqlite_engine.disconnect(f.pool, reader);
+        tear_down(&f);
+}
+
+/* What SQLite itself tells of its connection, and of the file. */
+static GPtrArray *all_values(Fixture *f, EngineConnection *connection, const GPtrArray *names) {
+        GPtrArray *values = g_ptr_array_new_with_free_func((GDestroyNotify) g_bytes_unref);
+
+        for (guint i = 0; i < names->len; i++) {
+                g_autofree char *sql = g_strdup_printf("PRAGMA %s", (const char *) names->pdata[i]);
+                GBytes *value = encoded_rows(f, connection, sql);
+
+                g_ptr_array_add(values, value ?: g_bytes_new(NULL, 0));
+        }
+        return values;
+}
+
+/* Whatever a client sets, accepted or refused: others use the same connection. */
+static void test_pragmas_change_nothing(void) {
+        static const char *const arguments[] = { "", " = 0", " = 1", "(2)", " = ON", " = OFF", " = 'x'", " = 1000", " = DELETE" };
+        g_autoptr(GPtrArray) names = all_pragmas();
+
+        for (int writes = 0; writes < 2; writes++) {
+                g_autoptr(GPtrArray) before = NULL, after = NULL;
+                EngineConnection *connection;
+                Fixture f;
+
+                set_up(&f, "wal", &to_write);
+                if (writes)
+                        begin(&f);
+                else
+                        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &connection, &f.error));
+                connection = writes ? f.writer : connection;
+                before = all_values(&f, connection, names);
+                for (size_t i = 0; i < names->len * G_N_ELEMENTS(arguments); i++) {
+                        g_autofree char *sql = g_strconcat("PRAGMA ", names->pdata[i / G_N_ELEMENTS(arguments)],
+                                                           arguments[i % G_N_ELEMENTS(arguments)], NULL);
+                        GBytes *rows = encoded_rows(&f, connection, sql);
+
+                        if (rows)
+                                g_bytes_unref(rows);
+                        else if (f.error.error != ERROR_NOT_ALLOWED && !strstr(f.error.message, "no such table"))
+                                g_error("%s: %s", sql, f.error.message);
+                }
+                after = all_values(&f, connection, names);
+                for (guint i = 0; i < names->len; i++)
+                        if (!g_bytes_equal(before->pdata[i], after->pdata[i]))
+                                g_error("PRAGMA %s", (const char *) names->pdata[i]);
+                same_rows(&f, connection, "SELECT 'a' LIKE 'A'", "SELECT 1");
+                if (writes)
+                        commit(&f);
+                else
+                        sqlite_engine.disconnect(f.pool, connection);
+                tear_down(&f);
+        }
+}
+
+/* A user who cannot write may set all that matters to those who write. */
+static void test_pragmas_of_reader(void) {
+        EngineConnection *reader;
+        Setup setup = to_write;
+        Fixture f;
+
+        setup.writes = false;
+        set_up(&f, "wal", &setup);
+        g_assert_true(sqlite_engine.connect(f.pool, "", 0, NULL, &reader, &f.error));
+        same_rows(&f, reader, "PRAGMA foreign_keys = OFF", NOTHING);
+        same_rows(&f, reader, "PRAGMA query_only = ON", NOTHING);
+        same_rows(&f, reader, "PRAGMA secure_delete = ON", "PRAGMA secure_delete");
+        refused(&f, "PRAGMA user_version = 1", ERROR_NOT_ALLOWED, "databases are shared for reading");
+        refused(&f, "PRAGMA case_sensitive_like = 1", ERROR_NOT_ALLOWED, "use GLOB");
+        sqlite_engine.disconnect(f.pool, reader);
+        tear_down(&f);
 }
 
 /* A statement that only reads is not one that writes, EXPLAIN among them. */
@@ -672,7 +947,7 @@ static void test_deferral(void) {
                 begin(&f);
                 g_assert_cmpint(execute(&f, defer).error, ==, ERROR_NOT_ALLOWED);
                 g_assert_cmpstr(f.error.message, ==,
-                                "PRAGMA defer_foreign_keys is not allowed: it needs a transaction that writes");
+                                "setting PRAGMA defer_foreign_keys is not allowed: it needs a transaction that writes");
                 g_assert_cmpint(execute(&f, "INSERT INTO child VALUES(99)").error, ==, ERROR_SQL);
                 sqlite_engine.allow_savepoints(f.writer);
                 g_assert_cmpint(execute(&f, defer).error, ==, ERROR_NONE);
@@ -1336,6 +1611,12 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/schema-changes-later", test_schema_changes_later);
         g_test_add_func("/worker/writes/schema", test_schema);
         g_test_add_func("/worker/writes/large", test_large);
+        g_test_add_func("/worker/writes/no-ops", test_no_ops);
+        g_test_add_func("/worker/writes/not-no-ops", test_not_no_ops);
+        g_test_add_func("/worker/writes/pragmas-listed", test_pragmas_listed);
+        g_test_add_func("/worker/writes/pragmas", test_pragmas);
+        g_test_add_func("/worker/writes/pragmas-change-nothing", test_pragmas_change_nothing);
+        g_test_add_func("/worker/writes/pragmas-of-reader", test_pragmas_of_reader);
         g_test_add_func("/worker/writes/reads", test_reads);
         g_test_add_func("/worker/writes/may-not-write", test_may_not_write);
         g_test_add_func("/worker/writes/write-tables", test_write_tables);

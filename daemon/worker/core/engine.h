@@ -230,6 +230,10 @@ typedef struct Engine {
         /* True if the statement writes, so that it needs a transaction from begin(). */
         bool (*writes)(const EngineStatement *statement);
 
+        /* True if the statement has no rows and changes nothing, and yet is none that only reads: another time it may change
+         * something. It needs no right. NULL: no statement is such. */
+        bool (*does_nothing)(const EngineStatement *statement);
+
         /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other
          * writer can be beside. Between begin() and disconnect() there is no second begin(). ERROR_BUSY: another program
          * writes, or writers pause for readers, which has no code; worth another try in a moment, for less than

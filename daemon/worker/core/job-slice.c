@@ -60,7 +60,7 @@ bool job_describe(Job *job) {
 
         if (!job_engine(job)->describe(job->statement, &d, &job->error))
                 return false;
-        ok = statement_frames_statement(&d, !job_statement_writes(job), &job->payload.bytes, &job->payload.size,
+        ok = statement_frames_statement(&d, job_statement_reads(job), &job->payload.bytes, &job->payload.size,
                                         &job->error);
         free(d.strings);
         if (!ok)
@@ -104,7 +104,7 @@ static bool tell_start(Job *job) {
                 return go_back_to_transaction(job);
         if (job->load && !load_check(job))
                 return false;
-        if (!job->page && !job->is_prepare && !writes)
+        if (!job->page && !job->is_prepare && job_statement_reads(job))
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
         if (!job->owner->started(job))
                 return false;

@@ -231,6 +231,12 @@ void job_rewind(Job *job);
 /* True if the statement of the job, which is compiled, writes. */
 bool job_statement_writes(const Job *job);
 
+/* True if it does nothing, although it is none that only reads (engine.h). */
+bool job_statement_does_nothing(const Job *job);
+
+/* True if it only reads, so that it may be repeated. */
+bool job_statement_reads(const Job *job);
+
 /* The engine that executes the job. */
 static inline const Engine *job_engine(const Job *job) {
         return job->context->engine;

@@ -105,7 +105,7 @@ static void report(Job *job, const Message *m) {
 static bool started(Job *job) {
         Message m = {
                 .kind = MESSAGE_STARTED,
-                .started = { .number = job->spec->number, .read_only = !job_statement_writes(job) },
+                .started = { .number = job->spec->number, .read_only = job_statement_reads(job) },
         };
         EngineDescription d = {};
         bool ok = true;

@@ -93,7 +93,7 @@ static bool may_be_listed(const WriteBatch *b, Job *job) {
         if (b->context->engine->is_savepoint(job->statement))
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED,
                                      "SAVEPOINT, RELEASE and ROLLBACK TO are not allowed in a batch: it is one savepoint");
-        return !job->write.reads || sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
+        return !job_statement_reads(job) || sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
 }
 
 static bool run_compiled(WriteBatch *b, Job *job, const JobSpec *spec) {

@@ -11,45 +11,16 @@
 #include "daemon/worker/sqlite/access.h"
 
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/worker/sqlite/pragma.h"
 #include "daemon/worker/sqlite/trusted-schema.h"
 
 #define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
-
-/* PRAGMAs that only read. For some of them the argument names an object; for the others an argument would set a value. */
-static const struct {
-        const char *name;
-        bool argument;
-} pragmas[] = {
-        { "application_id", false },
-        { "collation_list", false },
-        { "compile_options", false },
-        { "data_version", false },
-        { "encoding", false },
-        { "foreign_key_check", true },
-        { "foreign_key_list", true },
-        { "freelist_count", false },
-        { "function_list", false },
-        { "index_info", true },
-        { "index_list", true },
-        { "index_xinfo", true },
-        { "integrity_check", true },
-        { "journal_mode", false },
-        { "max_page_count", false },
-        { "module_list", false },
-        { "page_count", false },
-        { "page_size", false },
-        { "pragma_list", false },
-        { "quick_check", true },
-        { "schema_version", false },
-        { "table_info", true },
-        { "table_list", true },
-        { "table_xinfo", true },
-        { "user_version", false },
-};
 
 /* If SQLite compiles while a client's statement runs, it compiles the SQL of a module. When it compiles the statement itself
  * again, that does not run. */
@@ -64,35 +35,125 @@ static int refuse(Access *access, const char *what, const char *which, const cha
         return SQLITE_DENY;
 }
 
-/* PRAGMAs that set a number in the file, for the use of its programs. */
-static bool is_number_of_user(const char *name) {
-        return strcasecmp(name, "user_version") == 0 || strcasecmp(name, "application_id") == 0;
+/* ---- PRAGMAs ---- */
+
+static int refuse_pragma(Access *access, const char *name, const char *reason) {
+        sqlite3_snprintf(sizeof access->refused, access->refused, "%s %s",
+                         access->pragma.argument ? "setting PRAGMA" : "PRAGMA", name);
+        access->reason = reason;
+        return SQLITE_DENY;
 }
 
-/* The commit then checks foreign keys, instead of each statement. OFF would make SQLite forget the violations so far. */
-static bool defers_foreign_keys(const char *name, const char *argument) {
-        return strcasecmp(name, "defer_foreign_keys") == 0 && argument &&
-                (strcasecmp(argument, "on") == 0 || strcmp(argument, "1") == 0);
+/* SQLite then compiles a program that does nothing. */
+static int replace_pragma(Access *access, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        sqlite3_vsnprintf(sizeof access->pragma.answer, access->pragma.answer, format, arguments);
+        va_end(arguments);
+        access->pragma.replaced = true;
+        return SQLITE_IGNORE;
 }
 
-static int authorize_pragma(Access *access, const char *name, const char *argument) {
-        static const char reason[] = "the service chooses the settings of its connections";
+static int ignore_pragma(Access *access) {
+        return replace_pragma(access, "%s", "");
+}
 
-        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++) {
-                if (strcasecmp(pragmas[i].name, name) != 0)
-                        continue;
-                if (!argument || pragmas[i].argument)
-                        return SQLITE_OK;
-                if (!access->rights || !is_number_of_user(name))
-                        return refuse(access, "setting PRAGMA", name, reason);
-                if (!access->rights->write_schema)
-                        return refuse(access, "setting PRAGMA", name, NEEDS_WRITE_SCHEMA);
-                access->changes = true;
+static int ignore_if(Access *access, bool holds, const PragmaRule *rule) {
+        return holds ? ignore_pragma(access) : refuse_pragma(access, rule->name, rule->reason);
+}
+
+static int read_instead(Access *access, const char *name, const char *schema) {
+        return replace_pragma(access, "PRAGMA %s%s%s", schema ? schema : "", schema ? "." : "", name);
+}
+
+static int set_number(Access *access, const char *name) {
+        if (!access->rights)
+                return refuse_pragma(access, name, "databases are shared for reading, one SELECT at a time");
+        if (!access->rights->write_schema)
+                return refuse_pragma(access, name, NEEDS_WRITE_SCHEMA);
+        access->changes = true;
+        return SQLITE_OK;
+}
+
+/* The commit then checks foreign keys, instead of each statement. In its transaction a client cannot take that back: SQLite
+ * would forget the violations so far. Without a transaction OFF holds. */
+static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
+        bool is_on = pragma_is_on(argument);
+
+        if (is_on && access->rights && access->savepoints)
                 return SQLITE_OK;
+        return ignore_if(access, !is_on && !access->savepoints, rule);
+}
+
+/* In a transaction SQLite ignores the setting, too. */
+static int set_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
+        bool holds = pragma_is_on(argument) == access->setup->foreign_keys;
+
+        return ignore_if(access, holds || !access->rights || access->savepoints, rule);
+}
+
+static int busy_timeout(Access *access, const char *argument) {
+        int timeout = argument ? (int) strtol(argument, NULL, 10) : (int) (access->setup->busy_usec / 1000);
+
+        return replace_pragma(access, "SELECT %d AS timeout", timeout > 0 ? timeout : 0);
+}
+
+static int secure_delete(Access *access, const PragmaRule *rule, const char *argument, const char *schema) {
+        bool asks = pragma_is_on(argument) || strcasecmp(argument, "fast") == 0;
+
+        return asks && access->rights && !sqlite3_compileoption_used("SECURE_DELETE")
+                       ? refuse_pragma(access, rule->name, rule->reason)
+                       : read_instead(access, rule->name, schema);
+}
+
+static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, const char *argument, const char *schema) {
+        switch (use) {
+        case PRAGMA_RUNS:
+                return SQLITE_OK;
+        case PRAGMA_READS:
+                return read_instead(access, rule->name, schema);
+        case PRAGMA_ANSWERS:
+                return replace_pragma(access, "%s", rule->answer);
+        case PRAGMA_IGNORED:
+                return ignore_pragma(access);
+        case PRAGMA_REFUSED:
+                return refuse_pragma(access, rule->name, rule->reason);
+        case PRAGMA_NEEDS_OFF:
+        case PRAGMA_NEEDS_ON:
+                return ignore_if(access, pragma_is_on(argument) == (use == PRAGMA_NEEDS_ON), rule);
+        case PRAGMA_NUMBER:
+                return set_number(access, rule->name);
+        case PRAGMA_BUSY_TIMEOUT:
+                return busy_timeout(access, argument);
+        case PRAGMA_DEFER_FOREIGN_KEYS:
+                return defer_foreign_keys(access, rule, argument);
+        case PRAGMA_FOREIGN_KEYS:
+                return argument ? set_foreign_keys(access, rule, argument)
+                                : replace_pragma(access, "SELECT %d AS foreign_keys", access->setup->foreign_keys);
+        case PRAGMA_QUERY_ONLY:
+                return ignore_if(access, !access->rights || !pragma_is_on(argument), rule);
+        case PRAGMA_SECURE_DELETE:
+                return secure_delete(access, rule, argument, schema);
+        case PRAGMA_SYNCHRONOUS: /* that of commits, see sqlite-connection.c */
+                return replace_pragma(access, "SELECT %d AS synchronous", access->setup->sync_full ? 3 : 1);
         }
-        if (!access->rights || !defers_foreign_keys(name, argument))
-                return refuse(access, "PRAGMA", name, reason);
-        return access->savepoints ? SQLITE_OK : refuse(access, "PRAGMA", name, "it needs a transaction that writes");
+        return SQLITE_DENY;
+}
+
+static bool reaches_sqlite(PragmaUse use) {
+        return use == PRAGMA_RUNS || use == PRAGMA_NUMBER || use == PRAGMA_DEFER_FOREIGN_KEYS;
+}
+
+/* Only the statement of a client itself can be replaced, not a PRAGMA that a table-valued function runs. */
+static int authorize_pragma(Access *access, const char *name, const char *argument, const char *schema) {
+        const PragmaRule *rule = pragma_find(name);
+        PragmaUse use = !rule ? PRAGMA_IGNORED : argument ? rule->with : rule->without;
+
+        access->pragma.argument = argument != NULL;
+        if (!access->of_client && !reaches_sqlite(use))
+                return refuse_pragma(access, name, "as a function it reads only what SQLite itself knows");
+        return authorize_use(access, use, rule, argument, schema);
 }
 
 /* ---- changes ---- */
@@ -113,9 +174,15 @@ static int refuse_temporary(Access *access) {
         return refuse(access, "a TEMP table, view or trigger", NULL, "connections are shared by statements");
 }
 
+static int refuse_schema(Access *access) {
+        return refuse(access, "a change of the schema", NULL, NEEDS_WRITE_SCHEMA);
+}
+
+/* SQLite asks before it finds that the object exists (IF NOT EXISTS), so access_may_change() refuses the client's statement.
+ * One that SQLite compiles again is about to run. */
 static int authorize_schema(Access *access) {
         access->changes_schema = true;
-        return access->rights->write_schema ? SQLITE_OK : refuse(access, "a change of the schema", NULL, NEEDS_WRITE_SCHEMA);
+        return access->rights->write_schema || access->of_client ? SQLITE_OK : refuse_schema(access);
 }
 
 /* For a statement like CREATE, SQLite also asks to change the schema's table, often first. */
@@ -182,7 +249,9 @@ bool access_is_unsure(const Access *access) {
 }
 
 bool access_may_change(Access *access) {
-        if (!access->has_target || access->changes_schema)
+        if (access->changes_schema && !access->rights->write_schema)
+                (void) refuse_schema(access);
+        else if (!access->has_target || access->changes_schema)
                 return true;
         else if (is_system_table(access->target) && !access->rights->write_schema)
                 (void) refuse(access, "writing to", access->target, NEEDS_WRITE_SCHEMA);
@@ -249,7 +318,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
                 note_table(access->tables, action, a);
         switch (action) {
         case SQLITE_PRAGMA:
-                return authorize_pragma(access, a, b);
+                return authorize_pragma(access, a, b, schema);
         case SQLITE_ATTACH:
                 return refuse(access, "ATTACH", NULL, one_file);
         case SQLITE_DETACH:
@@ -267,6 +336,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
 
 void access_forget(Access *access) {
         access->refused[0] = access->target[0] = 0;
+        access->pragma = (AccessPragma) {};
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = access->asks_savepoint = false;
 }
@@ -340,6 +410,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_widen(db);
         access_forget(access);
+        access->setup = setup;
         access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
         return sqlite3_set_authorizer(db, authorize, access);
 }

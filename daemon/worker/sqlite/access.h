@@ -30,6 +30,13 @@ typedef struct AccessTables {
         bool failed;             /* there was no memory for a name */
 } AccessTables;
 
+/* A PRAGMA that SQLite compiles to nothing, because something else is done in its place (pragma.h). */
+typedef struct AccessPragma {
+        bool replaced;
+        bool argument;           /* it has one */
+        char answer[128];        /* SQL that is run in its place; empty: nothing is */
+} AccessPragma;
+
 /* The authorizer's state since access_forget(): SQLite's requests, and the last refusal, for the error's sentence. */
 typedef struct Access {
         bool asked;              /* SQLite asked for at least one permission */
@@ -45,6 +52,8 @@ typedef struct Access {
         bool no_modules;         /* no virtual table of this connection compiles SQL; set by the caller */
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
+        AccessPragma pragma;
+        const Setup *setup;      /* borrowed */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
         char refused[256];       /* empty: nothing was refused */
@@ -71,8 +80,8 @@ bool access_only_reads(const Access *access, sqlite3_stmt *stmt);
  * table connects in the middle of a compile, it changes tables, too, even that of the schema. */
 bool access_is_unsure(const Access *access);
 
-/* True if the target of a statement that writes may be written; otherwise access->refused is set. For all else that a
- * statement may not do, its compile has failed. */
+/* True if the schema may be changed, or the target of a statement that writes may be written; otherwise access->refused is
+ * set. For all else that a statement may not do, its compile has failed. */
 bool access_may_change(Access *access);
 
 /* access_narrow() sets the limits of `setup` while a client's statement is compiled; access_widen() restores SQLite's own.

@@ -27,12 +27,12 @@ static bool has_more(sqlite3 *db, const char *sql, const char *end) {
         return false;
 }
 
-/* SQLite skips a byte order mark anywhere, and a vertical tab after other space. */
-static const char *skip_space_and_comments(const char *sql) {
+/* Finds the first word of a statement. SQLite skips a byte order mark anywhere, and a vertical tab after other space. */
+static const char *first_word(const char *sql) {
         for (;;) {
                 const char *end = NULL;
 
-                sql += strspn(sql, " \t\n\v\f\r");
+                sql += strspn(sql, "; \t\n\v\f\r");
                 if (strncmp(sql, "--", 2) == 0)
                         end = strchr(sql, '\n');
                 else if (strncmp(sql, "/*", 2) == 0 && (end = strstr(sql + 2, "*/")))
@@ -45,9 +45,8 @@ static const char *skip_space_and_comments(const char *sql) {
         }
 }
 
-/* SQLite asks nothing about VACUUM before it runs. */
-static bool is_vacuum(const char *sql) {
-        return sqlite3_strnicmp(skip_space_and_comments(sql), "VACUUM", strlen("VACUUM")) == 0;
+static bool begins_with(const char *sql, const char *word) {
+        return sqlite3_strnicmp(first_word(sql), word, (int) strlen(word)) == 0;
 }
 
 static bool set_refused(const SqliteConnection *c, SqlError *error) {
@@ -70,7 +69,7 @@ static bool check_rights(SqliteConnection *c, const char *sql, const char *end, 
 
         if (!c->access.rights)
                 return set_writes(c, error);
-        if (is_vacuum(sql))
+        if (begins_with(sql, "VACUUM")) /* SQLite asks nothing about it before it runs */
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
         if (access_is_unsure(&c->access)) {
@@ -85,6 +84,53 @@ static bool check_rights(SqliteConnection *c, const char *sql, const char *end, 
         return access_may_change(&c->access) || set_refused(c, error);
 }
 
+/* ---- statements that do nothing ---- */
+
+static bool is_op(sqlite3_stmt *program, const char *opcode) {
+        return strcmp((const char *) sqlite3_column_text(program, 1) ?: "", opcode) == 0;
+}
+
+/* Of a program that only checks the schema. It reads the journal's mode in a line that never runs, so that SQLite does not
+ * say of it that it only reads. */
+static bool is_idle_line(sqlite3_stmt *program) {
+        if (is_op(program, "Transaction"))
+                return sqlite3_column_int(program, 3) == 0; /* it only reads */
+        if (is_op(program, "JournalMode"))
+                return sqlite3_column_int(program, 4) < 0; /* it sets no mode */
+        return is_op(program, "Init") || is_op(program, "Goto") || is_op(program, "Halt");
+}
+
+static bool is_idle_program(sqlite3_stmt *program) {
+        int rc = sqlite3_step(program);
+
+        while (rc == SQLITE_ROW && is_idle_line(program))
+                rc = sqlite3_step(program);
+        return rc == SQLITE_DONE;
+}
+
+/* True for CREATE ... IF NOT EXISTS of what exists, and DROP ... IF EXISTS of what does not. SQLite compiles nothing else
+ * then, although it asks first for the right to change the schema. */
+static bool has_idle_program(SqliteConnection *c, const char *sql, const char *tail) {
+        const char *word = first_word(sql);
+        char *explain = sqlite3_mprintf("EXPLAIN %.*s", (int) (tail - word), word);
+        sqlite3_stmt *program = NULL;
+        bool idle;
+
+        idle = explain && sqlite3_prepare_v2(c->db, explain, -1, &program, NULL) == SQLITE_OK && is_idle_program(program);
+        (void) sqlite3_finalize(program);
+        sqlite3_free(explain);
+        return idle;
+}
+
+static bool does_nothing(SqliteConnection *c, sqlite3_stmt *stmt, const char *sql, const char *tail) {
+        if (sqlite3_stmt_isexplain(stmt) || sqlite3_column_count(stmt) > 0)
+                return false;
+        return c->access.pragma.replaced ||
+               ((begins_with(sql, "CREATE") || begins_with(sql, "DROP")) && has_idle_program(c, sql, tail));
+}
+
+/* ---- the statement ---- */
+
 static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, const char *sql, const char *tail,
                            const char *end, SqlError *error) {
         sqlite3_stmt *stmt = compiled->stmt;
@@ -95,19 +141,18 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (c->exposed && sqlite3_stmt_isexplain(stmt))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "EXPLAIN is not allowed where Expose= publishes a part of the database");
-        if (!access_only_reads(&c->access, stmt) && !check_rights(c, sql, end, error))
+        compiled->does_nothing = does_nothing(c, stmt, sql, tail);
+        if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, sql, end, error))
                 return false;
-        /* DROP TABLE IF EXISTS without a table, for example, only reads and returns no rows; it is run like other DROPs */
-        compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) &&
+        compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
         compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
-        /* once the table exists, SQLite itself would compile the DROP again, and that as SQL of the worker */
         compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
-        compiled->once = compiled->writes && !c->access.changes;
+        compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes);
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");
-        if (sqlite3_column_count(stmt) == 0 && !compiled->writes)
+        if (sqlite3_column_count(stmt) == 0 && !compiled->writes && !compiled->does_nothing)
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "this statement returns no rows, so there is nothing to fetch");
         return true;
@@ -140,6 +185,21 @@ static bool fail(SqliteConnection *c, int rc, size_t offset, SqlError *error) {
         return false;
 }
 
+/* In place of a PRAGMA, which SQLite has compiled to nothing. */
+static bool compile_answer(SqliteConnection *c, CompiledStatement *compiled, SqlError *error) {
+        char sql[sizeof c->access.pragma.answer];
+        int rc;
+
+        if (!c->access.pragma.answer[0] || sqlite3_stmt_isexplain(compiled->stmt))
+                return true;
+        (void) memcpy(sql, c->access.pragma.answer, sizeof sql);
+        access_forget(&c->access);
+        (void) sqlite3_finalize(compiled->stmt);
+        compiled->once = true;
+        rc = sqlite3_prepare_v2(c->db, sql, -1, &compiled->stmt, NULL);
+        return rc == SQLITE_OK || fail(c, rc, 0, error);
+}
+
 static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, CompiledStatement *ret, SqlError *error) {
         const char *start = sql, *tail = sql, *end = sql + sql_size;
         CompiledStatement compiled = {};
@@ -156,7 +216,8 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
                 if (tail <= start)
                         break;
         }
-        if (!check_compiled(c, &compiled, start, tail, end, error)) {
+        if ((compiled.stmt && !compile_answer(c, &compiled, error)) ||
+            !check_compiled(c, &compiled, start, tail, end, error)) {
                 (void) sqlite3_finalize(compiled.stmt);
                 return false;
         }

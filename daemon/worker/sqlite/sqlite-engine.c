@@ -211,6 +211,10 @@ static bool engine_writes(const EngineStatement *statement) {
         return ((const SqliteStatement *) (const void *) statement)->writes;
 }
 
+static bool engine_does_nothing(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->does_nothing;
+}
+
 static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
         PooledConnection *c;
 
@@ -328,6 +332,7 @@ const Engine sqlite_engine = {
         .measure = engine_measure,
         .value = engine_value,
         .writes = engine_writes,
+        .does_nothing = engine_does_nothing,
         .begin = engine_begin,
         .others_commit = engine_others_commit,
         .commit = engine_commit,

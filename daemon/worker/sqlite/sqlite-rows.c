@@ -60,6 +60,8 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
 
         if (!sqlite_connection_may_step(s->connection, error))
                 return ENGINE_FAILED;
+        if (s->does_nothing)
+                return ENGINE_DONE;
         result = step(s, sink, &rc);
         if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE)
                 return is_busy(rc, error);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. Pure. The table of PRAGMAs: what the service does with each of them (sqlipc-sql(7)). SQLite applies many
+ * settings when it compiles the PRAGMA, and to a connection that others share. So only those that read reach it.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_PRAGMA_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_PRAGMA_H
+
+#include <stdbool.h>
+
+typedef enum PragmaUse {
+        PRAGMA_RUNS,          /* SQLite runs it: it only reads, and an argument names an object */
+        PRAGMA_READS,         /* the argument is ignored: the value that holds is read */
+        PRAGMA_ANSWERS,       /* rule->answer returns its columns and rows */
+        PRAGMA_IGNORED,       /* it does nothing, and returns nothing */
+        PRAGMA_REFUSED,       /* for rule->reason */
+        PRAGMA_NEEDS_OFF,     /* ignored if the argument is OFF, which holds; otherwise refused for rule->reason */
+        PRAGMA_NEEDS_ON,      /* the same for ON */
+        PRAGMA_NUMBER,        /* sets a number in the file, for the use of its programs */
+        PRAGMA_BUSY_TIMEOUT,
+        PRAGMA_DEFER_FOREIGN_KEYS,
+        PRAGMA_FOREIGN_KEYS,
+        PRAGMA_QUERY_ONLY,
+        PRAGMA_SECURE_DELETE,
+        PRAGMA_SYNCHRONOUS,
+} PragmaUse;
+
+typedef struct PragmaRule {
+        const char *name;
+        PragmaUse without;    /* its use without an argument */
+        PragmaUse with;       /* and with one */
+        const char *answer;   /* a SELECT, for PRAGMA_ANSWERS */
+        const char *reason;   /* the end of the sentence that refuses it */
+} PragmaRule;
+
+/* NULL: SQLite does not know the PRAGMA. It does nothing then, and returns nothing. */
+const PragmaRule *pragma_find(const char *name);
+
+/* Reads an argument as SQLite reads one that is ON or OFF. */
+bool pragma_is_on(const char *argument);
+
+#endif
