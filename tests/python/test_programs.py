@@ -11,6 +11,7 @@ import datetime
 import decimal
 import enum
 import functools
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -398,6 +399,116 @@ def at_the_limit():
         equal(connections[2].in_transaction, True, "the one that was refused may try again")
         connections[1].execute("COMMIT")
         connections[2].execute("SELECT * FROM note")
+
+
+# A program for SQLite sends some of these first. Where the service ignores a setting, this is the value that it has.
+PRAGMAS = """foreign_keys=ON;foreign_keys;journal_mode=WAL;journal_mode;synchronous=NORMAL;busy_timeout;busy_timeout=5000
+busy_timeout;busy_timeout(250);busy_timeout;busy_timeout=-1;busy_timeout;cache_size=-64000;temp_store=MEMORY;temp_store(2)
+recursive_triggers=OFF;case_sensitive_like=0;query_only=false;query_only;defer_foreign_keys=OFF;defer_foreign_keys;optimize
+wal_autocheckpoint=1000;encoding='UTF-8';encoding;page_size=4096;page_size;auto_vacuum=NONE;auto_vacuum
+legacy_alter_table=OFF;read_uncommitted=0;read_uncommitted;locking_mode=NORMAL;locking_mode;secure_delete;secure_delete=1
+threads=0;threads;trusted_schema=OFF;trusted_schema;cell_size_check=OFF;analysis_limit=0;analysis_limit;soft_heap_limit
+automatic_index=ON;automatic_index;reverse_unordered_selects=0;count_changes=0;full_column_names=0;short_column_names=1
+empty_result_callbacks=0;shrink_memory;journal_size_limit=-1;fullfsync=0;checkpoint_fullfsync=0;writable_schema=OFF
+ignore_check_constraints=OFF;cache_spill=ON;no_such_pragma;no_such_pragma=1;main.journal_mode=wal;temp_store_directory
+table_info(person);index_list(person);foreign_key_list(pet);foreign_key_check;integrity_check;quick_check(1);collation_list
+user_version=5;user_version;application_id(6);application_id;freelist_count;page_count;schema_version;table_list
+foreign_keys=0"""
+
+
+@program
+def pragmas(module, connect):
+    """The PRAGMAs with which programs begin, alone and in a transaction"""
+    seen = []
+    db = connect(isolation_level=None)
+    db.execute("PRAGMA foreign_keys = ON")
+    for within in (False, True):
+        if within:
+            db.execute("BEGIN")
+        for pragma in re.split("[;\n]", PRAGMAS):
+            if within and pragma.startswith(("synchronous", "journal_mode=", "temp_store", "main.journal", "defer_foreign_keys=")):
+                continue  # errors of SQLite: the value cannot change within a transaction
+            if not within and pragma == "foreign_keys=0":
+                continue
+            cursor = db.execute(f"PRAGMA {pragma}")
+            rows = cursor.fetchall()
+            seen.append((pragma, within, rows, cursor.description, cursor.rowcount, db.in_transaction))
+    db.execute("COMMIT")
+    return seen
+
+
+@program
+def no_ops(module, connect):
+    """Statements whose work is done already, alone, in a transaction and in a script"""
+    seen = []
+    for keywords in ({}, {"isolation_level": None}, {"isolation_level": "IMMEDIATE"}):
+        db = connect(**keywords)
+        for begin in (None, "BEGIN", "BEGIN IMMEDIATE"):
+            if begin:
+                db.execute(begin)
+            for sql in (
+                "CREATE TABLE IF NOT EXISTS person(id)",
+                "CREATE INDEX IF NOT EXISTS sqlite_autoindex_person_1 ON person(id)",
+                "DROP TABLE IF EXISTS nowhere",
+                "DROP VIEW IF EXISTS nowhere",
+                "DROP TRIGGER IF EXISTS nowhere",
+                "DROP INDEX IF EXISTS nowhere",
+            ):
+                cursor = db.cursor()
+                done = attempt(cursor.execute, sql)
+                seen.append((sql, begin, done[0] if isinstance(done, tuple) else None))
+                seen.append((cursor.description, cursor.rowcount, db.in_transaction, db.total_changes))
+            db.commit()
+        db.executescript("PRAGMA foreign_keys = ON; DROP TABLE IF EXISTS nowhere; CREATE TABLE IF NOT EXISTS big(n);")
+        db.close()
+    return seen
+
+
+@test
+def without_rights():
+    """On a database that it may only read, a program may have no work to do"""
+    with contextlib.closing(service.connect("chinook")) as db:
+        for sql in ("CREATE TABLE IF NOT EXISTS Artist(x)", "DROP TABLE IF EXISTS nowhere", "PRAGMA foreign_keys=OFF"):
+            equal(db.execute(sql).fetchall(), [], sql)
+        db.executescript("PRAGMA query_only = ON; DROP VIEW IF EXISTS nowhere; CREATE TABLE IF NOT EXISTS Album(x);")
+        error = raises(sqlipc.OperationalError, db.execute, "CREATE TABLE IF NOT EXISTS new(x)")
+        equal(error.sqlite_errorname, "SQLITE_READONLY", "error")
+
+
+@test
+def no_turn_to_write():
+    """Neither statements without work nor PRAGMAs wait while another program writes"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        with contextlib.closing(sqlite3.connect(service.notes)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for sql in ("CREATE TABLE IF NOT EXISTS note(x)", "DROP TABLE IF EXISTS nowhere", "PRAGMA synchronous=OFF"):
+                equal(db.execute(sql).fetchall(), [], sql)
+            error = raises(sqlipc.OperationalError, db.execute, "DROP TABLE IF EXISTS note")
+        equal(error.sqlite_errorname, "SQLITE_BUSY", "error")
+
+
+@test
+def no_tables():
+    """Transactions that read a database without tables"""
+    for journal in ("wal", "delete"):
+        service.add(f"empty-{journal}", journal=journal)
+        for begin in ("BEGIN", "BEGIN IMMEDIATE"):
+            with contextlib.closing(service.connect(f"empty-{journal}", isolation_level=None)) as db:
+                db.execute(begin)
+                equal(db.execute("SELECT * FROM sqlite_schema").fetchall(), [], "schema")
+                equal(db.execute("SELECT 1").fetchall(), [(1,)], "row")
+                db.execute("COMMIT")
+
+
+@test
+def busy_timeout_takes_effect():
+    """PRAGMA busy_timeout limits how long a transaction waits for another one"""
+    with contextlib.closing(service.connect()) as first, contextlib.closing(service.connect(timeout=600)) as second:
+        first.execute("BEGIN IMMEDIATE")
+        equal(second.execute("PRAGMA busy_timeout = 0").fetchall(), [(0,)], "row")
+        error = raises(sqlipc.OperationalError, second.execute, "BEGIN IMMEDIATE")
+        equal(str(error), "database is locked", "error")
+        first.rollback()
 
 
 @test

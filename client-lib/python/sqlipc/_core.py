@@ -332,9 +332,20 @@ class Core:
         await self.prepare_transaction(statement.analysis)
         return await self.run(statement, parameters, configure)
 
+    def busy_timeout(self, statement):
+        """Keeps the timeout that a PRAGMA busy_timeout sets. Returns the native statement that tells the connection's: the
+        service would tell its own."""
+        if len(statement.analysis.words) > 2:
+            digits = statement.analysis.words[3].strip("'\"")
+            self.timeout = int(digits) / 1000 if digits.isdecimal() else 0
+            self.link.set("lock_wait", self.timeout if self.begin_seconds < 0 else -1)
+            self.begin_seconds = self.timeout if self.begin_seconds >= 0 else -1
+        return _native.Sql(self.link, f"PRAGMA busy_timeout = {round(max(self.timeout, 0) * 1000)}", ())
+
     async def run(self, statement, parameters, configure=None):
         analysis, is_within = statement.analysis, self.transaction is not None
-        run = self.link.start(statement.native, parameters)
+        is_busy_timeout = analysis.words[:2] == ("PRAGMA", "BUSY_TIMEOUT")
+        run = self.link.start(self.busy_timeout(statement) if is_busy_timeout else statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
             if has_row and not analysis.reads:  # all of a RETURNING clause is in memory anyway; its end tells the changes
