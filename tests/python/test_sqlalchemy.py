@@ -87,6 +87,32 @@ passed = [{"host": "box", "isolation_level": "EXCLUSIVE"}, {"autocommit": False}
           {"autocommit": sqlipc.LEGACY_TRANSACTION_CONTROL}, {"isolation_level": None}, {"autocommit": True}]
 assert calls == [(("main",), {"check_same_thread": False} | keywords) for keywords in passed], calls
 """
+CONNECT = """
+import sqlalchemy as sa
+
+engine = sa.create_engine("sqlipc://user/alchemy")
+
+@sa.event.listens_for(engine, "connect")
+def on_connect(connection, record):
+    cursor = connection.cursor()
+    for pragma in ("foreign_keys=ON", "journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=5000", "cache_size=-64000",
+                   "temp_store=MEMORY", "mmap_size=134217728"):
+        cursor.execute("PRAGMA " + pragma)
+    cursor.close()
+
+metadata = sa.MetaData()
+table = sa.Table("begun", metadata, sa.Column("id", sa.Integer, primary_key=True))
+with engine.begin() as connection:
+    for name, value in (("foreign_keys", 1), ("journal_mode", "wal"), ("busy_timeout", 5000)):
+        assert connection.execute(sa.text("PRAGMA " + name)).scalar() == value, name
+    for i in range(2):
+        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+    assert connection.execute(table.insert().returning(table.c.id)).scalar() == 1
+assert sa.inspect(engine).get_schema_names() == ["main"]
+with engine.begin() as connection:
+    for i in range(2):
+        connection.execute(sa.schema.DropTable(table, if_exists=True))
+"""
 LEVELS = """
 import sqlalchemy as sa
 
@@ -323,6 +349,13 @@ def arguments_of_urls():
     """All arguments of a URL reach connect(); one that is unknown, repeated, malformed or contradictory is an error"""
     done = run_program(ARGUMENTS)
     equal((done.stdout, done.stderr), ("", ""), "URLs that were taken, and failures")
+
+
+@test
+def connect_events():
+    """The PRAGMAs that programs send when they connect, and IF [NOT] EXISTS"""
+    done = run_program(CONNECT)
+    equal((done.stdout, done.stderr), ("", ""), "failures")
 
 
 @test

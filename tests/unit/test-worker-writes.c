@@ -499,7 +499,8 @@ static void test_no_ops(void) {
                 g_assert_cmpint(step_all(&f, statement, &(uint64_t) { 0 }), ==, ENGINE_DONE);
                 sqlite_engine.release(statement);
                 sqlite_engine.disconnect(f.pool, reader);
-                refused(&f, sql, writes ? ERROR_NOT_ALLOWED : ERROR_READ_ONLY, writes ? "WriteSchema=" : "this statement writes");
+                refused(&f, sql, writes ? ERROR_NOT_ALLOWED : ERROR_READ_ONLY,
+                        writes ? "WriteSchema=" : "this statement writes");
                 tear_down(&f);
         }
 }
@@ -508,7 +509,8 @@ static void test_no_ops(void) {
 static void test_not_no_ops(void) {
         static const char *const statements[] = {
                 "CREATE TABLE IF NOT EXISTS t(x)", "DROP TABLE IF EXISTS log", "DROP VIEW IF EXISTS titles", "REINDEX",
-                "PRAGMA user_version = 1", "DELETE FROM log WHERE false", "ANALYZE log", "SELECT 1", "EXPLAIN DROP TABLE log",
+                "PRAGMA user_version = 1", "DELETE FROM log WHERE false", "ANALYZE log", "SELECT 1",
+                "EXPLAIN DROP TABLE log",
         };
         Setup setup = to_write;
         Fixture f;
@@ -578,7 +580,9 @@ static GBytes *encoded_rows(Fixture *f, EngineConnection *connection, const char
         if (result == ENGINE_ROW)
                 result = sqlite_engine.fill(statement, &sink, &f->error);
         sqlite_engine.release(statement);
-        return result == ENGINE_DONE || result == ENGINE_PAGE_FULL ? g_bytes_new(memory, page_encoder_finish(&encoder)) : NULL;
+        if (result != ENGINE_DONE && result != ENGINE_PAGE_FULL)
+                return NULL;
+        return g_bytes_new(memory, page_encoder_finish(&encoder));
 }
 
 static void same_rows(Fixture *f, EngineConnection *connection, const char *sql, const char *expected) {
@@ -663,7 +667,8 @@ static GPtrArray *all_values(Fixture *f, EngineConnection *connection, const GPt
 
 /* Whatever a client sets, accepted or refused: others use the same connection. */
 static void test_pragmas_change_nothing(void) {
-        static const char *const arguments[] = { "", " = 0", " = 1", "(2)", " = ON", " = OFF", " = 'x'", " = 1000", " = DELETE" };
+        static const char *const arguments[] = { "", " = 0", " = 1", "(2)", " = ON", " = OFF", " = 'x'", " = 1000",
+                                                 " = DELETE" };
         g_autoptr(GPtrArray) names = all_pragmas();
 
         for (int writes = 0; writes < 2; writes++) {

@@ -12,8 +12,8 @@ typedef struct CompiledStatement {
         bool writes;       /* it needs the connection that writes, and a transaction */
         bool changes_rows; /* it is an INSERT, UPDATE or DELETE, which SQLite counts */
         bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
-        bool does_nothing; /* it is not to be stepped: it has no rows, and changes nothing (DROP TABLE IF EXISTS without one) */
-        bool once;         /* must not be kept for another run: at another time it does something else, or needs other rights */
+        bool does_nothing; /* it has no rows, changes nothing, and must not be stepped: DROP TABLE IF EXISTS without one */
+        bool once;         /* must not be kept for another run, when it may do something else, or need other rights */
 } CompiledStatement;
 
 /* Compiles `sql`, which must have a NUL after its sql_size bytes. The caller finalizes ret->stmt. Accepts exactly one

@@ -46,10 +46,16 @@ const char *const *sql_reading_keywords(void) {
 
 const char *const *sql_reading_pragmas(void) {
         static const char *const pragmas[] = {
-                "application_id", "collation_list", "compile_options", "data_version", "encoding", "foreign_key_check",
-                "foreign_key_list", "freelist_count", "function_list", "index_info", "index_list", "index_xinfo",
-                "integrity_check", "journal_mode", "max_page_count", "module_list", "page_count", "page_size",
-                "pragma_list", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo", "user_version",
+                "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "cache_size", "cache_spill",
+                "cell_size_check", "checkpoint_fullfsync", "collation_list", "compile_options", "count_changes",
+                "data_version", "default_cache_size", "defer_foreign_keys", "empty_result_callbacks", "encoding",
+                "foreign_key_check", "foreign_key_list", "freelist_count", "full_column_names", "fullfsync", "function_list",
+                "hard_heap_limit", "ignore_check_constraints", "index_info", "index_list", "index_xinfo", "integrity_check",
+                "journal_mode", "journal_size_limit", "legacy_alter_table", "locking_mode", "max_page_count", "mmap_size",
+                "module_list", "page_count", "page_size", "pragma_list", "query_only", "quick_check", "read_uncommitted",
+                "recursive_triggers", "reverse_unordered_selects", "schema_version", "secure_delete", "short_column_names",
+                "soft_heap_limit", "table_info", "table_list", "table_xinfo", "temp_store", "threads", "trusted_schema",
+                "user_version", "wal_autocheckpoint", "writable_schema",
                 NULL,
         };
 

@@ -12,7 +12,7 @@ const char *const *sql_keywords(void);
 /** The keywords of statements that only read; format as sql_keywords(). */
 const char *const *sql_reading_keywords(void);
 
-/** The PRAGMAs that only read, in small letters; format as sql_keywords(). */
+/** The PRAGMAs that SQLite runs when they have no value, in small letters; format as sql_keywords(). */
 const char *const *sql_reading_pragmas(void);
 
 /** Matches in any case of letters, as sqlite3_keyword_check() does. */
