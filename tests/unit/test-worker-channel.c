@@ -89,7 +89,7 @@ static void test_statement_frame(void) {
 static void test_errors(void) {
         static const char *const cases[] = {
                 "", " ;; -- nothing\n", "SELECT 1; SELECT 2", "SELECT nonsense FROM t", "SELEC 1", "SELECT nofunction(1)",
-                "INSERT INTO t(i) VALUES(1)", "ATTACH ':memory:' AS x", "PRAGMA journal_mode = WAL", "SELECT ?",
+                "INSERT INTO t(i) VALUES(1)", "ATTACH ':memory:' AS x", "PRAGMA writable_schema = 1", "SELECT ?",
                 "SELECT abs(-9223372036854775808)", "SELECT i, abs(i) FROM t ORDER BY i DESC", "SELECT zeroblob(2000000000)",
         };
         Client c;

@@ -415,13 +415,15 @@ static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* The worker refuses a statement for which the right to write is missing: not each statement needs it. */
+/* A statement of SQLite that has nothing to do needs no right to write, so the worker refuses the others. */
 static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_EXECUTE, .call = m, .on_ended = reply_execute };
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
 
+        if (d->config->engine != ENGINE_KIND_SQLITE && !policy_may_write(d->context, peer_of(d->context, m), d))
+                return policy_refuse_write(d, refusal);
+        int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
         if (r < 0)
                 return r;
         run_submit(run);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/supervisor/access/policy.h"
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
@@ -653,6 +654,19 @@ static void on_load_ended(Run *run, const Ended *ended) {
                 fail(run, &ended->failure);
 }
 
+/* The worker knows that the client may not write, but not who may. */
+static void fail_taken(Run *run, const Failure *failure) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+
+        if (run->kind != RUN_EXECUTE || failure->error != ERROR_READ_ONLY || run->group->writes) {
+                fail(run, failure);
+                return;
+        }
+        (void) policy_refuse_write(run->database, &refusal);
+        Failure explained = refusal_as_failure(&refusal);
+        fail(run, &explained);
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
         bool failed = ended->failure.error != ERROR_NONE;
 
@@ -678,7 +692,7 @@ int run_on_ended(Run *run, const Ended *ended) {
                 return 0;
         }
         if (run->state == RUN_TAKEN) {
-                fail(run, &ended->failure);
+                fail_taken(run, &ended->failure);
                 return 0;
         }
         run->n_rows = ended->n_rows;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define CHANGES_RESULTS "it would change the results of other programs, which share the connection"
+#define CHANGES_RESULTS "it would change the results of all programs, which share connections"
 
 /* Sorted. SQLite returns a row for some settings, and none for others, and so does the service. */
 static const PragmaRule rules[] = {
@@ -68,7 +68,7 @@ static const PragmaRule rules[] = {
         { "read_uncommitted", PRAGMA_RUNS, PRAGMA_IGNORED, NULL, NULL },
         { "recursive_triggers", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL, CHANGES_RESULTS },
         { "reverse_unordered_selects", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL, CHANGES_RESULTS ": use ORDER BY" },
-        { "schema_version", PRAGMA_RUNS, PRAGMA_REFUSED, NULL, "a wrong number would make other programs misread the file" },
+        { "schema_version", PRAGMA_RUNS, PRAGMA_REFUSED, NULL, "a wrong number would make programs misread the file" },
         { "secure_delete", PRAGMA_RUNS, PRAGMA_SECURE_DELETE, NULL,
           "the SQLite of the service does not overwrite what is deleted" },
         { "short_column_names", PRAGMA_RUNS, PRAGMA_NEEDS_ON, NULL, CHANGES_RESULTS ": name the columns with AS" },
