@@ -42,7 +42,7 @@ int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_
 
         *row = (ParameterRow) { .parameters = parameters, .n_parameters = n_parameters };
         if (n_parameters > N_PARAMETERS_MAX)
-                return -E2BIG;
+                return -EOVERFLOW;
         for (size_t i = 0; i < n_parameters; i++) {
                 const Parameter *p = &parameters[i];
 

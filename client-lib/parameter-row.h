@@ -23,7 +23,7 @@ typedef struct ParameterRow {
 #define PARAMETER_ROW_SIZE_MAX (CHANNEL_REQUEST_SIZE_MAX - CHANNEL_FETCH_HEAD_SIZE)
 
 /* Measures a row of `parameters`, padded with NULL to `n_positional_min` positional ones. Returns -E2BIG (larger than
- * `size_max`), or -EINVAL in the same cases as parameter_append_all(). */
+ * `size_max`), -EOVERFLOW (too many), or -EINVAL in the same cases as parameter_append_all(). */
 int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters, size_t n_positional_min,
                        size_t size_max);
 

@@ -44,7 +44,7 @@ int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter *
         int r;
 
         if (n > N_PARAMETERS_MAX)
-                return -E2BIG;
+                return -EOVERFLOW;
         read = calloc(n + 1, sizeof *read);
         if (!read)
                 return -ENOMEM;
@@ -187,7 +187,7 @@ static int check_parameters(const Parameter *parameters, size_t n) {
                         return -E2BIG;
                 total += p->size;
         }
-        return n > N_PARAMETERS_MAX ? -E2BIG : 0;
+        return n > N_PARAMETERS_MAX ? -EOVERFLOW : 0;
 }
 
 static int append_positional(sd_bus_message *m, const Parameter *parameters, size_t n, size_t n_min) {

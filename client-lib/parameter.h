@@ -32,11 +32,11 @@ typedef struct Parameter {
  * release had, or that differs between elements; -EOPNOTSUPP: a field that this library does not know is set. */
 int parameter_read(const sqlipc_parameter *parameters, size_t n, Parameter *read);
 
-/* The same into new memory, which the caller frees. Also -E2BIG, -ENOMEM. */
+/* The same into new memory, which the caller frees. Also -EOVERFLOW (too many), -ENOMEM. */
 int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
 
 /* Appends (av positional, a{sv} named) for `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG
- * beyond PARAMETERS_SIZE_MAX, -EINVAL for an invalid type or name. */
+ * beyond PARAMETERS_SIZE_MAX, -EOVERFLOW for too many, -EINVAL for an invalid type or name. */
 int parameter_append_all(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min);
 
 /* True if `text` can be a D-Bus string for sd-bus: no NUL, valid UTF-8, no noncharacter. Otherwise `*ret_bad` (may be

@@ -498,6 +498,23 @@ def no_turn_to_write():
 
 
 @test
+def too_many_parameters():
+    """The error names VariablesMax=, also beyond the largest value that it can have"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        for n in (32766, 32767, 40000):
+            sql = f"SELECT 1 IN ({','.join('?' * n)})"
+            if n == 32766:
+                equal(db.execute(sql, [1] * n).fetchall(), [(1,)], "as many as are allowed")
+                continue
+            for begin in (None, "BEGIN IMMEDIATE"):
+                if begin:
+                    db.execute(begin)
+                error = raises(sqlipc.OperationalError, db.execute, sql, [1] * n)
+                equal("VariablesMax=" in str(error), True, f"{n} parameters: {error}")
+            db.rollback()
+
+
+@test
 def no_tables():
     """Transactions that read a database without tables"""
     for journal in ("wal", "delete"):

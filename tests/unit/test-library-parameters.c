@@ -177,7 +177,7 @@ static void test_limits(void) {
         for (size_t i = 0; i <= N_PARAMETERS_MAX; i++)
                 many[i].type = SQLIPC_NULL;
         CHECK_INT(parameter_append_all(m, many, N_PARAMETERS_MAX, 0), 0);
-        CHECK_INT(parameter_append_all(m, many, N_PARAMETERS_MAX + 1, 0), -E2BIG);
+        CHECK_INT(parameter_append_all(m, many, N_PARAMETERS_MAX + 1, 0), -EOVERFLOW);
         sd_bus_message_unref(m);
         free(many);
         free(bytes);

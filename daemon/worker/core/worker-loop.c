@@ -47,7 +47,7 @@ static void interrupt_gone(WorkerLoop *w) {
         const Task *t = w->tasks.current;
         const Job *job = t->job;
 
-        if (!t->type->is_channel && job->statement && !job->lender && !job_statement_writes(job))
+        if (!t->type->is_channel && job->statement && !job->lender && job_statement_reads(job))
                 interrupt(w, ERROR_DAEMON_LOST, "the service was lost: ask again");
         else
                 interrupt(w, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
