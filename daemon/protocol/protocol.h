@@ -196,10 +196,10 @@ typedef struct Setup {
         bool security_barrier;       /* SecurityBarrier=: nothing is searched below an exposed view */
         uint32_t n_exposed;          /* Expose=: the objects that clients can see; 0: the whole schema */
         Bytes *exposed;              /* their names, never NULL, without NULs */
-        bool writes;                 /* Mode=read-write, and the user of this worker may write. False: the rest is unused */
-        bool write_schema;           /* WriteSchema=: CREATE, ALTER, DROP and the like */
         bool sync_full;              /* Synchronous=full; false: normal */
         bool foreign_keys;           /* ForeignKeys= */
+        bool writes;                 /* Mode=read-write, and the user of this worker may write. False: the rest is unused */
+        bool write_schema;           /* WriteSchema=: CREATE, ALTER, DROP and the like */
         uint64_t database_size_max;  /* DatabaseSizeMax=; UINT64_MAX: none */
         uint32_t n_write_tables;     /* WriteTables=: the tables that may be written; 0: all */
         Bytes *write_tables;         /* their names, never NULL, without NULs */

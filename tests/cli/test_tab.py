@@ -76,7 +76,7 @@ def before_from():
     """Before FROM: columns of all tables; PRAGMAs, and tables as their arguments; tables after .export FORMAT FILE"""
     with shell_of() as shell:
         completes(shell, "SELECT Milli", "SELECT Milliseconds ")
-        completes(shell, "pragma journal_", "pragma journal_mode ")
+        completes(shell, "pragma journal_m", "pragma journal_mode ")
         completes(shell, "PRAGMA table_x", "PRAGMA table_xinfo ")
         completes(shell, "pragma table_info(Gen", "pragma table_info(Genre ")
         completes(shell, ".export csv genre.csv Gen", ".export csv genre.csv Genre ")

@@ -46,8 +46,6 @@ static Bytes *names_of(char **names, uint32_t *ret_n) {
 static void set_writing(const DatabaseConfig *d, const Bytes *tables, uint32_t n_tables, Setup *setup) {
         setup->writes = true;
         setup->write_schema = d->write_schema;
-        setup->sync_full = d->sync_full;
-        setup->foreign_keys = d->foreign_keys;
         setup->database_size_max = d->database_size_max;
         setup->n_write_tables = n_tables;
         setup->write_tables = (Bytes *) tables;
@@ -70,6 +68,8 @@ static int send_setup(Worker *w, const Password *password) {
                         .connections_max = (uint32_t) w->n_connections,
                         .consistency = d->consistency,
                         .immutable = d->immutable,
+                        .sync_full = d->sync_full,
+                        .foreign_keys = d->foreign_keys,
                         .change_slot = changes_of_database(w->context, d)->slot,
                         .heap_size_max = l.heap_max,
                         .temp_size_max = l.temp_size_max / l.workers_max,
