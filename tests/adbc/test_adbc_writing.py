@@ -44,6 +44,25 @@ def empty_notes(**keywords):
 
 
 @test
+def pragmas():
+    """PRAGMAs with which a program begins, and statements that have nothing to do"""
+    for autocommit in (True, False):
+        with connect(service, "notes", autocommit=autocommit) as connection, connection.cursor() as cursor:
+            for sql, expected in (
+                ("PRAGMA foreign_keys = ON", []),
+                ("PRAGMA synchronous = NORMAL", []),
+                ("PRAGMA busy_timeout = 5000", [(5000,)]),
+                ("PRAGMA foreign_keys", [(1,)]),
+                ("DROP TABLE IF EXISTS nowhere", []),
+                ("CREATE TABLE IF NOT EXISTS note(x)", []),
+            ):
+                cursor.execute(sql)
+                equal(cursor.fetchall() if expected else [], expected, sql)
+            if not autocommit:
+                connection.commit()
+
+
+@test
 def parameters():
     """Values are bound by position and by name, one set or many"""
     with empty_notes() as (_, cursor):
