@@ -308,8 +308,8 @@ int error_set_send(Error *e, int r) {
         case -ESHUTDOWN:
                 return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus is lost.");
         case -EOVERFLOW: /* of parameter_read_all() and parameter_row_init() */
-                return error_set(e, ERROR_LIMITS_EXCEEDED, "The statement has more than the 32766 parameters that the largest "
-                                 "VariablesMax= allows: pass fewer values at a time.");
+                return error_set(e, ERROR_LIMITS_EXCEEDED, "The statement has more than the 32766 parameters that the "
+                                 "largest VariablesMax= allows: pass fewer values at a time.");
         case -E2BIG:
         case -EMSGSIZE:
         case -ENOBUFS:
