@@ -688,7 +688,7 @@ static void test_rights_change(void) {
         lose_right();
         CHECK_INT(stub_worker_cancels(0), 1);
         check_error(call_statement("Query", number), ERROR("TransactionEnded"));
-        check_error(call_statement("Execute", number), ERROR("ReadOnly"));
+        check_error(call_statement("Execute", number), ERROR("TransactionEnded"));
         say_failed(number, ERROR_TRANSACTION_ENDED);
         check_error(call_with_number(A, "Commit", number), ERROR("TransactionEnded"));
         end();
