@@ -192,7 +192,6 @@ UNNAMED_ATTACKS = (
     "BEGIN",
     "PRAGMA writable_schema = 1",
     "PRAGMA schema_version = 7",
-    "PRAGMA trusted_schema = 1",
 )
 
 

@@ -407,7 +407,7 @@ busy_timeout;busy_timeout(250);busy_timeout;busy_timeout=-1;busy_timeout;cache_s
 recursive_triggers=OFF;case_sensitive_like=0;query_only=false;query_only;defer_foreign_keys=OFF;defer_foreign_keys;optimize
 wal_autocheckpoint=1000;encoding='UTF-8';encoding;page_size=4096;page_size;auto_vacuum=NONE;auto_vacuum
 legacy_alter_table=OFF;read_uncommitted=0;read_uncommitted;locking_mode=NORMAL;locking_mode;secure_delete;secure_delete=1
-threads=0;threads;trusted_schema=OFF;trusted_schema;cell_size_check=OFF;analysis_limit=0;analysis_limit;soft_heap_limit
+threads=0;threads;trusted_schema=ON;trusted_schema;cell_size_check=OFF;analysis_limit=0;analysis_limit;soft_heap_limit
 automatic_index=ON;automatic_index;reverse_unordered_selects=0;count_changes=0;full_column_names=0;short_column_names=1
 empty_result_callbacks=0;shrink_memory;journal_size_limit=-1;fullfsync=0;checkpoint_fullfsync=0;writable_schema=OFF
 ignore_check_constraints=OFF;cache_spill=ON;no_such_pragma;no_such_pragma=1;main.journal_mode=wal;temp_store_directory

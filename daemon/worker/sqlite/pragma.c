@@ -82,7 +82,7 @@ static const PragmaRule rules[] = {
         { "temp_store_directory", PRAGMA_ANSWERS, PRAGMA_REFUSED, "SELECT '' AS temp_store_directory WHERE false",
           "the service chooses the folder of its temporary files" },
         { "threads", PRAGMA_RUNS, PRAGMA_READS, NULL, NULL },
-        { "trusted_schema", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL, "the service does not trust what a file's schema calls" },
+        { "trusted_schema", PRAGMA_RUNS, PRAGMA_IGNORED, NULL, NULL }, /* trusted-schema.h */
         { "user_version", PRAGMA_RUNS, PRAGMA_NUMBER, NULL, NULL },
         { "wal_autocheckpoint", PRAGMA_RUNS, PRAGMA_READS, NULL, NULL },
         { "wal_checkpoint", PRAGMA_ANSWERS, PRAGMA_ANSWERS, "SELECT 0 AS busy, -1 AS log, -1 AS checkpointed", NULL },
