@@ -4,6 +4,7 @@
 import contextlib
 import os
 import sqlite3
+import time
 
 from client import DATABASE, Failure, object_path
 from clocks import Clocks

@@ -19,7 +19,7 @@ import sys
 import threading
 
 import sqlipc
-from harness import CHINOOK, PATIENCE, PATIENT, main
+from harness import CHINOOK, PATIENCE, PATIENT, SOURCE_ROOT, main
 from python_service import PythonService, raises
 from tap import equal, test
 
@@ -497,6 +497,25 @@ def no_turn_to_write():
                 equal(db.execute(sql).fetchall(), [], sql)
             error = raises(sqlipc.OperationalError, db.execute, "DROP TABLE IF EXISTS note")
         equal(error.sqlite_errorname, "SQLITE_BUSY", "error")
+
+
+@test
+def no_work_by_an_old_schema():
+    """A statement has no work only by the schema of the file: if a lock hides that, the database is locked"""
+    path = service.add("hidden", "CREATE TABLE gone(x)", journal="delete")
+    with contextlib.closing(service.connect("hidden", isolation_level=None, timeout=0)) as db:
+        equal(db.execute("CREATE TABLE IF NOT EXISTS gone(x)").fetchall(), [], "a table that exists")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("DROP TABLE gone")
+            other.execute("CREATE TABLE new(x)")
+            other.execute("BEGIN EXCLUSIVE")
+            for sql in ("CREATE TABLE IF NOT EXISTS gone(x)", "DROP TABLE IF EXISTS new"):
+                error = raises(sqlipc.OperationalError, db.execute, sql)
+                equal(error.sqlite_errorname, "SQLITE_BUSY", sql)
+            other.execute("ROLLBACK")
+        db.execute("CREATE TABLE IF NOT EXISTS gone(x)")
+        db.execute("DROP TABLE IF EXISTS new")
+        equal(db.execute("SELECT name FROM sqlite_schema").fetchall(), [("gone",)], "tables")
 
 
 @test

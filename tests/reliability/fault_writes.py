@@ -81,6 +81,7 @@ def write_execute(stage, client):
     for database in BOTH:
         done = write(stage, database, lambda number: client.execute(database, INSERT, [number, "text"])[0])  # noqa: B023
         equal(all_right([done]), [1], "changes")
+        equal(client.execute(database, "CREATE TABLE IF NOT EXISTS note(number)")[0], 0, "changes of a table that exists")
         refused(client.execute, database, "INSERT INTO note(id) VALUES (1)")
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from inside_sandbox import exposure
 from machine import (
     HOME, PATIENCE, UNIT, bus, command, done, dropped, equal, main_pid, refused, reload, sanitized, status, stop, test, true,
-    wait_for, written,
+    wait_for, words_of, written,
 )
 from served import FOLDER, PASSWORD, SOCKET, administer, genre, instances, processes, published, server
 from tap import Skip

@@ -95,6 +95,8 @@ def manager():
     done("chown", "-R", f"{USER}:{USER}", home)
     home.chmod(0o700)
     unit = f"user@{uid(USER)}.service"
+    # Tests follow each other quickly, and the limit of starts is not their subject.
+    command("systemctl", "reset-failed", unit, f"user-runtime-dir@{uid(USER)}.service")
     done("systemctl", "start", unit)
     try:
         yield home, config

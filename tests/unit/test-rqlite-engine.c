@@ -271,6 +271,12 @@ static void test_undo(void) {
 }
 
 static void test_rights(void) {
+        static const char *const settings[] = { "PRAGMA cache_size = -2000000", "PRAGMA foreign_keys", "PRAGMA no_such = 1" };
+        static const char *const messages[] = {
+                "setting PRAGMA cache_size is not allowed: the service chooses the settings of its connections",
+                "PRAGMA foreign_keys is not allowed: the service chooses the settings of its connections",
+                "setting PRAGMA no_such is not allowed: the service chooses the settings of its connections",
+        };
         Bytes tables[] = { { "open", 4 } };
         RqliteRig reader;
         g_autofree char *got = NULL;
@@ -293,6 +299,17 @@ static void test_rights(void) {
                "writing to shut is not allowed: WriteTables= of this database does not list it");
         refuse("DROP TABLE open", ERROR_NOT_ALLOWED, SQLITE_AUTH,
                "a change of the schema is not allowed: WriteSchema= of this database does not allow it");
+        /* the node would carry it out for all of its clients */
+        for (size_t i = 0; i < G_N_ELEMENTS(settings); i++) {
+                refuse(settings[i], ERROR_NOT_ALLOWED, SQLITE_AUTH, messages[i]);
+                g_free(rqlite_rig_query(&rig, settings[i], NULL, 0));
+                g_assert_cmpstr(rig.error.message, ==, messages[i]);
+        }
+        rig.setup.write_schema = true;
+        must("CREATE TABLE IF NOT EXISTS open(a)");
+        must("CREATE INDEX IF NOT EXISTS nowhere ON open(x)");
+        must("CREATE INDEX IF NOT EXISTS nowhere ON open(x)");
+        must("DROP TABLE IF EXISTS nowhere");
         tear_down();
 }
 

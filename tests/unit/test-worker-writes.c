@@ -549,6 +549,34 @@ static GPtrArray *all_pragmas(void) {
         return names;
 }
 
+/* Arguments are read as SQLite reads them: of another value, SQLite could forget violations of foreign keys. */
+static void test_pragma_arguments(void) {
+        static const char *const arguments[] = {
+                "0", "1", "2", "00", "01", "256", "257", "2147483647", "2147483648", "2147483649", "4294967295", "4294967297",
+                "99999999999", "99999999999999999999999", "0x0", "0x1", "0X10", "0x100", "0x7fffffff", "0x80000001",
+                "0x100000001", "0x", "-1", "+1", "on", "ON", "off", "yes", "no", "true", "false", "full", "xyz", "1.5", "1e3",
+        };
+        sqlite3_stmt *stmt;
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+        for (size_t i = 0; i < G_N_ELEMENTS(arguments); i++) {
+                g_autofree char *set = g_strdup_printf("PRAGMA recursive_triggers = %s", arguments[i]);
+
+                g_assert_cmpint(sqlite3_exec(db, "PRAGMA recursive_triggers = 0", NULL, NULL, NULL), ==, SQLITE_OK);
+                if (sqlite3_exec(db, set, NULL, NULL, NULL) != SQLITE_OK)
+                        continue; /* "0x" is no token */
+                g_assert_cmpint(sqlite3_prepare_v2(db, "PRAGMA recursive_triggers", -1, &stmt, NULL), ==, SQLITE_OK);
+                g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+                if (pragma_is_on(arguments[i]) != sqlite3_column_int(stmt, 0))
+                        g_error("%s is not read as SQLite reads it", arguments[i]);
+                (void) sqlite3_finalize(stmt);
+        }
+        g_assert_cmpint(pragma_integer("-5"), ==, -5);
+        g_assert_cmpint(pragma_integer("99999999999"), ==, 0);
+        (void) sqlite3_close(db);
+}
+
 /* If this fails for a new SQLite, decide what the PRAGMA means here (pragma.c), and say it in sqlipc-sql(7). */
 static void test_pragmas_listed(void) {
         g_autoptr(GPtrArray) names = all_pragmas();
@@ -1618,6 +1646,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/large", test_large);
         g_test_add_func("/worker/writes/no-ops", test_no_ops);
         g_test_add_func("/worker/writes/not-no-ops", test_not_no_ops);
+        g_test_add_func("/worker/writes/pragma-arguments", test_pragma_arguments);
         g_test_add_func("/worker/writes/pragmas-listed", test_pragmas_listed);
         g_test_add_func("/worker/writes/pragmas", test_pragmas);
         g_test_add_func("/worker/writes/pragmas-change-nothing", test_pragmas_change_nothing);

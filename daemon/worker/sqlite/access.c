@@ -83,6 +83,8 @@ static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char
 
         if (is_on && access->rights && access->savepoints)
                 return SQLITE_OK;
+        if (!is_on && access->savepoints)
+                return refuse_pragma(access, rule->name, "SQLite would forget the violations so far: end the transaction");
         return ignore_if(access, !is_on && !access->savepoints, rule);
 }
 
@@ -94,7 +96,7 @@ static int set_foreign_keys(Access *access, const PragmaRule *rule, const char *
 }
 
 static int busy_timeout(Access *access, const char *argument) {
-        int timeout = argument ? (int) strtol(argument, NULL, 10) : (int) (access->setup->busy_usec / 1000);
+        int timeout = argument ? pragma_integer(argument) : (int) (access->setup->busy_usec / 1000);
 
         return replace_pragma(access, "SELECT %d AS timeout", timeout > 0 ? timeout : 0);
 }
@@ -151,6 +153,8 @@ static int authorize_pragma(Access *access, const char *name, const char *argume
         PragmaUse use = !rule ? PRAGMA_IGNORED : argument ? rule->with : rule->without;
 
         access->pragma.argument = argument != NULL;
+        if (access->is_shadow && !reaches_sqlite(use))
+                return refuse_pragma(access, name, "the service chooses the settings of its connections");
         if (!access->of_client && !reaches_sqlite(use))
                 return refuse_pragma(access, name, "as a function it reads only what SQLite itself knows");
         return authorize_use(access, use, rule, argument, schema);
@@ -182,7 +186,9 @@ static int refuse_schema(Access *access) {
  * One that SQLite compiles again is about to run. */
 static int authorize_schema(Access *access) {
         access->changes_schema = true;
-        return access->rights->write_schema || access->of_client ? SQLITE_OK : refuse_schema(access);
+        if (access->rights->write_schema || (access->of_client && !access->is_shadow))
+                return SQLITE_OK;
+        return refuse_schema(access);
 }
 
 /* For a statement like CREATE, SQLite also asks to change the schema's table, often first. */

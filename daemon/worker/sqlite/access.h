@@ -49,6 +49,8 @@ typedef struct Access {
         bool target_is_listed;   /* setup->write_tables has it, or is empty */
         bool of_client;          /* a client's SQL is compiled; set by the caller */
         sqlite3_stmt *running;   /* borrowed: the client's statement in access_step() or access_reset(); NULL: none */
+        bool is_shadow;          /* statements are only compiled here: a server runs them as they are, so none is replaced or
+                                  * left out; set by the caller */
         bool no_modules;         /* no virtual table of this connection compiles SQL; set by the caller */
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */

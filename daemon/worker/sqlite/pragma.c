@@ -4,7 +4,9 @@
  */
 #include "daemon/worker/sqlite/pragma.h"
 
+#include <ctype.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -98,8 +100,19 @@ const PragmaRule *pragma_find(const char *name) {
         return bsearch(name, rules, sizeof rules / sizeof *rules, sizeof *rules, compare);
 }
 
+int pragma_integer(const char *argument) {
+        bool negative = *argument == '-';
+        const char *digits = argument + (*argument == '-' || *argument == '+');
+        bool is_hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && isxdigit((unsigned char) digits[2]);
+        unsigned long long n = isdigit((unsigned char) digits[0]) ? strtoull(digits, NULL, is_hexadecimal ? 16 : 10) : 0;
+
+        if (n > INT32_MAX)
+                return 0;
+        return negative ? -(int) n : (int) n;
+}
+
 bool pragma_is_on(const char *argument) {
-        if (*argument >= '0' && *argument <= '9') /* of a large number SQLite takes the last eight bits */
-                return (strtoul(argument, NULL, 10) & 0xff) != 0;
+        if (*argument >= '0' && *argument <= '9') /* of a larger number SQLite takes the last eight bits */
+                return (pragma_integer(argument) & 0xff) != 0;
         return strcasecmp(argument, "on") == 0 || strcasecmp(argument, "yes") == 0 || strcasecmp(argument, "true") == 0;
 }

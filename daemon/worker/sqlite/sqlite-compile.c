@@ -108,25 +108,37 @@ static bool is_idle_program(sqlite3_stmt *program) {
         return rc == SQLITE_DONE;
 }
 
-/* True for CREATE ... IF NOT EXISTS of what exists, and DROP ... IF EXISTS of what does not. SQLite compiles nothing else
- * then, although it asks first for the right to change the schema. */
-static bool has_idle_program(SqliteConnection *c, const char *sql, const char *tail) {
+/* A module, too, may run a PRAGMA when it connects. */
+static bool is_replaced(const SqliteConnection *c, const char *sql) {
+        return c->access.pragma.replaced && begins_with(sql, "PRAGMA");
+}
+
+/* *ret is true for CREATE ... IF NOT EXISTS of what exists, and DROP ... IF EXISTS of what does not. SQLite compiles nothing
+ * else then, although it asks first for the right to change the schema. The statement is never stepped, so this must be the
+ * schema of the file: if the look at it has failed, so does the statement. */
+static bool see_idle_program(SqliteConnection *c, const char *sql, const char *tail, bool *ret, SqlError *error) {
         const char *word = first_word(sql);
         char *explain = sqlite3_mprintf("EXPLAIN %.*s", (int) (tail - word), word);
         sqlite3_stmt *program = NULL;
-        bool idle;
+        int rc = explain ? sqlite3_prepare_v2(c->db, explain, -1, &program, NULL) : SQLITE_NOMEM;
 
-        idle = explain && sqlite3_prepare_v2(c->db, explain, -1, &program, NULL) == SQLITE_OK && is_idle_program(program);
+        *ret = rc == SQLITE_OK && is_idle_program(program);
         (void) sqlite3_finalize(program);
         sqlite3_free(explain);
-        return idle;
+        if (*ret)
+                rc = c->probe_rc;
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
-static bool does_nothing(SqliteConnection *c, sqlite3_stmt *stmt, const char *sql, const char *tail) {
-        if (sqlite3_stmt_isexplain(stmt) || sqlite3_column_count(stmt) > 0)
-                return false;
-        return c->access.pragma.replaced ||
-               ((begins_with(sql, "CREATE") || begins_with(sql, "DROP")) && has_idle_program(c, sql, tail));
+static bool see_if_nothing(SqliteConnection *c, sqlite3_stmt *stmt, const char *sql, const char *tail, bool *ret,
+                           SqlError *error) {
+        *ret = false;
+        if (sqlite3_stmt_isexplain(stmt) || sqlite3_column_count(stmt) > 0 || c->access.is_shadow)
+                return true;
+        *ret = is_replaced(c, sql);
+        if (*ret || !(begins_with(sql, "CREATE") || begins_with(sql, "DROP")))
+                return true;
+        return see_idle_program(c, sql, tail, ret, error);
 }
 
 /* ---- the statement ---- */
@@ -141,7 +153,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (c->exposed && sqlite3_stmt_isexplain(stmt))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "EXPLAIN is not allowed where Expose= publishes a part of the database");
-        compiled->does_nothing = does_nothing(c, stmt, sql, tail);
+        if (!see_if_nothing(c, stmt, sql, tail, &compiled->does_nothing, error))
+                return false;
         if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, sql, end, error))
                 return false;
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
@@ -186,11 +199,11 @@ static bool fail(SqliteConnection *c, int rc, size_t offset, SqlError *error) {
 }
 
 /* In place of a PRAGMA, which SQLite has compiled to nothing. */
-static bool compile_answer(SqliteConnection *c, CompiledStatement *compiled, SqlError *error) {
+static bool compile_answer(SqliteConnection *c, const char *statement, CompiledStatement *compiled, SqlError *error) {
         char sql[sizeof c->access.pragma.answer];
         int rc;
 
-        if (!c->access.pragma.answer[0] || sqlite3_stmt_isexplain(compiled->stmt))
+        if (!is_replaced(c, statement) || !c->access.pragma.answer[0] || sqlite3_stmt_isexplain(compiled->stmt))
                 return true;
         (void) memcpy(sql, c->access.pragma.answer, sizeof sql);
         access_forget(&c->access);
@@ -216,7 +229,7 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
                 if (tail <= start)
                         break;
         }
-        if ((compiled.stmt && !compile_answer(c, &compiled, error)) ||
+        if ((compiled.stmt && !compile_answer(c, start, &compiled, error)) ||
             !check_compiled(c, &compiled, start, tail, end, error)) {
                 (void) sqlite3_finalize(compiled.stmt);
                 return false;
