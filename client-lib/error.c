@@ -144,6 +144,8 @@ static void make_valid(Error *e) {
         char text[sizeof e->message];
         size_t size = 0, bad;
 
+        if (parameter_is_bus_string(from, strlen(from), &bad))
+                return;
         while (!parameter_is_bus_string(from, strlen(from), &bad)) {
                 if (size + bad + strlen(replacement) >= sizeof text)
                         break;
@@ -152,8 +154,6 @@ static void make_valid(Error *e) {
                 size += bad + strlen(replacement);
                 from += bad + size_of_replaced(from + bad);
         }
-        if (from == e->message)
-                return;
         bad = strnlen(from, sizeof text - size - 1);
         (void) parameter_is_bus_string(from, bad, &bad);
         memcpy(text + size, from, bad);

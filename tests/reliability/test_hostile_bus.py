@@ -405,7 +405,7 @@ def calls_of(sql, parameters, path=OBJECT, options=None):
 ANSWERS = {
     "", *(SERVICE_ERROR + name for name in ("UnknownStatement", "UnknownRun", "ParameterType", "ParameterCount")),
     SERVICE_ERROR + "AccessDenied", SERVICE_ERROR + "ReadOnly", BUS_ERROR + "AccessDenied", BUS_ERROR + "InvalidArgs",
-    SERVICE_ERROR + "InvalidOption", SERVICE_ERROR + "TransactionEnded",
+    SERVICE_ERROR + "InvalidOption", SERVICE_ERROR + "TransactionEnded", SERVICE_ERROR + "NotAllowed",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "client-lib/error.h"
+#include "client-lib/parameter.h"
 #include "client-lib/sqlipc.h"
 #include "config.h"
 #include "tests/unit/test.h"
@@ -110,10 +111,16 @@ static void test_valid_messages(void) {
         *end = 0;
         (void) error_set_frame(&e, &d);
         CHECK(strlen(e.message) % 3 == 0 && strlen(e.message) >= sizeof e.message - 4);
-        for (size_t i = 0; i + 1 < sizeof longest; i++) /* characters of two bytes, cut at any place */
-                longest[i] = i % 2 == 0 ? (char) 0xc3 : (char) 0xb6;
-        (void) error_set(&e, ERROR_SQL, "%s", longest);
-        CHECK(!strstr(e.message, "\xb6\xb6") && (e.message[strlen(e.message) - 1] & 0xff) != 0xc3);
+        for (size_t odd = 0; odd < 2; odd++) { /* characters of two bytes, cut between and within them */
+                size_t bad;
+
+                longest[0] = 'a';
+                for (size_t i = odd; i + 1 < sizeof longest; i++)
+                        longest[i] = (i - odd) % 2 == 0 ? (char) 0xc3 : (char) 0xb6;
+                (void) error_set(&e, ERROR_SQL, "%s", longest);
+                CHECK(parameter_is_bus_string(e.message, strlen(e.message), &bad));
+                CHECK(strlen(e.message) >= sizeof e.message - 4);
+        }
 }
 
 /* The sentence of the bus, which is for programmers, must not be all that the program is told. */

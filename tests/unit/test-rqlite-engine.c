@@ -271,7 +271,9 @@ static void test_undo(void) {
 }
 
 static void test_rights(void) {
-        static const char *const settings[] = { "PRAGMA cache_size = -2000000", "PRAGMA foreign_keys", "PRAGMA no_such = 1" };
+        static const char *const settings[] = {
+                "PRAGMA cache_size = -2000000", "PRAGMA foreign_keys", "PRAGMA no_such = 1",
+        };
         static const char *const messages[] = {
                 "setting PRAGMA cache_size is not allowed: the service chooses the settings of its connections",
                 "PRAGMA foreign_keys is not allowed: the service chooses the settings of its connections",

@@ -552,9 +552,10 @@ static GPtrArray *all_pragmas(void) {
 /* Arguments are read as SQLite reads them: of another value, SQLite could forget violations of foreign keys. */
 static void test_pragma_arguments(void) {
         static const char *const arguments[] = {
-                "0", "1", "2", "00", "01", "256", "257", "2147483647", "2147483648", "2147483649", "4294967295", "4294967297",
-                "99999999999", "99999999999999999999999", "0x0", "0x1", "0X10", "0x100", "0x7fffffff", "0x80000001",
-                "0x100000001", "0x", "-1", "+1", "on", "ON", "off", "yes", "no", "true", "false", "full", "xyz", "1.5", "1e3",
+                "0", "1", "2", "00", "01", "256", "257", "2147483647", "2147483648", "2147483649", "4294967295",
+                "4294967297", "99999999999", "99999999999999999999999", "0x0", "0x1", "0X10", "0x100", "0x7fffffff",
+                "0x80000001", "0x100000001", "0x", "-1", "on", "ON", "off", "yes", "no", "true", "false", "full", "xyz",
+                "1.5", "1e3",
         };
         sqlite3_stmt *stmt;
         sqlite3 *db;
@@ -680,7 +681,7 @@ static void test_pragmas(void) {
         tear_down(&f);
 }
 
-/* What SQLite itself tells of its connection, and of the file. */
+/* The values that SQLite itself tells of its connection and of the file. */
 static GPtrArray *all_values(Fixture *f, EngineConnection *connection, const GPtrArray *names) {
         GPtrArray *values = g_ptr_array_new_with_free_func((GDestroyNotify) g_bytes_unref);
 
@@ -693,7 +694,7 @@ static GPtrArray *all_values(Fixture *f, EngineConnection *connection, const GPt
         return values;
 }
 
-/* Whatever a client sets, accepted or refused: others use the same connection. */
+/* Others use the same connection, so no setting of a client reaches it, accepted or refused. */
 static void test_pragmas_change_nothing(void) {
         static const char *const arguments[] = { "", " = 0", " = 1", "(2)", " = ON", " = OFF", " = 'x'", " = 1000",
                                                  " = DELETE" };

@@ -103,8 +103,8 @@ const PragmaRule *pragma_find(const char *name) {
 int pragma_integer(const char *argument) {
         bool negative = *argument == '-';
         const char *digits = argument + (*argument == '-' || *argument == '+');
-        bool is_hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') && isxdigit((unsigned char) digits[2]);
-        unsigned long long n = isdigit((unsigned char) digits[0]) ? strtoull(digits, NULL, is_hexadecimal ? 16 : 10) : 0;
+        int base = strncasecmp(digits, "0x", 2) == 0 && isxdigit((unsigned char) digits[2]) ? 16 : 10;
+        unsigned long long n = isdigit((unsigned char) digits[0]) ? strtoull(digits, NULL, base) : 0;
 
         if (n > INT32_MAX)
                 return 0;

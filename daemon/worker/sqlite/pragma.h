@@ -36,7 +36,8 @@ typedef struct PragmaRule {
 /* NULL: SQLite does not know the PRAGMA. It does nothing then, and returns nothing. */
 const PragmaRule *pragma_find(const char *name);
 
-/* Reads an argument as sqlite3GetInt32() of SQLite does: a number that does not fit is 0, and 0x begins hexadecimal digits. */
+/* Reads an argument as SQLite reads a number (sqlite3GetInt32()): one that does not fit is 0, and 0x begins hexadecimal
+ * digits. */
 int pragma_integer(const char *argument);
 
 /* Reads an argument as SQLite reads one that is ON or OFF. */

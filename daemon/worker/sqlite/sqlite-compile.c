@@ -113,9 +113,9 @@ static bool is_replaced(const SqliteConnection *c, const char *sql) {
         return c->access.pragma.replaced && begins_with(sql, "PRAGMA");
 }
 
-/* *ret is true for CREATE ... IF NOT EXISTS of what exists, and DROP ... IF EXISTS of what does not. SQLite compiles nothing
- * else then, although it asks first for the right to change the schema. The statement is never stepped, so this must be the
- * schema of the file: if the look at it has failed, so does the statement. */
+/* *ret is true for CREATE ... IF NOT EXISTS of an object that exists, and DROP ... IF EXISTS of one that does not. SQLite
+ * compiles nothing else then, although it asks first for the right to change the schema. The statement is never stepped, so
+ * this must be the schema of the file: if the look at it has failed, so does the statement. */
 static bool see_idle_program(SqliteConnection *c, const char *sql, const char *tail, bool *ret, SqlError *error) {
         const char *word = first_word(sql);
         char *explain = sqlite3_mprintf("EXPLAIN %.*s", (int) (tail - word), word);
