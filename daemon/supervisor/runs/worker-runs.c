@@ -31,13 +31,19 @@ unsigned worker_runs_n_runnable(const Worker *w) {
         return n;
 }
 
+static bool is_of_writer(const Run *run) {
+        const Run *transaction = g_hash_table_lookup(run->context->runs, &run->transaction);
+
+        return transaction && run_takes_turns(transaction);
+}
+
 unsigned worker_runs_n_parallel(const Worker *w) {
         unsigned n = 0;
 
         for (GList *i = w->runs.head; i; i = i->next) {
                 const Run *run = i->data;
 
-                n += run_is_runnable(run) && !run->writes && run->transaction == 0;
+                n += run_is_runnable(run) && !run->writes && !is_of_writer(run);
         }
         return n;
 }

@@ -14,7 +14,8 @@ void worker_runs_remove(Worker *w, Run *run);
 /* The number of runs that want a CPU. */
 unsigned worker_runs_n_runnable(const Worker *w);
 
-/* The number of these that another worker could have: they are not known to write, and belong to no transaction. */
+/* The number of these that another worker could have or could have had: they are not known to write, and belong to no
+ * transaction that takes turns to write. They would keep such a transaction waiting. */
 unsigned worker_runs_n_parallel(const Worker *w);
 
 /* The worker is dead: ends the runs that it took and did not finish. `was_told`: it was told to end before. Then a job that
