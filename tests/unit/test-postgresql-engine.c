@@ -561,6 +561,8 @@ static void test_functions_with_effect(void) {
         "CREATE FUNCTION nested(x int) RETURNS int LANGUAGE sql AS $$ SELECT 1 FROM (SELECT body()) AS a $$;"             \
         "CREATE FUNCTION outer_body() RETURNS int BEGIN ATOMIC SELECT nested(1); END;"                                    \
         "CREATE FUNCTION \"Odd Name\"() RETURNS int LANGUAGE sql AS $$ SELECT tell() $$;"                                 \
+        "CREATE FUNCTION \"join\"() RETURNS int LANGUAGE sql AS 'SELECT tell()';"                                         \
+        "CREATE FUNCTION \"Round\"() RETURNS int LANGUAGE sql AS 'SELECT tell()';"                                        \
         "CREATE FUNCTION odd() RETURNS int LANGUAGE sql AS $$ SELECT 1 + \"Odd Name\" () $$;"                             \
         "CREATE FUNCTION keeps(x text) RETURNS int LANGUAGE sql AS $$ SELECT lo_create(0)::int $$;"                       \
         "CREATE FUNCTION step(int, int) RETURNS int LANGUAGE sql AS $$ SELECT tell() $$;"                                 \
@@ -594,6 +596,7 @@ static void test_functions_of_users(void) {
                 "SELECT tell()", "SELECT * FROM public.Tell ()", "SELECT \"Tell \"\"It\"('x')", "SELECT dynamic()",
                 "SELECT body()", "SELECT nested(1) FROM album", "SELECT outer_body()", "SELECT tells(1)", "SELECT again(3)",
                 "SELECT odd()", "WITH a AS (SELECT tell() AS n) SELECT n FROM a", "EXPLAIN ANALYZE SELECT tell()",
+                "SELECT \"join\"()", "SELECT \"Round\"()",
         };
         static const char *const read[] = {
                 "SELECT reads(1)", "SELECT lower('x'), count(*), length('tell()')", "EXPLAIN SELECT tell()",

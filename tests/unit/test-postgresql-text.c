@@ -208,6 +208,8 @@ static void test_calls(void) {
                 { "SELECT \"Odd \"\"\\ Name\"(1), \"x\"\"\"\"f\"(1), \"f\"(1), \"\"(1)",
                   "{\"Odd \\\"\\\\ Name\",\"x\\\"\\\"f\",\"f\"}" },
                 { "SELECT count(*), COALESCE(sum(a), 0) FROM t WHERE a IN (1, 2) AND (b OR NOT (c)) GROUP BY (d)", NULL },
+                { "SELECT \"join\"(), \"when\" (1), s.\"Round\"(2), \"round\"(3), ROUND(4) FROM a JOIN (SELECT 1) AS t",
+                  "{\"join\",\"when\",\"Round\",\"round\"}" },
                 { "SELECT CAST(a AS varchar(10)), ARRAY(SELECT 1) FROM (VALUES (1)) AS t", NULL },
                 { "WITH q(n) AS (SELECT f(1)) SELECT * FROM q", "{\"q\",\"f\"}" },
                 { "SELECT ?(1), :f(1), 5(1), f.(1), f,(1)", NULL },

@@ -573,7 +573,8 @@ static bool lists(const char *list, const char *name, size_t size) {
 }
 
 /* Words before "(", and functions of the server that are called all the time: the server is asked about none of them. A
- * user's own function of such a name would be called only if it has other arguments, or comes first in search_path. */
+ * user's own function of such a name would be called only if it has other arguments, or comes first in search_path. In
+ * quotes a keyword is a plain name, and "Round" is not round(). */
 static const char usual[] =
         "{abs,all,analyse,analyze,and,any,array,array_agg,as,avg,between,bigint,bit,by,case,cast,char,character,coalesce,"
         "concat,count,cube,current_time,current_timestamp,date_trunc,decimal,distinct,else,except,exists,explain,extract,"
@@ -624,7 +625,7 @@ static void drop_calls(PgText *t) {
 static bool on_call(Scan *s) {
         if (s->escapes || (s->name && lists(PG_TEXT_EFFECTS, s->name, s->name_size)))
                 s->calls_effect = true;
-        else if (s->name && s->text->command == PG_COMMAND_READ && !lists(usual, s->name, s->name_size))
+        else if (s->name && s->text->command == PG_COMMAND_READ && (s->quoted || !lists(usual, s->name, s->name_size)))
                 return add_call(s);
         return true;
 }
