@@ -34,9 +34,9 @@ enum {
         FINDING_SIZE_MAX = 2000,   /* names may have megabytes */
         CPU_SECONDS_MAX = 10,      /* 20,000 objects take two; a few views can be made that compile for hours */
         REPORT_SIZE_MAX = 1 << 20, /* of a child that a hostile file may have taken over */
-        ATTEMPTS = 3,              /* while other programs change the schema or lock the file */
+        ATTEMPTS = 3,              /* while other programs change the schema */
         LOCK_POLL_USEC = 20000,
-        LOCK_POLLS = 50,
+        LOCK_POLLS = 50,           /* in all */
 };
 
 /* With a WHERE, so that SQLite deletes row by row, and not all pages of the table. */
@@ -61,6 +61,8 @@ typedef struct Check {
         GHashTable *collations; /* name -> the failure, or "" */
         GHashTable *failures;   /* a set of the failures of statements for which a trigger was named */
         guint n_findings;
+        unsigned n_polls;       /* for a lock of other programs */
+        bool locked;            /* they kept it for too long: something was not checked */
         int fd;                 /* where findings go: 'e' or 'w', text, NUL */
 } Check;
 
@@ -104,6 +106,30 @@ static void report_failure(Check *check, const char *kind, const char *what, Err
         report(check, 'w', "%s (%s): %s", what, message, advice(error, message, kind));
 }
 
+/* ---- The child: locks of other programs ---------------------------------------------------------------------------- */
+
+/* In rollback mode a commit of another program locks out readers. False: no more attempts. */
+static bool wait_for_lock(Check *check) {
+        if (check->n_polls++ >= LOCK_POLLS)
+                return false;
+        g_usleep(LOCK_POLL_USEC);
+        return true;
+}
+
+/* The lock is taken by the first step. */
+static int step_first(Check *check, sqlite3_stmt *stmt) {
+        int rc;
+
+        do {
+                rc = sqlite3_step(stmt);
+                if ((rc & 0xff) != SQLITE_BUSY)
+                        return rc;
+                (void) sqlite3_reset(stmt);
+        } while (wait_for_lock(check));
+        check->locked = true;
+        return rc;
+}
+
 /* ---- The child: compiling ----------------------------------------------------------------------------------------- */
 
 typedef struct CompileFailure {
@@ -125,14 +151,22 @@ static bool is_compiled(const SqlError *error) {
         return error->error == ERROR_SQL && error->message && g_str_has_suffix(error->message, " may not be modified");
 }
 
-/* True if the statement compiles. Otherwise *ret says why not, and the caller frees it. */
+/* True if the statement compiles. Otherwise *ret says why not, and the caller frees it. While the file is locked, no
+ * statement can be said to fail: the lock may hide a newer schema, and a virtual table reads its own tables. */
 static bool compiles(Check *check, const char *sql, CompileFailure *ret) {
         SqlError error = SQL_ERROR_INIT;
-        CompiledStatement compiled = {};
-        bool ok = sqlite_compile(&check->connection, sql, strlen(sql), &compiled, &error);
+        bool ok, locked;
 
-        (void) sqlite3_finalize(compiled.stmt);
-        ok = ok || is_compiled(&error);
+        do {
+                CompiledStatement compiled = {};
+
+                sql_error_done(&error);
+                ok = sqlite_compile(&check->connection, sql, strlen(sql), &compiled, &error);
+                (void) sqlite3_finalize(compiled.stmt);
+                locked = !ok && error.error == ERROR_BUSY;
+        } while (locked && wait_for_lock(check));
+        check->locked = check->locked || locked;
+        ok = ok || locked || is_compiled(&error);
         if (!ok)
                 *ret = (CompileFailure) { .error = error.error, .message = g_strdup(sql_error_as_failure(&error).message) };
         sql_error_done(&error);
@@ -284,13 +318,14 @@ static char *update_of(Check *check, const char *table) {
         GString *update = g_string_new(start);
         sqlite3_stmt *stmt = NULL;
         bool some = false;
+        int rc = sqlite3_prepare_v2(check->connection.file, sql, -1, &stmt, NULL);
 
-        (void) sqlite3_prepare_v2(check->connection.file, sql, -1, &stmt, NULL);
-        for (; stmt && sqlite3_step(stmt) == SQLITE_ROW; some = true) {
+        for (rc = rc == SQLITE_OK ? step_first(check, stmt) : rc; rc == SQLITE_ROW; rc = sqlite3_step(stmt)) {
                 g_autofree char *set = sql_of("%s\"%w\"=\"%w\"", some ? "," : "", sqlite3_column_text(stmt, 0),
                                               sqlite3_column_text(stmt, 0));
 
                 g_string_append(update, set);
+                some = true;
         }
         (void) sqlite3_finalize(stmt);
         return g_string_free(update, FALSE);
@@ -447,14 +482,17 @@ static void add_object(Check *check, sqlite3_stmt *row) {
         g_ptr_array_add(triggers, o);
 }
 
-static void list_objects(Check *check) {
+static bool list_objects(Check *check) {
         sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(check->connection.file, "SELECT type, name, tbl_name, sql FROM main.sqlite_schema", -1,
+                                    &stmt, NULL);
 
-        (void) sqlite3_prepare_v2(check->connection.file, "SELECT type, name, tbl_name, sql FROM main.sqlite_schema", -1,
-                                  &stmt, NULL);
-        while (stmt && sqlite3_step(stmt) == SQLITE_ROW)
+        for (rc = rc == SQLITE_OK ? step_first(check, stmt) : rc; rc == SQLITE_ROW; rc = sqlite3_step(stmt))
                 add_object(check, stmt);
         (void) sqlite3_finalize(stmt);
+        if (rc != SQLITE_DONE && !check->locked)
+                report(check, 'w', "its schema was not checked: %s", sqlite3_errstr(rc));
+        return rc == SQLITE_DONE;
 }
 
 static int schema_version(Check *check) {
@@ -462,7 +500,7 @@ static int schema_version(Check *check) {
         int version = -1;
 
         if (sqlite3_prepare_v2(check->connection.file, "PRAGMA main.schema_version", -1, &stmt, NULL) == SQLITE_OK &&
-            sqlite3_step(stmt) == SQLITE_ROW)
+            step_first(check, stmt) == SQLITE_ROW)
                 version = sqlite3_column_int(stmt, 0);
         (void) sqlite3_finalize(stmt);
         return version;
@@ -515,8 +553,14 @@ static void forget_findings(Check *check) {
         check->n_findings = 0;
 }
 
+static bool has_changed(Check *check, int version) {
+        return !check->locked && schema_version(check) != version && !check->locked;
+}
+
 /* Once, or again if another program has changed the schema meanwhile. */
 static void check_schema(Check *check) {
+        bool listed = false;
+
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
                 int version = schema_version(check);
 
@@ -526,17 +570,17 @@ static void check_schema(Check *check) {
                 check->failures = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
                 check->indexes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
                 forget_findings(check);
-                list_objects(check);
-                if (*check->d->expose)
+                listed = list_objects(check);
+                if (listed && *check->d->expose)
                         check_exposed(check);
-                else
+                else if (listed)
                         check_all(check);
                 g_hash_table_unref(check->failures);
                 g_hash_table_unref(check->collations);
                 g_hash_table_unref(check->indexes);
                 g_hash_table_unref(check->triggers);
                 g_ptr_array_unref(check->objects);
-                if (schema_version(check) == version)
+                if (!has_changed(check, version))
                         break;
         }
         if (check->n_findings > FINDINGS_MAX) {
@@ -545,19 +589,20 @@ static void check_schema(Check *check) {
                 check->n_findings = 0;
                 report(check, 'w', "%u more objects fail", more);
         }
+        if (check->locked) {
+                check->n_findings = 0;
+                report(check, 'w', "%s checked, because other programs kept the file locked: try again",
+                       listed ? "not all of its schema was" : "its schema was not");
+        }
 }
 
 static bool open_connection(Check *check, SqlError *error) {
-        bool ok = false;
+        bool ok;
 
-        for (int i = 0; !ok && i < LOCK_POLLS; i++) {
+        do {
                 sql_error_done(error);
                 ok = sqlite_connection_open(&check->connection, &check->setup, NULL, NULL, error);
-                if (!ok && error->error != ERROR_BUSY)
-                        break;
-                if (!ok)
-                        g_usleep(LOCK_POLL_USEC);
-        }
+        } while (!ok && error->error == ERROR_BUSY && wait_for_lock(check));
         return ok;
 }
 
