@@ -160,6 +160,29 @@ static void test_own_wal(void) {
         check("state/wal", FILE_READ, 0, NULL);
 }
 
+/* A database at rest can be read without its log, which would leave a file beside it. */
+static void test_at_rest(void) {
+        g_autofree char *path = path_of("rest"), *log = path_of("rest-wal");
+        g_autoptr(GPtrArray) findings = findings_new();
+
+#define CONTENTS() file_check(path, FILE_READ, &service, findings, "x")
+        make_database("rest", false, 0644);
+        CHECK_INT(CONTENTS(), FILE_DATABASE);
+        make_database("rest", true, 0644);
+        CHECK_INT(CONTENTS(), FILE_DATABASE_AT_REST);
+        make("rest-wal", "x", 1, 0644);
+        CHECK_INT(CONTENTS(), FILE_DATABASE);
+        make("rest-wal", "", 0, 0644);
+        CHECK_INT(CONTENTS(), FILE_DATABASE_AT_REST);
+        make("rest-shm", "", 0, 0644);
+        CHECK_INT(CONTENTS(), FILE_DATABASE);
+        CHECK_INT(unlink(log), 0);
+        CHECK_INT(CONTENTS(), FILE_DATABASE_AT_REST);
+        make_link("rest-wal", "absent", 0);
+        CHECK_INT(CONTENTS(), FILE_DATABASE);
+#undef CONTENTS
+}
+
 static void test_hot_journal(void) {
         make_database("hot", false, 0644);
         make("hot-journal", "", 0, 0644);
@@ -213,8 +236,8 @@ static int remove_all(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_readable), TEST(test_modes), TEST(test_folders), TEST(test_no_database), TEST(test_links),
-                TEST(test_wal), TEST(test_own_wal), TEST(test_hot_journal), TEST(test_writable),
-                TEST(test_folder_of_a_writable_one),
+                TEST(test_wal), TEST(test_own_wal), TEST(test_at_rest), TEST(test_hot_journal),
+                TEST(test_writable), TEST(test_folder_of_a_writable_one),
         };
         int r;
 

@@ -230,12 +230,21 @@ static void check_beside(const Check *check, const char *path, const struct stat
                       "may write to it", journal);
 }
 
+/* A program that has a database in WAL mode open keeps both files. An empty log alone was left, and reading it would leave a
+ * -shm, too. A link to nothing is no missing log. */
+static bool is_at_rest(const char *path) {
+        g_autofree char *log = g_strconcat(path, "-wal", NULL), *index = g_strconcat(path, "-shm", NULL);
+        struct stat st;
+
+        if (lstat(log, &st) < 0)
+                return errno == ENOENT;
+        return S_ISREG(st.st_mode) && st.st_size == 0 && lstat(index, &st) < 0 && errno == ENOENT;
+}
+
 static FileContents check_contents(const Check *check, const char *path, const struct stat *st, FileUse use) {
         uint8_t header[HEADER_SIZE];
         int r = read_header(path, header);
         bool wal = r == 0 && header[HEADER_READ_VERSION] == 2;
-        g_autofree char *log = NULL;
-        struct stat beside;
 
         if (r == -EACCES)
                 found(check, FINDING_WARNING, "you may not read %s, so what it holds was not checked", path);
@@ -252,7 +261,7 @@ static FileContents check_contents(const Check *check, const char *path, const s
         check_beside(check, path, st, use, wal);
         if (r < 0)
                 return FILE_NO_DATABASE;
-        return wal && !is_beside(path, "-wal", &log, &beside) ? FILE_DATABASE_AT_REST : FILE_DATABASE;
+        return wal && is_at_rest(path) ? FILE_DATABASE_AT_REST : FILE_DATABASE;
 }
 
 static FileContents check_file(const Check *check, const char *path, const struct stat *st, FileUse use) {

@@ -19,7 +19,7 @@ typedef enum FileUse {
 typedef enum FileContents {
         FILE_NO_DATABASE,      /* it is none, or this process cannot read it */
         FILE_DATABASE,
-        FILE_DATABASE_AT_REST, /* in WAL mode, without a log: no program has it open */
+        FILE_DATABASE_AT_REST, /* in WAL mode, without a log or with an empty one alone: no program has it open */
 } FileContents;
 
 /** Adds the errors and warnings of `path` (absolute) to `findings`, under `subject`. */
