@@ -29,6 +29,7 @@ from relay import BRIDGE, need_bridge
 from tap import Skip, equal, test, true
 
 OK, FAILED, USAGE = 0, 1, 2
+ME = pwd.getpwuid(os.geteuid()).pw_name
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill pages' FROM n"
 SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 # A sequence that would clear the screen and set a title if it reached the terminal.
@@ -494,7 +495,7 @@ def top_outlives_the_service():
 def check(folder, *arguments, code=OK, bus=f"--address={service.address}"):
     # Units that this machine's own service manager knows do not belong here.
     alone = ["env", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent"]
-    done = service.run(*alone, CTL, "check", bus, f"--config-dir={folder}", "--service-user=root", *arguments)
+    done = service.run(*alone, CTL, "check", bus, f"--config-dir={folder}", f"--service-user={ME}", *arguments)
     equal(done.returncode, code, f"exit code; it said {done.stderr!r} and printed {done.stdout!r}")
     return done.stdout.decode()
 
@@ -766,7 +767,7 @@ def check_large_schema():
 @test
 def check_writers():
     """check: writers that may not read, and files that the service's user does not own"""
-    me, reader, writer = (pwd.getpwuid(uid).pw_name for uid in (os.geteuid(), UID_A, UID_B))
+    reader, writer = (pwd.getpwuid(uid).pw_name for uid in (UID_A, UID_B))
     path = service.data / "written.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -775,7 +776,7 @@ def check_writers():
 
     folder = scratch("written", written=head)
 
-    def warns(lines, user=me, code=OK):
+    def warns(lines, user=ME, code=OK):
         (folder / "databases.d/written.conf").write_text(head + lines)
         return check(folder, f"--service-user={user}", code=code).splitlines()[:-1]
 
@@ -1012,10 +1013,9 @@ def closed_by_tmpfiles():
 def add_writable():
     """add --mode=read-write: names those who may write; refuses a file that is not the service's, and Expose="""
     with Service({}) as fresh:
-        me = pwd.getpwuid(os.geteuid()).pw_name
         path = fresh.data / "mine.sqlite"
         path.write_bytes(CHINOOK.read_bytes())
-        command_line = ("add", "mine", path, f"--service-user={me}", "--mode=read-write")
+        command_line = ("add", "mine", path, f"--service-user={ME}", "--mode=read-write")
         err = ask(*command_line, "--expose=Album", code=FAILED, on=fresh)[1]
         true("Expose=" in err and "reading only" in err and "Nothing was written" in err, err)
         err = ask(*command_line, "--allow-user=*", "--write-user=daemon", "--write-group=bin", "--write-polkit", on=fresh)[1]
@@ -1037,8 +1037,7 @@ INSERT INTO note(text) VALUES('one;'),('two');
 
 
 def create(fresh, *arguments, **keywords):
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    return ask("create", *arguments, f"--service-user={me}", on=fresh, **keywords)
+    return ask("create", *arguments, f"--service-user={ME}", on=fresh, **keywords)
 
 
 @test
@@ -1057,7 +1056,7 @@ def create_publishes():
         equal(ask_json("list", on=fresh)[0]["mode"], "read-write", "mode of the database")
         told = ask_json("status", "notes", on=fresh)
         equal((told["write-groups"], told["synchronous"], told["wal-size-max"]), (["bin"], "full", 64 << 20), "status")
-        equal(check(fresh.config_dir, f"--service-user={pwd.getpwuid(os.geteuid()).pw_name}", "--strict"),
+        equal(check(fresh.config_dir, f"--service-user={ME}", "--strict"),
               "1 database, 0 errors, 0 warnings.\n", "check")
         before = path.read_bytes(), file.read_bytes()
         true("notes.conf is there already" in create(fresh, "notes", fresh.data / "x", code=FAILED)[1], "the same name")
@@ -1072,11 +1071,10 @@ def create_publishes():
 def create_beside_a_file_of_another():
     """create: a file of another program with the temporary name is neither used nor removed"""
     with Service({}) as fresh:
-        me = pwd.getpwuid(os.geteuid()).pw_name
         path = fresh.data / "a.sqlite"
         command = (
             f'echo $$ >{fresh.folder}/pid; : >"{path}.$$.new"; exec {CTL} --config-dir={fresh.config_dir} '
-            f"--address={fresh.address} create a {path} --service-user={me}"
+            f"--address={fresh.address} create a {path} --service-user={ME}"
         )
         done = fresh.run("sh", "-c", command)
         foreign = pathlib.Path(f"{path}.{(fresh.folder / 'pid').read_text().strip()}.new")
@@ -1092,10 +1090,9 @@ def create_interrupted():
         schema = fresh.folder / "endless.sql"
         schema.write_text("CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                           "INSERT INTO t SELECT i FROM n WHERE i < 0;")
-        me = pwd.getpwuid(os.geteuid()).pw_name
         program = subprocess.Popen(
             [CTL, f"--config-dir={fresh.config_dir}", f"--address={fresh.address}", "create", "a", fresh.data / "a.sqlite",
-             f"--schema={schema}", f"--service-user={me}"], stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+             f"--schema={schema}", f"--service-user={ME}"], stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
         wait_for(lambda: list(fresh.data.iterdir()), "the file that is being written")
         program.send_signal(signal.SIGINT)
         err = program.communicate(timeout=PATIENCE)[1].decode()
