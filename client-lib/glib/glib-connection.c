@@ -435,7 +435,8 @@ gboolean sqlipc_glib_connection_is_closed(SqlipcConnection *self) {
  * @self: a connection
  *
  * Ends everything under way on the connection: these calls fail with %SQLIPC_GLIB_ERROR_CANCELLED or %G_IO_ERROR_CANCELLED.
- * Later calls are not affected.
+ * If [method@Sqlipc.Load.complete] has sent all rows, it fails with %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN: call it again to
+ * learn the outcome. Later calls are not affected.
  */
 void sqlipc_glib_connection_interrupt(SqlipcConnection *self) {
         g_return_if_fail(SQLIPC_IS_CONNECTION(self));
