@@ -2,8 +2,8 @@
 /*
  * Side: worker. The effects of functions that users have made. The server says only when a function runs that it writes, and
  * lets some effects be lost in a transaction that only reads (PG_TEXT_EFFECTS). So, when a query is prepared, it is asked
- * about the sources of the functions that the query calls, and of those that these call. Their words decide. Doubt decides
- * for the class that needs the greater right.
+ * about the sources of the functions that the query calls, and of those that these call. The words in the sources decide: if
+ * they may mean several kinds of statement, the query counts as the kind that needs the greater right.
  *
  * Functions in C are not looked into, nor are those that are called by views, operators, casts and defaults, or as a column
  * (t.f). A name that the source puts together is not found, either.
