@@ -11,6 +11,7 @@ import datetime
 import decimal
 import enum
 import functools
+import itertools
 import re
 import shutil
 import sqlite3
@@ -435,6 +436,35 @@ def pragmas(module, connect):
             rows = cursor.fetchall()
             seen.append((pragma, within, rows, cursor.description, cursor.rowcount, db.in_transaction))
     db.execute("COMMIT")
+    return seen
+
+
+TIMEOUTS = """0|500|+500|-500|- 5|0x10|-0x10|0X1f|1.5|1e3|.5|-1.5|'300'|"300"|' 300'|'+7'|'٣'|[8]|`9`|fast|ON|٣|2147483647
+2147483648|99999999999|0x7fffffff|0x80000000|x'31'|5 6|NULL|?|?1|:a|(|)|=|= 5|user_version|main|/*c*/5|''|007|1_000|(5)|5)|'5
+5--|+|- -5|main.busy_timeout|DELETE"""
+BUSY_TIMEOUTS = (
+    *("busy_timeout", "BUSY_TIMEOUT", "main.busy_timeout", '"busy_timeout"', "[busy_timeout]", "`busy_timeout`"),
+    *("'busy_timeout'", "\"main\" . 'busy_timeout'", "main./*.=(*/[busy_timeout]", "/*=*/busy_timeout--=\n", "no.busy_timeout"),
+    *("[=busy_timeout]", "main..busy_timeout", ".busy_timeout", "main.", "busy_timeout.busy_timeout"),
+)
+
+
+@program
+def busy_timeouts(module, connect):
+    """All ways to write PRAGMA busy_timeout"""
+    seen = []
+    db = connect(isolation_level=None)
+    values = ["", ";", "=", "(", "= ;", "5", "= 5;"]
+    values += [form.format(value) for value in re.split("[|\n]", TIMEOUTS) for form in ("= {}", "({})")]
+    for name, value in itertools.product(BUSY_TIMEOUTS, values):
+        db.execute("PRAGMA busy_timeout = 3000")
+        cursor, sql = db.cursor(), f"PRAGMA {name}{value}"
+        result = attempt(lambda: cursor.execute(sql, (5,) * ("?" in sql or ":" in sql)).fetchall())
+        timeout = db.execute("PRAGMA busy_timeout").fetchall()
+        if isinstance(result, tuple):  # sqlite3 may have set it before it has found the error
+            timeout = [(3000,)] if module is sqlite3 else timeout
+        seen.append((sql, result, cursor.description, timeout))
+    seen.append(attempt(db.execute, "PRAGMA busy_timeout = 5", (5,)))
     return seen
 
 

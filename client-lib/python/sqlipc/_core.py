@@ -27,6 +27,7 @@ LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
 LOOK = "look at the data before you repeat it"
 CANCEL_SECONDS = _native.CANCEL_SECONDS
+MILLISECONDS_MAX = 2**31 - 1  # of PRAGMA busy_timeout
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 _CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
@@ -332,22 +333,26 @@ class Core:
         await self.prepare_transaction(statement.analysis)
         return await self.run(statement, parameters, configure)
 
-    def busy_timeout(self, statement):
-        """Keeps the timeout that a PRAGMA busy_timeout sets. Returns the native statement that tells the connection's: the
-        service would tell its own."""
-        if len(statement.analysis.words) > 2:
-            digits = statement.analysis.words[3].strip("'\"")
-            self.timeout = int(digits) / 1000 if digits.isdecimal() else 0
+    def busy_timeout(self, analysis, row):
+        """Keeps the timeout that a PRAGMA busy_timeout has set, by the row of its answer. Returns a native statement with
+        the connection's timeout as its row; without a value the service tells its own."""
+        if analysis.sets_pragma:
+            self.timeout = row[0] / 1000
             self.link.set("lock_wait", self.timeout if self.begin_seconds < 0 else -1)
             self.begin_seconds = self.timeout if self.begin_seconds >= 0 else -1
-        return _native.Sql(self.link, f"PRAGMA busy_timeout = {round(max(self.timeout, 0) * 1000)}", ())
+        milliseconds = round(min(max(self.timeout, 0) * 1000, MILLISECONDS_MAX))
+        return _native.Sql(self.link, f"PRAGMA busy_timeout = {milliseconds}", ())
 
     async def run(self, statement, parameters, configure=None):
         analysis, is_within = statement.analysis, self.transaction is not None
-        is_busy_timeout = analysis.words[:2] == ("PRAGMA", "BUSY_TIMEOUT")
-        run = self.link.start(self.busy_timeout(statement) if is_busy_timeout else statement.native, parameters)
+        run = self.link.start(statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
+            if has_row and analysis.verb == "PRAGMA" and run.columns == ("timeout",):  # no other PRAGMA has this column
+                native = self.busy_timeout(analysis, run.fetchone())
+                run.close()
+                run = self.link.start(native, ())
+                has_row = await self.until(run.advance)
             if has_row and not analysis.reads:  # all of a RETURNING clause is in memory anyway; its end tells the changes
                 if configure is not None:
                     configure(run)

@@ -120,7 +120,7 @@ class _SqliteEnd:
             self.state = _NEXT[self.state][0]
             return self.state == _START
         self.state = _NEXT[self.state][_CLASSES.get(word, 1) if token.kind == "word" else 1]
-        if len(self.words) < 4:
+        if len(self.words) < 5:
             self.words.append(word)
         return False
 
@@ -137,7 +137,7 @@ class _PostgresqlEnd:
         previous, self.previous = self.previous, word
         if token.kind == "end":
             return self.depth == 0 and not self.in_body
-        if len(self.words) < 4:
+        if len(self.words) < 5:
             self.words.append(word)
         if word == "(":
             self.depth += 1
@@ -158,7 +158,7 @@ def _end_finder(dialect):
 class Analysis(namedtuple("Analysis", "words verb names returns has_more writes_within")):
     """The properties of one statement.
 
-    words: its first four words, in upper case; verb: the first word, or after WITH that of the statement itself; names: for
+    words: its first five words, in upper case; verb: the first word, or after WITH that of the statement itself; names: for
     each parameter its name without prefix, or None; returns: it has a RETURNING clause; has_more: another statement follows;
     writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH.
     """
@@ -176,9 +176,14 @@ class Analysis(namedtuple("Analysis", "words verb names returns has_more writes_
         return self.verb in WRITES
 
     @property
+    def sets_pragma(self):
+        """It is a PRAGMA with a value."""
+        return self.verb == "PRAGMA" and len(self.words) > (4 if "." in self.words[2:3] else 2)
+
+    @property
     def reads(self):
         """It changes nothing."""
-        if self.verb == "PRAGMA" and len(self.words) > 2:
+        if self.sets_pragma:
             return _NUMBERS.isdisjoint(self.words)
         return self.verb in _READS and not self.writes_within
 
