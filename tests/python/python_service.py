@@ -11,6 +11,7 @@ import time
 
 import sqlipc
 import sqlipc._core
+import sqlipc._errors
 from harness import CHINOOK, PATIENCE, Service, wait_for
 from library import owner_pid
 from tap import true
@@ -54,6 +55,21 @@ class PythonService(Service):
 
 # A condition that is true, and takes some milliseconds, so that most kills meet a run.
 SLOWLY = "(WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < 30000) SELECT count(*) FROM c) > 0"
+
+
+def interrupt_load(core):
+    """Has the next wait for the end of a load be interrupted after all rows were sent. A load that is faster would have ended,
+    so the library's error stands for the wait."""
+    until = core.until
+
+    async def interrupted(function, *arguments, **keywords):
+        if getattr(function, "__name__", "") != "finish":
+            return await until(function, *arguments, **keywords)
+        del core.until
+        core.link.interrupt()
+        raise sqlipc._errors.outcome_unknown("The wait was interrupted.")
+
+    core.until = interrupted
 
 
 class Killer(threading.Thread):

@@ -15,7 +15,7 @@ import sqlipc
 import sqlipc.aio
 from harness import INVARIANTS, PATIENCE, PATIENT, main, wait_for
 from library import owner_pid
-from python_service import SLOWLY, Killer, PythonService, raises
+from python_service import SLOWLY, Killer, PythonService, interrupt_load, raises
 from readiness import BUS, WAKE, make_ready, sets
 from tap import equal, test, true
 
@@ -311,6 +311,23 @@ async def cancelled_load_that_waits():
                 await holder.execute("ROLLBACK")
                 equal(await rows_of(holder), 0, f"rows after {kind.__name__}")
             equal((await db.executemany(insert, rows)).rowcount, 3, "the next load")
+
+
+@loop
+async def interrupted_loads_of_an_iterator():
+    """interrupt() of executemany() that has several loads: all is rolled back, so the outcome is not unknown"""
+    rows = [(i,) for i in range(sqlipc._core.CHUNK_ROWS)]
+    for within in (False, True):
+        async with connect(isolation_level=None) as db:
+            if within:
+                await db.execute("BEGIN")
+                await db.execute("INSERT INTO thing(a) VALUES ('before')")
+            interrupt_load(db._core)
+            insert = db.executemany("INSERT INTO thing(a) VALUES (?)", iter(rows))
+            error = await fails(sqlipc.OperationalError, awaited(insert))
+            equal((error.sqlite_errorname, error.service_error), ("SQLITE_INTERRUPT", None), str(error))
+            equal((await rows_of(db), db.in_transaction), (within, within), "rows, in_transaction")
+            await db.rollback()
 
 
 @loop

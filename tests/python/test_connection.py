@@ -15,7 +15,7 @@ import time
 import broken_schema
 import sqlipc
 from harness import PATIENCE, PATIENT, main, wait_for
-from python_service import SLOWLY, Killer, PythonService, raises
+from python_service import SLOWLY, Killer, PythonService, interrupt_load, raises
 from sqlipc._errors import error_of_code
 from tap import equal, test, true
 
@@ -806,6 +806,22 @@ def interrupted_load_that_waits():
         holder.execute("ROLLBACK")
         equal(holder.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
         equal(db.executemany("INSERT INTO thing(a) VALUES (?)", rows).rowcount, 3, "the next load")
+
+
+@test
+def interrupted_loads_of_an_iterator():
+    """interrupt() of executemany() that has several loads: all is rolled back, so the outcome is not unknown"""
+    rows = [(i,) for i in range(sqlipc._core.CHUNK_ROWS)]
+    for within in (False, True):
+        with contextlib.closing(service.connect(isolation_level=None)) as db:
+            if within:
+                db.execute("BEGIN")
+                db.execute("INSERT INTO thing(a) VALUES ('before')")
+            interrupt_load(db._core)
+            error = raises(sqlipc.OperationalError, db.executemany, "INSERT INTO thing(a) VALUES (?)", iter(rows))
+            equal((error.sqlite_errorname, error.service_error), ("SQLITE_INTERRUPT", None), str(error))
+            equal((str(error), db.in_transaction), ("interrupted", within), "text, in_transaction")
+            equal(db.execute("SELECT a FROM thing").fetchall(), [("before",)] * within, f"rows, within={within}")
 
 
 @test

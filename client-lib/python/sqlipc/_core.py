@@ -501,14 +501,16 @@ class Core:
 
     async def whole(self, write):
         """Awaits write(), of which all or nothing is written: it gets a savepoint, or a transaction if none is open."""
-        transaction = self.transaction
+        transaction, n_interrupts = self.transaction, self.link.n_interrupts
         if transaction is None:
             await self.open(_native.WRITE)
+            transaction = self.transaction
             try:
                 n = await write()
             except BaseException as error:
+                found = self.without_unknown(error, transaction, n_interrupts)
                 self.forget()
-                raise self.without_unknown(error)  # noqa: B904
+                raise found  # noqa: B904
             try:
                 await self.commit(LOOK)
             except BaseException:
@@ -522,16 +524,27 @@ class Core:
                 await self.run(await self.statement("RELEASE sqlipc_whole"), ())
         except BaseException as error:
             await self.undo(error, transaction)
-            raise self.without_unknown(error)  # noqa: B904
+            raise self.without_unknown(error, transaction, n_interrupts)  # noqa: B904
         return n
 
-    def without_unknown(self, error):
-        """Returns what has ended the wait for a write in place of `error` of unknown(), because all was rolled back."""
-        if getattr(error, "service_error", None) == OUTCOME_UNKNOWN and self.news is not None:
-            return error.__context__ or error
+    def without_unknown(self, error, transaction, n_interrupts):
+        """Returns what has ended the wait for a write, such as an interrupt() since `n_interrupts`, in place of an `error`
+        that calls the outcome unknown, because all was rolled back in `transaction`, or with it."""
+        if self.transaction is not transaction and not self.link.closed:  # an iterator has ended it
+            return error
         if getattr(error.__cause__, "service_error", None) == OUTCOME_UNKNOWN:
             error.__cause__ = None
-        return error
+        if getattr(error, "service_error", None) != OUTCOME_UNKNOWN:
+            return error
+        context = error.__context__
+        is_ours = self.news is not None and error.__suppress_context__  # of unknown()
+        if is_ours and getattr(context, "service_error", None) != OUTCOME_UNKNOWN:
+            return context
+        if self.link.n_interrupts == n_interrupts:
+            return error
+        interrupted = error_of_code("INTERRUPT", "interrupted")
+        interrupted.__suppress_context__ = True
+        return interrupted
 
     async def undo(self, error, transaction):
         """Rolls back to the savepoint of whole(). Raises an exception unless that is certain."""
