@@ -14,6 +14,7 @@ import time
 
 import broken_schema
 import sqlipc
+import sqlipc._copy
 from harness import PATIENCE, PATIENT, main, wait_for
 from python_service import SLOWLY, Killer, PythonService, interrupt_load, raises
 from sqlipc._errors import error_of_code
@@ -941,6 +942,7 @@ def copies_beside_broken_objects():
                 equal(*(one.execute(f'SELECT * FROM "{name}"').fetchall() for one in (db, direct)), f"rows of {name}")
         error = raises(sqlipc.OperationalError, db.backup, service.folder / "lacking.sqlite")
         equal(str(error), "table sorted: no such collation sequence: absent", "what cannot be copied")
+        equal(error.sqlite_errorname, "SQLITE_ERROR_MISSING_COLLSEQ", "its code")
         true(not (service.folder / "lacking.sqlite").exists(), "an unfinished copy")
     published_broken("odd")
     with contextlib.closing(service.connect("odd")) as db:
@@ -948,6 +950,27 @@ def copies_beside_broken_objects():
         equal(str(error), "no such table: main.g" + "\ufffd" * 3, "bytes that are not UTF-8")
         error = raises(sqlipc.OperationalError, lambda: list(db.iterdump()))
         true("Could not decode to UTF-8 column 'name' with text 't" in str(error), str(error))
+
+
+@test
+def errors_of_copies():
+    """An error of a copy keeps its codes; it names an object only if the object is the reason"""
+    names = ("ERROR", "ERROR_MISSING_COLLSEQ", "BUSY", "BUSY_SNAPSHOT", "INTERRUPT", "FULL")
+    for name, kind in itertools.product(names, (sqlipc.OperationalError, sqlite3.OperationalError)):
+        told = error_of_code(name, "no")
+        failure = kind("no")
+        failure.sqlite_errorcode, failure.sqlite_errorname = told.sqlite_errorcode, told.sqlite_errorname
+        if kind is sqlipc.OperationalError:
+            failure.service_error = "org.sqlipc1.Error.Sql"
+
+        def fail(failure=failure):
+            with sqlipc._copy._about("table", "t"):
+                raise failure
+
+        error = raises(sqlipc.OperationalError, fail)
+        equal(str(error), "table t: no" if name.startswith("ERROR") else "no", f"text of {name}")
+        equal((error.sqlite_errorcode, error.sqlite_errorname), (told.sqlite_errorcode, told.sqlite_errorname), "codes")
+        equal(error.service_error, getattr(failure, "service_error", None), "error of the service")
 
 
 @test

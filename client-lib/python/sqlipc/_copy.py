@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 
-from ._errors import NotSupportedError, OperationalError, ProgrammingError
+from ._errors import CODES, NotSupportedError, OperationalError, ProgrammingError
 
 _ROWS = 1000
 _SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
@@ -16,13 +16,28 @@ def _identifier(name):
     return '"' + name.replace('"', '""') + '"'
 
 
+def _is_of_object(error):
+    """False for an error that would be the same for all objects, such as SQLITE_BUSY, SQLITE_INTERRUPT or a lost service."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # for one that the service did not tell, such as of text that is not UTF-8
+        return getattr(error, "service_error", None) is None
+    return code & 0xFF == CODES["SQLITE_ERROR"]
+
+
 @contextlib.contextmanager
 def _about(kind, name):
-    """An error in the block names the object: one that cannot be copied must be told from all others."""
+    """An error of the object in the block names it: one that cannot be copied must be told from all others."""
     try:
         yield
-    except (OperationalError, sqlite3.OperationalError) as error:
-        raise OperationalError(f"{kind} {name}: {error}") from error
+    except OperationalError as error:
+        if _is_of_object(error):
+            error.args = (f"{kind} {name}: {error}",)
+        raise
+    except sqlite3.OperationalError as error:
+        ours = OperationalError(f"{kind} {name}: {error}" if _is_of_object(error) else str(error))
+        ours.sqlite_errorcode = getattr(error, "sqlite_errorcode", None)
+        ours.sqlite_errorname = getattr(error, "sqlite_errorname", None)
+        raise ours from error
 
 
 @contextlib.contextmanager
