@@ -58,8 +58,8 @@ SLOWLY = "(WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE
 
 
 def interrupt_load(core):
-    """Has the next wait for the end of a load be interrupted after all rows were sent. A load that is faster would have ended,
-    so the library's error stands for the wait."""
+    """Interrupts the next wait for the end of a load. The library's error stands for the wait: a fast load would end before
+    the interruption."""
     until = core.until
 
     async def interrupted(function, *arguments, **keywords):

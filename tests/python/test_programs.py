@@ -444,8 +444,8 @@ TIMEOUTS = """0|500|+500|-500|- 5|0x10|-0x10|0X1f|1.5|1e3|.5|-1.5|'300'|"300"|' 
 5--|+|- -5|main.busy_timeout|DELETE"""
 BUSY_TIMEOUTS = (
     *("busy_timeout", "BUSY_TIMEOUT", "main.busy_timeout", '"busy_timeout"', "[busy_timeout]", "`busy_timeout`"),
-    *("'busy_timeout'", "\"main\" . 'busy_timeout'", "main./*.=(*/[busy_timeout]", "/*=*/busy_timeout--=\n", "no.busy_timeout"),
-    *("[=busy_timeout]", "main..busy_timeout", ".busy_timeout", "main.", "busy_timeout.busy_timeout"),
+    *("'busy_timeout'", "\"main\" . 'busy_timeout'", "main./*.=(*/[busy_timeout]", "/*=*/busy_timeout--=\n"),
+    *("no.busy_timeout", "[=busy_timeout]", "main..busy_timeout", ".busy_timeout", "main.", "busy_timeout.busy_timeout"),
 )
 
 
