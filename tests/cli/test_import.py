@@ -78,10 +78,10 @@ def refuses(name, text, table, *options, **keywords):
 @test
 def csv():
     """csv: quotes, newlines within them, CR LF, a byte order mark, no newline at the end; types of a new table"""
-    text = '\ufeffid,name,price,note\r\n1,"a, ""b""\nc",1.5,\r\n2,x"y,2,""\r\n\r\n-3,é,1e3,007'
+    text = '\ufeffid,name,price,note\r\n1,"a, ""b""\nc",1.5,\r\n2,x"y,2,""\r\n\r\n-3,é,-0.25,007'
     equal(imports("a.csv", text, "csv1"), "", "messages")
-    equal(columns("csv1"), [("id", "INTEGER"), ("name", "TEXT"), ("price", "REAL"), ("note", "TEXT")], "columns")
-    equal(content("csv1"), [(1, 'a, "b"\nc', 1.5, None), (2, 'x"y', 2.0, ""), (-3, "é", 1000.0, "007")], "rows")
+    equal(columns("csv1"), [("id", "INTEGER"), ("name", "TEXT"), ("price", "NUMERIC"), ("note", "TEXT")], "columns")
+    equal(content("csv1"), [(1, 'a, "b"\nc', 1.5, None), (2, 'x"y', 2.0, ""), (-3, "é", -0.25, "007")], "rows")
 
 
 @test
@@ -105,6 +105,24 @@ def jsonl():
     equal(content("json2"), rows, "rows of its own output")
     imports("object.jsonl", '{"a":{"base64":"AP8=","x":1}}\n{"a":{"base64":"?"}}\n{"a":"\\\\u0000"}', "json3")
     equal(content("json3"), [('{"base64":"AP8=","x":1}',), ('{"base64":"?"}',), ("\\u0000",)], "what is no BLOB")
+
+
+@test
+def kept():
+    """A new table keeps the text of each field: no number is written back in another form"""
+    columns_of = {
+        "commit": (["557e90", "1234567"], "TEXT"), "tiny": (["1e-400", "0.5"], "TEXT"), "zero": (["-0", "1"], "TEXT"),
+        "minus": (["-0.0", "0.0"], "TEXT"), "digits": (["0.1234567890123456789", "0.5"], "TEXT"),
+        "version": (["1.10", "1.9"], "TEXT"), "large": (["9007199254740993", "1.5"], "NUMERIC"),
+        "point": (["1.0", "1"], ""), "id": (["18446744073709551617", "1"], "TEXT"), "real": (["1.0e+20", "1.0"], "REAL"),
+        "whole": (["-9223372036854775808", "9223372036854775807"], "INTEGER"),
+    }  # fmt: skip
+    text = "\n".join(",".join(row) for row in [columns_of, *zip(*(values for values, _ in columns_of.values()))]) + "\n"
+    for name, content in (("kept.csv", text), ("kept.tsv", text.replace(",", "\t"))):
+        imports(name, content, name.replace(".", "_"))
+        equal(columns(name.replace(".", "_")), [(name, kind) for name, (_, kind) in columns_of.items()], "columns")
+        out, _ = run(f"--mode={name[5:]}", "--headers=on", f"SELECT * FROM {name.replace('.', '_')}")
+        equal(out, content, f"{name}, written back")
 
 
 @test

@@ -2,22 +2,33 @@
 /* The import of files: the rows of csv, tsv and jsonl, their faults, and the types of their columns. */
 #include <errno.h>
 #include <glib.h>
+#include <math.h>
+#include <sqlite3.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tools/cli/import/import-file.h"
+#include "tools/terminal/format.h"
 
 /* ---- Types -------------------------------------------------------------------------------------------------------- */
 
-static void check_type(const char *text, sqlipc_type type) {
+static void check_number(const char *text, ColumnKeeps keeps, sqlipc_type type) {
         Value value;
 
-        g_assert_cmpint(column_read_number(text, strlen(text), &value) ? value.type : SQLIPC_TEXT, ==, type);
+        g_assert_cmpint(column_read_number(text, strlen(text), keeps, &value) ? value.type : SQLIPC_TEXT, ==, type);
         if (type == SQLIPC_INTEGER)
                 g_assert_cmpint(value.integer, ==, g_ascii_strtoll(text, NULL, 10));
         if (type == SQLIPC_REAL)
                 g_assert_true(value.real == g_ascii_strtod(text, NULL));
+}
+
+static void check_type(const char *text, sqlipc_type type) {
+        check_number(text, COLUMN_KEEPS_TEXT, type);
+}
+
+static void check_json(const char *text, sqlipc_type type) {
+        check_number(text, COLUMN_KEEPS_NUMBER, type);
 }
 
 static void test_types(void) {
@@ -26,15 +37,29 @@ static void test_types(void) {
         check_type("9223372036854775808", SQLIPC_TEXT);
         check_type("007", SQLIPC_TEXT);
         check_type("+1", SQLIPC_TEXT);
+        check_type("-0", SQLIPC_TEXT);
         check_type("123456789012345678", SQLIPC_INTEGER);
         check_type("-999999999999999999", SQLIPC_INTEGER);
-        check_type("1.50", SQLIPC_REAL);
+        check_type("1.5", SQLIPC_REAL);
+        check_type("1.50", SQLIPC_TEXT);
+        check_type("1.10", SQLIPC_TEXT);
+        check_type("0.0", SQLIPC_REAL);
+        check_type("-0.0", SQLIPC_TEXT);
+        check_type("0.00", SQLIPC_TEXT);
+        check_type("100.0", SQLIPC_REAL);
         check_type("-0.1", SQLIPC_REAL);
+        check_type("0.0001", SQLIPC_REAL);
+        check_type("0.00001", SQLIPC_TEXT);
         check_type("123456789.012345", SQLIPC_REAL);
-        check_type("0.12345678901234567", SQLIPC_REAL);
+        check_type("0.12345678901234568", SQLIPC_REAL);
+        check_type("0.12345678901234567", SQLIPC_TEXT);
+        check_type("0.1234567890123456789", SQLIPC_TEXT);
         check_type("-", SQLIPC_TEXT);
         check_type("-.5", SQLIPC_TEXT);
-        check_type("1e3", SQLIPC_REAL);
+        check_type("1.0e+20", SQLIPC_REAL);
+        check_type("1e3", SQLIPC_TEXT);
+        check_type("557e90", SQLIPC_TEXT);
+        check_type("1e-400", SQLIPC_TEXT);
         check_type("1e999", SQLIPC_TEXT);
         check_type("1e", SQLIPC_TEXT);
         check_type("1.", SQLIPC_TEXT);
@@ -46,6 +71,155 @@ static void test_types(void) {
         g_assert_cmpint(column_affinity("double"), ==, 'R');
         g_assert_cmpint(column_affinity("DECIMAL(9,2)"), ==, 'N');
         g_assert_cmpint(column_affinity(NULL), ==, 'B');
+}
+
+/* In JSON the number counts, not how it is written: 0.1 with any number of its digits is the same double. */
+static void test_json_numbers(void) {
+        check_json("-0", SQLIPC_INTEGER);
+        check_json("1.10", SQLIPC_REAL);
+        check_json("1E3", SQLIPC_REAL);
+        check_json("557e90", SQLIPC_REAL);
+        check_json("0.00001", SQLIPC_REAL);
+        check_json("0e999999999999", SQLIPC_REAL);
+        check_json("9223372036854775807", SQLIPC_INTEGER);
+        check_json("18446744073709551616", SQLIPC_REAL);
+        check_json("18446744073709551617", SQLIPC_TEXT);
+        check_json("0.1000000000000000055511151231257827021181583404541015625", SQLIPC_REAL);
+        check_json("0.10000000000000000555", SQLIPC_REAL);
+        check_json("0.10000000000000001", SQLIPC_REAL);
+        check_json("0.1000000000000000000001", SQLIPC_TEXT);
+        check_json("5e-324", SQLIPC_REAL);
+        check_json("1e-400", SQLIPC_TEXT);
+        check_json("1e400", SQLIPC_TEXT);
+        check_json("-1e999", SQLIPC_REAL);
+}
+
+/* ---- Generated numbers -------------------------------------------------------------------------------------------- */
+
+static void append_digits(GString *text, GRand *rand, int most) {
+        for (int n = g_rand_int_range(rand, 1, most + 1); n > 0; n--)
+                g_string_append_c(text, (char) ('0' + (g_rand_int_range(rand, 0, 3) ? g_rand_int_range(rand, 0, 10) : 0)));
+}
+
+static double random_double(GRand *rand) {
+        double real = g_rand_int_range(rand, -2000000, 2000000) / 1000.0;
+
+        if (g_rand_boolean(rand)) {
+                const uint64_t bits = (uint64_t) g_rand_int(rand) << 32 | g_rand_int(rand);
+
+                memcpy(&real, &bits, sizeof real);
+        }
+        return isfinite(real) ? real : 1e300;
+}
+
+/* Texts that are numbers, or nearly so, without commas and quotes. */
+static void make_text(GString *text, GRand *rand) {
+        static const char alphabet[] = "00123459..eE+- ", *const formats[] = { "%.15g", "%.17g", "%g", "%.3f" };
+        char number[400];
+
+        g_string_truncate(text, 0);
+        switch (g_rand_int_range(rand, 0, 5)) {
+        case 0:
+                for (int n = g_rand_int_range(rand, 1, 9); n > 0; n--)
+                        g_string_append_c(text, alphabet[g_rand_int_range(rand, 0, sizeof alphabet - 1)]);
+                return;
+        case 1:
+                (void) format_double_exact(number, random_double(rand));
+                g_string_append(text, number);
+                return;
+        case 2:
+                (void) g_ascii_formatd(number, sizeof number, formats[g_rand_int_range(rand, 0, 4)], random_double(rand));
+                g_string_append(text, number);
+                return;
+        default:
+                g_string_append(text, g_rand_int_range(rand, 0, 4) ? "" : "-");
+                append_digits(text, rand, g_rand_boolean(rand) ? 3 : 21);
+                if (g_rand_boolean(rand)) {
+                        g_string_append_c(text, '.');
+                        append_digits(text, rand, g_rand_boolean(rand) ? 3 : 21);
+                }
+                if (g_rand_int_range(rand, 0, 4) == 0) {
+                        g_string_append(text, g_rand_boolean(rand) ? "e" : "E-");
+                        append_digits(text, rand, 3);
+                }
+        }
+}
+
+static sqlite3 *open_memory(const char *sql) {
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(db, sql, NULL, NULL, NULL), ==, SQLITE_OK);
+        return db;
+}
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
+        sqlite3_stmt *stmt;
+
+        g_assert_cmpint(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), ==, SQLITE_OK);
+        return stmt;
+}
+
+/* A value as the shell writes it in csv. */
+static char *write_back(sqlite3_stmt *stmt, int column) {
+        char number[FORMAT_NUMBER_SIZE];
+
+        if (sqlite3_column_type(stmt, column) == SQLITE_INTEGER)
+                (void) format_integer(number, sqlite3_column_int64(stmt, column));
+        else if (sqlite3_column_type(stmt, column) == SQLITE_FLOAT)
+                (void) format_double_exact(number, sqlite3_column_double(stmt, column));
+        else
+                return g_strdup((const char *) sqlite3_column_text(stmt, column));
+        return g_strdup(number);
+}
+
+/* A text is a number exactly if SQLite's own conversion of it is written back like the text. Columns for numbers take the
+ * texts that SQLite converts. */
+static void test_generated(void) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(32);
+        g_autoptr(GString) text = g_string_new(NULL);
+        sqlite3 *db = open_memory("CREATE TABLE t(i INTEGER, r REAL); INSERT INTO t VALUES(0, 0)");
+        sqlite3_stmt *store = prepare(db, "UPDATE t SET i = ?1, r = ?1"), *stored = prepare(db, "SELECT i, r FROM t");
+        unsigned n[SQLIPC_NULL + 1] = {};
+
+        for (int i = 0; i < 100000; i++) {
+                g_autofree char *integer = NULL, *real = NULL;
+                sqlipc_type expected = SQLIPC_TEXT, got;
+                double converted;
+                Value value;
+
+                make_text(text, rand);
+                (void) sqlite3_bind_text(store, 1, text->str, -1, SQLITE_STATIC);
+                g_assert_cmpint(sqlite3_step(store), ==, SQLITE_DONE);
+                (void) sqlite3_reset(store);
+                g_assert_cmpint(sqlite3_step(stored), ==, SQLITE_ROW);
+                converted = sqlite3_column_double(stored, 1);
+                integer = write_back(stored, 0);
+                real = write_back(stored, 1);
+                if (sqlite3_column_type(stored, 0) == SQLITE_INTEGER && g_str_equal(integer, text->str))
+                        expected = SQLIPC_INTEGER;
+                else if (sqlite3_column_type(stored, 1) == SQLITE_FLOAT && g_str_equal(real, text->str))
+                        expected = SQLIPC_REAL;
+                got = column_read_number(text->str, text->len, COLUMN_KEEPS_TEXT, &value) ? value.type : SQLIPC_TEXT;
+                if (got == SQLIPC_REAL && fabs(value.real) < 1e-280) /* SQLite 3.40 reads these inexactly */
+                        expected = SQLIPC_REAL;
+                g_test_message("%s", text->str);
+                g_assert_cmpint(got, ==, expected);
+                if (got == SQLIPC_INTEGER)
+                        g_assert_cmpint(value.integer, ==, sqlite3_column_int64(stored, 0));
+                if (got == SQLIPC_REAL && fabs(value.real) >= 1e-280)
+                        g_assert_true(value.real == converted);
+
+                value = (Value) { .type = SQLIPC_TEXT, .bytes = text->str, .size = text->len };
+                g_assert_true(column_takes('I', &value) == (sqlite3_column_type(stored, 0) != SQLITE_TEXT));
+                g_assert_true(column_takes('R', &value) == (sqlite3_column_type(stored, 1) != SQLITE_TEXT));
+                n[got]++;
+                (void) sqlite3_reset(stored);
+        }
+        g_assert_cmpuint(MIN(n[SQLIPC_INTEGER], MIN(n[SQLIPC_REAL], n[SQLIPC_TEXT])), >, 1000);
+        (void) sqlite3_finalize(store);
+        (void) sqlite3_finalize(stored);
+        (void) sqlite3_close(db);
 }
 
 /* ---- Files -------------------------------------------------------------------------------------------------------- */
@@ -142,7 +316,9 @@ static void test_csv(void) {
         check(IMPORT_CSV, "a,b\r\n1,\"x, \"\"y\"\"\nz\"\r\n2,\n\n3,\"\"", true, NULL,
               "CREATE TABLE \"t\"(\"a\" INTEGER, \"b\" TEXT)\n2: 1 'x, \"y\"\nz'\n4: 2 NULL\n6: 3 ''\n");
         check(IMPORT_CSV, "\357\273\277a\n1.5\n\n2\n", true, NULL,
-              "CREATE TABLE \"t\"(\"a\" REAL)\n2: 1.5\n3: NULL\n4: 2\n");
+              "CREATE TABLE \"t\"(\"a\" NUMERIC)\n2: 1.5\n3: NULL\n4: 2\n");
+        check(IMPORT_CSV, "a,b\n9007199254740993,1\n1.5,2\n,2.0\n", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" NUMERIC, \"b\")\n2: 9007199254740993 1\n3: 1.5 2\n4: NULL 2\n");
         check(IMPORT_CSV, "a\n7\" wide\n", true, NULL, "CREATE TABLE \"t\"(\"a\" TEXT)\n2: '7\" wide'\n");
         check(IMPORT_TSV, "a\tb\n1,5\t\"x\ty\"\n", true, NULL,
               "CREATE TABLE \"t\"(\"a\" TEXT, \"b\" TEXT)\n2: '1,5' 'x\ty'\n");
@@ -157,6 +333,68 @@ static void test_csv_faults(void) {
         check(IMPORT_CSV, "a,A\n1,2\n", true, NULL, "1: two columns have the name A\n");
         check(IMPORT_CSV, "a,\n1,2\n", true, NULL, "1: a column has no name\n");
         check(IMPORT_CSV, "\"a\nb\"x\n", true, NULL, "1: there is text after a closing quote\n");
+}
+
+static void bind_value(sqlite3_stmt *stmt, const Value *value) {
+        if (value->type == SQLIPC_INTEGER)
+                (void) sqlite3_bind_int64(stmt, 1, value->integer);
+        else if (value->type == SQLIPC_REAL)
+                (void) sqlite3_bind_double(stmt, 1, value->real);
+        else
+                (void) sqlite3_bind_text(stmt, 1, value->bytes, (int) value->size, SQLITE_TRANSIENT);
+}
+
+/* Stores the rows of the file in its new table, and returns what is written back. */
+static char *store_and_write_back(ImportFile *file) {
+        g_autofree char *create = import_file_create_sql(file, "t"), *insert = import_file_insert_sql(file, "t");
+        sqlite3 *db = open_memory(create);
+        sqlite3_stmt *stmt = prepare(db, insert);
+        GString *out = g_string_new("a\n");
+
+        g_assert_cmpint(import_file_rewind(file), ==, 0);
+        while (import_file_next(file) > 0) {
+                bind_value(stmt, file->values);
+                g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_DONE);
+                (void) sqlite3_reset(stmt);
+        }
+        (void) sqlite3_finalize(stmt);
+        stmt = prepare(db, "SELECT a FROM t ORDER BY rowid");
+        while (sqlite3_step(stmt) == SQLITE_ROW) {
+                g_autofree char *field = write_back(stmt, 0);
+
+                g_string_append_printf(out, "%s\n", field);
+        }
+        (void) sqlite3_finalize(stmt);
+        (void) sqlite3_close(db);
+        return g_string_free(out, FALSE);
+}
+
+/* A new table keeps the texts of each column, whatever they are together. */
+static void test_generated_columns(void) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(32);
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        for (int i = 0; i < 3000; i++) {
+                g_autoptr(GString) content = g_string_new("a\n");
+                g_autofree char *back = NULL;
+                ImportFile *file;
+
+                for (int n = g_rand_int_range(rand, 1, 4); n > 0; n--) {
+                        Value value;
+
+                        do
+                                make_text(text, rand);
+                        while (i % 2 && !column_read_number(text->str, text->len, COLUMN_KEEPS_TEXT, &value));
+                        g_string_append_printf(content, "%s\n", text->str);
+                }
+                file = open_text(IMPORT_CSV, content->str, 65536, 65536);
+                g_assert_cmpint(import_file_begin(file), ==, 0);
+                while (import_file_check(file) > 0)
+                        continue;
+                back = store_and_write_back(file);
+                g_assert_cmpstr(back, ==, content->str);
+                (void) import_file_free(file);
+        }
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------- */
@@ -221,6 +459,9 @@ static void test_long_row(void) {
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/cli/import/types", test_types);
+        g_test_add_func("/cli/import/json-numbers", test_json_numbers);
+        g_test_add_func("/cli/import/generated", test_generated);
+        g_test_add_func("/cli/import/generated-columns", test_generated_columns);
         g_test_add_func("/cli/import/csv", test_csv);
         g_test_add_func("/cli/import/csv-faults", test_csv_faults);
         g_test_add_func("/cli/import/jsonl", test_jsonl);

@@ -168,6 +168,7 @@ static int add_column(ImportFile *file, const char *name) {
         column.name = g_strdup(name);
         if (there) {
                 column.affinity = there->affinity;
+                column.reads_numbers = column_is_for_numbers(there->affinity);
                 column.not_null = there->not_null;
         }
         g_array_append_val(file->columns, column);
@@ -199,13 +200,13 @@ static void fill_not_null(ImportFile *file, GArray *fields) {
         }
 }
 
-/* SQLite would do the same, while other writers wait. */
+/* In columns for INTEGER and REAL SQLite would do the same, while other writers wait. */
 static void read_numbers(ImportFile *file, GArray *fields) {
         for (guint i = 0; i < file->columns->len; i++) {
                 Value *value = &g_array_index(fields, Value, i), number;
 
-                if (value->type == SQLIPC_TEXT && column_is_for_numbers(column_at(file->columns, i)->affinity) &&
-                    column_read_number(value->bytes, value->size, &number))
+                if (value->type == SQLIPC_TEXT && column_at(file->columns, i)->reads_numbers &&
+                    column_read_number(value->bytes, value->size, COLUMN_KEEPS_TEXT, &number))
                         *value = number;
         }
 }
@@ -314,10 +315,11 @@ static void note_type(const ImportFile *file, ImportColumn *column, const Value 
         bool of_text = file->format != IMPORT_JSONL && value->type == SQLIPC_TEXT;
         Value number;
 
-        if (of_text && !(column->types & COLUMN_TYPE(SQLIPC_TEXT)) && column_read_number(value->bytes, value->size, &number))
-                column->types |= COLUMN_TYPE(number.type);
+        if (of_text && !(column->types & COLUMN_TYPE(SQLIPC_TEXT)) &&
+            column_read_number(value->bytes, value->size, COLUMN_KEEPS_TEXT, &number))
+                column->types |= column_types_of(&number);
         else
-                column->types |= COLUMN_TYPE(value->type);
+                column->types |= column_types_of(value);
 }
 
 int import_file_check(ImportFile *file) {
@@ -402,6 +404,7 @@ int import_file_rewind(ImportFile *file) {
                 ImportColumn *column = column_at(file->columns, i);
 
                 column->affinity = column_affinity(column_type_for(column->types, file->format != IMPORT_JSONL));
+                column->reads_numbers = column->affinity != 'T';
         }
         file->reader->is_checked = true;
         if (r >= 0 && file->format != IMPORT_JSONL && file->has_header)

@@ -19,10 +19,11 @@ typedef enum ImportFormat {
 } ImportFormat;
 
 typedef struct ImportColumn {
-        char *name;        /* owned */
-        char affinity;     /* as of column_affinity(); 0: not known yet */
-        bool not_null;     /* of a table that exists */
-        ColumnTypes types; /* that the values in the file have; of a new table */
+        char *name;         /* owned */
+        char affinity;      /* as of column_affinity(); 0: not known yet */
+        bool reads_numbers; /* texts of csv and tsv become numbers if they keep their text */
+        bool not_null;      /* of a table that exists */
+        ColumnTypes types;  /* that the values in the file have; of a new table */
 } ImportColumn;
 
 typedef struct ImportFile {
