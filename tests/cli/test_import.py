@@ -103,6 +103,19 @@ def jsonl():
     out, _ = run("--mode=jsonl", "SELECT * FROM json1")
     equal(imports("again.ndjson", out, "json2"), "", "messages of its own output")
     equal(content("json2"), rows, "rows of its own output")
+    odd = [("a\0b", -0.5, 1e300 * 1e10), ("\0", 5e-324, 2**63 - 1), ("\U0001f600\\u0000", 1 / 3, 1.5)]
+    direct("CREATE TABLE odd(t TEXT, r REAL, n)")
+    with contextlib.closing(sqlite3.connect(TARGET, timeout=PATIENCE)) as db:
+        db.executemany("INSERT INTO odd VALUES (?, ?, ?)", odd)
+        db.commit()
+    imports("odd.jsonl", run("--mode=jsonl", "SELECT * FROM odd")[0], "odd2")
+    equal(content("odd2"), odd, "a NUL in text, and numbers at the limits, of its own output")
+    imports("lossy.jsonl", '{"n":18446744073709551617}\n{"n":1e-400}\n{"n":1.10}\n{"n":9007199254740993}\n', "lossy")
+    equal(content("lossy"), [("18446744073709551617",), ("1e-400",), (1.1,), (2**53 + 1,)], "numbers of JSON")
+    direct("CREATE TABLE texts(t TEXT, r REAL)")
+    imports("texts.jsonl", '{"t":0.12345678901234568,"r":1e400}\n{"t":1.10,"r":18446744073709551617}\n', "texts")
+    rows = [("0.12345678901234568", float("inf")), ("1.10", 2.0**64)]
+    equal(content("texts"), rows, "columns of a table that exists")
     imports("object.jsonl", '{"a":{"base64":"AP8=","x":1}}\n{"a":{"base64":"?"}}\n{"a":"\\\\u0000"}', "json3")
     equal(content("json3"), [('{"base64":"AP8=","x":1}',), ('{"base64":"?"}',), ("\\u0000",)], "what is no BLOB")
 
@@ -194,7 +207,7 @@ def bad_lines():
         "ipcq-cli: bad.csv:10: a quote is opened and never closed",
         "ipcq-cli: bad.csv: nothing was written",
     ], "messages of csv")  # fmt: skip
-    text = b'{"a":1}\n[1]\n{"a":\n{"a":1,"a":2}\n{"a":"\xff"}\n{"a":"\\u0000"}\n'
+    text = b'{"a":1}\n[1]\n{"a":\n{"a":1,"a":2}\n{"a":"\xff"}\n{"a":"\\udc00"}\n'
     said = [line.split("bad.jsonl:")[1] for line in refuses("bad.jsonl", text, "bad").splitlines()]
     equal([line.split(":")[0] for line in said], ["2", "3", "4", "5", "6", " nothing was written"], "messages of jsonl")
 

@@ -412,8 +412,21 @@ static void test_jsonl(void) {
               "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '{\"base64\":\"aGk=\",\"b\":1}'\n2: '{\"base64\":\"aGk\"}'\n");
         check(IMPORT_JSONL, "{\"a\":\"\\\\u0000\"}\n", true, NULL,
               "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '\\u0000'\n");
-        check(IMPORT_JSONL, "{\"a\":\"\\\\\\u0000\"}\n", true, NULL,
-              "1: it has a NUL (\\u0000), which SQLite's JSON functions cut off\n");
+        check(IMPORT_JSONL, " { \"a\" : [ \"x\\\" y\", {} ,[] ] ,\"b\":{ \"base64\" : \"aGk=\" } ,"
+              "\"c\":-1.50 , \"d\" : null} \n"
+              "{\"\\u0061\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\ude00\",\"b\":{},"
+              "\"c\":18446744073709551617}\n{}", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT, \"b\", \"c\", \"d\" TEXT)\n1: '[\"x\\\" y\",{},[]]' x'hi' -1.5 NULL\n"
+              "2: '\"\\/\b\f\n\r\t\303\251\360\237\230\200' '{}' '18446744073709551617' NULL\n"
+              "3: NULL NULL NULL NULL\n");
+        check(IMPORT_JSONL, "{\"a\":[\"\\ud800\",\"\\u0000\"]}\n", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '[\"\\ud800\",\"\\u0000\"]'\n");
+        check(IMPORT_JSONL, "{\"a\":\"\\ud800\"}\n{\"a\":\"\\ude00\\ud83d\"}\n{\"a\":\"\\ud83dx\"}\n"
+              "{\"\\u0000\":1}\n", true, NULL,
+              "1: it has one of two surrogates (\\ud800 to \\udfff) without the other, which is no character\n"
+              "2: it has one of two surrogates (\\ud800 to \\udfff) without the other, which is no character\n"
+              "3: it has one of two surrogates (\\ud800 to \\udfff) without the other, which is no character\n"
+              "4: the name of a member has a NUL, or one of two surrogates without the other\n");
 }
 
 /* ---- Tables that exist -------------------------------------------------------------------------------------------- */

@@ -266,7 +266,9 @@ static const char *on_member(const char *name, const Value *value, void *userdat
                 return file->fault->str;
         if (g_array_index(reader->is_set, bool, place))
                 return "a member occurs twice";
-        if (value->bytes)
+        if (column_at(file->columns, (guint) place)->affinity == 'T' && value->bytes && value->type != SQLIPC_BLOB)
+                copy.type = SQLIPC_TEXT; /* SQLite would write a number with 15 digits */
+        if (copy.type == SQLIPC_TEXT || copy.type == SQLIPC_BLOB)
                 copy.bytes = g_string_chunk_insert_len(reader->chunk, value->bytes, (gssize) value->size);
         g_array_index(reader->values, Value, place) = copy;
         g_array_index(reader->is_set, bool, place) = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads objects of JSON, one on a line, with SQLite's own JSON functions. true and false are 1 and 0, arrays and
- * objects are texts of JSON, except {"base64": "..."}, which is a BLOB, as the shell writes it.
+ * Reads objects of JSON, one on a line; SQLite checks their syntax. true and false are 1 and 0, a number that would lose
+ * something is a text, arrays and objects are texts of JSON, except {"base64": "..."}, which is a BLOB, as the shell
+ * writes it.
  */
 #ifndef SQLIPC_TOOLS_CLI_IMPORT_JSON_LINES_H
 #define SQLIPC_TOOLS_CLI_IMPORT_JSON_LINES_H
@@ -13,8 +14,8 @@
 
 typedef struct JsonLines JsonLines;
 
-/** Called for each member of an object; the strings are valid until it returns. Returns NULL, or a text that says what is
- * wrong. */
+/** Called for each member of an object; the strings are valid until it returns. A number also has its text. Returns NULL, or
+ * a text that says what is wrong. */
 typedef const char *(*JsonMember)(const char *name, const Value *value, void *userdata);
 
 /** `line`: the number of the first line. */
