@@ -324,6 +324,20 @@ static void test_csv(void) {
               "CREATE TABLE \"t\"(\"a\" TEXT, \"b\" TEXT)\n2: '1,5' 'x\ty'\n");
 }
 
+/* Lines that end with CR alone, as those of old Macs. */
+static void test_carriage_returns(void) {
+        check(IMPORT_CSV, "a,b\r1,\"x\r\ny\"\r\r2\r\"3\"x,4", true, NULL,
+              "5: it has 1 field, and there are 2 columns\n6: there is text after a closing quote\n");
+        check(IMPORT_CSV, "a,b\r1,\"x\n\ry\"\r\r2,\r", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" INTEGER, \"b\" TEXT)\n2: 1 'x\n\ry'\n5: 2 NULL\n");
+        check_from(1, IMPORT_TSV, "# one\ra\tb\r1\t2\r", true, NULL,
+                   "CREATE TABLE \"t\"(\"a\" INTEGER, \"b\" INTEGER)\n3: 1 2\n");
+        check(IMPORT_CSV, "a,b\r\nx\ry,\"z\r\"\r\n", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT, \"b\" TEXT)\n2: 'x\ry' 'z\r'\n");
+        check(IMPORT_JSONL, "{\"a\":\"1\\\"\"}\r\r{\"a\":\"2\"}", true, NULL,
+              "CREATE TABLE \"t\"(\"a\" TEXT)\n1: '1\"'\n3: '2'\n");
+}
+
 static void test_csv_faults(void) {
         check(IMPORT_CSV, "a,b\n1\n1,2\n1,2,3\n\"1\"x,2\n\377,1\n", true, NULL,
               "2: it has 1 field, and there are 2 columns\n4: it has 3 fields, and there are 2 columns\n"
@@ -476,6 +490,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/cli/import/generated", test_generated);
         g_test_add_func("/cli/import/generated-columns", test_generated_columns);
         g_test_add_func("/cli/import/csv", test_csv);
+        g_test_add_func("/cli/import/carriage-returns", test_carriage_returns);
         g_test_add_func("/cli/import/csv-faults", test_csv_faults);
         g_test_add_func("/cli/import/jsonl", test_jsonl);
         g_test_add_func("/cli/import/table", test_table);

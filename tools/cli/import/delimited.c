@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-void delimited_begin(Delimited *reader, char separator, uint64_t line) {
+void delimited_begin(Delimited *reader, char separator, char newline, uint64_t line) {
         *reader = (Delimited) {
                 .line = line,
                 .separator = separator,
+                .newline = newline,
                 .fields = g_array_new(false, false, sizeof(Value)),
                 .unquoted = g_string_chunk_new(4096),
         };
@@ -32,19 +33,19 @@ static const char *find_newline(const Delimited *reader) {
         const char *at = reader->text + reader->position;
         size_t rest = reader->size - reader->position;
 
-        return (rest > 0 ? memchr(at, '\n', rest) : NULL) ?: at + rest;
+        return (rest > 0 ? memchr(at, reader->newline, rest) : NULL) ?: at + rest;
 }
 
 static bool at_end_of_line(const Delimited *reader) {
         const char *at = reader->text + reader->position;
         size_t rest = reader->size - reader->position;
 
-        return rest == 0 || *at == '\n' || (rest > 1 && at[0] == '\r' && at[1] == '\n');
+        return rest == 0 || *at == reader->newline || (rest > 1 && at[0] == '\r' && at[1] == reader->newline);
 }
 
 /* Goes past the newline, if there is one. */
 static void pass_newline(Delimited *reader) {
-        if (reader->position < reader->size && reader->text[reader->position] == '\r')
+        if (reader->position < reader->size && reader->text[reader->position] != reader->newline)
                 reader->position++;
         if (reader->position < reader->size)
                 reader->position++;
@@ -59,9 +60,9 @@ static void add(Delimited *reader, const char *bytes, size_t size, bool quoted) 
 /* Fields are short, so a loop is faster than memchr(). */
 static void take_bare(Delimited *reader) {
         const char *begin = reader->text + reader->position, *end = reader->text + reader->size, *p = begin;
-        const char separator = reader->separator;
+        const char separator = reader->separator, newline = reader->newline;
 
-        while (p < end && *p != separator && *p != '\n')
+        while (p < end && *p != separator && *p != newline)
                 p++;
         if (p < end && *p == '\n' && p > begin && p[-1] == '\r')
                 p--;
@@ -118,11 +119,11 @@ static const char *take_fields(Delimited *reader) {
         }
 }
 
-static uint64_t count_newlines(const char *text, size_t size) {
+static uint64_t count_newlines(const Delimited *reader, const char *text, size_t size) {
         const char *end = text + size;
         uint64_t n = 0;
 
-        while ((text = memchr(text, '\n', (size_t) (end - text)))) {
+        while ((text = memchr(text, reader->newline, (size_t) (end - text)))) {
                 text++;
                 n++;
         }
@@ -177,7 +178,7 @@ int delimited_next(Delimited *reader, uint64_t *ret_line, const char **ret_fault
         if (!fault)
                 fault = find_bad_text(reader->text + begin, reader->position - begin);
         pass_newline(reader);
-        reader->line += count_newlines(reader->text + begin, reader->position - begin);
+        reader->line += count_newlines(reader, reader->text + begin, reader->position - begin);
         *ret_fault = fault;
         return fault ? -EBADMSG : 1;
 }

@@ -3,7 +3,7 @@
  * Reads csv (RFC 4180) and tsv. Pure.
  *
  * A field in quotes may contain separators, newlines, and quotes that are doubled; blanks around it are not allowed.
- * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF. Empty lines are skipped,
+ * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF, or with CR in a file of such lines. Empty lines are skipped,
  * unless they are the rows of a table of one column.
  *
  * An empty field is NULL if it is not quoted, else an empty text.
@@ -21,14 +21,14 @@ typedef struct Delimited {
         size_t size, position; /* of .text */
         bool is_last;          /* the part ends with the file */
         uint64_t line;         /* of .position, from 1 */
-        char separator;
+        char separator, newline;
         bool keeps_empty;      /* an empty line is a row */
         GArray *fields;        /* of Value: the last row, TEXT or NULL; they point into .text or .unquoted */
         GStringChunk *unquoted;
 } Delimited;
 
 /** `line`: the number of the first line. */
-void delimited_begin(Delimited *reader, char separator, uint64_t line);
+void delimited_begin(Delimited *reader, char separator, char newline, uint64_t line);
 void delimited_done(Delimited *reader);
 
 /** Sets the part of the file in which the next row begins. */

@@ -120,9 +120,10 @@ static int begin_reading(ImportFile *file) {
         end_reading(reader);
         reader->is_over = false;
         if (file->format == IMPORT_JSONL)
-                reader->json = json_lines_new(file->n_skipped + 1);
+                reader->json = json_lines_new(file->input.newline, file->n_skipped + 1);
         else
-                delimited_begin(&reader->delimited, file->format == IMPORT_TSV ? '\t' : ',', file->n_skipped + 1);
+                delimited_begin(&reader->delimited, file->format == IMPORT_TSV ? '\t' : ',', file->input.newline,
+                                file->n_skipped + 1);
         r = import_input_rewind(&file->input, file->n_skipped);
         feed(file);
         return r;
@@ -384,8 +385,11 @@ static int read_header(ImportFile *file) {
 }
 
 int import_file_begin(ImportFile *file) {
-        int r = begin_reading(file);
+        int r = import_input_find_newline(&file->input, file->format != IMPORT_JSONL);
 
+        if (r < 0)
+                return r;
+        r = begin_reading(file);
         file->line = file->n_skipped + 1;
         if (r < 0 || file->format == IMPORT_JSONL)
                 return r;

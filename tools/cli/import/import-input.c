@@ -11,7 +11,7 @@
 int import_input_init(ImportInput *input, int fd, size_t chunk, size_t max) {
         struct stat status;
 
-        *input = (ImportInput) { .fd = fd, .chunk = chunk, .max = max };
+        *input = (ImportInput) { .fd = fd, .chunk = chunk, .max = max, .newline = '\n' };
         if (fstat(fd, &status) < 0)
                 return -errno;
         input->total = (uint64_t) status.st_size;
@@ -55,6 +55,27 @@ int import_input_more(ImportInput *input, size_t used) {
         return 0;
 }
 
+int import_input_find_newline(ImportInput *input, bool has_quotes) {
+        bool quoted = false, has_cr = false;
+        char buffer[4096];
+        off_t offset = 0;
+        ssize_t n;
+
+        while ((n = pread(input->fd, buffer, sizeof buffer, offset)) != 0) {
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                for (ssize_t i = 0; i < n; i++) {
+                        quoted ^= has_quotes && buffer[i] == '"';
+                        if (!quoted && buffer[i] == '\n')
+                                return 0;
+                        has_cr |= !quoted && buffer[i] == '\r';
+                }
+                offset += MAX(n, 0);
+        }
+        input->newline = has_cr ? '\r' : '\n';
+        return 0;
+}
+
 static int skip_mark(ImportInput *input) {
         static const char mark[] = "\357\273\277";
         int r = 0;
@@ -69,7 +90,7 @@ static int skip_mark(ImportInput *input) {
 static int skip_line(ImportInput *input) {
         const char *newline;
 
-        while (!(newline = input->size > 0 ? memchr(input->text, '\n', input->size) : NULL) && !input->is_last) {
+        while (!(newline = input->size > 0 ? memchr(input->text, input->newline, input->size) : NULL) && !input->is_last) {
                 int r = import_input_more(input, input->size);
 
                 if (r < 0)

@@ -20,11 +20,16 @@ typedef struct ImportInput {
         size_t allocated;
         uint64_t passed; /* bytes of the file before the window */
         uint64_t total;  /* bytes of the file */
+        char newline;    /* ends a line: LF, or CR in a file of such lines */
 } ImportInput;
 
 /** `fd` is closed by import_input_done(), also after an error. Returns 0 or -errno. */
 int import_input_init(ImportInput *input, int fd, size_t chunk, size_t max);
 void import_input_done(ImportInput *input);
+
+/** Sets `input->newline`: CR if the file has one, and no LF. `has_quotes`: those within quotes do not count. Returns 0 or
+ * -errno. */
+int import_input_find_newline(ImportInput *input, bool has_quotes);
 
 /** Moves the window by `used` bytes, and enlarges it towards the end of the file. Returns 0; -EFBIG: the window would become
  * larger than `max`; or the error of reading. */

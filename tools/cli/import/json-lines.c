@@ -11,6 +11,7 @@
 struct JsonLines {
         const char *part;     /* borrowed; of a file */
         size_t size, position;
+        char newline;
         bool is_last;         /* the part ends with the file */
         uint64_t line;        /* of .position */
         sqlite3 *db;          /* in memory, empty */
@@ -26,11 +27,12 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql) {
         return stmt;
 }
 
-JsonLines *json_lines_new(uint64_t line) {
+JsonLines *json_lines_new(char newline, uint64_t line) {
         JsonLines *reader = g_new0(JsonLines, 1);
         int rc = sqlite3_open(":memory:", &reader->db);
 
         g_assert(rc == SQLITE_OK);
+        reader->newline = newline;
         reader->line = line;
         reader->name = g_string_new(NULL);
         reader->text = g_string_new(NULL);
@@ -260,7 +262,7 @@ static int take_line(JsonLines *reader, const char **ret, size_t *ret_size) {
         const char *line = reader->part + reader->position, *newline;
         size_t rest = reader->size - reader->position;
 
-        newline = rest > 0 ? memchr(line, '\n', rest) : NULL;
+        newline = rest > 0 ? memchr(line, reader->newline, rest) : NULL;
         if (!newline && !reader->is_last)
                 return -EAGAIN;
         if (rest == 0)

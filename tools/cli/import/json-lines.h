@@ -18,8 +18,8 @@ typedef struct JsonLines JsonLines;
  * a text that says what is wrong. */
 typedef const char *(*JsonMember)(const char *name, const Value *value, void *userdata);
 
-/** `line`: the number of the first line. */
-JsonLines *json_lines_new(uint64_t line);
+/** `newline`: the character that ends a line; `line`: the number of the first one. */
+JsonLines *json_lines_new(char newline, uint64_t line);
 /** NULL is allowed. Returns NULL. */
 JsonLines *json_lines_free(JsonLines *reader);
 
