@@ -305,6 +305,15 @@ def backups():
         copy.unlink(missing_ok=True)
         ask(database, ".backup copy.sqlite")
         check_copy(copy, original(database), rowids=True)
+    for mode in (1, 2):
+        (HERE / "copy.sqlite").unlink()
+        original_file = make(f"vacuum{mode}.sqlite", f"PRAGMA page_size = 1024; PRAGMA auto_vacuum = {mode};" + UTF16)
+        service.database("vacuum", Path=original_file)
+        service.driver.manager("Reload")
+        ask("vacuum", ".backup copy.sqlite")
+        check_copy(HERE / "copy.sqlite", original_file, rowids=True)
+        for pragma, value in (("auto_vacuum", mode), ("page_size", 1024)):
+            equal(sqlite3.connect(HERE / "copy.sqlite").execute(f"PRAGMA {pragma}").fetchone(), (value,), pragma)
 
 
 # ---- .restore ----------------------------------------------------------------------------------------------------------

@@ -35,10 +35,12 @@ static int execute(const Backup *backup, const char *sql) {
 static int begin(void *userdata, const DumpHeader *header) {
         Backup *backup = userdata;
         g_autofree char *sql = g_strdup_printf(
-                        "PRAGMA encoding='%s'; PRAGMA page_size=%" PRId64 "; PRAGMA journal_mode=OFF;"
-                        "PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF; PRAGMA ignore_check_constraints=ON; BEGIN;"
+                        "PRAGMA encoding='%s'; PRAGMA page_size=%" PRId64 "; PRAGMA auto_vacuum=%" PRId64 ";"
+                        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;"
+                        "PRAGMA ignore_check_constraints=ON; BEGIN;"
                         "PRAGMA application_id=%" PRId64 "; PRAGMA user_version=%" PRId64,
-                        header->encoding, header->page_size, header->application_id, header->user_version);
+                        header->encoding, header->page_size, header->auto_vacuum, header->application_id,
+                        header->user_version);
 
         return execute(backup, sql);
 }

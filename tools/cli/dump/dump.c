@@ -140,6 +140,7 @@ static int take_header(Dump *dump, sqlipc_cursor *cursor) {
                 .user_version = sqlipc_column_int64(cursor, 2),
                 .encoding = sqlipc_column_text(cursor, 3, NULL) ?: "UTF-8",
                 .page_size = sqlipc_column_int64(cursor, 4),
+                .auto_vacuum = sqlipc_column_int64(cursor, 5),
         };
 
         if (!g_strv_contains(encodings, header.encoding))

@@ -13,7 +13,7 @@
 #include "tools/terminal/value.h"
 
 typedef struct DumpHeader {
-        int64_t application_id, user_version, page_size;
+        int64_t application_id, user_version, page_size, auto_vacuum;
         const char *encoding;
 } DumpHeader;
 

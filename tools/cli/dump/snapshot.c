@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-        WIDTH_MIN = 4,    /* columns of the schema */
+        WIDTH_MIN = 5,    /* columns of the header */
         WIDTH_MAX = 1999, /* SQLite's 2,000 columns, minus the one for the origin */
         /* Opcodes of SQLite's program: of a term, besides those for its values; for a column of the result; for a value of a
          * row in pieces; and for a piece. Taken from EXPLAIN, and rounded up. */
@@ -121,12 +121,13 @@ static char *other_term(const char *values, size_t width, const char *from) {
 }
 
 static char *schema_term(size_t width) {
-        return other_term("0,type,name,tbl_name,sql", width, "sqlite_schema");
+        return other_term("0,type,name,tbl_name,sql,NULL", width, "sqlite_schema");
 }
 
 static char *header_term(size_t width) {
-        return other_term("-1,application_id,user_version,encoding,page_size", width,
-                          "pragma_application_id, pragma_user_version, pragma_encoding, pragma_page_size");
+        return other_term("-1,application_id,user_version,encoding,page_size,auto_vacuum", width,
+                          "pragma_application_id, pragma_user_version, pragma_encoding, pragma_page_size, "
+                          "pragma_auto_vacuum");
 }
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */

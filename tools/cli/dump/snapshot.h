@@ -4,7 +4,7 @@
  * must be from one moment need one statement: a UNION ALL of all tables. The first column of each row tells its origin.
  *
  *      0,  type, name, tbl_name, sql             of sqlite_schema, to check that the schema is still the planned one
- *      -1, application_id, user_version, encoding, page_size
+ *      -1, application_id, user_version, encoding, page_size, auto_vacuum
  *      1,  the columns of the first table, NULL, NULL
  *      2,  the first columns of a table that is wider than the statement, then
  *      2,  its next ones, a row for each piece
