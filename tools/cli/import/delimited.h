@@ -3,8 +3,8 @@
  * Reads csv (RFC 4180) and tsv. Pure.
  *
  * A field in quotes may contain separators, newlines, and quotes that are doubled; blanks around it are not allowed.
- * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF, or with CR in a file of such lines. Empty lines are skipped,
- * unless they are the rows of a table of one column.
+ * In a field without quotes, a quote is a character like others. A line ends with LF or CR LF, or with CR in a file of such
+ * lines. Empty lines are skipped, unless they are the rows of a table of one column.
  *
  * An empty field is NULL if it is not quoted, else an empty text.
  */

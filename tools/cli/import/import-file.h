@@ -23,6 +23,7 @@ typedef struct ImportColumn {
         char affinity;      /* as of column_affinity(); 0: not known yet */
         bool reads_numbers; /* texts of csv and tsv become numbers if they keep their text */
         bool not_null;      /* of a table that exists */
+        bool generated;     /* the same; no file can have it */
         ColumnTypes types;  /* that the values in the file have; of a new table */
 } ImportColumn;
 

@@ -85,6 +85,7 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         column.name = g_strdup(sqlipc_column_text(cursor, 0, NULL) ?: "");
         column.affinity = column_affinity(sqlipc_column_text(cursor, 1, NULL));
         column.not_null = sqlipc_column_int64(cursor, 2) != 0;
+        column.generated = sqlipc_column_int64(cursor, 3) != 0;
         g_array_append_val(userdata, column);
         return 0;
 }
@@ -96,7 +97,7 @@ static int read_columns(Import *import) {
         int r;
 
         import->table = import_columns_new();
-        r = query_run(import->shell, "SELECT name, type, \"notnull\" FROM pragma_table_xinfo(?1) WHERE hidden = 0 "
+        r = query_run(import->shell, "SELECT name, type, \"notnull\", hidden FROM pragma_table_xinfo(?1) WHERE hidden <> 1 "
                       "ORDER BY cid", &parameter, 1, take_column, import->table, NULL);
         if (r >= 0 && import->table->len == 0)
                 g_clear_pointer(&import->table, g_array_unref);
