@@ -1256,6 +1256,30 @@ static void test_database_size_max(void) {
         }
 }
 
+/* A table that has had the largest rowid takes no row without a rowid, for which SQLite says that the disk is full. */
+static void test_rowids_used_up(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Fixture f;
+
+                set_up(&f, modes[i], &to_write);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO track(id) VALUES(9223372036854775807)"), ==, 1);
+                g_assert_cmpint(changes_of(&f, "DELETE FROM track WHERE id > 9"), ==, 1);
+                commit(&f);
+                begin(&f);
+                g_assert_cmpint(execute(&f, "INSERT INTO track(name) VALUES('late')").error, ==, ERROR_LIMITS_EXCEEDED);
+                g_assert_nonnull(strstr(f.error.message, "AUTOINCREMENT has no rowid left for this table"));
+                g_assert_cmpint(f.error.extended_code, ==, SQLITE_FULL);
+                end(&f);
+                sql_error_done(&f.error);
+                begin(&f);
+                g_assert_cmpint(changes_of(&f, "INSERT INTO track(id, name) VALUES(4, 'late')"), ==, 1);
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM track"), ==, 4);
+                tear_down(&f);
+        }
+}
+
 /* A small file system of its own. False, and the test is skipped, if this process may not mount one. */
 static bool mount_small(const char *folder) {
         if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -1670,6 +1694,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/snapshot-keeps-log", test_snapshot_keeps_log);
         g_test_add_func("/worker/writes/snapshot-keeps-log-of-others", test_snapshot_keeps_log_of_others);
         g_test_add_func("/worker/writes/database-size-max", test_database_size_max);
+        g_test_add_func("/worker/writes/rowids-used-up", test_rowids_used_up);
         g_test_add_func("/worker/writes/write-fails", test_write_fails);
         g_test_add_func("/worker/writes/sync-fails", test_sync_fails);
         g_test_add_func("/worker/writes/wal-size-max", test_wal_size_max);

@@ -120,9 +120,24 @@ static void explain_cannot_open(const SqliteConnection *c, bool temporary, SqlEr
                                      strerror(sqlite3_system_errno(c->file) ?: EIO));
 }
 
-/* SQLite returns FULL for temporary files, for the database and the files beside it, and for a database that has reached its
- * largest size. */
-static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool temporary, bool disk_full, SqlError *error) {
+/* True if a table with AUTOINCREMENT has had the largest rowid. The query is not the client's, so what the authorizer notes of
+ * it is taken back. */
+static bool rowids_are_used_up(SqliteConnection *c) {
+        const Access access = c->access;
+        sqlite3_stmt *stmt;
+        bool used_up;
+
+        c->access.tables = NULL;
+        used_up = sqlite3_prepare_v2(c->file, "SELECT 1 FROM sqlite_sequence WHERE seq = 9223372036854775807", -1, &stmt,
+                                     NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW;
+        (void) sqlite3_finalize(stmt);
+        c->access = access;
+        return used_up;
+}
+
+/* SQLite returns FULL for temporary files, for the database and the files beside it, for a database that has reached its
+ * largest size, and for a table with AUTOINCREMENT that has reached its largest rowid. */
+static void explain_no_space(SqliteConnection *c, bool limit_hit, bool temporary, bool disk_full, SqlError *error) {
         if (limit_hit)
                 (void) sql_error_set(
                         error, ERROR_LIMITS_EXCEEDED,
@@ -134,6 +149,14 @@ static void explain_no_space(const SqliteConnection *c, bool limit_hit, bool tem
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
                         "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
+        else if (!disk_full && rowids_are_used_up(c))
+                (void) sql_error_set(
+                        error, ERROR_LIMITS_EXCEEDED,
+                        "AUTOINCREMENT has no rowid left for this table, which has had the largest one, so nothing was "
+                        "written: give new rows a rowid that is free%s",
+                        c->setup->database_size_max == UINT64_MAX
+                                        ? ""
+                                        : "; or else the database has reached DatabaseSizeMax=");
         else if (disk_full || c->setup->database_size_max == UINT64_MAX)
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
