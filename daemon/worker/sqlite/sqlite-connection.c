@@ -120,8 +120,8 @@ static void explain_cannot_open(const SqliteConnection *c, bool temporary, SqlEr
                                      strerror(sqlite3_system_errno(c->file) ?: EIO));
 }
 
-/* True if a table with AUTOINCREMENT has had the largest rowid. The query is not the client's, so what the authorizer notes of
- * it is taken back. */
+/* True if a table with AUTOINCREMENT has had the largest rowid. The query is not the client's, so the authorizer's notes of
+ * it are taken back. */
 static bool rowids_are_used_up(SqliteConnection *c) {
         const Access access = c->access;
         sqlite3_stmt *stmt;
