@@ -28,9 +28,9 @@ static bool is_small(const char *whole) {
         return g_str_has_prefix(whole, "0.0000");
 }
 
-/* Reads most numbers that are written back like the text: few digits, no exponent and no needless zeros. The quotient of two
- * exact doubles is rounded correctly. */
-static bool read_short(const char *text, size_t size, Value *ret) {
+/* Reads most numbers: few digits, no exponent, and no needless zeros if the text must be kept. The quotient of two exact
+ * doubles is rounded correctly. */
+static bool read_short(const char *text, size_t size, ColumnKeeps keeps, Value *ret) {
         static const double powers[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14 };
         const char *end = text + size, *whole = text + (size > 0 && *text == '-'), *p = whole, *fraction;
         uint64_t n = take_digits(&p, end, 0);
@@ -49,7 +49,8 @@ static bool read_short(const char *text, size_t size, Value *ret) {
                 return false;
         *ret = (Value) { .type = SQLIPC_REAL, .real = (double) n / powers[p - fraction] };
         ret->real = whole > text ? -ret->real : ret->real;
-        return (p[-1] != '0' || p - fraction == 1) && !(p - fraction > 4 && is_small(whole));
+        return keeps == COLUMN_KEEPS_NUMBER ||
+                ((p[-1] != '0' || p - fraction == 1) && !(p - fraction > 4 && is_small(whole)));
 }
 
 static size_t count_digits(const char *text) {
@@ -170,7 +171,7 @@ static sqlipc_type read_long(const char *text, ColumnKeeps keeps, Value *ret) {
 bool column_read_number(const char *text, size_t size, ColumnKeeps keeps, Value *ret) {
         char number[NUMBER_SIZE_MAX + 1];
 
-        if (read_short(text, size, ret))
+        if (read_short(text, size, keeps, ret))
                 return true;
         if (size == 0 || size > NUMBER_SIZE_MAX || memchr(text, 0, size))
                 return false;

@@ -22,7 +22,7 @@ typedef unsigned ColumnTypes;
 
 typedef enum ColumnKeeps {
         COLUMN_KEEPS_TEXT,   /* the shell writes the number like the text, in csv and tsv */
-        COLUMN_KEEPS_NUMBER, /* the text is a number of JSON, and its digits are those of the number */
+        COLUMN_KEEPS_NUMBER, /* the digits are those of the number: in JSON, and in a column for numbers */
 } ColumnKeeps;
 
 /** Returns true if the text is a number that keeps what `keeps` says; `*ret` is the number. */

@@ -203,13 +203,15 @@ static void fill_not_null(ImportFile *file, GArray *fields) {
         }
 }
 
-/* In columns for INTEGER and REAL SQLite would do the same, while other writers wait. */
+/* In columns for INTEGER and REAL of a table that exists, SQLite would do the same, while other writers wait. */
 static void read_numbers(ImportFile *file, GArray *fields) {
+        const ColumnKeeps keeps = file->table ? COLUMN_KEEPS_NUMBER : COLUMN_KEEPS_TEXT;
+
         for (guint i = 0; i < file->columns->len; i++) {
                 Value *value = &g_array_index(fields, Value, i), number;
 
                 if (value->type == SQLIPC_TEXT && column_at(file->columns, i)->reads_numbers &&
-                    column_read_number(value->bytes, value->size, COLUMN_KEEPS_TEXT, &number))
+                    column_read_number(value->bytes, value->size, keeps, &number))
                         *value = number;
         }
 }

@@ -21,7 +21,7 @@ typedef enum ImportFormat {
 typedef struct ImportColumn {
         char *name;         /* owned */
         char affinity;      /* as of column_affinity(); 0: not known yet */
-        bool reads_numbers; /* texts of csv and tsv become numbers if they keep their text */
+        bool reads_numbers; /* texts of csv and tsv are read as numbers */
         bool not_null;      /* of a table that exists */
         bool generated;     /* the same; no file can have it */
         ColumnTypes types;  /* that the values in the file have; of a new table */
