@@ -234,9 +234,12 @@ bool column_is_for_numbers(char affinity) {
 
 bool column_takes(char affinity, const Value *value) {
         g_autofree char *text = NULL;
+        Value number;
         char *end;
 
         if (!column_is_for_numbers(affinity) || value->type != SQLIPC_TEXT)
+                return true;
+        if (read_short(value->bytes, value->size, COLUMN_KEEPS_NUMBER, &number))
                 return true;
         if (memchr(value->bytes, 0, value->size))
                 return false;
