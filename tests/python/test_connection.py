@@ -292,7 +292,7 @@ def savepoints_that_fail():
         db.execute("SAVEPOINT two")
         fails("ROLLBACK TO one")
         fails("RELEASE two")
-        equal(db._core.savepoints, ["ONE", "TWO"], "the open savepoints")
+        equal(db._core.savepoints, ["one", "two"], "the open savepoints")
         db.execute("RELEASE one")
         equal((db.in_transaction, count()), (False, 2), "after the release of the first one, which commits")
         db.execute("BEGIN")

@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from random import Random
 
 import sqlipc
 from harness import CHINOOK, PATIENCE, PATIENT, SOURCE_ROOT, main
@@ -203,6 +204,123 @@ def transactions(module, connect):
         raise KeyError
     seen.append(db.execute("SELECT name FROM pet ORDER BY id").fetchall())
     db.executescript("BEGIN; INSERT INTO pet(name) VALUES ('six'); COMMIT; DELETE FROM pet WHERE name = 'one';")
+    db.close()
+    return seen
+
+
+def spell(random, word):
+    """Returns a word of a statement in any case, after blanks and comments."""
+    blanks = (" ", "\n", "\t", "/* ; ' */", '-- "\n', "\ufeff", "/**/", "\f")
+    blank = "".join(random.choices(blanks, k=random.randint(1, 2)))
+    return blank + random.choice((word, word.lower(), word.title()))
+
+
+def quoted(random, name):
+    """Returns the name of a savepoint as SQLite understands it, or a text that is no name."""
+    twice = {quote: name.replace(quote, 2 * quote) for quote in "'\"`"}
+    forms = [f"'{twice[chr(39)]}'", f'"{twice[chr(34)]}"', f"`{twice['`']}`"]
+    forms += [f"[{name}]"] * ("]" not in name) + [name, name.swapcase()] * (name.isidentifier() and name.isascii())
+    return random.choice(forms)
+
+
+NAMES = ("s", "S", "a b", "it's", 'say "x"', "to", "savepoint", "Transaction", "ſ", "É", "é", "x]y", "", "begin", "deferred")
+CONTROLS = (
+    *("SAVEPOINT ?",) * 6,
+    *("RELEASE ?", "RELEASE SAVEPOINT ?", "ROLLBACK TO ?", "ROLLBACK TO SAVEPOINT ?") * 2,
+    *("ROLLBACK TRANSACTION TO ?", "ROLLBACK TRANSACTION TO SAVEPOINT ?", "ROLLBACK TRANSACTION ? TO SAVEPOINT ?"),
+    *("BEGIN", "BEGIN TRANSACTION", "BEGIN DEFERRED", "BEGIN IMMEDIATE TRANSACTION", "BEGIN EXCLUSIVE"),
+    *("BEGIN TRANSACTION ?", "COMMIT", "END", "COMMIT TRANSACTION", "END TRANSACTION", "END TRANSACTION ?", "ROLLBACK"),
+    *("ROLLBACK TRANSACTION", "ROLLBACK TRANSACTION ?"),
+    *("BEGIN ?", "COMMIT ?", "ROLLBACK ?", "SAVEPOINT", "RELEASE", "RELEASE SAVEPOINT", "ROLLBACK TO", "SAVEPOINT ? ?"),
+    *("BEGIN IMMEDIATE DEFERRED", "ROLLBACK SAVEPOINT ?", "RELEASE TO ?", "COMMIT TO ?", "END TRANSACTION TRANSACTION"),
+)
+
+
+@program
+def control(module, connect):
+    """Statements about transactions in any form: names in quotes, cases, comments, errors"""
+    random, seen = Random(1), []
+    for number in range(150):
+        db = connect(isolation_level=random.choice((None, "", "IMMEDIATE")))
+        names = random.sample(NAMES, 2)
+        for _ in range(random.randint(4, 12)):
+            form = random.choice((*CONTROLS, *("INSERT INTO big(text) VALUES ('x')",) * 10))
+            sql = form
+            if form[0] != "I":
+                words = [quoted(random, random.choice(names)) if word == "?" else word for word in form.split()]
+                sql = "".join([words[0], *(spell(random, word) if word.isupper() else f" {word}" for word in words[1:])])
+                sql = random.choice(("", " ", "/* */", ";")) + sql + random.choice(("", ";", " ; -- end", ";/* end */"))
+            done = attempt(db.execute, sql)
+            done = done[:2] if isinstance(done, tuple) else None
+            rows = db.execute("SELECT count(*) FROM big").fetchone()
+            seen.append((number, sql, done, db.in_transaction, rows))
+        db.close()
+        db = connect()
+        db.execute("DELETE FROM big")
+        db.commit()
+        db.close()
+    return seen
+
+
+PIECES = (
+    *";;;;   \n\t\f\r\v'\"`[](),.:@$?-/*#\\_é\ufeff19",
+    *"SELECT CREATE TEMP temporary Trigger BEGIN END end EXPLAIN -- /* */ 'a;b' \"c;d\" `e;` [f;] ''".split(),
+    *("x'00'", "1e5", ":end", "?1", ";:create", "CREATE ", "TRIGGER ", "EXPLAIN ", " END ", "EXPLAIN 1.CREATE TRIGGER "),
+    "CREATE TRIGGER t AFTER INSERT ON big BEGIN SELECT 1;",
+)
+
+
+@test
+def complete_statements():
+    """complete_statement() says what sqlite3 says, for all texts"""
+    random, n_complete = Random(2), 0
+    for _ in range(20000):
+        sql = "".join(random.choices(PIECES, k=random.randint(1, 12))) + random.choice(("", ";", "; END;", "--", "/*", "'"))
+        expected = sqlite3.complete_statement(sql)
+        n_complete += expected
+        equal(sqlipc.complete_statement(sql), expected, repr(sql))
+    equal(2000 < n_complete < 18000, True, f"complete texts: {n_complete}")
+
+
+EXPRESSIONS = (
+    *":a @a $a :b ? ?1 ?3 :é :😀 $a::b(c) $::a @a$ :1 $a(:b) ':a' \":a\" `?` [:a] x'00' '' 1.5 1e5 .5 -1 a.1 1a".split(),
+    *("'it''s :a'", "/* :a */ 1", "1 -- ?\n", "'--' ", "'/*' ", "1; SELECT 1", "ſ", "replace", '"insert"'),
+    *("$a( b)", ":", "$a(b"),
+)
+
+
+@program
+def tokens(module, connect):
+    """Parameters, quotes, comments and numbers of a statement, and the statements of a script"""
+    random, seen = Random(3), []
+    named = {name: name for name in ("a", "b", "é", "😀", "a::b(c)", "::a", "a$", "1", "a(:b)")}
+    db = connect(isolation_level=None)
+    for _ in range(400):
+        sql = random.choice(("SELECT ", "select/**/", "WITH replace(a) AS (VALUES(1)) SELECT "))
+        sql += ", ".join(random.choices(EXPRESSIONS, k=random.randint(1, 4)))
+        sql += random.choice(("", ";", " -- ?", "; /* ? */"))
+        for parameters in ((), (1,), (1, 2), named):
+            done = attempt(lambda sql=sql, parameters=parameters: db.execute(sql, parameters).fetchall())
+            # A statement may have several errors, of which sqlite3 finds another one first.
+            seen.append((sql, parameters, "refused" if isinstance(done, tuple) else done))
+    db.execute("CREATE TABLE log(a)")
+    for _ in range(100):
+        texts = random.choices(
+            (
+                "INSERT INTO log VALUES (';''\"`[')",
+                'INSERT INTO log SELECT 1 AS ";--" -- ;',
+                "INSERT INTO log VALUES (1) /* ; -- */",
+                "DROP TRIGGER IF EXISTS t;CREATE TRIGGER t AFTER INSERT ON big BEGIN SELECT CASE 1 WHEN 1 THEN 2 END; END",
+                "SAVEPOINT [a;b] ; INSERT INTO log VALUES(2); ROLLBACK TO 'A;B' ; RELEASE `a;b`",
+                "-- only ;",
+                "/* ; */",
+                "",
+            ),
+            k=random.randint(1, 5),
+        )
+        script = random.choice((";", " ;\n", "\n;;", ";/* ; */")).join(text + "\n" for text in texts)
+        seen.append((script, attempt(lambda script=script: db.executescript(script) and None)))
+        seen.append(db.execute("SELECT a, count(*) FROM log GROUP BY a ORDER BY a").fetchall())
     db.close()
     return seen
 

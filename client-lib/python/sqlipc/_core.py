@@ -29,7 +29,6 @@ LOOK = "look at the data before you repeat it"
 CANCEL_SECONDS = _native.CANCEL_SECONDS
 MILLISECONDS_MAX = 2**31 - 1  # of PRAGMA busy_timeout
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
-_CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
 
 class Statement:
@@ -41,7 +40,7 @@ class Statement:
         self.analysis = analysis
         if self.analysis.has_more:
             raise ProgrammingError("You can only execute one statement at a time.")
-        self.native = _native.Sql(link, sql, self.analysis.names)
+        self.native = _native.Sql(link, self.analysis.text, self.analysis.names)
         self.is_query = self.analysis.reads and self.analysis.verb in ("SELECT", "VALUES", "EXPLAIN")
 
 
@@ -318,11 +317,11 @@ class Core:
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
         self.check_not_loading()
-        if not analysis.words:
+        if analysis.verb is None:
             return None, -1
         if self.trace is not None:
             self.trace(sql)
-        if analysis.words[0] in _CONTROL:
+        if analysis.control is not None:
             await self.control(statement, parameters)
             return None, -1
         return await self.run_in_order(statement, parameters, configure)
@@ -336,7 +335,7 @@ class Core:
     def busy_timeout(self, analysis, row):
         """Keeps the timeout that a PRAGMA busy_timeout has set, by the row of its answer. Returns a native statement with
         the connection's timeout as its row; without a value the service tells its own."""
-        if analysis.sets_pragma:
+        if analysis.pragma.value is not None:
             self.timeout = row[0] / 1000
             self.link.set("lock_wait", self.timeout if self.begin_seconds < 0 else -1)
             self.begin_seconds = self.timeout if self.begin_seconds >= 0 else -1
@@ -348,7 +347,7 @@ class Core:
         run = self.link.start(statement.native, parameters)
         try:
             has_row = await self.until(run.advance)
-            if has_row and analysis.verb == "PRAGMA" and run.columns == ("timeout",):  # no other PRAGMA has this column
+            if has_row and analysis.pragma is not None and run.columns == ("timeout",):  # no other PRAGMA has this column
                 native = self.busy_timeout(analysis, run.fetchone())
                 run.close()
                 run = self.link.start(native, ())
@@ -417,24 +416,24 @@ class Core:
 
     async def control(self, statement, parameters):
         """Does what a statement about transactions says."""
-        words = [word for word in statement.analysis.words if word not in ("TRANSACTION", "SAVEPOINT")]
-        verb = statement.analysis.words[0]
+        verb, level, name, key = statement.analysis.control
         if verb == "BEGIN":
-            await self.begin(words[1] if len(words) > 1 else "DEFERRED")
+            await self.begin(level)
         elif verb == "SAVEPOINT":
-            await self.savepoint(statement, parameters)
+            await self.savepoint(statement, parameters, key)
+        elif name is not None and not self.in_transaction and self.autocommit is not False:
+            raise error_of_code("ERROR", f"no such savepoint: {name}")  # the service would refuse the statement
         elif verb == "RELEASE":
-            await self.release(statement, parameters, words[1])
-        elif verb == "ROLLBACK" and "TO" in words:
+            await self.release(statement, parameters, key)
+        elif verb == "TO":
             await self.run_in_order(statement, parameters)
-            self.cut_savepoints(words[-1], keep=True)
+            self.cut_savepoints(key, keep=True)
         elif not self.in_transaction:
-            what = "rollback" if verb == "ROLLBACK" else "commit"
-            raise error_of_code("ERROR", f"cannot {what} - no transaction is active")
+            raise error_of_code("ERROR", f"cannot {verb.lower()} - no transaction is active")
         else:
             await (self.rollback() if verb == "ROLLBACK" else self.commit())
 
-    async def savepoint(self, statement, parameters):
+    async def savepoint(self, statement, parameters, name):
         """Opens a savepoint; the first one may begin a transaction. It counts as open after the service has opened it."""
         self.check_not_lost()
         self.check_snapshot()
@@ -449,7 +448,7 @@ class Core:
             raise
         if begins:
             self.is_opened_by_savepoint = self.autocommit is not False
-        self.savepoints.append(statement.analysis.words[1])
+        self.savepoints.append(name)
 
     def cut_savepoints(self, name, keep):
         """Removes the last savepoint of this name (unless it is kept) and those after it."""
@@ -640,7 +639,7 @@ class Core:
                         text = f"The first statements of the script have taken effect: {LOOK}."
                         raise self.unknown(error, text)  # noqa: B904
                     raise
-                has_written = has_written or not (analysis.reads or analysis.words[0] in _CONTROL)
+                has_written = has_written or not (analysis.reads or analysis.control is not None)
                 if run is not None:
                     run.close()
         finally:

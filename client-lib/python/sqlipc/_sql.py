@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Looks at SQL without compiling it: its verb, its parameters, and the ends of its statements.
+"""Looks at SQL without compiling it: its verb, its parameters, the ends of its statements, and those about transactions.
 
 Each function does so by the rules of a dialect. SQLITE: those of SQLite, and of rqlite. POSTGRESQL: those of PostgreSQL,
 with the placeholders that the service replaces (sqlipc-postgresql(7)); it sets standard_conforming_strings.
@@ -13,12 +13,15 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"
 _IN_NAME = r"[^\x00-/:-@\[-^`{-\x7f]"
 _NAME = rf"{_LETTER}(?:{_IN_NAME}|\$)*"
+_ID = rf"(?:{_IN_NAME}|\$)+"
+# In SQLite a byte order mark is a blank, unless a name has begun before it. A quote that does not end is no name.
 _TOKEN = re.compile(
-    rf"""(?P<space> [ \t\n\f\r]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
-      | (?P<quoted> '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) | `(?:[^`]|``)*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
-      | (?P<parameter> \?[0-9]* | [:@$][\w$]+(?:::[\w$]+)*(?:\([^)\s]*\))? )
+    rf"""(?P<space> [ \t\n\f\r\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+      | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] )
+      | (?P<open> ['"`\[].* )
+      | (?P<parameter> \?[0-9]* | [:@$](?:::)*{_ID}(?:::|{_ID})*(?:\([^) \t\n\v\f\r]*\))? )
       | (?P<word> {_NAME} )
-      | (?P<number> [0-9][\w.]* )
+      | (?P<number> [0-9](?:{_ID}|\.)* )
       | (?P<end> ; )
       | (?P<other> . )""",
     re.X | re.S,
@@ -44,10 +47,41 @@ WRITES = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE"))
 _VERBS = WRITES | {"SELECT", "VALUES"}
 _WITHIN = WRITES - {"REPLACE"}  # which is also a function
 _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
-_NUMBERS = frozenset(("USER_VERSION", "APPLICATION_ID"))  # which a PRAGMA may set in the file
-
+_NUMBERS = frozenset(("user_version", "application_id"))  # which a PRAGMA may set in the file
+# Words that name nothing in SQLite unless they are quoted.
+_RESERVED = (
+    "ADD ALL ALTER AND AS AUTOINCREMENT BETWEEN CASE CHECK COLLATE COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE"
+    " DISTINCT DROP ELSE ESCAPE EXCEPT EXISTS FOREIGN FROM GROUP HAVING IN INDEX INSERT INTERSECT INTO IS ISNULL JOIN LIMIT"
+    " NOT NOTHING NOTNULL NULL ON OR ORDER PRIMARY REFERENCES RETURNING SELECT SET TABLE THEN TO TRANSACTION UNION UNIQUE"
+    " UPDATE USING VALUES WHEN WHERE"
+)
+_NAMED = rf"(?!(?:{_RESERVED.replace(' ', '|')});)[^;.]+;"
+# Grammars of statements about transactions, for the texts that _shape_of() makes. SQLite takes SAVEPOINT as the optional
+# word if it can, and as a name only after that. PostgreSQL has more forms than these.
+_OPTIONAL = r"(?:SAVEPOINT;|(?!SAVEPOINT;))"
+_CONTROL = {
+    SQLITE: re.compile(
+        rf"""(?: (?:BEGIN;(?:(?P<level>DEFERRED|IMMEDIATE|EXCLUSIVE);)? | COMMIT; | END; | ROLLBACK;)
+                 (?:TRANSACTION;(?:{_NAMED})?)?
+               | (?:SAVEPOINT; | RELEASE;{_OPTIONAL} | ROLLBACK;(?:TRANSACTION;(?:{_NAMED})?)?(?P<to>TO);{_OPTIONAL})
+                 (?P<name>{_NAMED}) )\Z""",
+        re.X,
+    ),
+    POSTGRESQL: re.compile(
+        rf"""(?: SAVEPOINT; | RELEASE;{_OPTIONAL} | ROLLBACK;(?:(?:WORK|TRANSACTION);)?(?P<to>TO);{_OPTIONAL} )
+               (?P<name>[^;.]+;)\Z
+           | BEGIN;(?P<level>DEFERRED|IMMEDIATE|EXCLUSIVE)? | COMMIT; | END; | ROLLBACK;(?!(?:(?:WORK|TRANSACTION);)?TO;)""",
+        re.X,
+    ),
+}
+_HEAD_LENGTH = 7  # of the longest of them, ROLLBACK TRANSACTION name TO SAVEPOINT name, and one more
 
 _Token = namedtuple("_Token", "kind text end")
+
+
+def upper(text):
+    """Returns text in upper case as SQL understands it, which knows the letters of ASCII."""
+    return text.upper() if text.isascii() else re.sub("[a-z]+", lambda found: found[0].upper(), text)
 
 
 def _end_of_comment(sql, end):
@@ -93,6 +127,28 @@ def _tokens(sql, dialect):
         begin = end
 
 
+def _word_of(token):
+    return upper(token.text) if token.kind == "word" else token.text
+
+
+def _unquoted(text):
+    """Returns the name that a token is."""
+    quote = text[-1]
+    if quote == "]":
+        return text[1:-1]
+    return text[1:-1].replace(2 * quote, quote) if quote in "'\"`" else text
+
+
+def _lower(text):
+    return re.sub("[A-Z]+", lambda found: found[0].lower(), text)
+
+
+def _shape_of(head):
+    """Returns a text with a word for each token: itself, "'" for a text in quotes, "." for another token."""
+    others = {"quoted": "'"}
+    return "".join(f"{_word_of(token) if token.kind == 'word' else others.get(token.kind, '.')};" for token in head)
+
+
 # The states of sqlite3_complete(), and the next one for: ; other EXPLAIN CREATE TEMP TRIGGER END
 _START, _NORMAL, _EXPLAIN, _CREATE, _TRIGGER, _SEMICOLON, _END = range(7)
 _CLASSES = {"EXPLAIN": 2, "CREATE": 3, "TEMP": 4, "TEMPORARY": 4, "TRIGGER": 5, "END": 6}
@@ -111,17 +167,16 @@ class _SqliteEnd:
     """Finds the semicolon that ends a statement. A trigger has semicolons within it."""
 
     def __init__(self):
-        self.words, self.state = [], _START
+        self.head, self.state = [], _START
 
     def take(self, token):
         """Returns True if the statement ends with this token."""
-        word = token.text.upper() if token.kind == "word" else token.text
         if token.kind == "end":
             self.state = _NEXT[self.state][0]
             return self.state == _START
-        self.state = _NEXT[self.state][_CLASSES.get(word, 1) if token.kind == "word" else 1]
-        if len(self.words) < 5:
-            self.words.append(word)
+        self.state = _NEXT[self.state][_CLASSES.get(upper(token.text), 1) if token.kind == "word" else 1]
+        if len(self.head) < _HEAD_LENGTH:
+            self.head.append(token)
         return False
 
 
@@ -129,16 +184,16 @@ class _PostgresqlEnd:
     """The same. There are semicolons in the body of a function, BEGIN ATOMIC statement; ... END, and in parentheses."""
 
     def __init__(self):
-        self.words, self.previous = [], ""
+        self.head, self.previous = [], ""
         self.depth, self.in_body = 0, False
 
     def take(self, token):
-        word = token.text.upper() if token.kind == "word" else token.text
+        word = _word_of(token)
         previous, self.previous = self.previous, word
         if token.kind == "end":
             return self.depth == 0 and not self.in_body
-        if len(self.words) < 5:
-            self.words.append(word)
+        if len(self.head) < _HEAD_LENGTH:
+            self.head.append(token)
         if word == "(":
             self.depth += 1
         elif word == ")":
@@ -146,7 +201,7 @@ class _PostgresqlEnd:
         if self.in_body:
             if word == "END" and previous in (";", "ATOMIC"):
                 self.in_body = False
-        elif word == "ATOMIC" and previous == "BEGIN" and self.words[0] == "CREATE":
+        elif word == "ATOMIC" and previous == "BEGIN" and _word_of(self.head[0]) == "CREATE":
             self.in_body = True
         return False
 
@@ -155,20 +210,58 @@ def _end_finder(dialect):
     return _SqliteEnd() if dialect == SQLITE else _PostgresqlEnd()
 
 
-class Analysis(namedtuple("Analysis", "words verb names returns has_more writes_within")):
-    """The properties of one statement.
+class Control(namedtuple("Control", "verb level name key")):
+    """A statement about transactions.
 
-    words: its first five words, in upper case; verb: the first word, or after WITH that of the statement itself; names: for
-    each parameter its name without prefix, or None; returns: it has a RETURNING clause; has_more: another statement follows;
-    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH.
+    verb: BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE or TO, for ROLLBACK TO; level: of BEGIN, such as IMMEDIATE, or None;
+    name: of the savepoint, or None; key: the same, but equal for names that are equal to the database.
     """
 
     __slots__ = ()
 
-    @property
-    def is_dml(self):
-        """It begins with INSERT, UPDATE, DELETE or REPLACE: sqlite3 begins a transaction before it."""
-        return bool(self.words) and self.words[0] in WRITES
+    @classmethod
+    def of(cls, head, dialect):
+        """Returns the Control that a statement with these tokens is. None: it is something else, or an error."""
+        shape = _shape_of(head)
+        found = _CONTROL[dialect].match(shape)
+        if found is None:
+            return None
+        verb = found["to"] or shape.partition(";")[0].replace("END", "COMMIT")
+        if found["name"] is None:
+            return cls(verb, found["level"], None, None)
+        token = head[shape.count(";", 0, found.start("name"))]
+        name = _unquoted(token.text)
+        return cls(verb, None, name, name if token.kind == "quoted" and dialect == POSTGRESQL else _lower(name))
+
+
+class Pragma(namedtuple("Pragma", "name value")):
+    """A PRAGMA. name: in lower case, without that of a database; value: the first token of what it sets, or None."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, head):
+        """Returns the Pragma that a statement with these tokens is, or None."""
+        if len(head) < 2 or _word_of(head[0]) != "PRAGMA":
+            return None
+        at = 3 if len(head) > 3 and head[2].text == "." else 1
+        value = head[at + 2].text if len(head) > at + 2 else None
+        if value in ("-", "+") and len(head) > at + 3:
+            value += head[at + 3].text
+        return cls(_lower(_unquoted(head[at].text)), value)
+
+
+class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml returns has_more writes_within")):
+    """The properties of one statement.
+
+    verb: the first word, or after WITH that of the statement itself, None if there is nothing to run; control: its Control
+    if it is about transactions, or None; pragma: its Pragma, or None; names: for each parameter its name without prefix, or
+    None; text: the SQL without the part after its semicolon; is_dml: it begins with INSERT, UPDATE, DELETE or REPLACE, so
+    that sqlite3 begins a transaction before it; returns: it has a RETURNING clause; has_more: another statement follows;
+    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH.
+    """
+
+    __slots__ = ()
 
     @property
     def writes_rows(self):
@@ -176,15 +269,10 @@ class Analysis(namedtuple("Analysis", "words verb names returns has_more writes_
         return self.verb in WRITES
 
     @property
-    def sets_pragma(self):
-        """It is a PRAGMA with a value."""
-        return self.verb == "PRAGMA" and len(self.words) > (4 if "." in self.words[2:3] else 2)
-
-    @property
     def reads(self):
         """It changes nothing."""
-        if self.sets_pragma:
-            return _NUMBERS.isdisjoint(self.words)
+        if self.pragma is not None and self.pragma.value is not None:
+            return self.pragma.name not in _NUMBERS
         return self.verb in _READS and not self.writes_within
 
 
@@ -204,19 +292,20 @@ class _Parameters:
         if number > 32766:  # SQLite's limit, which the service reports
             return
         self.names += [None] * (number - len(self.names))
-        if number > 0:
+        if number > 0 and self.names[number - 1] is None:  # the first name stays
             self.names[number - 1] = text[1:]
 
 
 def analyse(sql, dialect):
     """Returns the Analysis of the first statement in `sql`."""
     end, parameters, verb = _end_finder(dialect), _Parameters(dialect), ""
-    depth, previous = 0, ""
+    depth, previous, text_size = 0, "", len(sql)
     returns = has_more = is_over = writes_within = False
     for token in _tokens(sql, dialect):
         kind, text, _ = token
         if kind == "end":
-            is_over = is_over or (end.take(token) and bool(end.words))
+            if not is_over and end.take(token) and end.head:
+                is_over, text_size = True, token.end
             previous = text
             continue
         if is_over:
@@ -224,9 +313,11 @@ def analyse(sql, dialect):
             break
         end.take(token)
         if kind == "word":
-            word = text.upper()
+            word = upper(text)
             if depth == 0 and (not verb or (verb == "WITH" and word in _VERBS)) and previous != ".":
-                verb = word
+                # In SQLite REPLACE may be a name of the WITH clause, after which the statement follows a parenthesis.
+                if not verb or dialect == POSTGRESQL or previous == ")":
+                    verb = word
             returns = returns or (depth == 0 and word == "RETURNING" and verb in WRITES)
             writes_within = writes_within or (previous == "(" and word in _WITHIN)
         elif kind == "parameter":
@@ -236,7 +327,18 @@ def analyse(sql, dialect):
         elif text == ")":
             depth -= 1
         previous = text
-    return Analysis(tuple(end.words), verb, tuple(parameters.names), returns, has_more, writes_within)
+    head = end.head
+    return Analysis(
+        verb if head else None,
+        Control.of(head, dialect),
+        Pragma.of(head),
+        tuple(parameters.names),
+        sql[:text_size],
+        bool(head) and _word_of(head[0]) in WRITES,
+        returns,
+        has_more,
+        writes_within,
+    )
 
 
 def split(script, dialect):
@@ -245,20 +347,32 @@ def split(script, dialect):
     for token in _tokens(script, dialect):
         if not end.take(token):
             continue
-        if end.words:
+        if end.head:
             statements.append(script[begin : token.end])
         begin, end = token.end, _end_finder(dialect)
-    if end.words:
+    if end.head:
         statements.append(script[begin:])
     return statements
 
 
+# sqlite3_complete() has tokens of its own: it knows no parameters and no numbers, and of a quote that is doubled two texts.
+_COMPLETE_TOKEN = re.compile(
+    rf"""(?P<space> [ \t\n\f\r]+ | --[^\n]* | /\*.*?\*/ )
+      | (?P<quoted> '[^']*' | "[^"]*" | `[^`]*` | \[[^\]]*\] )
+      | (?P<open> ['"`\[] | /\* )
+      | (?P<word> {_ID} )
+      | (?P<end> ; )
+      | (?P<other> . )""",
+    re.X | re.S,
+)
+
+
 def complete_statement(statement):
     """Return True if the string contains one or more complete SQL statements: a semicolon ends it, outside of a trigger."""
-    # A quote that does not end goes to the end of the text, so the last token is no semicolon.
     end, is_complete = _SqliteEnd(), False
-    for token in _tokens(statement, SQLITE):
-        is_complete = end.take(token)
-    *_, last = "", *(found[0] for found in _TOKEN.finditer(statement))
-    is_open = last[:2] == "/*" and (len(last) < 4 or last[-2:] != "*/")
-    return is_complete and not is_open
+    for found in _COMPLETE_TOKEN.finditer(statement):
+        if found.lastgroup == "open":
+            return False
+        if found.lastgroup != "space":
+            is_complete = end.take(_Token(found.lastgroup, found[0], found.end()))
+    return is_complete
