@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import sqlipc
@@ -323,6 +324,115 @@ def tokens(module, connect):
         seen.append(db.execute("SELECT a, count(*) FROM log GROUP BY a ORDER BY a").fetchall())
     db.close()
     return seen
+
+
+@program
+def rolled_back_by_sqlite(module, connect):
+    """After ON CONFLICT ROLLBACK and RAISE(ROLLBACK) no transaction is open, and the next statement works"""
+    db = connect()
+    db.executescript(
+        "CREATE TABLE own(a UNIQUE ON CONFLICT ROLLBACK, b);"
+        "CREATE TRIGGER tr BEFORE DELETE ON own BEGIN SELECT RAISE(ROLLBACK, 'no'); END; INSERT INTO own VALUES (0, 0)"
+    )
+    db.close()
+    seen = []
+    for number, level in enumerate((None, "", "IMMEDIATE")):
+        db = connect(isolation_level=level)
+        for begin in ("BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s", None):
+            for failing in (
+                "INSERT INTO own VALUES (0, 1)",
+                "INSERT OR ROLLBACK INTO person(name) VALUES ('Ada')",
+                "UPDATE own SET a = 0",
+                "DELETE FROM own",
+                "INSERT OR ABORT INTO own VALUES (0, 1)",
+                "INSERT INTO person(name) VALUES ('Ada')",
+                "INSERT OR FAIL INTO person(name) VALUES ('Ada')",
+            ):
+                if begin:
+                    db.execute(begin)
+                db.execute("INSERT OR REPLACE INTO own VALUES (?, 'lost or kept')", (number + 1,))
+                for sql in (failing, "SELECT count(*) FROM own", "INSERT INTO pet(name) VALUES ('x')", "RELEASE s"):
+                    done = attempt(lambda sql=sql: db.execute(sql).fetchall())
+                    seen.append((level, begin, sql, done, db.in_transaction))
+                seen.append((attempt(db.commit), db.in_transaction, db.execute("SELECT * FROM own").fetchall()))
+        db.close()
+    return seen
+
+
+class Fake(str):
+    pass
+
+
+@program
+def smaller_differences(module, connect):
+    """What CPython's own tests try: factories, comments at the end, trace callbacks, adapters of base types, empty values"""
+
+    class Connection(module.Connection):
+        pass
+
+    def connection(*arguments, **keywords):
+        return Connection(*arguments, **keywords)
+
+    seen = []
+    for factory in (Connection, connection):
+        db = connect(factory=factory)
+        seen.append(type(db) is Connection)
+        db.close()
+    db = connect(detect_types=module.PARSE_DECLTYPES | module.PARSE_COLNAMES)
+    for sql in ("select 1; /*", "select 1; --", "select 1; /* x */", "select 1 /*", "select 1; // x", "select 1; /", "--"):
+        done = attempt(lambda sql=sql: db.execute(sql).fetchall())
+        seen.append((sql, "refused" if isinstance(done, tuple) else done))
+
+    def failing(sql):
+        raise ZeroDivisionError
+
+    def shown(unraisable):
+        seen.append((unraisable.exc_type, unraisable.object is failing))
+
+    hook, sys.unraisablehook = sys.unraisablehook, shown
+    try:
+        for is_shown in (False, True):
+            module.enable_callback_tracebacks(is_shown)
+            db.set_trace_callback(failing)
+            seen.append(db.execute("SELECT 1").fetchall())
+        db.set_trace_callback(None)
+    finally:
+        module.enable_callback_tracebacks(False)
+        sys.unraisablehook = hook
+    values = (5, 1.5, "s", b"b", bytearray(b"x"), None, memoryview(b"y"), True)
+    try:
+        for value in values[:-1]:
+            module.register_adapter(type(value), lambda value: f"adapted {value!s:.5}")
+            seen.append(db.execute("SELECT ?, ?, ?, ?, ?, ?, ?, ?", values).fetchall())
+    finally:
+        for key in list(module.adapters):
+            if (key[0] if isinstance(key, tuple) else key) in {type(value) for value in values}:
+                del module.adapters[key]
+    seen.append(db.execute("SELECT ?, ?", (5, "s")).fetchall())
+    module.register_converter("kept", lambda data: (data,))
+    sql = """SELECT x'' AS "a [kept]", '' AS "b [kept]", NULL AS "c [kept]", 1.5 AS "d [kept]", x'00' AS "e [KEPT]" """
+    seen.append(db.execute(sql).fetchall())
+    db.row_factory = module.Row
+    row = db.execute("SELECT 1 AS a, 2 AS b").fetchone()
+    seen.append((isinstance(row, Sequence), issubclass(module.Row, Sequence), isinstance(row, (tuple, Mapping))))
+    seen.append((list(reversed(row)), 1 in row, 3 in row, {**row}, [*row]))
+    for key in (2**1000, 1.5, None, "c", -3, 2):
+        seen.append(attempt(lambda key=key: row[key]))
+    for arguments in ((), (db.cursor(), []), (Fake(), ())):
+        seen.append(attempt(lambda arguments=arguments: module.Row(*arguments))[0])
+    db.close()
+    return seen
+
+
+@test
+def factory_by_position():
+    """connect() takes `factory` as its sixth argument, too"""
+
+    class Connection(sqlipc.Connection):
+        pass
+
+    with contextlib.closing(sqlipc.connect("notes", 5.0, 0, "", True, Connection, bus=service.address)) as db:
+        equal(type(db) is Connection, True, "class")
 
 
 @program

@@ -31,8 +31,31 @@ static PyObject *library_version(PyObject *module, PyObject *unused) { return Py
 
 PyDoc_STRVAR(find_bus_doc, "find_bus(database, bus) -> str\n\nThe bus that has a database. Waits for the services.");
 
+PyDoc_STRVAR(trace_doc, "trace(callback, sql, is_shown)\n\nCall a trace callback. An error of it ends no statement, as in sqlite3; "
+                        "is_shown: it goes to sys.unraisablehook.");
+
+static PyObject *trace(PyObject *module, PyObject *arguments) {
+        PyObject *callback, *sql, *result;
+        int is_shown;
+
+        if (!PyArg_ParseTuple(arguments, "OOp:trace", &callback, &sql, &is_shown))
+                return NULL;
+        result = PyObject_CallFunctionObjArgs(callback, sql, NULL);
+        if (!result && !PyErr_ExceptionMatches(PyExc_Exception)) /* such as KeyboardInterrupt */
+                return NULL;
+        if (!result && is_shown)
+                PyErr_WriteUnraisable(callback);
+        PyErr_Clear();
+        Py_XDECREF(result);
+        Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(adapt_base_types_doc, "adapt_base_types()\n\nLook for adapters of int, float, str, bytearray and None, too.");
+
 static PyMethodDef functions[] = {
+        { "adapt_base_types", parameters_adapt_base_types, METH_NOARGS, adapt_base_types_doc },
         { "find_bus", link_find_bus, METH_VARARGS, find_bus_doc },
+        { "trace", trace, METH_VARARGS, trace_doc },
         { "library_version", library_version, METH_NOARGS, library_version_doc },
         { NULL, NULL, 0, NULL },
 };

@@ -139,6 +139,8 @@ typedef struct ParameterValues {
 /** Reads `source`, a sequence or a mapping, as values for the parameters of `sql`. Returns false with an exception. May run
  * Python code. The bytes stay valid until parameters_clear(), as long as the caller keeps `source`. */
 bool parameters_read(ParameterValues *p, const Sql *sql, PyObject *source);
+/** adapt_base_types(): has parameters_read() look for adapters of int, float, str, bytearray and None from now on. */
+PyObject *parameters_adapt_base_types(PyObject *module, PyObject *unused);
 /** Releases the values, and keeps the memory for the next ones. */
 void parameters_clear(ParameterValues *p);
 void parameters_done(ParameterValues *p);

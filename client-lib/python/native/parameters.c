@@ -115,16 +115,28 @@ static bool set_adapted(ParameterValues *p, sqlipc_parameter *value, PyObject *o
         return false;
 }
 
-/* Adds one value. The common types come first; all others may have adapters. */
+static bool are_base_types_adapted;
+
+PyObject *parameters_adapt_base_types(PyObject *module, PyObject *unused) {
+        are_base_types_adapted = true;
+        Py_RETURN_NONE;
+}
+
+/* Of these types few programs adapt values, so their adapters are looked for only after one was registered. */
+static bool is_base_type(PyObject *object) {
+        PyTypeObject *type = Py_TYPE(object);
+
+        return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyFloat_Type || object == Py_None ||
+               type == &PyByteArray_Type;
+}
+
+/* Adds one value. */
 static bool add(ParameterValues *p, PyObject *object) {
         sqlipc_parameter *value = &p->values[p->n];
-        PyTypeObject *type = Py_TYPE(object);
         bool is_set;
 
         *value = (sqlipc_parameter){ .struct_size = sizeof *value };
-        if (type == &PyUnicode_Type)
-                is_set = set_text(value, object);
-        else if (type == &PyLong_Type || type == &PyFloat_Type || object == Py_None || type == &PyByteArray_Type)
+        if (!are_base_types_adapted && is_base_type(object))
                 is_set = set_adapted(p, value, object);
         else {
                 PyObject *adapted = native_adapt(object);

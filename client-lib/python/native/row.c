@@ -18,8 +18,11 @@ static PyObject *row_new(PyTypeObject *type, PyObject *arguments, PyObject *keyw
         if (!PyArg_ParseTuple(arguments, "OO!:Row", &cursor, &PyTuple_Type, &values))
                 return NULL;
         description = PyObject_GetAttrString(cursor, "description");
-        if (!description)
+        if (!description) {
+                if (PyErr_ExceptionMatches(PyExc_AttributeError))
+                        PyErr_SetString(PyExc_TypeError, "Row() argument 1 must be a cursor");
                 return NULL;
+        }
         row = (Row *) ((allocfunc) PyType_GetSlot(type, Py_tp_alloc))(type, 0);
         if (!row) {
                 Py_DECREF(description);

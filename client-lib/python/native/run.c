@@ -327,6 +327,10 @@ static PyObject *convert(PyObject *converter, const sqlipc_value *value) {
                 return Py_None;
         case SQLIPC_TEXT:
         case SQLIPC_BLOB:
+                if (value->size == 0) { /* as sqlite3, for which SQLite has no pointer to it */
+                        Py_INCREF(Py_None);
+                        return Py_None;
+                }
                 bytes = PyBytes_FromStringAndSize(value->as.blob, (Py_ssize_t) value->size);
                 break;
         case SQLIPC_INTEGER:

@@ -13,9 +13,10 @@ sqlipc://user/chinook. The project's docs/python.md lists what differs from sqli
 
 import datetime
 import time
+from collections.abc import Sequence
 
 from ._adapters import PrepareProtocol, adapt, adapters, converters, register_adapter, register_converter
-from ._core import LEGACY_TRANSACTION_CONTROL, PARSE_COLNAMES, PARSE_DECLTYPES
+from ._core import LEGACY_TRANSACTION_CONTROL, PARSE_COLNAMES, PARSE_DECLTYPES, enable_callback_tracebacks
 from ._dbapi import Connection, Cursor, connect
 from ._errors import (
     CODES,
@@ -33,6 +34,7 @@ from ._errors import (
 from ._native import Row, library_version
 
 globals().update(CODES)
+Sequence.register(Row)
 
 apilevel = "2.0"
 paramstyle = "qmark"

@@ -3,8 +3,13 @@
 
 import datetime
 
+from . import _native
+
 adapters = {}
 converters = {}
+
+
+_BASE_TYPES = frozenset((int, float, str, bytearray, type(None)))
 
 
 class PrepareProtocol:
@@ -14,6 +19,8 @@ class PrepareProtocol:
 def register_adapter(type, adapter, /):  # noqa: A002 - the name is sqlite3's
     """Use `adapter`, a callable with one argument, to turn objects of the Python type `type` into values."""
     adapters[type] = adapter
+    if type in _BASE_TYPES:
+        _native.adapt_base_types()
 
 
 def register_converter(typename, converter, /):

@@ -14,8 +14,10 @@ from ._errors import (
     BUSY,
     LIMITS_EXCEEDED,
     OUTCOME_UNKNOWN,
+    TRANSACTION_ENDED,
     UNKNOWN_OPTION,
     Error,
+    IntegrityError,
     NotSupportedError,
     ProgrammingError,
     error_of_code,
@@ -28,6 +30,8 @@ PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
 LOOK = "look at the data before you repeat it"
 CANCEL_SECONDS = _native.CANCEL_SECONDS
 MILLISECONDS_MAX = 2**31 - 1  # of PRAGMA busy_timeout
+ROLLED_BACK = "a statement failed, which has rolled back the transaction"  # in the service's error for the next statement
+shows_tracebacks = False
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 
 
@@ -79,6 +83,12 @@ def check_autocommit(value):
     if value is not True and value is not False and value != LEGACY_TRANSACTION_CONTROL:
         raise ValueError("autocommit must be True, False, or sqlipc.LEGACY_TRANSACTION_CONTROL")
     return value
+
+
+def enable_callback_tracebacks(enable, /):
+    """Pass exceptions of trace callbacks to sys.unraisablehook, which prints them. At first they are dropped."""
+    global shows_tracebacks
+    shows_tracebacks = bool(enable)
 
 
 class Core:
@@ -320,7 +330,7 @@ class Core:
         if analysis.verb is None:
             return None, -1
         if self.trace is not None:
-            self.trace(sql)
+            _native.trace(self.trace, sql, shows_tracebacks)
         if analysis.control is not None:
             await self.control(statement, parameters)
             return None, -1
@@ -363,6 +373,7 @@ class Core:
             finally:
                 if not self.link.closed:
                     run.close()
+            await self.forget_if_rolled_back(error)
             raise
         if not analysis.writes_rows:
             return run, -1
@@ -370,6 +381,21 @@ class Core:
         if run.last_rowid:
             self.last_rowid = run.last_rowid
         return run, run.changes
+
+    async def forget_if_rolled_back(self, error):
+        """Leaves the transaction if a failure has rolled it back by ON CONFLICT ROLLBACK or RAISE(ROLLBACK), as in sqlite3.
+        The service tells that to the next statement. A transaction that was lost otherwise waits for rollback()."""
+        if self.transaction is None or not isinstance(error, IntegrityError):
+            return
+        run = self.link.start(_native.Sql(self.link, "SELECT 1", ()), ())
+        try:
+            await self.until(run.advance)
+        except Error as end:
+            if end.service_error == TRANSACTION_ENDED and ROLLED_BACK in str(end):
+                self.forget()
+        finally:
+            if not self.link.closed:
+                run.close()
 
     # ---- writes that are given up ----
 
@@ -476,7 +502,7 @@ class Core:
         if not analysis.writes_rows:
             raise ProgrammingError("executemany() can only execute DML statements.")
         if self.trace is not None:
-            self.trace(sql)
+            _native.trace(self.trace, sql, shows_tracebacks)
         self.check_not_lost()
         await self.prepare_transaction(analysis)
         if isinstance(rows, (list, tuple)):
@@ -584,8 +610,9 @@ class Core:
                 for row in rows:
                     await self.until(load.row, row)
             n = await self.finish(load, is_within)
-        except BaseException:
+        except BaseException as error:
             load.close()
+            await self.forget_if_rolled_back(error)
             raise
         finally:
             self.is_loading = False

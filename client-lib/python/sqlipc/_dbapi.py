@@ -437,4 +437,5 @@ def connect(database, *arguments, factory=None, **keywords):
     it does not wait: the first statement does. Raises OperationalError if the bus cannot be reached, or no service has the
     database; if another bus than the chosen one has it, the error says so.
     """
-    return (factory or Connection)(database, *arguments, **keywords)
+    factory = factory or (arguments[4] if len(arguments) > 4 else None) or Connection
+    return factory(database, *arguments, **keywords)
