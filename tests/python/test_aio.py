@@ -8,6 +8,8 @@ import gc
 import os
 import resource
 import signal
+import sqlite3
+import threading
 import time
 import traceback
 
@@ -48,6 +50,78 @@ async def fails(kind, awaitable):
     except kind as error:
         return error
     raise AssertionError(f"got {result!r}, expected {kind.__name__}")
+
+
+@loop
+async def programs_of_aiosqlite():
+    """What aiosqlite has, as its programs use it"""
+    for name in (
+        "DatabaseError Error IntegrityError NotSupportedError OperationalError ProgrammingError Warning InterfaceError"
+        " DataError InternalError Row register_adapter register_converter sqlite_version sqlite_version_info paramstyle"
+    ).split():
+        true(getattr(sqlipc.aio, name) is getattr(sqlipc, name), name)
+    async with connect(iter_chunk_size=10, check_same_thread=False) as db:
+        seen = []
+        await db.set_trace_callback(seen.append)
+        equal(await db.execute_insert("INSERT INTO note(text) VALUES (?)", ["a"]), (1,), "a rowid")
+        equal(seen, ["INSERT INTO note(text) VALUES (?)"], "what was traced")
+        await db.set_trace_callback(None)
+        db.row_factory = sqlipc.aio.Row
+        row = await db.execute_insert(sql="INSERT INTO note(text) VALUES (:t)", parameters={"t": "b"})
+        equal((row.keys(), tuple(row)), (["last_insert_rowid()"], (2,)), "a row")
+        async with db.execute_insert("INSERT INTO note(text) VALUES ('c')") as row:
+            equal(row[0], 3, "a rowid in a block")
+        db.row_factory = None
+        equal(await db.execute_fetchall("SELECT text FROM note WHERE id > ?", (1,)), [("b",), ("c",)], "rows")
+        async with db.execute_fetchall("SELECT count(*) FROM note", None) as rows:
+            equal(rows, [(3,)], "rows in a block")
+        cursor = await db.cursor()
+        await cursor.execute("SELECT id FROM note", None)
+        equal([row async for row in cursor], [(1,), (2,), (3,)], "rows of a cursor that was awaited")
+        async with db.cursor() as cursor:
+            await cursor.executemany("INSERT INTO note(text) VALUES (?)", parameters=[("d",), ("e",)])
+        for refused in (db.iterdump().__anext__(), db.backup(service.folder / "copy.sqlite")):
+            error = await fails(sqlipc.NotSupportedError, refused)
+            true("commit()" in str(error), error)
+        with contextlib.suppress(sqlipc.NotSupportedError):
+            db.isolation_level = None
+            raise AssertionError("isolation_level = None in a transaction worked")
+        await db.commit()
+        db.isolation_level = None
+        await db.execute("DELETE FROM note WHERE text = 'e'")
+        equal(db.in_transaction, False, "a statement without a transaction")
+        await db.interrupt()
+        with contextlib.closing(service.connect()) as other:
+            equal([line async for line in db.iterdump()], list(other.iterdump()), "the dump")
+        await db.backup(service.folder / "copy.sqlite")
+        with contextlib.closing(sqlite3.connect(service.folder / "copy.sqlite")) as copy:
+            equal(copy.execute("SELECT count(*) FROM note").fetchone(), (4,), "rows of the copy")
+            error = await fails(sqlipc.NotSupportedError, db.backup(copy))
+            true("path" in str(error), error)
+        with contextlib.suppress(sqlipc.NotSupportedError):
+            await db.create_function("f", 0, int, deterministic=True)
+            raise AssertionError("create_function() worked")
+    service.empty()
+
+
+@loop
+async def dumps_that_end_early():
+    """A dump that is not read to its end, or whose task is cancelled, leaves no thread and no connection"""
+    async with connect("chinook") as db:
+        lines = db.iterdump()
+        equal(await lines.__anext__(), "BEGIN TRANSACTION;", "the first line")
+        await lines.aclose()
+        task = asyncio.create_task(awaited(db.backup(service.folder / "never.sqlite")))
+        await asyncio.sleep(0)
+        task.cancel()
+        await fails(asyncio.CancelledError, task)
+        equal(await db.execute_fetchall("SELECT count(*) FROM Artist"), [(275,)], "the connection works")
+
+    def copying():
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("sqlipc-copy")]
+
+    await asyncio.to_thread(wait_for, lambda: not copying(), "the threads have ended")
+    equal((service.folder / "never.sqlite").exists(), False, "the copy exists")
 
 
 @loop

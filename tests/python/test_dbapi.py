@@ -7,6 +7,7 @@ import datetime
 import inspect
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -253,6 +254,29 @@ def imported_modules():
 
     true({"Change", "Live", "Watch", "complete_statement", "connect"} <= set(dir(sqlipc)), dir(sqlipc))
     raises(AttributeError, getattr, sqlipc, "Changes")
+
+
+@test
+def names_of_sqlite3():
+    """A program for sqlite3 finds what it imports, also in sqlipc.dbapi2"""
+    import sqlipc.dbapi2
+
+    for name in set(dir(sqlite3)) | set(dir(sqlite3.dbapi2)):
+        theirs = getattr(sqlite3, name)
+        if name.startswith(("_", "SQLITE_DBCONFIG_")) or (inspect.ismodule(theirs) and name != "dbapi2"):
+            continue
+        ours = getattr(sqlipc, name)
+        if isinstance(theirs, int) and name != "threadsafety":
+            equal(ours, theirs, name)
+        equal(callable(ours), callable(theirs), f"{name} is callable")
+        true(name == "dbapi2" or getattr(sqlipc.dbapi2, name) is ours, f"{name} in dbapi2")
+    with contextlib.closing(service.connect()) as db, contextlib.closing(sqlite3.connect(":memory:")) as direct:
+        missing = [name for name in dir(direct) if not hasattr(db, name)]
+        missing += [name for name in dir(direct.cursor()) if not hasattr(db.cursor(), name)]
+        missing += [name for name in dir(sqlite3.Row) if not hasattr(sqlipc.Row, name)]
+        equal([name for name in missing if not name.startswith("_")], [], "methods and attributes")
+    for function in (sqlipc.enable_shared_cache, sqlipc.Blob):
+        raises(sqlipc.NotSupportedError, function, True)
 
 
 @test

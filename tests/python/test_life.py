@@ -25,7 +25,7 @@ from tap import at_most, equal, test, true
 service = PythonService()
 UNSUPPORTED = (
     "create_function create_aggregate create_window_function create_collation set_authorizer set_progress_handler"
-    " enable_load_extension load_extension blobopen serialize deserialize setlimit getlimit"
+    " enable_load_extension load_extension blobopen serialize deserialize setlimit getlimit setconfig getconfig"
 ).split()
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 

@@ -31,8 +31,8 @@ static PyObject *library_version(PyObject *module, PyObject *unused) { return Py
 
 PyDoc_STRVAR(find_bus_doc, "find_bus(database, bus) -> str\n\nThe bus that has a database. Waits for the services.");
 
-PyDoc_STRVAR(trace_doc, "trace(callback, sql, is_shown)\n\nCall a trace callback. An error of it ends no statement, as in sqlite3; "
-                        "is_shown: it goes to sys.unraisablehook.");
+PyDoc_STRVAR(trace_doc, "trace(callback, sql, is_shown)\n\nCall a trace callback. An error of it ends no statement, as in "
+                        "sqlite3; is_shown: it goes to sys.unraisablehook.");
 
 static PyObject *trace(PyObject *module, PyObject *arguments) {
         PyObject *callback, *sql, *result;

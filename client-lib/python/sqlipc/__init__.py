@@ -11,13 +11,13 @@ connect() takes the name of a database in place of a file. sqlipc.aio is the sam
 sqlipc://user/chinook. The project's docs/python.md lists what differs from sqlite3.
 """
 
+import collections.abc
 import datetime
 import time
-from collections.abc import Sequence
 
 from ._adapters import PrepareProtocol, adapt, adapters, converters, register_adapter, register_converter
 from ._core import LEGACY_TRANSACTION_CONTROL, PARSE_COLNAMES, PARSE_DECLTYPES, enable_callback_tracebacks
-from ._dbapi import Connection, Cursor, connect
+from ._dbapi import Blob, Connection, Cursor, connect, enable_shared_cache
 from ._errors import (
     CODES,
     DatabaseError,
@@ -34,7 +34,22 @@ from ._errors import (
 from ._native import Row, library_version
 
 globals().update(CODES)
-Sequence.register(Row)
+# Constants of functions that raise NotSupportedError, which programs may import nevertheless: set_authorizer(), setlimit().
+_ACTIONS = (
+    "CREATE_INDEX CREATE_TABLE CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER CREATE_TEMP_VIEW CREATE_TRIGGER"
+    " CREATE_VIEW DELETE DROP_INDEX DROP_TABLE DROP_TEMP_INDEX DROP_TEMP_TABLE DROP_TEMP_TRIGGER DROP_TEMP_VIEW DROP_TRIGGER"
+    " DROP_VIEW INSERT PRAGMA READ SELECT TRANSACTION UPDATE ATTACH DETACH ALTER_TABLE REINDEX ANALYZE CREATE_VTABLE"
+    " DROP_VTABLE FUNCTION SAVEPOINT RECURSIVE"
+)
+_LIMITS = (
+    "LENGTH SQL_LENGTH COLUMN EXPR_DEPTH COMPOUND_SELECT VDBE_OP FUNCTION_ARG ATTACHED LIKE_PATTERN_LENGTH VARIABLE_NUMBER"
+    " TRIGGER_DEPTH WORKER_THREADS"
+)
+globals().update({f"SQLITE_{name}": number for number, name in enumerate(_ACTIONS.split(), 1)})
+globals().update({f"SQLITE_LIMIT_{name}": number for number, name in enumerate(_LIMITS.split())})
+SQLITE_DENY, SQLITE_IGNORE, SQLITE_ROW, SQLITE_DONE = 1, 2, 100, 101
+SQLITE_OK_LOAD_PERMANENTLY, SQLITE_OK_SYMLINK = 256, 512
+collections.abc.Sequence.register(Row)
 
 apilevel = "2.0"
 paramstyle = "qmark"
@@ -82,7 +97,7 @@ NUMBER = _TypeObject(("INTEGER", "INT", "REAL", "NUMERIC", "FLOAT", "DOUBLE", "D
 DATETIME = _TypeObject(("DATE", "TIME", "DATETIME", "TIMESTAMP"))
 ROWID = _TypeObject(("ROWID",))
 
-_LATER = {"Change": "_follow", "Live": "_follow", "Watch": "_follow", "complete_statement": "_sql"}
+_LATER = {"Change": "_follow", "Live": "_follow", "Watch": "_follow", "complete_statement": "_sql", "dbapi2": "dbapi2"}
 
 
 def __getattr__(name):
@@ -91,7 +106,8 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    value = globals()[name] = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    module = importlib.import_module("." + _LATER[name], __name__)
+    value = globals()[name] = module if name == "dbapi2" else getattr(module, name)
     return value
 
 

@@ -38,6 +38,35 @@ def _unsupported(name, why):
 
 
 _ELSEWHERE = "SQL runs in the service, which calls no code of its clients"
+_NO_BLOB = "a value is read as a whole; use substr() to read a part"
+
+enable_shared_cache = _unsupported("enable_shared_cache", "the service manages the memory of its connections")
+
+
+class Blob:
+    """Exists so that programs can import it: blobopen() would make one, and is not supported."""
+
+    __init__ = _unsupported("Blob", _NO_BLOB)
+
+
+class _Unsupported:
+    """The methods of connections of sqlite3 that raise NotSupportedError."""
+
+    create_function = _unsupported("create_function", _ELSEWHERE)
+    create_aggregate = _unsupported("create_aggregate", _ELSEWHERE)
+    create_window_function = _unsupported("create_window_function", _ELSEWHERE)
+    create_collation = _unsupported("create_collation", _ELSEWHERE)
+    set_authorizer = _unsupported("set_authorizer", _ELSEWHERE)
+    set_progress_handler = _unsupported("set_progress_handler", _ELSEWHERE + "; use interrupt() or set_run_timeout()")
+    enable_load_extension = _unsupported("enable_load_extension", "the service loads no extensions")
+    load_extension = _unsupported("load_extension", "the service loads no extensions")
+    blobopen = _unsupported("blobopen", _NO_BLOB)
+    serialize = _unsupported("serialize", "the file is the service's; use backup()")
+    deserialize = _unsupported("deserialize", "the file is the service's")
+    setlimit = _unsupported("setlimit", "the administrator sets the limits of the service")
+    getlimit = _unsupported("getlimit", "the administrator sets the limits of the service")
+    setconfig = _unsupported("setconfig", "connections in the service are shared")
+    getconfig = _unsupported("getconfig", "connections in the service are shared")
 
 
 class Cursor:
@@ -201,7 +230,7 @@ class Cursor:
         """Does nothing, as PEP 249 permits."""
 
 
-class Connection:
+class Connection(_Unsupported):
     """A connection to one database of the service. connect() makes it, and says what the arguments mean."""
 
     DataError = DataError
@@ -401,20 +430,6 @@ class Connection:
 
         self._check()
         _copy.backup(self, target, pages, progress, name, sleep)
-
-    create_function = _unsupported("create_function", _ELSEWHERE)
-    create_aggregate = _unsupported("create_aggregate", _ELSEWHERE)
-    create_window_function = _unsupported("create_window_function", _ELSEWHERE)
-    create_collation = _unsupported("create_collation", _ELSEWHERE)
-    set_authorizer = _unsupported("set_authorizer", _ELSEWHERE)
-    set_progress_handler = _unsupported("set_progress_handler", _ELSEWHERE + "; use interrupt() or set_run_timeout()")
-    enable_load_extension = _unsupported("enable_load_extension", "the service loads no extensions")
-    load_extension = _unsupported("load_extension", "the service loads no extensions")
-    blobopen = _unsupported("blobopen", "a value is read as a whole; use substr() to read a part")
-    serialize = _unsupported("serialize", "the file is the service's; use backup()")
-    deserialize = _unsupported("deserialize", "the file is the service's")
-    setlimit = _unsupported("setlimit", "the administrator sets the limits of the service")
-    getlimit = _unsupported("getlimit", "the administrator sets the limits of the service")
 
 
 def connect(database, *arguments, factory=None, **keywords):

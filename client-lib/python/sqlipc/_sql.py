@@ -235,7 +235,7 @@ class Control(namedtuple("Control", "verb level name key")):
 
 
 class Pragma(namedtuple("Pragma", "name value")):
-    """A PRAGMA. name: in lower case, without that of a database; value: the first token of what it sets, or None."""
+    """A PRAGMA. name: in lower case, without that of a database; value: the first token of its value, or None."""
 
     __slots__ = ()
 

@@ -8,21 +8,50 @@
             async for name, in cursor:
                 print(name)
 
-Nothing runs in another thread: the event loop watches the descriptors of the connection. If a task is cancelled while it
-waits for rows, the run ends at the service, too. CancelledError, or the TimeoutError of asyncio.timeout(), then means that
-the statement has written nothing: one that writes first waits until the service has said so, also in a transaction.
-Otherwise OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown": roll the
-transaction back, or, outside of one, look at the data. SQLite may roll the transaction back with a write that is cancelled;
-the next statement then says so, until rollback(). A commit goes on: await commit() again to learn its result. A connection
-belongs to the event loop in which it was opened.
+The event loop watches the descriptors of the connection; only iterdump() and backup() run in a thread of their own. The
+names of aiosqlite are here, so that its programs work after a change of the import and of connect(). If a task is cancelled
+while it waits for rows, the run ends at the service, too. CancelledError, or the TimeoutError of asyncio.timeout(), then
+means that the statement has written nothing: one that writes first waits until the service has said so, also in a
+transaction. Otherwise OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown":
+roll the transaction back, or, outside of one, look at the data. SQLite may roll the transaction back with a write that is
+cancelled; the next statement then says so, until rollback(). A commit goes on: await commit() again to learn its result. A
+connection belongs to the event loop in which it was opened.
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import itertools
+import os
 import time
 
-from . import _adapters, _core, _follow
+from . import (  # noqa: F401 - what programs import from here
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Row,
+    Warning,  # noqa: A004
+    _adapters,
+    _core,
+    _dbapi,
+    _follow,
+    paramstyle,
+    register_adapter,
+    register_converter,
+    sqlite_version,
+    sqlite_version_info,
+)
 from ._core import LEGACY_TRANSACTION_CONTROL
-from ._errors import NoProgressError, ProgrammingError
+from ._errors import NoProgressError
+
+_DUMP_LINES = 1000  # that are read at a time
 
 
 class _News:
@@ -101,6 +130,23 @@ class _Result:
         return await self._object.__aexit__(*failure)
 
 
+class _Value(_Result):
+    """The same for a result that needs no close."""
+
+    async def __aenter__(self):
+        return await self._coroutine
+
+    async def __aexit__(self, *failure):
+        pass
+
+
+class _Done:
+    """The result of a function that does not wait, for programs that await it."""
+
+    def __await__(self):
+        return iter(())
+
+
 class Cursor:
     """Runs statements and returns their rows; as sqlipc.Cursor, with awaited methods and `async for`."""
 
@@ -128,9 +174,10 @@ class Cursor:
         if run is not None:
             run.close()
 
-    async def execute(self, sql, parameters=(), /):
+    async def execute(self, sql, parameters=None):
         """Run one statement, and return the cursor."""
         self._reset()
+        parameters = () if parameters is None else parameters
         run, self.rowcount = await self.connection._alone(self._core.execute(sql, parameters, self._configure))
         self.lastrowid = self._core.last_rowid
         if run is None or not run.columns:
@@ -145,13 +192,13 @@ class Cursor:
         run.configure(converters, None if connection.text_factory is str else connection.text_factory)
         return names
 
-    async def executemany(self, sql, seq_of_parameters, /):
+    async def executemany(self, sql, parameters):
         """Run an INSERT, UPDATE, DELETE or REPLACE for each item of an iterable, and return the cursor."""
         self._reset()
-        self.rowcount = await self.connection._alone(self._core.executemany(sql, seq_of_parameters))
+        self.rowcount = await self.connection._alone(self._core.executemany(sql, parameters))
         return self
 
-    async def executescript(self, sql_script, /):
+    async def executescript(self, sql_script):
         """Run several statements, and return the cursor."""
         self._reset()
         await self.connection._alone(self._core.executescript(sql_script))
@@ -213,6 +260,11 @@ class Cursor:
             run.close()
         self._is_closed = True
 
+    def __await__(self):
+        """Returns the cursor itself: cursor() need not be awaited, but may be."""
+        return self
+        yield  # this makes it a generator
+
     async def __aenter__(self):
         return self
 
@@ -220,7 +272,7 @@ class Cursor:
         await self.close()
 
 
-class Connection:
+class Connection(_dbapi._Unsupported):
     """A connection to one database of the service. connect() makes it."""
 
     def __init__(self, place, timeout, detect_types, isolation_level, cached_statements, autocommit):
@@ -228,6 +280,7 @@ class Connection:
         self._news = _News(self._core.link)
         self._core.news = self._news.wait
         self._detect_types = detect_types
+        self._place = place
         self._lock = asyncio.Lock()
         self.row_factory = None
         self.text_factory = str
@@ -246,17 +299,40 @@ class Connection:
         self._check()
         return Cursor(self)
 
-    def execute(self, sql, parameters=(), /):
+    def execute(self, sql, parameters=None):
         """Run one statement with a new cursor: await it, or use it in `async with`."""
         return _Result(self.cursor().execute(sql, parameters))
 
-    def executemany(self, sql, seq_of_parameters, /):
+    def executemany(self, sql, parameters):
         """Run a statement for each item of an iterable with a new cursor: await it, or use it in `async with`."""
-        return _Result(self.cursor().executemany(sql, seq_of_parameters))
+        return _Result(self.cursor().executemany(sql, parameters))
 
-    def executescript(self, sql_script, /):
+    def executescript(self, sql_script):
         """Run several statements with a new cursor: await it, or use it in `async with`."""
         return _Result(self.cursor().executescript(sql_script))
+
+    def execute_fetchall(self, sql, parameters=None):
+        """Run one statement, and return a list of its rows: await it, or use it in `async with`."""
+
+        async def fetch():
+            async with self.execute(sql, parameters) as cursor:
+                return await cursor.fetchall()
+
+        return _Value(fetch())
+
+    def execute_insert(self, sql, parameters=None):
+        """Run one statement, and return a row with the rowid of the last row that the connection has inserted: await it, or
+        use it in `async with`."""
+
+        async def insert():
+            async with self.execute(sql, parameters) as cursor:
+                rowid = cursor.lastrowid
+                if self.row_factory is None:
+                    return (rowid,)
+                await cursor.execute('SELECT ? AS "last_insert_rowid()"', (rowid,))
+                return await cursor.fetchone()
+
+        return _Value(insert())
 
     async def commit(self):
         """Commit the open transaction, and wait until its changes are durable. Does nothing if autocommit is True."""
@@ -302,6 +378,13 @@ class Connection:
         """How transactions begin before INSERT, UPDATE, DELETE and REPLACE; None: they do not."""
         return self._core.isolation_level
 
+    @isolation_level.setter
+    def isolation_level(self, level):
+        level = _core.check_level(level)
+        if level is None and self._core.in_transaction:
+            raise NotSupportedError("isolation_level = None would commit the open transaction: await commit() first.")
+        self._core.isolation_level = level
+
     @property
     def autocommit(self):
         """True, False or LEGACY_TRANSACTION_CONTROL, as connect() was told."""
@@ -313,8 +396,59 @@ class Connection:
         return self._core.total_changes
 
     def interrupt(self):
-        """End everything in progress on this connection; it raises OperationalError there."""
+        """End everything in progress on this connection, at once; it raises OperationalError there. May be awaited."""
         self._core.link.interrupt()
+        return _Done()
+
+    # ---- copies ----
+
+    @contextlib.asynccontextmanager
+    async def _aside(self, method):
+        """Yields an executor of one thread, and a connection of sqlipc to the same database that belongs to it."""
+        self._check()
+        if self._core.in_transaction:
+            raise NotSupportedError(
+                f"{method}() uses a connection of its own, which does not see the open transaction: await commit() first."
+            )
+        executor = concurrent.futures.ThreadPoolExecutor(1, "sqlipc-copy")
+        name, bus, host = self._place
+        make = functools.partial(_dbapi.Connection, name, self._core.timeout, bus=bus, host=host)
+        try:
+            other = await asyncio.get_running_loop().run_in_executor(executor, make)
+            try:
+                yield executor, other
+            finally:
+                other.interrupt()  # if the task was cancelled, the thread still uses it
+                executor.submit(other.close)
+        finally:
+            executor.shutdown(wait=False)
+
+    async def iterdump(self):
+        """Yield the SQL that makes the database again, by a connection and a thread of its own: not while a transaction is
+        open."""
+        async with self._aside("iterdump") as (executor, other):
+            loop = asyncio.get_running_loop()
+            lines = await loop.run_in_executor(executor, other.iterdump)
+            try:
+                while chunk := await loop.run_in_executor(executor, lambda: list(itertools.islice(lines, _DUMP_LINES))):
+                    for line in chunk:
+                        yield line
+            finally:
+                executor.submit(lines.close)
+
+    async def backup(self, target, *, pages=-1, progress=None, name="main", sleep=0.250):
+        """Copy the database into the file `target`, a path, as backup() of sqlipc, by a connection and a thread of its own,
+        which calls `progress`: not while a transaction is open."""
+        if not isinstance(target, (str, os.PathLike)):
+            raise NotSupportedError("backup() writes in another thread than the target's: pass the path of a file.")
+        async with self._aside("backup") as (executor, other):
+            copy = functools.partial(other.backup, target, pages=pages, progress=progress, name=name, sleep=sleep)
+            await asyncio.get_running_loop().run_in_executor(executor, copy)
+
+    async def set_trace_callback(self, trace_callback):
+        """Call a function with the text of each statement before it runs; None: no more."""
+        self._check()
+        self._core.trace = trace_callback
 
     async def close(self):
         """Close the connection. An open transaction is rolled back."""
@@ -347,8 +481,11 @@ def connect(
     autocommit=LEGACY_TRANSACTION_CONTROL,
     bus=None,
     host=None,
+    check_same_thread=True,
+    iter_chunk_size=64,
 ):
-    """Connect to a database within a running event loop; the arguments are those of sqlipc.connect().
+    """Connect to a database within a running event loop; the arguments are those of sqlipc.connect(), and of aiosqlite:
+    check_same_thread and iter_chunk_size have no effect here.
 
     Await the result for a Connection, or use it in `async with`, which commits (or rolls back) and closes at its end.
     """
