@@ -4,12 +4,11 @@
 import contextlib
 import os
 import sqlite3
-import time
 
 from client import DATABASE, Failure, object_path
 from clocks import Clocks
 from gi.repository import GLib
-from harness import PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, needs_root, wait_for
+from harness import PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, wait_for
 from tap import equal, test, true
 from writers import DB, ask, numbers, writable
 
@@ -315,33 +314,6 @@ def leave_the_queue():
             t = opened(call)
         end(client, "Commit", t)
         equal((len(gone), listed()), (20, 0), "what is left")
-
-
-@needs_root
-def fair():
-    """Users take turns to write: one with 500 transactions that wait is not before another one's second, nor after it"""
-    limits = PATIENT | {"WorkersMax": 1}
-    with writable(uid=UID_DAEMON, limits=limits, WriteUsers=f"{UID_A} {UID_B}") as service:
-        many, other = [service.client(UID_A) for _ in range(5)], service.client(UID_B)
-        holder, t = many[0], begin(many[0], "write")
-        waiting = [(client, begin_later(client)) for client in many for _ in range(100)]
-        n_before = []
-        for _ in range(10):
-            mine = [begin_later(other), begin_later(other)]
-            other.query(DB, COUNT).read()  # its worker, which answers in order, has asked for its turn
-            time.sleep(0.03)  # longer than a turn lasts after another worker has asked
-            end(holder, "Commit", t)
-            u = opened(mine[0])
-            n_before.append(sum(call.is_done() for _, call in waiting))
-            holder.query(DB, COUNT).read()
-            time.sleep(0.03)
-            end(other, "Commit", u)
-            (holder, call), *waiting = waiting
-            t = opened(call)
-            n_before.append(sum(call.is_done() for _, call in waiting) + mine[1].is_done())
-            other.database(DB, "Cancel", "(ta{sv})", 0, {"call": GLib.Variant("u", mine[1].serial)})
-            expect("Cancelled", mine[1].result)
-        equal(n_before, [0] * 20, "transactions that began out of turn")
 
 
 @test

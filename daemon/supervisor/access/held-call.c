@@ -301,7 +301,8 @@ static bool begins_to_write(sd_bus_message *message) {
         g_auto(Refusal) refusal = REFUSAL_INIT; /* not sent: the method refuses the options itself */
         Options options;
         bool writes = sd_bus_message_has_signature(message, "a{sv}") > 0 &&
-                      options_read(message, OPTION_MODE, &options, &refusal) >= 0 && g_strcmp0(options.mode, "write") == 0;
+                      options_read(message, OPTIONS_OF_BEGIN, &options, &refusal) >= 0 &&
+                      g_strcmp0(options.mode, "write") == 0;
 
         (void) sd_bus_message_rewind(message, true);
         return writes;

@@ -569,7 +569,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         };
         Options options;
         Run *run;
-        int r = options_read(m, OPTION_MODE | OPTION_LOCK_WAIT | OPTION_ERROR_DETAILS, &options, refusal);
+        int r = options_read(m, OPTIONS_OF_BEGIN, &options, refusal);
 
         if (r < 0)
                 return r;

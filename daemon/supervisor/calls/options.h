@@ -29,6 +29,7 @@ typedef enum OptionKey {
         OPTION_CALL = 1 << 13,
         OPTION_LOCK_WAIT = 1 << 14,
 
+        OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_ERROR_DETAILS,
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
 
