@@ -404,7 +404,7 @@ static char *store_and_write_back(ImportFile *file) {
         return g_string_free(out, FALSE);
 }
 
-/* A new table keeps the texts of each column, whatever they are together. */
+/* A new table keeps the texts of each column, in each mixture. */
 static void test_generated_columns(void) {
         g_autoptr(GRand) rand = g_rand_new_with_seed(32);
         g_autoptr(GString) text = g_string_new(NULL);

@@ -84,7 +84,7 @@ static void test_table_by_number(void) {
         }
 }
 
-/* A message is valid UTF-8, and a string of D-Bus, whatever SQLite put into it. */
+/* A message is valid UTF-8, and a string of D-Bus, also if it quotes bytes that are not. */
 static void check_message(const char *message, const char *expected) {
         PageDecoder d = { .error_number = ERROR_SQL, .error_sql_offset = -1, .error_message = message,
                           .error_message_size = strlen(message) };

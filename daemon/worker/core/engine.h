@@ -230,8 +230,8 @@ typedef struct Engine {
         /* True if the statement writes, so that it needs a transaction from begin(). */
         bool (*writes)(const EngineStatement *statement);
 
-        /* True if the statement has no rows and changes nothing, and yet is none that only reads: another time it may change
-         * something. It needs no right. NULL: no statement is such. */
+        /* True if the statement has nothing to do now, and may have at another time: DROP ... IF EXISTS without the object,
+         * for example. It has no rows and needs no right. NULL: the engine has no such statements. */
         bool (*does_nothing)(const EngineStatement *statement);
 
         /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other

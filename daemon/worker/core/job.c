@@ -196,12 +196,12 @@ bool job_statement_writes(const Job *job) {
         return job->context->setup->writes && job_engine(job)->writes(job->statement);
 }
 
-bool job_statement_does_nothing(const Job *job) {
+static bool does_nothing(const Job *job) {
         return job_engine(job)->does_nothing && job_engine(job)->does_nothing(job->statement);
 }
 
 bool job_statement_reads(const Job *job) {
-        return !job_statement_writes(job) && !job_statement_does_nothing(job);
+        return !job_statement_writes(job) && !does_nothing(job);
 }
 
 static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint) {

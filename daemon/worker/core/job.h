@@ -231,9 +231,6 @@ void job_rewind(Job *job);
 /* True if the statement of the job, which is compiled, writes. */
 bool job_statement_writes(const Job *job);
 
-/* True if it does nothing, although it is none that only reads (engine.h). */
-bool job_statement_does_nothing(const Job *job);
-
 /* True if it only reads, so that it may be repeated. */
 bool job_statement_reads(const Job *job);
 

@@ -20,6 +20,7 @@
 #include "daemon/worker/sqlite/pragma.h"
 #include "daemon/worker/sqlite/trusted-schema.h"
 
+#define ONLY_READS "databases are shared for reading, one SELECT at a time"
 #define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
 
 /* If SQLite compiles while a client's statement runs, it compiles the SQL of a module. When it compiles the statement itself
@@ -31,7 +32,7 @@ static bool is_of_client(const Access *access) {
 /* `reason` is for a user who may write. */
 static int refuse(Access *access, const char *what, const char *which, const char *reason) {
         sqlite3_snprintf(sizeof access->refused, access->refused, "%s%s%s", what, which ? " " : "", which ? which : "");
-        access->reason = access->rights ? reason : "databases are shared for reading, one SELECT at a time";
+        access->reason = access->rights ? reason : ONLY_READS;
         return SQLITE_DENY;
 }
 
@@ -69,7 +70,7 @@ static int read_instead(Access *access, const char *name, const char *schema) {
 
 static int set_number(Access *access, const char *name) {
         if (!access->rights)
-                return refuse_pragma(access, name, "databases are shared for reading, one SELECT at a time");
+                return refuse_pragma(access, name, ONLY_READS);
         if (!access->rights->write_schema)
                 return refuse_pragma(access, name, NEEDS_WRITE_SCHEMA);
         access->changes = true;

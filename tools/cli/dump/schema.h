@@ -57,7 +57,7 @@ void schema_append_name(GString *sql, const char *name);
 void schema_append_quoted(GString *sql, const char *name);
 /** Appends text as an SQL literal. */
 void schema_append_literal(GString *sql, const char *text);
-/** Appends a name as an SQL expression whose value it is, in an SQL that can be sent whatever bytes the name has. */
+/** Appends an SQL expression whose value is this name. It can be sent also if the name is not UTF-8. */
 void schema_append_value(GString *sql, const char *name);
 
 /** True if SQL that has the name can be sent. Over D-Bus it is a string, so it may have neither bytes that are not UTF-8 nor
