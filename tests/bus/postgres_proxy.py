@@ -17,6 +17,7 @@ import threading
 
 SIZE = 65536
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends RST
+UNAWAITED = (b"DEALLOCATE", b"RESET ALL", b"DISCARD TEMP")  # in pipelines whose answers are read with the next ones
 CANCEL = struct.pack("!i", 80877102)  # the code of a request to cancel, after its length
 
 
@@ -108,8 +109,7 @@ class Proxy:
         self.spoiled, self.how, self.n_spoiled = None, None, 0
         self.n_messages = 0  # of the last connection
         self.n_connections = 0
-        self.n_trips, self.answered = 0, False  # how often a client has spoken after the server, with one connection
-        self.uncounted = ()  # words in requests that are left out there, because their answers are not waited for
+        self.n_trips = 0  # pipelines of a client with one connection, without those whose answers it does not wait for
         threading.Thread(target=self._accept, daemon=True).start()
 
     def connection(self, user, database="postgres", **more):
@@ -173,7 +173,7 @@ class Proxy:
         answers = self._pieces(server) if self.tls else self._messages(server)
         back = threading.Thread(target=self._pump, args=(server, client, answers), daemon=True)
         back.start()
-        self._pump(client, server, self._pieces(client))
+        self._pump(client, server, self._pieces(client) if self.tls else self._requests(client))
         back.join()
         with self.lock:
             self.sockets -= {client, server}
@@ -195,8 +195,19 @@ class Proxy:
             if data[4:8] == CANCEL:
                 self.n_cancels += 1
                 self.cancels.wait()
-            if not any(word in data for word in self.uncounted):
-                self.n_trips, self.answered = self.n_trips + self.answered, False
+            yield data
+
+    def _requests(self, source):
+        """Yields what the client sends, and counts its pipelines, which end with a Sync."""
+        unread, pipeline, at = b"", b"", 0  # the first message has no type
+        for data in self._pieces(source):
+            unread += data
+            while len(unread) >= at + 4 and len(unread) >= (end := at + struct.unpack_from("!i", unread, at)[0]):
+                pipeline += unread[:end]
+                if at and unread[:1] == b"S":
+                    self.n_trips += not any(word in pipeline for word in UNAWAITED)
+                    pipeline = b""
+                unread, at = unread[end:], 1
             yield data
 
     def _messages(self, source):
@@ -217,5 +228,5 @@ class Proxy:
                         pass
                     return
             number += 1
-            self.n_messages, self.answered = number, True
+            self.n_messages = number
             yield message

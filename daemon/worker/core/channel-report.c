@@ -66,8 +66,9 @@ void channel_report_now(ServedChannel *c) {
 
 uint64_t channel_report_due(const ServedChannel *c) {
         const ChannelProgress *p = &c->progress;
+        bool news = p->n_runs > 0 || p->n_bytes > 0 || served_channel_is_busy(c) != c->running_said;
 
-        return p->n_runs > 0 || p->n_bytes > 0 ? c->progress_usec + PROGRESS_USEC : UINT64_MAX;
+        return news ? c->progress_usec + PROGRESS_USEC : UINT64_MAX;
 }
 
 int channel_report_rested(ServedChannel *c, bool waiting, Bytes unread) {

@@ -17,7 +17,7 @@ void channel_report_progress(ServedChannel *c, uint64_t now_coarse_usec);
 /* Sends CHANNEL_PROGRESS without the pause between two reports, because the state has changed. */
 void channel_report_now(ServedChannel *c);
 
-/* When sums that were not reported yet are due; UINT64_MAX: there are none. */
+/* When what the supervisor was not told yet is due; UINT64_MAX: it knows everything. */
 uint64_t channel_report_due(const ServedChannel *c);
 
 /* Sends CHANNEL_RESTED with the channel's state; `waiting` as in protocol.h. -errno: the channel stays with this worker. */

@@ -224,7 +224,7 @@ static int settle(TaskQueue *q, Task *t) {
         wake_up(s, c);
         if (c->state != CHANNEL_IDLE)
                 task_queue_append(q, t);
-        if ((c->state == CHANNEL_IDLE || c->intake >= CHANNEL_CLOSING) && again < q->armed_usec)
+        if (again < q->armed_usec)
                 task_queue_arm(q, again);
         return watch_channel(q, c);
 }
