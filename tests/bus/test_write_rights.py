@@ -154,7 +154,6 @@ STATEMENTS = [
     Statement(NEVER, "INSERT INTO sqlite_master VALUES('table', 'a', 'a', 0, 'CREATE TABLE a(b)')"),
     Statement(NEVER, "DELETE FROM sqlite_schema"),
     Statement(NEVER, "DELETE FROM temp.sqlite_schema"),
-    Statement(NEVER, "PRAGMA writable_schema = 1"),
     Statement(NEVER, "PRAGMA schema_version = 9"),
     Statement(NEVER, "PRAGMA ignore_check_constraints = 1"),
     Statement(TRANSACTION, "PRAGMA defer_foreign_keys = 1"),

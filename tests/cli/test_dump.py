@@ -218,6 +218,8 @@ service = Service(
         "typed": {"Path": make("typed.sqlite", TYPED), "Expose": "typed"},
         "target": {"Path": HERE / "target.sqlite", "Mode": "read-write", "WriteSchema": "yes"},
         "target_rows": {"Path": HERE / "target.sqlite", "Mode": "read-write"},
+        "loaded": {"Path": make("loaded.sqlite", ""), "Mode": "read-write", "WriteSchema": "yes", "ForeignKeys": "no"},
+        "loaded_rows": {"Path": HERE / "loaded.sqlite", "Mode": "read-write"},
         "unrelated": {"Path": HERE / "target.sqlite", "Mode": "read-write", "WriteSchema": "yes", "ForeignKeys": "no"},
     }
 )
@@ -267,6 +269,116 @@ def round_trips():
     """sqlite3 restores an equal database from a dump: names, bits of values, indexes, triggers, virtual tables"""
     for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
         check_copy(load(ask(database, ".dump"), "copy.sqlite"), original(database))
+
+
+def foreign_dump(path):
+    return subprocess.run(["sqlite3", path, ".dump"], capture_output=True, check=True).stdout
+
+
+def empty():
+    """Empties the database "loaded", as no statement can that has a damaged virtual table."""
+    with contextlib.closing(sqlite3.connect(HERE / "empty-again.sqlite")) as new:
+        new.execute("PRAGMA journal_mode = wal")
+        with contextlib.closing(sqlite3.connect(HERE / "loaded.sqlite")) as old:
+            new.backup(old)
+
+
+@test
+def loads():
+    """A dump of sqlite3 or of the shell loads by standard input, .read and --single-transaction, virtual tables included"""
+    dumps = [foreign_dump(make(f"plain-{i}.sqlite", script)) for i, script in enumerate((ODD, SEARCHED))]
+    for sql in (*dumps, ask("odd", ".dump")):
+        file = HERE / "dump.sql"
+        file.write_bytes(sql)
+        expected = load(sql, "expected.sqlite")
+        for way in (("-f", file), ("-c", f".read {file}"), ("-1", "-f", file), ("-1", "-c", f".read {file}")):
+            empty()
+            equal(ask("--bail", *way, "loaded"), b"", f"output of {way}")
+            check_copy(HERE / "loaded.sqlite", expected)
+    empty()
+    ask("-f", HERE / "dump.sql", "loaded_rows", code=QUERY, says=b"is not allowed")
+    equal(content(HERE / "loaded.sqlite"), content(HERE / "empty-again.sqlite"), "what there is")
+
+
+SEARCHED = """
+CREATE TABLE "it's"(a, b);
+INSERT INTO "it's" VALUES ('some words', 'more'), ('other words', 'less');
+CREATE VIRTUAL TABLE [of "them"] USING fts5(a, b, content='it''s', tokenize='porter');
+INSERT INTO [of "them"]([of "them"]) VALUES ('rebuild');
+CREATE VIRTUAL TABLE old USING fts3(a);
+CREATE VIRTUAL TABLE four USING fts4(a, prefix="2");
+CREATE VIRTUAL TABLE terms USING fts5vocab('of "them"', 'row');
+CREATE VIRTUAL TABLE numbers USING rtree_i32(id, x0, x1, +note);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+INSERT INTO numbers SELECT i, i % 77, i % 77 + i, 'note ' || i FROM n;
+INSERT INTO old VALUES ('some old words');
+INSERT INTO four(docid, a) VALUES (7, 'four words');
+"""
+ROW = "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table',{0},{0},0,{1});"
+WORDS = ROW.format("'words'", "'CREATE VIRTUAL TABLE words USING fts5(a)'")
+
+
+def shadow_rows(script, damage):
+    """Returns the dump of a database that is damaged beyond what its modules would ever write."""
+    path = HERE / "damaged.sqlite"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(script)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(damage)
+    return foreign_dump(path).decode()
+
+
+@test
+def loads_no_damage():
+    """Of a dump, only rows of virtual tables go into sqlite_schema, and a damaged one is not committed"""
+    full = "CREATE VIRTUAL TABLE words USING fts5(a); INSERT INTO words VALUES ('some words'), ('more');"
+    boxes = "CREATE VIRTUAL TABLE places USING rtree(id, x0, x1); INSERT INTO places VALUES (1, 0, 1), (2, 5, 6);"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+    many = f"{numbers} INSERT INTO places SELECT i, i, i FROM n;"
+    cut = "UPDATE places_node SET data = substr(data, 1, 4) || x'7f000000' || substr(data, 9) WHERE nodeno = 1"
+    damaged = {
+        "words": [WORDS, full.replace("CREATE", f"{WORDS} --CREATE", 1),
+                  shadow_rows(full, "DELETE FROM words_docsize WHERE id = 1"),
+                  shadow_rows(full, "UPDATE words_data SET block = x'00' WHERE id > 10"),
+                  shadow_rows(full, "UPDATE words_content SET c0 = 'others' WHERE id = 1")],
+        "places": [shadow_rows(boxes, "DELETE FROM places_rowid WHERE rowid = 1"),
+                   shadow_rows(boxes, "INSERT INTO places_rowid VALUES (9, 1)"),
+                   shadow_rows(boxes, "UPDATE places_node SET data = zeroblob(length(data))"),
+                   shadow_rows(boxes, "INSERT INTO places_node VALUES (7, x'00')"),
+                   shadow_rows(boxes + many, "DELETE FROM places_parent WHERE nodeno = 2"),
+                   shadow_rows(boxes + many, cut)],
+    }  # fmt: skip
+    empty()
+    for name, scripts in damaged.items():
+        for script in scripts:
+            sql = script if "BEGIN" in script else f"BEGIN;{script}\nCOMMIT;"
+            says = f'the virtual table "{name}" of this dump does not pass its integrity-check'
+            ask("loaded", "--bail", sql, code=QUERY, says=says.encode())
+    refused = {
+        ROW.format("'t'", "'CREATE TABLE t(a)'"): b"that of \"t\" is another",
+        ROW.format("'t'", "'CREATE VIRTUAL TABLE words USING fts5(a)'"): b"that of \"t\" is another",
+        ROW.format("'words'", "'CREATE VIRTUAL TABLE words USING fts5(a); DROP TABLE x'"): b"is another",
+        ROW.format("'words'", "'SELECT 1'"): b"is another",
+        ROW.format("'words'", "'create virtual table words using fts5(a)'"): b"is another",
+        ROW.format("'words'", "'CREATE VIRTUAL TABLE words USING echo(a)'"): b"no such module: echo",
+        ROW.format("'words'", "'CREATE VIRTUAL TABLE'"): b"incomplete input",
+        ROW.format("'sqlite_x'", "'CREATE VIRTUAL TABLE sqlite_x USING fts5(a)'"): b"reserved for internal use",
+        WORDS.replace("0,", "7,"): b"a direct change of sqlite_schema",
+        WORDS.replace("'table'", "'view'"): b"a direct change of sqlite_schema",
+        WORDS.replace(");", ") RETURNING *;"): b"a direct change of sqlite_schema",
+        WORDS.replace("INSERT", "REPLACE"): b"a direct change of sqlite_schema",
+        "UPDATE sqlite_schema SET sql = ''": b"a direct change of sqlite_schema",
+        "DELETE FROM sqlite_schema": b"a direct change of sqlite_schema",
+    }
+    for sql, says in refused.items():
+        ask("loaded", "--bail", f"PRAGMA writable_schema = ON; BEGIN; {sql.rstrip(';')}; COMMIT;", code=QUERY, says=says)
+    ask("loaded", f"PRAGMA writable_schema = ON; {WORDS}", code=QUERY, says=b"load a dump in a transaction")
+    ask("loaded_rows", f"BEGIN; {WORDS} COMMIT;", code=QUERY, says=b"WriteSchema=")
+    ask("loaded_rows", "PRAGMA writable_schema = ON", code=QUERY, says=b"is not allowed")
+    equal(content(HERE / "loaded.sqlite"), content(HERE / "empty-again.sqlite"), "what there is")
+    ask("loaded", f"BEGIN; SAVEPOINT a; {WORDS} ROLLBACK TO a; CREATE TABLE t(a); COMMIT; DROP TABLE t")
+    equal(content(HERE / "loaded.sqlite"), content(HERE / "empty-again.sqlite"), "what there is after ROLLBACK TO")
 
 
 @test

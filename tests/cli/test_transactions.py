@@ -168,9 +168,16 @@ def single_transaction():
 @test
 def single_transaction_is_one():
     """COMMIT and ROLLBACK cannot divide it, .quit with a code takes it back, and a database to read can be read"""
-    for word in ("COMMIT", "ROLLBACK", "BEGIN"):
+    for word in ("COMMIT", "ROLLBACK", "BEGIN", "SAVEPOINT a; COMMIT", "BEGIN; COMMIT; ROLLBACK"):
         _, err = run("-1", f"INSERT INTO note VALUES (1); {word}; INSERT INTO note VALUES (2)", code=QUERY)
         true("--single-transaction" in err, f"message of {word}: {err!r}")
+    for words in ("BEGIN; BEGIN", "SAVEPOINT a; BEGIN"):
+        _, err = run("-1", f"INSERT INTO note VALUES (1); {words}; COMMIT", code=QUERY)
+        true("a transaction is open" in err, f"message of {words}: {err!r}")
+    run("-1", "BEGIN; INSERT INTO note VALUES (1); SAVEPOINT a; COMMIT; BEGIN IMMEDIATE; INSERT INTO note VALUES (2); END")
+    equal(rows(), [1, 2], "rows of two transactions within it")
+    run("-1", "DELETE FROM note; BEGIN; INSERT INTO note VALUES (3); ROLLBACK")
+    equal(rows(), [], "rows of one that was rolled back")
     run("-1", "INSERT INTO note VALUES (1)", ".quit 3", code=3)
     equal(rows(), [], "rows")
     run("-1", "INSERT INTO note VALUES (1)", ".quit", "INSERT INTO note VALUES (2)")

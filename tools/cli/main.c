@@ -150,6 +150,10 @@ static void run_as_one(Shell *shell, const Options *options) {
                 shell->settings.bail = true;
                 run_scripts(shell, options);
                 tell_unused_parameters(shell);
+                if (shell->exit_code == EXIT_OK && transaction_is_within_script(shell)) {
+                        shell_complain(shell, "the input ended before the COMMIT of its last BEGIN");
+                        shell_note_failure(shell, EXIT_QUERY);
+                }
                 r = shell->exit_code == EXIT_OK && !interrupt_leave() ? transaction_commit(shell) : 0;
         }
         if (r < 0)

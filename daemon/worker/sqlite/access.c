@@ -138,6 +138,8 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
                 return ignore_if(access, !access->rights || !pragma_is_on(argument), rule);
         case PRAGMA_SECURE_DELETE:
                 return secure_delete(access, rule, argument, schema);
+        case PRAGMA_WRITABLE_SCHEMA: /* a dump sets it; dumped-table.h takes its rows without it */
+                return ignore_if(access, !pragma_is_on(argument) || (access->rights && access->rights->write_schema), rule);
         case PRAGMA_SYNCHRONOUS: /* that of commits, see sqlite-connection.c */
                 return replace_pragma(access, "SELECT %d AS synchronous", access->setup->sync_full ? 3 : 1);
         }
@@ -237,8 +239,16 @@ static bool is_change(int action) {
         }
 }
 
-/* `within`: the trigger or view that does it. */
-static int authorize_change(Access *access, int action, const char *table, const char *schema, const char *within) {
+static void note_created(Access *access, const char *table, const char *module) {
+        AccessCreated *created = &access->created;
+
+        if (created->name && strcmp(created->name, table) == 0)
+                sqlite3_snprintf(sizeof created->module, created->module, "%s", module);
+}
+
+/* `module` is that of a virtual table; `within`: the trigger or view that does it. */
+static int authorize_change(Access *access, int action, const char *table, const char *module, const char *schema,
+                            const char *within) {
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
@@ -248,6 +258,8 @@ static int authorize_change(Access *access, int action, const char *table, const
                 return refuse_temporary(access);
         if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
                 return authorize_rows(access, table);
+        if (action == SQLITE_CREATE_VTABLE)
+                note_created(access, table, module);
         return authorize_schema(access);
 }
 
@@ -337,7 +349,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_FUNCTION:
                 return authorize_function(access, b, within);
         default:
-                return authorize_change(access, action, a, schema, within);
+                return authorize_change(access, action, a, b, schema, within);
         }
 }
 
@@ -420,4 +432,8 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
         access->setup = setup;
         access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
         return sqlite3_set_authorizer(db, authorize, access);
+}
+
+void access_pause(sqlite3 *db, Access *access, bool pause) {
+        (void) sqlite3_set_authorizer(db, pause ? NULL : authorize, access);
 }

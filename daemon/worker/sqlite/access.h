@@ -37,6 +37,12 @@ typedef struct AccessPragma {
         char answer[128];        /* SQL that is run in its place; empty: nothing is */
 } AccessPragma;
 
+/* A virtual table that a statement creates. */
+typedef struct AccessCreated {
+        const char *name;        /* borrowed: whose module is asked for; NULL: none */
+        char module[64];         /* of the table of that name; cut off if it is longer; empty: no such table is created */
+} AccessCreated;
+
 /* The authorizer's state since access_forget(): SQLite's requests, and the last refusal, for the error's sentence. */
 typedef struct Access {
         bool asked;              /* SQLite asked for at least one permission */
@@ -55,6 +61,7 @@ typedef struct Access {
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
         AccessPragma pragma;
+        AccessCreated created;   /* set by the caller */
         const Setup *setup;      /* borrowed */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */
@@ -65,6 +72,9 @@ typedef struct Access {
 /* Installs authorizer, limits and safe settings on a new connection. `access` must outlive it. Returns an SQLite result
  * code. */
 int access_install(sqlite3 *db, const Setup *setup, Access *access);
+
+/* Has the authorizer not be asked from now on, or again. */
+void access_pause(sqlite3 *db, Access *access, bool pause);
 
 /* Must be called before a client's statement is compiled. */
 void access_forget(Access *access);

@@ -88,7 +88,7 @@ static const PragmaRule rules[] = {
         { "user_version", PRAGMA_RUNS, PRAGMA_NUMBER, NULL, NULL },
         { "wal_autocheckpoint", PRAGMA_RUNS, PRAGMA_READS, NULL, NULL },
         { "wal_checkpoint", PRAGMA_ANSWERS, PRAGMA_ANSWERS, "SELECT 0 AS busy, -1 AS log, -1 AS checkpointed", NULL },
-        { "writable_schema", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL,
+        { "writable_schema", PRAGMA_RUNS, PRAGMA_WRITABLE_SCHEMA, NULL,
           "a direct change of sqlite_schema can damage the database: use CREATE, ALTER and DROP" },
 };
 

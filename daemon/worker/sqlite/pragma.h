@@ -23,6 +23,7 @@ typedef enum PragmaUse {
         PRAGMA_QUERY_ONLY,
         PRAGMA_SECURE_DELETE,
         PRAGMA_SYNCHRONOUS,
+        PRAGMA_WRITABLE_SCHEMA,
 } PragmaUse;
 
 typedef struct PragmaRule {

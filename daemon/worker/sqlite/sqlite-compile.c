@@ -190,7 +190,8 @@ static bool fail(SqliteConnection *c, int rc, size_t offset, SqlError *error) {
                 return set_writes(c, error); /* SQLite refuses it first, for a virtual table */
         if (c->access.rights && is_about_schema_table(error))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
-                                     "a direct change of sqlite_schema is not allowed: use CREATE, ALTER and DROP");
+                                     "a direct change of sqlite_schema is not allowed: use CREATE, ALTER and DROP, or load "
+                                     "a dump in a transaction");
         if (too_many_steps(c, error))
                 return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
                                      "the statement compiles to more than the %u steps of VdbeOpsMax=: make it simpler",
@@ -224,6 +225,12 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
                 start = tail;
                 rc = sqlite3_prepare_v3(c->db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT,
                                         &compiled.stmt, &tail);
+                if (rc != SQLITE_OK && c->access.savepoints && dumped_table_is(first_word(start))) {
+                        if (!dumped_table_compile(c, first_word(start), &compiled.stmt, &tail, error))
+                                return false;
+                        compiled.of_dump = compiled.once = true;
+                        break;
+                }
                 if (rc != SQLITE_OK)
                         return fail(c, rc, (size_t) (start - sql), error);
                 if (tail <= start)

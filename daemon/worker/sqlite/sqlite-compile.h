@@ -13,6 +13,7 @@ typedef struct CompiledStatement {
         bool changes_rows; /* it is an INSERT, UPDATE or DELETE, which SQLite counts */
         bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
         bool does_nothing; /* it has no rows, changes nothing, and must not be stepped: DROP TABLE IF EXISTS without one */
+        bool of_dump;      /* it inserts the row of a virtual table; dumped_table_step() steps it */
         bool once;         /* must not be kept for another run, when it may do something else, or need other rights */
 } CompiledStatement;
 

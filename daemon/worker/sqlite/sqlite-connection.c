@@ -439,6 +439,7 @@ void sqlite_connection_close(SqliteConnection *c) {
         for (size_t i = 0; i < WRITE_COMMAND_N; i++)
                 (void) sqlite3_finalize(c->commands[i]);
         (void) sqlite3_finalize(c->probe);
+        dumped_tables_forget(c);
         c->exposed = exposed_close(c->exposed);
         (void) sqlite3_close(c->file);
         file_place_remove(&c->place);

@@ -15,6 +15,7 @@
 #include "daemon/worker/core/engine.h"
 #include "daemon/worker/exposed/exposed.h"
 #include "daemon/worker/sqlite/access.h"
+#include "daemon/worker/sqlite/dumped-table.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/reader-lock.h"
 
@@ -65,6 +66,7 @@ typedef struct SqliteConnection {
         FilePlace place;     /* where SQLite finds the file and those beside it */
         const ReaderLock *lock; /* of the file */
         FileIdentity identity;
+        DumpedTable *dumped; /* owned: those of the transaction (dumped-table.h) */
         Access access;       /* for clients' SQL */
         Access file_access;  /* for the worker's own SQL, if clients' SQL does not reach the file */
 } SqliteConnection;

@@ -21,6 +21,7 @@ typedef struct SqliteStatement {
         RowLayout layout;     /* of its rows; SQLite may compile it again */
         bool writes;          /* see CompiledStatement */
         bool is_savepoint;
+        bool of_dump;
         bool does_nothing;
         bool changes_rows;
         bool outdated;        /* SQLite has compiled it again, so it may write other tables */

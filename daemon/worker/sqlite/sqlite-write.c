@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/sqlite/dumped-table.h"
 #include "daemon/worker/sqlite/file-names.h"
 
 static const char *const commands[WRITE_COMMAND_N] = {
@@ -129,6 +130,7 @@ static bool pauses_for_log(SqliteConnection *c) {
 bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
         int rc;
 
+        dumped_tables_forget(c);
         (void) file_names_disk_was_full(); /* a checkpoint may have met a full disk, which was no error */
         if (pauses_for_log(c))
                 return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
@@ -154,6 +156,10 @@ static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc;
 
+        if (!dumped_tables_check(c, error)) {
+                sqlite_write_rollback(c);
+                return false;
+        }
         commit_point_expect(&c->place.commit);
         rc = execute(c, WRITE_COMMIT);
         if (rc == SQLITE_OK) {

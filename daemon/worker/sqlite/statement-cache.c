@@ -65,6 +65,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->writes = compiled->writes;
         slot->changes_rows = compiled->changes_rows;
         slot->is_savepoint = compiled->is_savepoint;
+        slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;
         slot->written = written;
         if (!copy)

@@ -59,7 +59,7 @@ static int wait_for(Shell *shell, int (*ask)(sqlipc_transaction *), bool cancels
 
 /* ---- Beginning and ending ----------------------------------------------------------------------------------------- */
 
-static int begin(Shell *shell, sqlipc_transaction_mode mode) {
+static int open_transaction(Shell *shell, sqlipc_transaction_mode mode) {
         sqlipc_connection *connection;
         int r = session_connect(&shell->session, &connection);
 
@@ -82,7 +82,7 @@ static int begin_quietly(Shell *shell, sqlipc_transaction_mode mode, bool quiet)
                 return r;
         if (!shell->session.database)
                 return refuse(shell, -ENODATA, "no database is open; .open NAME opens one, .databases lists them");
-        r = begin(shell, mode);
+        r = open_transaction(shell, mode);
         if (r >= 0) {
                 of(shell)->writes = mode != SQLIPC_TRANSACTION_READ;
                 return 0;
@@ -206,27 +206,57 @@ static int go_back(Shell *shell, bool release, const char *name, const char *sql
         return r;
 }
 
-/* ---- Statements --------------------------------------------------------------------------------------------------- */
+/* ---- Transactions within that of the script ------------------------------------------------------------------------ */
 
-/* Returns -EBUSY for a COMMIT or ROLLBACK that would end the transaction of the whole script. */
-static int end_if_allowed(Shell *shell, bool commits) {
-        if (of(shell)->object && of(shell)->of_script)
-                return transaction_check_none(shell);
-        return commits ? transaction_commit(shell) : transaction_rollback(shell);
+/* A dump is a transaction of its own. A savepoint has this name in its place. */
+#define WITHIN "\"--single-transaction\""
+
+static int begin(Shell *shell, sqlipc_transaction_mode mode) {
+        if (!of(shell)->of_script)
+                return transaction_begin(shell, mode);
+        if (of(shell)->savepoints->len > 0)
+                return refuse(shell, -EBUSY, "a transaction is open; COMMIT or ROLLBACK ends it");
+        return make_savepoint(shell, WITHIN, "SAVEPOINT " WITHIN);
 }
+
+bool transaction_is_within_script(const Shell *shell) {
+        const GPtrArray *savepoints = shell->session.transaction.savepoints;
+
+        return savepoints->len > 0 && g_str_equal(g_ptr_array_index(savepoints, 0), "--single-transaction");
+}
+
+static int commit(Shell *shell) {
+        if (!of(shell)->of_script)
+                return transaction_commit(shell);
+        return transaction_is_within_script(shell) ? go_back(shell, true, WITHIN, "RELEASE " WITHIN)
+                                                   : transaction_check_none(shell);
+}
+
+static int rollback(Shell *shell) {
+        int r;
+
+        if (!of(shell)->of_script)
+                return transaction_rollback(shell);
+        if (!transaction_is_within_script(shell))
+                return transaction_check_none(shell);
+        r = go_back(shell, false, WITHIN, "ROLLBACK TO " WITHIN);
+        return r < 0 ? r : go_back(shell, true, WITHIN, "RELEASE " WITHIN);
+}
+
+/* ---- Statements --------------------------------------------------------------------------------------------------- */
 
 int transaction_run(Shell *shell, SqlControl control, const char *name, const char *sql) {
         switch (control) {
         case SQL_CONTROL_BEGIN:
-                return transaction_begin(shell, SQLIPC_TRANSACTION_DEFERRED);
+                return begin(shell, SQLIPC_TRANSACTION_DEFERRED);
         case SQL_CONTROL_BEGIN_WRITE:
-                return transaction_begin(shell, SQLIPC_TRANSACTION_WRITE);
+                return begin(shell, SQLIPC_TRANSACTION_WRITE);
         case SQL_CONTROL_BEGIN_READ:
-                return transaction_begin(shell, SQLIPC_TRANSACTION_READ);
+                return begin(shell, SQLIPC_TRANSACTION_READ);
         case SQL_CONTROL_COMMIT:
-                return end_if_allowed(shell, true);
+                return commit(shell);
         case SQL_CONTROL_ROLLBACK:
-                return end_if_allowed(shell, false);
+                return rollback(shell);
         case SQL_CONTROL_SAVEPOINT:
                 return make_savepoint(shell, name, sql);
         case SQL_CONTROL_RELEASE:

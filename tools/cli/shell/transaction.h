@@ -27,6 +27,9 @@ int transaction_rollback(Shell *shell);
 /** Carries out a statement of sql-control.h; `name` is that of the savepoint. Reports errors. */
 int transaction_run(Shell *shell, SqlControl control, const char *name, const char *sql);
 
+/** True within a transaction that the script itself has begun, as a dump does, within that of the whole script. */
+bool transaction_is_within_script(const Shell *shell);
+
 /** Returns the mark for the prompt: "" no transaction, "*" an open one, "!" one that the service has ended. */
 const char *transaction_mark(const Session *session);
 
