@@ -13,6 +13,7 @@ SIZES = {
     "queries of differential": (20000, 2000, 100000),
     "rounds of writes_kills": (208, 78, 520),
     "transactions of serializable": (4000, 1000, 10000),
+    "statements in a file of each kind": (300, 100, 20000),
     "seconds of outcomes": (12, 4, 120),  # of each engine
     "seconds of a query of masses": (0.11, 0.11, 0.2),
     "share of faults at start and end": (0.1, 0.05, 1.0),

@@ -34,11 +34,11 @@ class PythonService(Service):
         super().__init__({"chinook": CHINOOK}, limits={"BusyTimeoutSec": 5} | (limits or {}), **keywords)
         self.notes = self.add("notes", SCHEMA)
 
-    def add(self, name, schema="", journal="wal"):
-        """Publishes a new database for writing, and returns the path of its file."""
+    def add(self, name, schema="", journal="wal", kind=""):
+        """Publishes a new database for writing, and returns the path of its file; `kind`: PRAGMAs that come first."""
         path = self.data / f"{name}.sqlite"
         with contextlib.closing(sqlite3.connect(path)) as db:
-            db.executescript(f"PRAGMA journal_mode = {journal}; {schema}")
+            db.executescript(f"{kind} PRAGMA journal_mode = {journal}; {schema}")
         self.database(name, Path=path, Mode="read-write", WriteSchema="yes")
         self.driver.manager("Reload")
         return path

@@ -101,7 +101,7 @@ def client_stopped():
     """Clients are stopped: other clients are served meanwhile"""
     names = chosen("client")
     context = nursery()
-    with make_service(limits={"WorkersMax": 4}) as service:
+    with make_service(limits={"WorkersMax": 4}, environment={"SQLIPC_LOG_LEVEL": "debug"}) as service:
         before = settle(service, [service.chinook])
         clients = [context.Process(target=live, args=(service.address, service.pid(), name), daemon=True) for name in names]
         with contextlib.ExitStack() as killed:  # what is stopped would be waited for, to the end of the test

@@ -273,6 +273,10 @@ typedef struct Engine {
          * statement may meet. The engine removes it after the commit. NULL: never. */
         bool (*must_commit)(const EngineConnection *connection);
 
+        /* True if the statement, which has failed, may have kept the rows that it had changed before: INSERT OR FAIL,
+         * raise(FAIL). NULL: none does. */
+        bool (*keeps_rows)(EngineStatement *statement, const SqlError *error);
+
         /* Tells what the statement that was stepped last has changed: sqlite3_changes64(), sqlite3_last_insert_rowid(). A
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);

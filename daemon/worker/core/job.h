@@ -156,6 +156,7 @@ typedef struct JobWrite {
         bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
         bool is_savepoint;         /* its statement, in a transaction that may begin to write, is about a savepoint */
+        bool keeps_rows;           /* its statement has failed, and keeps the rows that it changed before */
         bool ends_batch;           /* its batch ends after it */
         bool gave_way;             /* it was interrupted for others, which happens once if it is alone in its batch */
         Job *next;                 /* in a list of the writer */

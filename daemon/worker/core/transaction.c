@@ -575,7 +575,7 @@ static void run_next(Transaction *t) {
         (void) write_batch_run(&t->batch, job);
         t->used_usec = now_usec();
         if (job_list_remove(&t->batch.jobs, job)) {
-                job->counters.wrote = !job->write.reads;
+                job->counters.wrote = !job->write.reads && job->error.error == ERROR_NONE;
                 job->sequence = t->batch.sequence;
                 write_batch_release(job);
         }

@@ -114,7 +114,10 @@ static bool run_statement(WriteBatch *b, Job *job, const JobSpec *spec) {
         if (!compile(b, job, spec))
                 return false;
         ok = run_compiled(b, job, spec);
-        if (ok) {
+        job->write.keeps_rows = !ok && !job->write.changes && engine->keeps_rows &&
+                                engine->is_in_transaction(b->connection) &&
+                                engine->keeps_rows(job->statement, &job->error);
+        if (ok || job->write.keeps_rows) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
                 if (!job->write.reads)
                         engine->written(job->statement, &b->written);
@@ -167,14 +170,19 @@ static bool run_within_limit(WriteBatch *b, Job *job) {
         return ok;
 }
 
-/* Runs the job in a savepoint, unless it is about a savepoint of the client. False with job->error. */
+static bool keep(WriteBatch *b, SqlError *error) {
+        return !b->is_saved || b->context->engine->keep(b->connection, error);
+}
+
+/* Runs the job in a savepoint, unless it is about a savepoint of the client. False with job->error, and nothing of it is
+ * kept; true: with job->error the job has failed, and keeps rows. */
 static bool run_saved(WriteBatch *b, Job *job) {
         const Engine *engine = b->context->engine;
 
         if (!engine->save(b->connection, &job->error))
                 return false;
         b->is_saved = true;
-        if (run_within_limit(b, job) && (!b->is_saved || engine->keep(b->connection, &job->error)))
+        if ((run_within_limit(b, job) || job->write.keeps_rows) && keep(b, &job->error))
                 return true;
         if (b->is_saved && engine->is_in_transaction(b->connection))
                 engine->undo(b->connection);
@@ -352,7 +360,7 @@ bool write_batch_commit(WriteBatch *b, SqlError *error) {
                 return false;
         b->context->n_commits += !delays_readers;
         while ((job = job_list_take(&b->jobs))) {
-                job->counters.wrote = true;
+                job->counters.wrote = job->error.error == ERROR_NONE;
                 job->sequence = b->sequence;
                 settle(b, job);
                 write_batch_release(job);

@@ -261,6 +261,10 @@ static void engine_undo(EngineConnection *connection) {
         sqlite_write_undo(&connection_of(connection)->sqlite);
 }
 
+static bool engine_keeps_rows(EngineStatement *statement, const SqlError *error) {
+        return (error->extended_code & 0xff) == SQLITE_CONSTRAINT && sqlite_statement_may_keep_rows(statement_of(statement));
+}
+
 static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
         const SqliteStatement *s = statement_of(statement);
 
@@ -343,6 +347,7 @@ const Engine sqlite_engine = {
         .save = engine_save,
         .keep = engine_keep,
         .undo = engine_undo,
+        .keeps_rows = engine_keeps_rows,
         .changes = engine_changes,
         .written = engine_written_by,
         .state = engine_state,

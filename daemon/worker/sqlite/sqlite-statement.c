@@ -97,6 +97,30 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
 
 /* ---- what it writes ---- */
 
+#define OE_FAIL 3 /* sqliteInt.h */
+
+/* Columns: address, opcode, P1, P2. P1 is the result, P2 the conflict resolution. */
+static bool is_fail(sqlite3_stmt *program) {
+        const char *opcode = (const char *) sqlite3_column_text(program, 1) ?: "";
+
+        return strncmp(opcode, "Halt", 4) == 0 && sqlite3_column_int(program, 2) != SQLITE_OK &&
+               sqlite3_column_int(program, 3) == OE_FAIL;
+}
+
+/* EXPLAIN shows the programs of triggers, too. */
+bool sqlite_statement_may_keep_rows(const SqliteStatement *s) {
+        char *explain = sqlite3_mprintf("EXPLAIN %s", sqlite3_sql(s->stmt));
+        sqlite3_stmt *program = NULL;
+        int rc = explain ? sqlite3_prepare_v2(s->connection->db, explain, -1, &program, NULL) : SQLITE_NOMEM;
+        bool found = rc != SQLITE_OK;
+
+        sqlite3_free(explain);
+        while (!found && (rc = sqlite3_step(program)) == SQLITE_ROW)
+                found = is_fail(program);
+        (void) sqlite3_finalize(program);
+        return found || rc != SQLITE_DONE;
+}
+
 /* The lock of the transaction keeps the schema as it is, so this compile finds what the last one by SQLite has found. */
 static void find_written(SqliteStatement *s) {
         SqlError error = SQL_ERROR_INIT;

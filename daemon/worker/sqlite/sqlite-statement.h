@@ -42,6 +42,10 @@ bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint
 /* Finds the tables that the statement reads and writes: compiles its SQL again, and notes what the authorizer is asked. */
 bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineTables *ret_written, SqlError *error);
 
+/* True if a constraint or trigger of the statement can fail with FAIL, or if that is not known. SQLite does not tell by
+ * which conflict resolution a statement has failed; with any other it has kept nothing. */
+bool sqlite_statement_may_keep_rows(const SqliteStatement *s);
+
 /* Adds what the statement, which was stepped, may have changed. */
 void sqlite_statement_written(SqliteStatement *s, EngineWritten *written);
 
