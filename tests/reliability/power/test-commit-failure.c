@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Commits that fail. The worker's loop writes to a database with SQLite, in each way in which clients can write. Each call
- * to the files fails once: a write, a sync, a truncation, a deletion, the growth of the "-shm"; and each allocation, alone
- * and with all that follow until the clients have their answers; with a large file, one after the other in turn. If a
- * scenario makes too many, those near the commit point and the growth of the "-shm" fail, and a sample of the others. A
- * client watches meanwhile.
+ * to the files fails once: a write, a sync, a truncation, a deletion, the growth of the "-shm"; afterwards a client writes,
+ * or none. Each allocation fails, too, alone or with all that follow until the clients have their answers. Near the commit
+ * point both are tried, elsewhere and with a large file one after the other in turn. If a scenario makes too many, those
+ * near the commit point and the growth of the "-shm" fail, and a sample of the others. A client watches meanwhile.
  *
  * The files are opened three times, as they are at the failure, as they are when the clients have their answers and the
  * worker is killed, and after the worker has stopped in order. The first tells if the failure came after the commit point:
@@ -177,18 +177,25 @@ static bool is_same_state(const State *a, const State *b) {
 static Content open_state(const State *s) {
         static const State nothing;
         Content c = {};
+        sqlite3_stmt *stmt;
         sqlite3 *db;
+        int r;
 
         place_state(copy, s);
         g_assert_cmpint(sqlite3_open(copy, &db), ==, SQLITE_OK);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* the copy is not used any more */
-        for (unsigned i = 0; i <= LATE_CLIENT; i++) {
-                g_autofree char *sql = g_strdup_printf("SELECT count(*) FROM w WHERE client = %u", i);
+        g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT client, count(*), (SELECT x FROM counter) FROM w GROUP BY client", -1,
+                                           &stmt, NULL), ==, SQLITE_OK);
+        while ((r = sqlite3_step(stmt)) == SQLITE_ROW) {
+                int client = sqlite3_column_int(stmt, 0);
 
-                c.n[i] = query_number(db, sql);
+                g_assert_cmpint(client, <=, LATE_CLIENT);
+                c.n[client] = sqlite3_column_int64(stmt, 1);
+                c.n_all += c.n[client];
+                c.x = sqlite3_column_int64(stmt, 2);
         }
-        c.n_all = query_number(db, "SELECT count(*) FROM w");
-        c.x = query_number(db, "SELECT x FROM counter");
+        g_assert_cmpint(r, ==, SQLITE_DONE);
+        (void) sqlite3_finalize(stmt);
         g_assert_cmpint(query_number(db, "SELECT count(*) FROM pragma_quick_check WHERE quick_check = 'ok'"), ==, 1);
         g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
         place_state(copy, &nothing);
@@ -663,11 +670,10 @@ static bool is_quick(const Scenario *s) {
         return s->size < 100000;
 }
 
+/* `both`: once a client writes after the failure, once none does. */
 static void fail_call(const Scenario *s, Kind kind, const State *template, uint64_t n, int error, CallManner manner,
-                      Counts *counts) {
-        bool is_small = is_quick(s);
-
-        for (uint64_t late = is_small ? 0 : n % 2; late <= (is_small ? 1 : n % 2); late++) {
+                      bool both, Counts *counts) {
+        for (uint64_t late = both ? 0 : n % 2; late <= (both ? 1 : n % 2); late++) {
                 Trial t = { .scenario = s, .kind = kind };
 
                 run_trial(&t, template, n, error, manner, late);
@@ -702,13 +708,14 @@ static void fail_each_call(const Scenario *s, Kind kind, const State *template, 
         for (guint i = 0; i < calls->len; i++) {
                 const FileCall *c = &g_array_index(calls, FileCall, i);
                 unsigned n_unknown = counts->n_unknown;
+                bool near = is_near_point(calls, i), both = near && is_quick(s);
 
-                if (!chosen[i] || (!is_quick(s) && c->file != 'i' && !is_near_point(calls, i)))
+                if (!chosen[i] || (!is_quick(s) && c->file != 'i' && !near))
                         continue;
-                fail_call(s, kind, template, i + 1, c->kind == CALL_WRITE ? ENOSPC : EIO, CALL_UNDONE, counts);
-                if (c->kind == CALL_WRITE && c->file != 'i' && is_near_point(calls, i)) {
-                        fail_call(s, kind, template, i + 1, EIO, CALL_HALF, counts);
-                        fail_call(s, kind, template, i + 1, EIO, CALL_DONE, counts);
+                fail_call(s, kind, template, i + 1, c->kind == CALL_WRITE ? ENOSPC : EIO, CALL_UNDONE, both, counts);
+                if (c->kind == CALL_WRITE && c->file != 'i' && near) {
+                        fail_call(s, kind, template, i + 1, EIO, CALL_HALF, both, counts);
+                        fail_call(s, kind, template, i + 1, EIO, CALL_DONE, both, counts);
                 }
                 if (c->file == 'i') /* the worker has the whole "-shm" before the commit point */
                         g_assert_cmpuint(counts->n_unknown, ==, n_unknown);
@@ -755,10 +762,12 @@ static void fail_each_allocation(const Scenario *s, Kind kind, const State *temp
         calls = g_array_copy((GArray *) recorder_calls());
         stride = allocation_stride(s, n_calls->len);
         for (guint i = 0; i < n_calls->len; i++) {
-                if (i % stride != 0 && !is_critical(calls, n_calls, i))
+                bool critical = is_critical(calls, n_calls, i), both = critical && is_quick(s);
+
+                if (i % stride != 0 && !critical)
                         continue;
                 for (int all = 0; all <= 1; all++)
-                        if (is_quick(s) || all == (int) i % 2)
+                        if (both || all == (int) (i / stride) % 2)
                                 fail_allocation(s, kind, template, i + 1, all, counts);
         }
 }
