@@ -127,18 +127,19 @@ class Scenario:
             raise AssertionError(f"{what}: {wrong}") from None
 
 
-def fill(db, n):
+def fill(db, n, every):
+    """`every` so many rows one is large."""
     db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c BLOB)")
     db.execute("CREATE INDEX by_b ON t(b)")
     for i in range(1, n + 1):
-        long = bytes([i % 251 + 1]) * (9000 if i % 20 == 0 else 100)
+        long = bytes([i % 251 + 1]) * (9000 if i % every == 0 else 100)
         db.execute("INSERT INTO t VALUES(?, ?, ?)", (i, f"text {i * 7919 % 1000:04}", long))
 
 
-def plain(n):
+def plain(n, every=20):
     def make(path):
         with contextlib.closing(sqlite3.connect(path)) as db:
-            fill(db, n)
+            fill(db, n, every)
             db.commit()
 
     return make
@@ -149,7 +150,7 @@ def log(path):
     with contextlib.closing(sqlite3.connect(f"{path}.live", isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
-        fill(writer, 40)
+        fill(writer, 40, 20)
         writer.execute("PRAGMA wal_checkpoint")
         writer.execute("UPDATE t SET b = b || ' newer' WHERE a % 3 = 0")
         for suffix in ("", "-wal"):
@@ -160,7 +161,7 @@ def kept_journal(path):
     """With a journal that is over, and stays: a reader has to look whether it is."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = PERSIST")
-        fill(db, 40)
+        fill(db, 40, 20)
 
 
 def words(path):
@@ -280,7 +281,7 @@ index = Scenario("index", "SELECT a, b FROM t WHERE b > 'text 02' ORDER BY b DES
 logged = Scenario("log", "SELECT a, b, c FROM t ORDER BY b", log)
 exposed = Scenario("exposed", "SELECT a, b, c FROM t WHERE a > 3 ORDER BY b", plain(40), Expose="t")
 text = Scenario("words", "SELECT rowid, body FROM words WHERE words MATCH 'word3' ORDER BY rank, rowid", words)
-spill = Scenario("spill", "SELECT a, b, length(c) FROM t ORDER BY c, b, a", plain(2500))
+spill = Scenario("spill", "SELECT a, b, length(c) FROM t ORDER BY c, b, a", plain(160, every=1))
 beside_journal = Scenario("journal", "SELECT a, b FROM t ORDER BY b", kept_journal)
 count = {"i/o": 0, "memory": 0}
 met = set()  # faults: the operation and its result
