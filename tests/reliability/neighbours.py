@@ -9,7 +9,8 @@ answer took, and the failures.
             attack()
         neighbours.check()                        # nothing failed
 
-As a program it is one neighbour: neighbours.py ADDRESS UID. It answers each line "count" or "take" with a line of JSON.
+As a program it is one neighbour: neighbours.py ADDRESS UID PAUSE. It answers each line "count" or "take" with a line
+of JSON.
 """
 import functools
 import json
@@ -27,15 +28,19 @@ from tap import equal, test, true
 
 WAYS = ("pipe", "values", "channel", "bus")
 PAUSE = 0.002
+# Beside an attack that decides how long it lasts, where more queries cost time and show no more.
+SELDOM = 0.01
 
 
 class Neighbours:
-    """Processes that ask; `uids`: one each, None is who runs the test."""
+    """Processes that ask; `uids`: one each, None is who runs the test; `pause`: seconds between queries."""
 
-    def __init__(self, service, *uids):
+    def __init__(self, service, *uids, pause=PAUSE):
         command = [sys.executable, __file__, service.address]
         self.processes = [
-            subprocess.Popen([*command, str(uid or "")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [*command, str(uid or ""), str(pause)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
             for uid in uids
         ]
 
@@ -85,7 +90,7 @@ def besieged(service, *uids):
             settled.works(service)
             before = settled.settle(service)
             try:
-                with Neighbours(service, *(uids if os.geteuid() == 0 else (None,))) as neighbours:
+                with Neighbours(service, *(uids if os.geteuid() == 0 else (None,)), pause=SELDOM) as neighbours:
                     neighbours.take()
                     function()
                     wait_for(lambda: neighbours.answered() >= 3, "neighbours are answered")
@@ -100,8 +105,8 @@ def besieged(service, *uids):
 
 
 class Neighbour:
-    def __init__(self, address, uid):
-        self.client = Client(address, uid)
+    def __init__(self, address, uid, pause):
+        self.client, self.pause = Client(address, uid), pause
         self.channel = Channel(self.client)
         self.forget()
 
@@ -139,7 +144,7 @@ class Neighbour:
         while True:
             for way in WAYS:
                 self.query(way)
-                time.sleep(PAUSE)
+                time.sleep(self.pause)
             if select.select([sys.stdin], [], [], 0)[0]:
                 line = sys.stdin.readline()
                 if not line:
@@ -148,4 +153,4 @@ class Neighbour:
 
 
 if __name__ == "__main__":
-    Neighbour(sys.argv[1], int(sys.argv[2]) if sys.argv[2] else None).live()
+    Neighbour(sys.argv[1], int(sys.argv[2]) if sys.argv[2] else None, float(sys.argv[3])).live()
