@@ -63,12 +63,12 @@ build() {
 }
 
 # check DIR [MESON OPTION...]: runs the suites; the verdict is read from meson's log, so that TAP subtests count. Most tests
-# wait for most of their time, so more of them run at once than there are processors; a busy machine is no failure.
+# wait for most of their time, so three of them run at once for each processor; a busy machine is no failure.
 check() {
     local since=$SECONDS
     say "testing $1 ${suites[*]:-all suites} ${*:2}"
     rm -f "$1/meson-logs/testlog.json"
-    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) --timeout-multiplier 4 \
+    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 3)) --timeout-multiplier 4 \
         "${suites[@]}" "${@:2}"
     logs+=("$1/meson-logs/testlog.json")
     took "$since" "testing $1"
