@@ -17,9 +17,9 @@ from tap import equal, test, true
 
 MIB = 1024 * 1024
 MEMORY_MAX = 16 * MIB
-CELL = 48 * MIB
+CELL = 20 * MIB
 MODES = "table box qbox markdown column csv tsv json jsonl line list html insert quote vertical ascii tcl".split()
-# Before the shell reads on it writes a value of 48 MiB, in some modes several times: on a busy machine this takes seconds,
+# Before the shell reads on it writes a value of 20 MiB, in some modes several times: on a busy machine this takes seconds,
 # and the run is parked meanwhile.
 service = Service(limits=PATIENT | {"RowSizeMax": "64M"})
 
@@ -33,7 +33,7 @@ def make(name, *statements):
     service.database(name, Path=path)
 
 
-make("long", ["CREATE TABLE t(v)"], ["INSERT INTO t VALUES(?), (?), (?)", "x" * CELL, "y" * CELL, b"\x01" * (CELL // 2)])
+make("long", ["CREATE TABLE t(v)"], ["INSERT INTO t VALUES(?), (?), (?)", "x" * CELL, "y" * CELL, b"\x01" * CELL])
 NUMBERS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 30000) "
 make("many", ["CREATE TABLE t(v)"], [f"INSERT INTO t {NUMBERS} SELECT printf('%.1000c', 'z') FROM n"])
 
@@ -60,7 +60,7 @@ def limit_holds():
 
 
 def cells():
-    """Values of 48 MiB are complete in every mode, because the output is not a terminal"""
+    """Values of 20 MiB are complete in every mode, because the output is not a terminal"""
     for mode in MODES:
         code, n_bytes, err = written(f"--mode={mode}", "long", "SELECT v FROM t")
         equal((code, err), (0, b""), f"exit code and complaints in mode {mode}")
@@ -68,7 +68,7 @@ def cells():
 
 
 def cells_on_a_channel():
-    """Values of 48 MiB are complete on a channel"""
+    """Values of 20 MiB are complete on a channel"""
     code, n_bytes, err = written("--mode=csv", "--transport=channel", "long", "SELECT v FROM t")
     equal((code, err), (0, b""), "exit code and complaints")
     true(n_bytes > 2 * CELL, f"{n_bytes} bytes")
