@@ -14,7 +14,7 @@ SIZES = {
     "rounds of writes_kills": (208, 78, 520),
     "transactions of serializable": (4000, 1000, 10000),
     "statements in a file of each kind": (300, 100, 20000),
-    "seconds of outcomes": (12, 4, 120),  # of each engine
+    "seconds of outcomes": (6, 4, 120),  # of each engine
     "answers of hostile": (10, 8, 25),  # to each neighbour, each way, beside each attack
     "calls of floods": (30000, 10000, 100000),
     "seconds of a query of masses": (0.11, 0.11, 0.2),
