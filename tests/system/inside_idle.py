@@ -6,8 +6,8 @@ from machine import ADDRESS, Client, equal, main_pid, query, stop, test, true, u
 from tap import diagnose
 
 CONFIG = "/etc/sqlipc/sqlipcd.conf"
-# A start in the sandbox takes tens of milliseconds, so the rounds take seconds and make thousands of calls.
-IDLE, ROUNDS, CLIENTS = 0.005, 200, 12
+# A start in the sandbox takes tens of milliseconds, so the rounds take seconds and make a thousand calls.
+IDLE, ROUNDS, CLIENTS = 0.005, 80, 12
 
 
 def impatient(seconds):

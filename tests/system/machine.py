@@ -64,10 +64,13 @@ def refused(*words, user=None, **keywords):
 
 
 def wait_for(condition, what):
-    end = time.monotonic() + PATIENCE
+    """Polls until `condition` returns a true value; returns that value. Most conditions start a program, so what takes long
+    is asked less and less often."""
+    start = time.monotonic()
     while not (result := condition()):
-        true(time.monotonic() < end, f"waited {PATIENCE} s without success: {what}")
-        time.sleep(0.02)
+        waited = time.monotonic() - start
+        true(waited < PATIENCE, f"waited {PATIENCE} s without success: {what}")
+        time.sleep(min(0.02 + waited / 10, 0.5))
     return result
 
 
