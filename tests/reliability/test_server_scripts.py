@@ -22,7 +22,7 @@ from sizes import LONG
 from tap import cases, diagnose, equal, test, true
 
 SEED = option("--seed", random.randrange(2**32))
-N_SCRIPTS = option("--scripts", 200 if LONG else 40)
+N_SCRIPTS = option("--scripts", 200 if LONG else 20)
 N_STATEMENTS = 12
 DB = "scripts"
 SCHEMA = "CREATE TABLE ran(place bigint GENERATED ALWAYS AS IDENTITY, n bigint, t text);"
