@@ -19,6 +19,7 @@ from tap import PATIENCE  # noqa: E402
 
 try:
     import pyte
+    from wcwidth import wcwidth
 except ImportError:
     sys.exit("python3-pyte is missing: tools/install-dependencies.sh test")
 
@@ -32,6 +33,7 @@ class Terminal:
         self.raw = b""
         self.screen = pyte.HistoryScreen(size[1], size[0], history=HISTORY_MAX)
         self.stream = pyte.ByteStream(self.screen)
+        self.shown = {}  # text of each line of the screen, as it was when it was last asked for
         self.terminal, slave = os.openpty()
         self._set_size(*size)
         self.first_modes = self.modes()
@@ -100,27 +102,48 @@ class Terminal:
         self.stream.feed(data)
         return bool(data)
 
+    def _text_of(self, line):
+        text = "".join([line[x].data for x in range(self.screen.columns)])
+        if text.isascii():
+            return text
+        text, is_covered = "", False
+        for x in range(self.screen.columns):
+            text += "" if is_covered else line[x].data
+            is_covered = not is_covered and wcwidth(line[x].data[:1]) == 2
+        return text
+
+    def display(self):
+        """Returns the lines of the screen. Waiting asks for them again and again, so only changed ones are read anew."""
+        changed = self.screen.dirty
+        # A combining character at the start of a line belongs to the line before.
+        for y in range(self.screen.lines):
+            if y in changed or y + 1 in changed:
+                self.shown[y] = self._text_of(self.screen.buffer[y])
+        changed.clear()
+        return [self.shown[y] for y in range(self.screen.lines)]
+
     def lines(self):
         """Returns the lines of the screen, without blanks at their ends."""
-        return [line.rstrip() for line in self.screen.display]
+        return [line.rstrip() for line in self.display()]
 
     def text(self):
         return "\n".join(self.lines())
 
     def all_lines(self):
-        """Returns the lines of the screen, after those that scrolled away."""
-        width = self.screen.columns
-        gone = ["".join(line[x].data for x in range(width)).rstrip() for line in self.screen.history.top]
-        return gone + self.lines()
+        """Returns the lines of the screen, after those that scrolled away, which do not change any more."""
+        for line in self.screen.history.top:
+            if not hasattr(line, "text"):
+                line.text = "".join([line[x].data for x in range(self.screen.columns)]).rstrip()
+        return [line.text for line in self.screen.history.top] + self.lines()
 
     def before_cursor(self):
         """Returns the text before the cursor without blanks and line ends."""
         y, x = self.screen.cursor.y, self.screen.cursor.x
         last = "".join(self.screen.buffer[y][i].data for i in range(x))
-        return re.sub(r"\s", "", "".join(self.screen.display[:y]) + last)
+        return re.sub(r"\s", "", "".join(self.display()[:y]) + last)
 
     def cursor_line(self):
-        return self.screen.display[self.screen.cursor.y].rstrip()
+        return self.display()[self.screen.cursor.y].rstrip()
 
     def cell(self, row, column):
         """Returns a cell of the screen, with .data, .fg, .bg, .bold, .reverse."""
@@ -128,7 +151,7 @@ class Terminal:
 
     def find(self, text):
         """Returns row and column of the first place that shows `text`."""
-        for row, line in enumerate(self.screen.display):
+        for row, line in enumerate(self.display()):
             if text in line:
                 return row, line.index(text)
         raise AssertionError(f"{text!r} is not shown:\n{self.text()}")
