@@ -58,7 +58,7 @@ def text(data):
 def read_ends(data, offset, count):
     require(len(data) >= offset + 4 * count, "no room for the ends")
     ends = struct.unpack_from(f"<{count}I", data, offset)
-    require(all(a <= b for a, b in zip((0,) + ends, ends)), "decreasing ends")
+    require(list(ends) == sorted(ends), "decreasing ends")
     return ends
 
 
