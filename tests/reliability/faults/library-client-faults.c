@@ -715,8 +715,16 @@ static unsigned last_part(unsigned index) {
         return reached[from][index] > reached[N_PARTS][index] ? from : N_PARTS;
 }
 
-/* Each site that a life over this transport reaches, at its first and its last call; its index is printed. Returns how many
- * cases these were. */
+static int n_errors(const FaultSite *site) {
+        int n = 0;
+
+        while (n < FAULT_ERRORS_MAX && site->errors[n] != 0)
+                n++;
+        return n;
+}
+
+/* Each site that a life over this transport reaches: at its first call with each error, at its last call with one, which is
+ * another over each transport. Its index is printed. Returns how many cases these were. */
 static unsigned try_all(sqlipc_transport transport) {
         unsigned n = 0;
 
@@ -726,10 +734,10 @@ static unsigned try_all(sqlipc_transport transport) {
 
                 if (reached[0][i] > 0)
                         printf("%u\n", i);
-                for (int k = 0; reached[0][i] > 0 && k < FAULT_ERRORS_MAX && fault_site(i)->errors[k] != 0; k++) {
+                for (int k = 0; reached[0][i] > 0 && k < n_errors(fault_site(i)); k++) {
                         try_one(transport, first, i, fault_site(i)->errors[k], 0);
                         n++;
-                        if (reached[0][i] > 1) {
+                        if (reached[0][i] > 1 && k == (int) transport % n_errors(fault_site(i))) {
                                 try_one(transport, last, i, fault_site(i)->errors[k], reached[last][i] - 1);
                                 n++;
                         }
