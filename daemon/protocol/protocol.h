@@ -104,6 +104,7 @@
 #define WORKER_JOB_FD 3
 #define WORKER_CONTROL_FD 4
 #define WORKER_CHANGES_FD 5 /* the change sequences of all databases (change-numbers.h) */
+#define WORKER_COUNTS_FD 6  /* the counts of the user's clients (core/client-counts.h); not of an engine process */
 
 typedef enum MessageKind {
         MESSAGE_SETUP = 1,
@@ -205,6 +206,24 @@ typedef struct Setup {
         Bytes *write_tables;         /* their names, never NULL, without NULs */
 } Setup;
 
+/* SQLite's last_insert_rowid(), changes() and total_changes() of a client. */
+typedef struct ClientCounts {
+        int64_t last_rowid, n_changes, n_total;
+} ClientCounts;
+
+/* The workers of a user share memory with these, one for each client and database (WORKER_COUNTS_FD). */
+typedef struct CountsSlot {
+        uint64_t client;             /* a slot is used again for another client, while a run of the last one may still end */
+        ClientCounts counts;
+} CountsSlot;
+
+#define COUNTS_N_SLOTS UINT32_C(16384)
+
+typedef struct CountsPlace {
+        uint32_t slot;               /* 0: none, and the counts begin with 0 */
+        uint64_t client;             /* as the slot must have it */
+} CountsPlace;
+
 /* EXECUTE_BATCH: the largest list of statements (statement-list.h). Supervisor and worker keep it in memory until it has
  * ended. */
 #define STATEMENT_LIST_N_MAX ((uint32_t) 4096)
@@ -220,7 +239,8 @@ typedef struct JobSpec {
         size_t sql_size;
         bool names;                  /* TABLES: `sql` is no SQL, but names of tables and views, each with a NUL after it */
 
-        /* RUN, EXECUTE and LOAD; transaction and deadline also of EXECUTE_BATCH */
+        /* RUN, EXECUTE and LOAD; the first three also of EXECUTE_BATCH */
+        CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
@@ -341,6 +361,7 @@ typedef struct ChannelSetup {
         const char *path;            /* of a guest's database (guest-database.h); NULL: it is the one of SETUP */
         bool immutable;              /* of that database */
         uint32_t change_slot;        /* of that database */
+        CountsPlace counts;          /* of the client and that database */
         Bytes state;                 /* from CHANNEL_RESTED; size 0: a new channel */
         bool memory;                 /* its memory comes with the socket (channel-memory.h) */
 } ChannelSetup;

@@ -14,6 +14,7 @@
 
 #include "daemon/protocol/engine-connection.h"
 #include "daemon/worker/core/change-numbers.h"
+#include "daemon/worker/core/client-counts.h"
 #include "daemon/worker/core/observing.h"
 #include "daemon/worker/core/worker-loop.h"
 #include "daemon/worker/sandbox/late-libraries.h"
@@ -66,6 +67,8 @@ static int run(const Engine *engine, ReceivedMessage *setup, SandboxNeeds needs)
         int r;
 
         change_numbers_open(WORKER_CHANGES_FD);
+        if (!(needs & SANDBOX_NETWORK))
+                client_counts_open(WORKER_COUNTS_FD);
         r = worker_loop_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, setup);
         if (r == 0)
                 r = sandbox_filter(needs);

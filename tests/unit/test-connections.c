@@ -22,14 +22,14 @@
 enum { A, B }; /* peers, each of a user of its own */
 
 int __real_worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, int job_fd, int changes_fd,
-                                WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
+                                int counts_fd, WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
 int __wrap_worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, int job_fd, int changes_fd,
-                                WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
+                                int counts_fd, WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
 
 int __wrap_worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, int job_fd, int changes_fd,
-                                WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd) {
+                                int counts_fd, WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd) {
         (void) engine;
-        return __real_worker_process_start(p, context, ENGINE_KIND_SQLITE, job_fd, changes_fd, on_ended, userdata,
+        return __real_worker_process_start(p, context, ENGINE_KIND_SQLITE, job_fd, changes_fd, counts_fd, on_ended, userdata,
                                            ret_control_fd);
 }
 

@@ -57,7 +57,7 @@ static void end(void) {
 }
 
 static int start(void) {
-        return worker_process_start(&process, &rig.manager->context, ENGINE_KIND_POSTGRESQL, -1, -1, on_ended, &n_ends,
+        return worker_process_start(&process, &rig.manager->context, ENGINE_KIND_POSTGRESQL, -1, -1, -1, on_ended, &n_ends,
                                     &control_fd);
 }
 

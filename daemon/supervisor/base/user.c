@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One uid and its sums. Supervisor. */
 #include <assert.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/log.h"
@@ -29,6 +31,11 @@ User *user_unref(User *u) {
                u->n_workers == 0 && u->held_size == 0 && u->joined_size == 0 && u->unread_size == 0 && u->memory_size == 0 &&
                u->pipe_account.used == 0 && u->pipe_account.granted == 0);
         g_hash_table_remove(u->context->users, GUINT_TO_POINTER(u->uid));
+        if (u->counts.slots) {
+                (void) munmap(u->counts.slots, u->counts.size);
+                close(u->counts.fd);
+        }
+        g_queue_clear(&u->counts.unused);
         g_free(u);
         return NULL;
 }

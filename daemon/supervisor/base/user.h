@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <sys/types.h>
 
+#include "daemon/protocol/protocol.h"
 #include "daemon/supervisor/base/pipe-budget.h"
 #include "daemon/supervisor/base/refusal.h"
 
@@ -45,6 +46,17 @@ typedef struct PolkitAccount {
         GList link;             /* in Polkit's `waiting`, while `waiting` here is not empty */
 } PolkitAccount;
 
+/* The memory in which the user's workers keep the counts of its clients (counts-page.h). */
+typedef struct CountsPage {
+        bool tried;             /* it was made, or could not be */
+        int fd;                 /* for workers; valid if there are slots */
+        CountsSlot *slots;      /* NULL: none */
+        size_t size;
+        uint32_t n_used;        /* slot 0 is none */
+        GQueue unused;          /* of slots that were used before */
+        GHashTable *clients;    /* name of a peer -> its places; NULL: none has one */
+} CountsPage;
+
 /* Accounts belong to the modules that they are named after; this one only keeps them. */
 typedef struct User {
         Context *context; /* not owned */
@@ -67,6 +79,7 @@ typedef struct User {
         uint64_t n_checks_left; /* checks of these pipes that pipe_new() still allows */
         GQueue groups; /* of Group, by its user_link */
         GQueue idle_statements; /* of Statement, by its idle_link: those that are cached; the head is idle for longest */
+        CountsPage counts;
         GQueue cached_channels; /* of Channel, by its cached_link; the head was not used for longest */
 } User;
 

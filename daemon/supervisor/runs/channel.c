@@ -165,6 +165,7 @@ int channel_new(Session *s, Database *d, uint32_t page_size, bool memory, bool c
                 .number = context_next_number(s->context),
                 .fd = -1,
                 .page_size = page_size,
+                .counts = session_counts_place(s, d),
                 .opened_usec = clock_usec(),
                 .used_usec = clock_usec(),
                 .session_link.data = c,
@@ -508,6 +509,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
                         .path = guest ? d->path : NULL,
                         .immutable = guest && d->immutable,
                         .change_slot = changes_of_database(c->context, d)->slot,
+                        .counts = c->counts,
                         .state = { .data = kept ?: "", .size = size },
                 },
         };

@@ -47,6 +47,7 @@ typedef struct Channel {
         ChannelState state;
         ChannelEndReason end;       /* LEAVING, CLOSING: why. DRAINING: why it ends once the answers are read, or NONE */
         int fd;                     /* our descriptor of the worker's end */
+        CountsPlace counts;     /* of its client and the database */
         uint32_t page_size;
         struct SharedMemory *memory; /* through which bytes go; NULL: through the socket. Owned */
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it has had no worker yet */

@@ -44,6 +44,7 @@ static Message statement_message(const Run *run) {
                         .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */
                         .sql_size = size,
                         .names = run->names,
+                        .counts = run->counts,
                         .transaction = run->transaction,
                         .describe = run->describe,
                         .page_size = run->page_size,
@@ -65,6 +66,7 @@ static Message batch_message(const Run *run) {
                 .kind = MESSAGE_EXECUTE_BATCH,
                 .job = {
                         .number = run->number,
+                        .counts = run->counts,
                         .transaction = run->transaction,
                         .deadline_usec = run->deadline_usec,
                         .n_statements = run->list.n,

@@ -73,6 +73,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .finds_tables = spec->finds_tables,
                 .names = spec->names,
                 .transaction = spec->transaction ? spec->transaction->number : 0,
+                .counts = session_counts_place(s, spec->database),
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
                 .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(begin_excerpt(spec)),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,

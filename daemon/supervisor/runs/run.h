@@ -83,6 +83,7 @@ struct Run {
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         uint64_t transaction;   /* the number of the transaction that it belongs to; 0: none */
+        CountsPlace counts;     /* of its client and the database */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
         uint64_t used_usec;     /* TRANSACTION: when it began, or its last statement was over */

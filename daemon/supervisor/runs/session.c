@@ -4,6 +4,8 @@
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/runs/session.h"
+#include "daemon/supervisor/workers/changes.h"
+#include "daemon/supervisor/workers/counts-page.h"
 
 Session *session_get(Context *context, const Peer *p) {
         Session *s = g_hash_table_lookup(context->sessions, p->name);
@@ -28,6 +30,13 @@ bool session_may_write(const Session *s, const Database *d) {
         const Peer *p = g_hash_table_lookup(s->context->peers, s->name);
 
         return p && policy_may_write(s->context, p, d);
+}
+
+/* Servers keep them, if at all. */
+CountsPlace session_counts_place(const Session *s, const Database *d) {
+        if (database_config_is_server(d->config))
+                return (CountsPlace) {};
+        return counts_page_place(s->user, s->name, changes_of_database(s->context, d->config)->slot);
 }
 
 void session_note_ended(Session *s, uint64_t number, const char *why) {

@@ -41,6 +41,9 @@ Session *session_get(Context *context, const Peer *p);
 /* True if the peer may write the database now (policy_may_write()). */
 bool session_may_write(const Session *s, const Database *d);
 
+/* The place of the counts of the peer for the database (counts-page.h). */
+CountsPlace session_counts_place(const Session *s, const Database *d);
+
 /* Keeps the reason why a transaction ended for the calls that name it later. Only those of the last ones are kept. */
 void session_note_ended(Session *s, uint64_t number, const char *why);
 

@@ -193,7 +193,7 @@ static int on_control(sd_event_source *source, int fd, uint32_t revents, void *u
 static int start_process(Observer *o) {
         Context *context = o->stock->context;
         EngineKind engine = o->changes->server ? o->changes->server->engine : ENGINE_KIND_SQLITE;
-        int r = worker_process_start(&o->process, context, engine, -1, -1, on_process_end, o, &o->control_fd);
+        int r = worker_process_start(&o->process, context, engine, -1, -1, -1, on_process_end, o, &o->control_fd);
 
         if (r < 0)
                 return r;

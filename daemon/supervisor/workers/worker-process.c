@@ -61,8 +61,8 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
         return 0;
 }
 
-static int start_child(WorkerProcess *p, Context *context, int job_fd, int control_fd, int changes_fd) {
-        int r = worker_program_spawn(context->worker_program, job_fd, control_fd, changes_fd, &p->pid);
+static int start_child(WorkerProcess *p, Context *context, int job_fd, int control_fd, int changes_fd, int counts_fd) {
+        int r = worker_program_spawn(context->worker_program, job_fd, control_fd, changes_fd, counts_fd, &p->pid);
 
         if (r < 0) {
                 p->pid = 0;
@@ -161,7 +161,7 @@ static int start_engine(WorkerProcess *p, Context *context, const EngineDescript
 /* ---- Start ---- */
 
 int worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, int job_fd, int changes_fd,
-                         WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd) {
+                         int counts_fd, WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd) {
         int fds[2], size = SOCKET_BUFFER_SIZE, r;
 
         *p = WORKER_PROCESS_INIT;
@@ -179,7 +179,7 @@ int worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, 
         if (job_fd < 0)
                 job_fd = theirs; /* it has no jobs, but each worker has both sockets */
         if (engine == ENGINE_KIND_SQLITE)
-                r = start_child(p, context, job_fd, theirs, changes_fd);
+                r = start_child(p, context, job_fd, theirs, changes_fd, counts_fd);
         else
                 r = start_engine(p, context, &(EngineDescriptors) { job_fd, theirs, changes_fd });
         close(theirs);

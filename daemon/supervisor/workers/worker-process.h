@@ -48,11 +48,11 @@ struct WorkerProcess {
 
 #define WORKER_PROCESS_INIT ((WorkerProcess) { .connection_fd = -1 })
 
-/* Starts a process with a control socket, of which the caller gets our end, non-blocking. `job_fd` and `changes_fd` are
- * borrowed; -1: it is an observer, which has none. -ENOENT, -ECONNREFUSED: there is no unit for engine processes, or it does
- * not run; -EAGAIN; other -errno. */
+/* Starts a process with a control socket, of which the caller gets our end, non-blocking. `job_fd`, `changes_fd` and
+ * `counts_fd` are borrowed; -1: it is an observer, which has none. An engine process has no `counts_fd`. -ENOENT,
+ * -ECONNREFUSED: there is no unit for engine processes, or it does not run; -EAGAIN; other -errno. */
 int worker_process_start(WorkerProcess *p, Context *context, EngineKind engine, int job_fd, int changes_fd,
-                         WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
+                         int counts_fd, WorkerProcessHandler on_ended, void *userdata, int *ret_control_fd);
 
 /* Kills it; on_ended() follows. Does nothing if there is none. */
 void worker_process_kill(WorkerProcess *p);

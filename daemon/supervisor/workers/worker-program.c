@@ -39,7 +39,8 @@ void worker_program_close(WorkerProgram *p) {
         p->fd = -1;
 }
 
-int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, int changes_fd, pid_t *ret_pid) {
+int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, int changes_fd, int counts_fd,
+                         pid_t *ret_pid) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         char *arguments[] = { (char *) "sqlipc-worker", NULL };
@@ -61,6 +62,8 @@ int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, int
                 r = posix_spawn_file_actions_adddup2(&actions, control_fd, WORKER_CONTROL_FD);
         if (r == 0 && changes_fd >= 0)
                 r = posix_spawn_file_actions_adddup2(&actions, changes_fd, WORKER_CHANGES_FD);
+        if (r == 0 && counts_fd >= 0)
+                r = posix_spawn_file_actions_adddup2(&actions, counts_fd, WORKER_COUNTS_FD);
         if (r == 0)
                 r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         if (r == 0)

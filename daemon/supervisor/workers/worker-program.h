@@ -22,8 +22,9 @@ typedef struct WorkerProgram {
 void worker_program_open(WorkerProgram *p, const char *path);
 void worker_program_close(WorkerProgram *p);
 
-/* Starts a process with the two sockets as WORKER_JOB_FD and WORKER_CONTROL_FD, and with WORKER_CHANGES_FD (-1: without).
- * They are borrowed. The caller reaps it. -errno. */
-int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, int changes_fd, pid_t *ret_pid);
+/* Starts a process with the two sockets as WORKER_JOB_FD and WORKER_CONTROL_FD, and with WORKER_CHANGES_FD and
+ * WORKER_COUNTS_FD (-1: without). They are borrowed. The caller reaps it. -errno. */
+int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, int changes_fd, int counts_fd,
+                         pid_t *ret_pid);
 
 #endif

@@ -12,6 +12,7 @@
 #include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/workers/changes.h"
+#include "daemon/supervisor/workers/counts-page.h"
 #include "daemon/supervisor/workers/lease.h"
 #include "daemon/supervisor/workers/password.h"
 #include "daemon/supervisor/workers/work-events.h"
@@ -136,7 +137,8 @@ int worker_new(Group *g) {
         int r = password_read(g->database->config->password_file, &password);
         if (r >= 0)
                 r = worker_process_start(&w->process, w->context, g->database->config->engine, g->workers_fd,
-                                         w->context->changes->page.fd, on_process_end, w, &w->control_fd);
+                                         w->context->changes->page.fd, counts_page_fd(g->user), on_process_end, w,
+                                         &w->control_fd);
         if (r >= 0)
                 r = send_setup(w, password);
         if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_end() handles */

@@ -192,6 +192,7 @@ static void begin_job(ServedChannel *c, uint64_t number) {
         c->spec = (JobSpec) {
                 .number = number,
                 .sql = "",
+                .counts = c->setup.counts,
                 .page_size = c->setup.page_size,
                 .row_size_max = c->setup.row_size_max,
                 .result_rows_max = c->setup.result_rows_max,
