@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/sqlite/access.h"
 #include "daemon/worker/sqlite/pragma.h"
 #include "daemon/worker/sqlite/sqlite-engine.h"
 
@@ -208,6 +209,277 @@ static int64_t changes_of(Fixture *f, const char *sql) {
         return result.n_changes;
 }
 
+/* ---- what clients have counted ---- */
+
+/* Triggers note what they see, before and after each of their statements. */
+#define SEEN(what) "INSERT INTO seen SELECT NULL, '" what "', last_insert_rowid(), changes(), total_changes();"
+
+static const char counts_schema[] =
+        "CREATE TABLE seen(n INTEGER PRIMARY KEY, what, rowids, changes, total);"
+        "CREATE TABLE x(v);"
+        "CREATE TABLE middle(id INTEGER PRIMARY KEY, v);"
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b DEFAULT (changes()), CHECK(a <> 'bad'));"
+        "CREATE TABLE child(id INTEGER PRIMARY KEY, t REFERENCES t ON DELETE CASCADE ON UPDATE SET NULL);"
+        "CREATE TABLE plain(id INTEGER PRIMARY KEY, v UNIQUE);"
+        "CREATE VIEW view AS SELECT * FROM t;"
+        "CREATE TRIGGER t_insert AFTER INSERT ON t BEGIN " SEEN("t 1") "UPDATE x SET v = v + 1;" SEEN("t 2")
+        "INSERT INTO middle(v) VALUES(new.id);" SEEN("t 3") "DELETE FROM x WHERE v < 0;" SEEN("t 4") "END;"
+        "CREATE TRIGGER m_insert BEFORE INSERT ON middle BEGIN " SEEN("m 1") "INSERT INTO x VALUES(new.v), (0);" SEEN("m 2")
+        "SELECT RAISE(ABORT, 'eleven') WHERE new.v % 11 = 0;"
+        "SELECT RAISE(IGNORE) WHERE new.v % 7 = 0;"
+        "DELETE FROM x WHERE rowid % 3 = 0;" SEEN("m 3") "END;"
+        "CREATE TRIGGER t_update AFTER UPDATE ON t BEGIN INSERT INTO x VALUES(changes()); END;"
+        "CREATE TRIGGER t_delete AFTER DELETE ON t BEGIN " SEEN("d 1") "UPDATE x SET v = changes();" SEEN("d 2") "END;"
+        "CREATE TRIGGER c_delete AFTER DELETE ON child BEGIN " SEEN("c 1") "DELETE FROM plain WHERE id > 1000;" SEEN("c 2")
+        "END;"
+        "CREATE TRIGGER v_insert INSTEAD OF INSERT ON view BEGIN " SEEN("v 1") "INSERT INTO t(a) VALUES(new.a);" SEEN("v 2")
+        "END;"
+        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 40) INSERT INTO plain SELECT n, n FROM c;"
+        "CREATE VIRTUAL TABLE found USING fts5(word);";
+
+/* "#" is a small random number. */
+static const char *const counted[] = {
+        "INSERT INTO t(a) VALUES(#)",
+        "INSERT INTO t(a) VALUES(#), (# + 50), (# + 100)",
+        "INSERT OR IGNORE INTO t(a) VALUES(#), (# + 1)",
+        "INSERT INTO t(id, a) VALUES(#, #) ON CONFLICT(id) DO UPDATE SET a = a || 'u'",
+        "INSERT INTO t(a) VALUES(#) ON CONFLICT(a) DO NOTHING",
+        "REPLACE INTO t(id, a) VALUES(#, # + 1)",
+        "REPLACE INTO plain VALUES(#, # + 1)",
+        "INSERT INTO t(a) VALUES(1000 + #), ('bad')",
+        "INSERT INTO view(a) VALUES(#)",
+        "INSERT INTO child(t) SELECT id FROM t LIMIT #",
+        "INSERT INTO child(t) VALUES(987654)",
+        "INSERT INTO plain(v) VALUES(5000 + #) RETURNING id, changes(), last_insert_rowid(), total_changes()",
+        "INSERT INTO plain(v) VALUES(changes() * 100000 + last_insert_rowid() * 1000 + total_changes())",
+        "UPDATE t SET a = a || 'x' WHERE id < #",
+        "UPDATE t SET id = id + 1000 WHERE id = #",
+        "UPDATE plain SET v = v || 'p' WHERE id < #",
+        "UPDATE plain SET v = v WHERE id = -1",
+        "UPDATE plain SET v = 1",
+        "DELETE FROM t WHERE id % 5 = # % 5",
+        "DELETE FROM plain WHERE id > 40 AND id % 2 = 0",
+        "DELETE FROM x",
+        "INSERT INTO x SELECT v FROM x UNION ALL SELECT changes() LIMIT 3 * #",
+        "INSERT INTO found VALUES('a'), ('b'), (changes())",
+        "DELETE FROM found WHERE rowid = #",
+        "CREATE TABLE made_#(a)",
+        "DROP TABLE IF EXISTS made_#",
+        "CREATE TABLE made_# AS SELECT id FROM plain LIMIT #",
+        "CREATE TABLE parent(id INTEGER PRIMARY KEY)",
+        "CREATE TABLE of_parent(a REFERENCES parent)",
+        "INSERT INTO parent SELECT # + id FROM plain LIMIT 3",
+        "DROP TABLE parent",
+        "CREATE VIRTUAL TABLE found_# USING fts5(word)",
+        "ALTER TABLE made_# ADD COLUMN c",
+        "PRAGMA user_version = #",
+        "INSERT INTO made_#(a) VALUES(1), (2)",
+};
+
+static char *with_number(const char *template, int n) {
+        g_auto(GStrv) parts = g_strsplit(template, "#", -1);
+        g_autofree char *text = g_strdup_printf("%d", n);
+
+        return g_strjoinv(text, parts);
+}
+
+#define N_CLIENTS 3
+
+typedef struct Counting {
+        Fixture *f;
+        sqlite3 *real[N_CLIENTS]; /* as many connections to another file */
+        ClientCounts counts[N_CLIENTS];
+} Counting;
+
+static const char ask_counts[] = "SELECT last_insert_rowid(), changes(), total_changes()";
+
+static ClientCounts real_counts(sqlite3 *db) {
+        sqlite3_stmt *stmt;
+        ClientCounts counts;
+
+        g_assert_cmpint(sqlite3_prepare_v2(db, ask_counts, -1, &stmt, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        counts = (ClientCounts) { sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                                  sqlite3_column_int64(stmt, 2) };
+        (void) sqlite3_finalize(stmt);
+        return counts;
+}
+
+/* By SQL, on a connection that reads, or on the one that writes. */
+static ClientCounts counts_by_sql(Fixture *f, const ClientCounts *counts, EngineConnection *writer) {
+        EngineConnection *c = writer;
+        EngineStatement *statement;
+        RowSink sink = {};
+        int64_t values[3];
+
+        if (!writer)
+                g_assert_true(sqlite_engine.connect(f->pool, "", 0, NULL, &c, &f->error));
+        sqlite_engine.enter(c, counts);
+        g_assert_true(sqlite_engine.compile(c, ask_counts, strlen(ask_counts), false, NULL, &statement, &f->error));
+        g_assert_cmpint(sqlite_engine.step(statement, &sink, &f->error), ==, ENGINE_ROW);
+        for (unsigned i = 0; i < 3; i++) {
+                uint8_t number[8];
+
+                values[i] = (int64_t) load_le64(sqlite_engine.value(statement, i, number, &f->error));
+        }
+        sqlite_engine.release(statement);
+        if (!writer)
+                sqlite_engine.disconnect(f->pool, c);
+        return (ClientCounts) { values[0], values[1], values[2] };
+}
+
+static void check_counts(const char *sql, ClientCounts real, ClientCounts ours) {
+        if (real.last_rowid != ours.last_rowid || real.n_changes != ours.n_changes || real.n_total != ours.n_total)
+                g_error("%s: rowid %" G_GINT64_FORMAT " %" G_GINT64_FORMAT ", changes %" G_GINT64_FORMAT " %" G_GINT64_FORMAT
+                        ", total %" G_GINT64_FORMAT " %" G_GINT64_FORMAT, sql, real.last_rowid, ours.last_rowid,
+                        real.n_changes, ours.n_changes, real.n_total, ours.n_total);
+}
+
+static void count_statement(Counting *c, unsigned client, const char *sql) {
+        int rc = sqlite3_exec(c->real[client], sql, NULL, NULL, NULL);
+        ClientCounts *counts = &c->counts[client];
+        ErrorNumber error;
+
+        if (!c->f->writer)
+                begin(c->f);
+        sqlite_engine.enter(c->f->writer, counts);
+        error = execute(c->f, sql).error;
+        sqlite_engine.leave(c->f->writer, counts);
+        if ((rc == SQLITE_OK) != (error == ERROR_NONE))
+                g_error("%s: %d, %s", sql, rc, c->f->error.message);
+        check_counts(sql, real_counts(c->real[client]), *counts);
+        check_counts(sql, *counts, counts_by_sql(c->f, counts, NULL));
+        check_counts(sql, *counts, counts_by_sql(c->f, counts, c->f->writer));
+}
+
+/* The values that triggers and statements have stored. */
+static char *stored(const char *path) {
+        static const char *const queries[] = {
+                "SELECT group_concat(printf('%d %s %d %d %d', n, what, rowids, changes, total), char(10)) FROM seen",
+                "SELECT group_concat(id || ' ' || a || ' ' || b, char(10)) FROM t",
+                "SELECT group_concat(id || ' ' || v, char(10)) FROM plain",
+                "SELECT group_concat(v) FROM x",
+        };
+        GString *text = g_string_new(NULL);
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+        for (size_t i = 0; i < G_N_ELEMENTS(queries); i++) {
+                sqlite3_stmt *stmt;
+
+                g_assert_cmpint(sqlite3_prepare_v2(db, queries[i], -1, &stmt, NULL), ==, SQLITE_OK);
+                g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+                g_string_append_printf(text, "%s\n", (const char *) sqlite3_column_text(stmt, 0));
+                (void) sqlite3_finalize(stmt);
+        }
+        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        return g_string_free(text, FALSE);
+}
+
+static void open_real(Counting *c, const char *path) {
+        for (unsigned i = 0; i < N_CLIENTS; i++) {
+                g_assert_cmpint(sqlite3_open(path, &c->real[i]), ==, SQLITE_OK);
+                (void) sqlite3_exec(c->real[i], "PRAGMA foreign_keys = ON; PRAGMA synchronous = OFF", NULL, NULL, NULL);
+                if (i == 0)
+                        g_assert_cmpint(sqlite3_exec(c->real[i], counts_schema, NULL, NULL, NULL), ==, SQLITE_OK);
+        }
+        for (unsigned i = 0; i < N_CLIENTS; i++) { /* the schema was read, and client 0 begins with its counts */
+                c->counts[i] = real_counts(c->real[i]);
+                check_counts("SELECT", c->counts[i], real_counts(c->real[i]));
+        }
+}
+
+static void close_real(Counting *c, const char *path) {
+        for (unsigned i = 0; i < N_CLIENTS; i++)
+                g_assert_cmpint(sqlite3_close(c->real[i]), ==, SQLITE_OK);
+        g_assert_cmpint(g_unlink(path), ==, 0);
+}
+
+/* Numbers that are too large to be counted again. */
+static void test_large_client_counts(void) {
+        static const char *const statements[] = { /* of client 0; between them client 1 changes something */
+                "INSERT INTO x SELECT v FROM many LIMIT 120000",
+                "INSERT INTO t(a) VALUES(1)",
+                "UPDATE many SET v = 1",
+                "CREATE TABLE made(a)",
+                "ALTER TABLE made ADD COLUMN b",
+                "DELETE FROM many WHERE rowid > 1000",
+                "CREATE VIRTUAL TABLE made_fts USING fts5(word)",
+                "UPDATE x SET v = 2",
+                "INSERT INTO t(a) VALUES('bad')",
+                "UPDATE x SET v = 3",
+                "INSERT INTO t(id, a) VALUES(100, 100)",
+        };
+        g_autofree char *path = NULL;
+        Setup setup = to_write;
+        Counting c = {};
+        Result result;
+        Fixture f;
+
+        setup.write_schema = true;
+        setup.sync_full = false;
+        set_up(&f, "wal", &setup);
+        foreign(&f, counts_schema);
+        c.f = &f;
+        path = g_build_filename(f.folder, "real.sqlite", NULL);
+        open_real(&c, path);
+        count_statement(&c, 0, "CREATE TABLE many(v)");
+        count_statement(&c, 0, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 120000) "
+                               "INSERT INTO many SELECT n FROM c");
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++) {
+                count_statement(&c, 1, "UPDATE plain SET v = v || 'x' WHERE id < 3");
+                count_statement(&c, 0, statements[i]);
+        }
+        /* a statement of a trigger changes as many rows as the number that stands in */
+        count_statement(&c, 0, "CREATE TRIGGER filled AFTER INSERT ON middle WHEN new.v = -1 BEGIN "
+                               "INSERT INTO x SELECT v FROM x LIMIT 100000; INSERT INTO x VALUES(changes()); END");
+        count_statement(&c, 0, "INSERT INTO x SELECT v FROM x");
+        count_statement(&c, 0, "UPDATE x SET v = 4");
+        count_statement(&c, 1, "UPDATE plain SET v = v || 'x' WHERE id < 3");
+        sqlite_engine.enter(f.writer, &c.counts[0]);
+        result = execute(&f, "INSERT INTO middle(v) VALUES(-1)");
+        g_assert_cmpint(result.error, ==, ERROR_SQL);
+        g_assert_nonnull(strstr(f.error.message, "changes() is not known here"));
+        commit(&f);
+        close_real(&c, path);
+        tear_down(&f);
+}
+
+/* Statements of several clients in one transaction, each as if its client had the file for itself. */
+static void test_client_counts(void) {
+        Setup setup = to_write;
+
+        setup.write_schema = true;
+        setup.sync_full = false;
+        for (guint32 seed = 0; seed < 12; seed++) {
+                g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+                g_autofree char *path = NULL, *real = NULL, *ours = NULL;
+                Counting c = {};
+                Fixture f;
+
+                set_up(&f, "wal", &setup);
+                foreign(&f, counts_schema);
+                c.f = &f;
+                path = g_build_filename(f.folder, "real.sqlite", NULL);
+                open_real(&c, path);
+                for (unsigned i = 0; i < 300; i++) {
+                        const char *template = counted[g_rand_int_range(rand, 0, G_N_ELEMENTS(counted))];
+                        g_autofree char *sql = with_number(template, g_rand_int_range(rand, 1, 30));
+
+                        count_statement(&c, (unsigned) g_rand_int_range(rand, 0, N_CLIENTS), sql);
+                        if (g_rand_int_range(rand, 0, 10) == 0)
+                                commit(&f);
+                }
+                if (f.writer)
+                        commit(&f);
+                real = stored(path);
+                ours = stored(f.path);
+                g_assert_cmpstr(real, ==, ours);
+                close_real(&c, path);
+                tear_down(&f);
+        }
+}
+
 /* ---- what may be written ---- */
 
 static const char *const modes[] = { "delete", "wal" };
@@ -227,7 +499,7 @@ static void test_rows(void) {
                 g_assert_cmpint(result.n_rows, ==, 0);
                 result = execute(&f, "UPDATE album SET title = title || '!' RETURNING id, title");
                 g_assert_cmpint(result.n_changes, ==, 4);
-                g_assert_cmpint(result.last_rowid, ==, 0);
+                g_assert_cmpint(result.last_rowid, ==, 4); /* of the client, until it inserts another row */
                 g_assert_cmpint(result.n_rows, ==, 4);
                 g_assert_cmpint(changes_of(&f, "REPLACE INTO album VALUES(1, 'again')"), ==, 1);
                 g_assert_cmpint(changes_of(&f, "INSERT INTO album VALUES(2, 'x') ON CONFLICT(id) DO UPDATE SET title = 'y'"),
@@ -278,6 +550,22 @@ static void all_refused(const Setup *setup, const Refusal *refusals, size_t n) {
         begin(&f);
         for (size_t i = 0; i < n; i++)
                 refused(&f, refusals[i].sql, ERROR_NOT_ALLOWED, refusals[i].sentence);
+        commit(&f);
+        tear_down(&f);
+}
+
+/* Only the service uses it. */
+static void test_table_of_counts(void) {
+        static const char *const statements[] = { "INSERT INTO \"" ACCESS_COUNTS_TABLE "\" VALUES(1)",
+                                                  "DELETE FROM \"" ACCESS_COUNTS_TABLE "\"",
+                                                  "SELECT count(*) FROM \"" ACCESS_COUNTS_TABLE "\"",
+                                                  "SELECT n FROM \"" ACCESS_COUNTS_TABLE "\" AS a" };
+        Fixture f;
+
+        set_up(&f, "wal", &to_write);
+        begin(&f);
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++)
+                refused(&f, statements[i], ERROR_NOT_ALLOWED, "it is for the service");
         commit(&f);
         tear_down(&f);
 }
@@ -1663,6 +1951,9 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         install_fault();
         g_assert_cmpint(sqlite_engine.init(&limits), ==, 0);
+        g_test_add_func("/worker/writes/client-counts", test_client_counts);
+        g_test_add_func("/worker/writes/large-client-counts", test_large_client_counts);
+        g_test_add_func("/worker/writes/table-of-counts", test_table_of_counts);
         g_test_add_func("/worker/writes/rows", test_rows);
         g_test_add_func("/worker/writes/never-allowed", test_never_allowed);
         g_test_add_func("/worker/writes/schema-not-allowed", test_schema_not_allowed);

@@ -281,6 +281,12 @@ typedef struct Engine {
          * statement that cannot change rows (CREATE, PRAGMA) has changed 0. */
         void (*changes)(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid);
 
+        /* From enter() to leave() the statements of the connection are those of one client, whose last_insert_rowid(),
+         * changes() and total_changes() have these values, and then those that leave() returns. A statement that only reads
+         * leaves them as they are, and needs no leave(). NULL: the engine does not keep them. */
+        void (*enter)(EngineConnection *connection, const ClientCounts *counts);
+        void (*leave)(EngineConnection *connection, ClientCounts *ret);
+
         /* NULL, except for an engine that carries out statements when they are committed. There a step() only notes the
          * statement, which has no row and no changes yet. After commit() this function returns the statements that were
          * kept, one after the other, in their order: the caller fills each that has columns, asks for its

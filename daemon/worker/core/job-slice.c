@@ -173,6 +173,7 @@ static bool start(Job *job) {
                 return false;
         if (job->keeps)
                 engine->hold(job->connection);
+        job_enter(job, job->connection, NULL);
         if (job->watched)
                 return find_watched(job);
         if (!job->statement &&

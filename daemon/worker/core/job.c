@@ -7,8 +7,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/worker/core/client-counts.h"
 #include "daemon/worker/core/monotonic.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
@@ -184,6 +186,24 @@ static void begin_sink(Job *job) {
         };
 }
 
+void job_enter(Job *job, EngineConnection *connection, const Job *last) {
+        if (!job_engine(job)->enter)
+                return;
+        job->counts_before = last ? last->counts : client_counts_load(&job->spec->counts);
+        job->counts = job->counts_before;
+        job_engine(job)->enter(connection, &job->counts_before);
+}
+
+void job_leave(Job *job, EngineConnection *connection) {
+        if (job_engine(job)->leave)
+                job_engine(job)->leave(connection, &job->counts);
+}
+
+void job_store_counts(const Job *job) {
+        if (memcmp(&job->counts, &job->counts_before, sizeof job->counts) != 0)
+                client_counts_store(&job->spec->counts, &job->counts);
+}
+
 void job_rewind(Job *job) {
         drop_payload(job);
         page_encoder_clear(&job->encoder);
@@ -217,6 +237,7 @@ static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hi
         begin_sink(job);
         job->payload.kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
         job->counters = (EndCounters) {};
+        job->counts_before = job->counts = (ClientCounts) {};
         job->sequence = 0;
         job->wait = (JobWait) {};
         job->write = (JobWrite) { .queue = job->context->writer, .changes = job->write.changes };

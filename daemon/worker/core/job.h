@@ -197,6 +197,8 @@ struct Job {
         struct Load *load;        /* borrowed from the owner: its statement runs for rows from a pipe (load.h); NULL: once */
         JobWrite write;
 
+        ClientCounts counts_before, counts; /* of the client: before the job, and after it */
+
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
         JobWait wait;
 
@@ -225,6 +227,14 @@ void job_begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint)
 
 /* Does the same for a request that is not run. Its answer is the error that the caller stores at the result. */
 SqlError *job_refuse(Job *job, const JobSpec *spec);
+
+/* The job runs on the connection from now on, with the counts of its client; and no more. `last`: a job of the same client
+ * that has run before and whose counts are not stored yet; NULL: none. */
+void job_enter(Job *job, EngineConnection *connection, const Job *last);
+void job_leave(Job *job, EngineConnection *connection);
+
+/* The job has written, or has failed: from now on its client has its counts. */
+void job_store_counts(const Job *job);
 
 /* Takes the job back to before its first step: drops its rows. Nothing else may be in the page. */
 void job_rewind(Job *job);

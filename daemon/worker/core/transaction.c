@@ -89,13 +89,19 @@ static void fail_job(Transaction *t, Job *job) {
                                      sql_error_as_failure(&t->error).message);
 }
 
+/* Its rows run no more. */
+static void leave_load(Transaction *t) {
+        if (!t->load->load->statement)
+                return;
+        load_stop(t->load);
+        job_leave(t->load, t->batch.connection);
+}
+
 /* Stops the load under way, and takes back its rows unless they are committed with the transaction. */
 static void stop_load(Transaction *t) {
-        Job *job = t->load;
-
+        leave_load(t);
         t->load = NULL;
         t->used_usec = now_usec();
-        load_stop(job);
         if (t->is_of_load || !t->is_saved)
                 return;
         t->is_saved = false;
@@ -595,6 +601,7 @@ static bool begin_load(Transaction *t) {
 
         if (t->load->load->statement)
                 return true;
+        job_enter(t->load, connection, NULL);
         if (!t->is_of_load && !engine_of(t)->save(connection, &t->load->error))
                 return false;
         t->is_saved = !t->is_of_load;
@@ -607,7 +614,7 @@ static void finish_load(Transaction *t) {
 
         if (job->load->statement)
                 engine_of(t)->written(job->load->statement, &t->batch.written);
-        load_stop(job);
+        leave_load(t);
         if (t->is_of_load) {
                 t->state = TRANSACTION_COMMITS;
                 return;
@@ -923,6 +930,7 @@ static void forget(JobWriter *jobs, Job *job) {
                 return;
         }
         stop_load(t);
+        job_store_counts(job);
         check_rolled_back(t, job);
         if (!t->is_of_load)
                 return;

@@ -189,6 +189,16 @@ static bool run_saved(WriteBatch *b, Job *job) {
         return false;
 }
 
+/* The last job of the batch that is of the same client; NULL: none is. */
+static const Job *last_of_client(const WriteBatch *b, const Job *job) {
+        const Job *last = NULL;
+
+        for (const Job *other = b->jobs.first; other && job->spec->counts.slot > 0; other = other->write.next)
+                if (other->spec->counts.slot == job->spec->counts.slot)
+                        last = other;
+        return last;
+}
+
 bool write_batch_run(WriteBatch *b, Job *job) {
         bool ok;
 
@@ -200,7 +210,9 @@ bool write_batch_run(WriteBatch *b, Job *job) {
         }
         b->running = job;
         *b->current = job->task;
+        job_enter(job, b->connection, last_of_client(b, job));
         ok = run_saved(b, job);
+        job_leave(job, b->connection);
         *b->current = NULL;
         b->running = NULL;
         if (ok) {
@@ -237,6 +249,7 @@ bool write_batch_is_full(const WriteBatch *b) {
 }
 
 void write_batch_release(Job *job) {
+        job_store_counts(job);
         job->write.is_over = true;
         (void) job_set_state(job, JOB_READY);
 }

@@ -92,8 +92,13 @@ void writer_on_lease_asked(GroupWriter *w) {
 
 /* ---- jobs that do not succeed ---- */
 
+/* In SQLite a statement whose commit fails has changed nothing, but its triggers stay counted. */
 static void fail(Job *job, const SqlError *error) {
         sql_error_copy(&job->error, error);
+        if (!job->write.changes && job->counters.n_changes > 0) {
+                job->counts.n_total -= job->counters.n_changes;
+                job->counts.n_changes = 0;
+        }
         job_rewind(job);
         write_batch_release(job);
 }

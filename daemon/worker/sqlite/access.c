@@ -347,8 +347,11 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
                 return is_of_client(access) ? authorize_savepoint(access, a) : SQLITE_OK;
         case SQLITE_FUNCTION:
+                access->asks_changes = access->asks_changes || strcasecmp(b, "changes") == 0;
                 return authorize_function(access, b, within);
         default:
+                if (a && access->of_client && strcasecmp(a, ACCESS_COUNTS_TABLE) == 0)
+                        return refuse(access, "table", a, "it is for the service");
                 return authorize_change(access, action, a, b, schema, within);
         }
 }
@@ -357,7 +360,7 @@ void access_forget(Access *access) {
         access->refused[0] = access->target[0] = 0;
         access->pragma = (AccessPragma) {};
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
-        access->changes_schema = access->changes_system = access->asks_savepoint = false;
+        access->changes_schema = access->changes_system = access->asks_savepoint = access->asks_changes = false;
 }
 
 int access_step(Access *access, sqlite3_stmt *stmt) {

@@ -24,6 +24,9 @@
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
+/* A virtual table of the connection (sqlite-counts.h), which clients may not name. */
+#define ACCESS_COUNTS_TABLE "sqlipc-service-counts"
+
 /* The tables that the authorizer was asked about. */
 typedef struct AccessTables {
         EngineTables read, written;
@@ -60,6 +63,7 @@ typedef struct Access {
         bool no_modules;         /* no virtual table of this connection compiles SQL; set by the caller */
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
+        bool asks_changes;       /* SQLite asked to call changes() */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */
         const Setup *setup;      /* borrowed */

@@ -160,6 +160,7 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
         compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
+        compiled->asks_changes = c->access.asks_changes;
         compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
         compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes);
         if (has_more(c->db, tail, end))

@@ -300,8 +300,11 @@ static int set_up(SqliteConnection *c) {
         if (rc == SQLITE_OK)
                 rc = probe(c);
         if (rc == SQLITE_OK && c->setup->n_exposed > 0)
-                return put_before(c);
-        c->db = c->file;
+                rc = put_before(c);
+        else
+                c->db = c->file;
+        if (rc == SQLITE_OK)
+                rc = sqlite_counts_install(&c->counts, c->file, c->db, &c->access, c->writes);
         /* the last writer leaves the database in one file, as SQLite does everywhere */
         if (rc == SQLITE_OK && c->writes)
                 rc = sqlite3_db_config(c->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
@@ -440,6 +443,7 @@ void sqlite_connection_close(SqliteConnection *c) {
                 (void) sqlite3_finalize(c->commands[i]);
         (void) sqlite3_finalize(c->probe);
         dumped_tables_forget(c);
+        sqlite_counts_done(&c->counts);
         c->exposed = exposed_close(c->exposed);
         (void) sqlite3_close(c->file);
         file_place_remove(&c->place);

@@ -18,6 +18,7 @@
 #include "daemon/worker/sqlite/dumped-table.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/reader-lock.h"
+#include "daemon/worker/sqlite/sqlite-counts.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 
@@ -67,6 +68,7 @@ typedef struct SqliteConnection {
         const ReaderLock *lock; /* of the file */
         FileIdentity identity;
         DumpedTable *dumped; /* owned: those of the transaction (dumped-table.h) */
+        SqliteCounts counts; /* last_insert_rowid() and the like of the client whose statements it runs */
         Access access;       /* for clients' SQL */
         Access file_access;  /* for the worker's own SQL, if clients' SQL does not reach the file */
 } SqliteConnection;

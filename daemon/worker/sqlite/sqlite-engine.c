@@ -272,6 +272,14 @@ static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, i
         *ret_last_rowid = sqlite3_last_insert_rowid(s->connection->file);
 }
 
+static void engine_enter(EngineConnection *connection, const ClientCounts *counts) {
+        sqlite_counts_enter(&connection_of(connection)->sqlite.counts, counts);
+}
+
+static void engine_leave(EngineConnection *connection, ClientCounts *ret) {
+        *ret = sqlite_counts_leave(&connection_of(connection)->sqlite.counts);
+}
+
 static void engine_written_by(EngineStatement *statement, EngineWritten *written) {
         sqlite_statement_written(statement_of(statement), written);
 }
@@ -349,6 +357,8 @@ const Engine sqlite_engine = {
         .undo = engine_undo,
         .keeps_rows = engine_keeps_rows,
         .changes = engine_changes,
+        .enter = engine_enter,
+        .leave = engine_leave,
         .written = engine_written_by,
         .state = engine_state,
         .takes_rows = engine_takes_rows,

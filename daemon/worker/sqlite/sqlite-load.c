@@ -43,7 +43,7 @@ bool sqlite_load(SqliteStatement *s, RowSource *source, SqlError *error) {
                 int rc = bind_row(s->stmt, &source->decoder, n);
 
                 if (rc == SQLITE_OK)
-                        rc = access_step(access, s->stmt);
+                        rc = sqlite_counts_step(&s->connection->counts, s->stmt, s->changes_rows, s->asks_changes);
                 if (rc != SQLITE_DONE)
                         return fail(s, rc, error);
                 (void) access_reset(access, s->stmt);

@@ -47,7 +47,8 @@ static EngineResult recover(SqliteStatement *s, SqlError *error) {
 
 static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
         /* the connection has the reason of a failure until it is used again */
-        int rc = s->of_dump ? dumped_table_step(s->connection, s->stmt) : access_step(&s->connection->access, s->stmt);
+        int rc = s->of_dump ? dumped_table_step(s->connection, s->stmt)
+                            : sqlite_counts_step(&s->connection->counts, s->stmt, s->changes_rows, s->asks_changes);
 
         *ret_rc = rc;
         sink->row_waits = rc == SQLITE_ROW;

@@ -24,6 +24,7 @@ typedef struct SqliteStatement {
         bool of_dump;
         bool does_nothing;
         bool changes_rows;
+        bool asks_changes;
         bool outdated;        /* SQLite has compiled it again, so it may write other tables */
         EngineWritten written; /* owned; if it writes: what it may change */
 } SqliteStatement;

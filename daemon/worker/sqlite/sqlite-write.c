@@ -189,10 +189,7 @@ bool sqlite_write_is_in_transaction(const SqliteConnection *c) {
 bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
         int rc = execute(c, WRITE_SAVE);
 
-        if (rc != SQLITE_OK)
-                return sqlite_connection_fail(c, rc, 0, error);
-        sqlite3_set_last_insert_rowid(c->file, 0); /* otherwise a statement that inserts nothing reports that of another */
-        return true;
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
 bool sqlite_write_keep(SqliteConnection *c, SqlError *error) {

@@ -64,6 +64,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->stmt = compiled->stmt;
         slot->writes = compiled->writes;
         slot->changes_rows = compiled->changes_rows;
+        slot->asks_changes = compiled->asks_changes;
         slot->is_savepoint = compiled->is_savepoint;
         slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;
