@@ -48,6 +48,29 @@ def they_depend_on_each_other():
 
 
 @test
+def what_they_count():
+    """changes() and the like are the client's own: in a batch, in its triggers, and after it, with a batch of another client"""
+    counts = "SELECT last_insert_rowid(), changes(), total_changes()"
+    seen = "INSERT INTO seen " + counts
+    with writable(WriteSchema="yes") as service:
+        client, other = service.client(), service.client()
+        client.execute(DB, "CREATE TABLE seen(id, changes, total)")
+        client.execute(
+            DB, f"CREATE TRIGGER noted AFTER INSERT ON written WHEN new.number = 7 BEGIN {seen}; DELETE FROM single; {seen}; END"
+        )
+        other.execute_batch(DB, ["INSERT INTO single VALUES (1), (2), (3)", (INSERT, [4])])
+        client.execute_batch(DB, [(INSERT, [5]), (INSERT, [6]), "UPDATE written SET t = 'x'", seen, (INSERT, [7])])
+        other.execute(DB, "UPDATE written SET t = 'y' WHERE number = 7")
+        equal(client.query_rows(DB, counts)[1], [[4, 1, 12]], "counts after the batch")
+        equal(client.all_rows(DB, counts)[1], [[4, 1, 12]], "the same, in parts")
+        equal(other.query_rows(DB, counts)[1], [[1, 1, 5]], "of the other client")
+        equal(service.client().query_rows(DB, counts)[1], [[0, 0, 0]], "of a new client")
+        equal(ask(service, "SELECT * FROM seen"), [[3, 3, 5], [4, 1, 6], [2, 3, 10]], "in the batch, and in its trigger")
+        expect("Sql", client.execute_batch, DB, [(INSERT, [8]), "INSERT INTO single VALUES (1), (1)"])
+        equal(client.query_rows(DB, counts)[1], [[1, 0, 13]], "after a batch that failed")
+
+
+@test
 def none_of_them():
     """A statement that fails in any way leaves nothing of those before it; the error names it"""
     first = (INSERT, [1])
