@@ -64,11 +64,11 @@ static int observe(const Engine *engine, const Setup *setup, SandboxNeeds needs)
 
 static int run(const Engine *engine, ReceivedMessage *setup, SandboxNeeds needs) {
         WorkerLoop queue;
-        int r;
+        int r = needs & SANDBOX_NETWORK ? 0 : client_counts_open(WORKER_COUNTS_FD);
 
+        if (r < 0)
+                return r;
         change_numbers_open(WORKER_CHANGES_FD);
-        if (!(needs & SANDBOX_NETWORK))
-                client_counts_open(WORKER_COUNTS_FD);
         r = worker_loop_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, setup);
         if (r == 0)
                 r = sandbox_filter(needs);

@@ -5,8 +5,10 @@
 Where the order of things matters, IdleExitSec= is long at first and made short by a reload, and the bus is stopped (SIGSTOP)
 until the service has given up its name: what a client sent meanwhile lies with the bus, which routes it first.
 """
+import contextlib
 import random
 import signal
+import sqlite3
 import time
 
 from client import NAME, reference, same_rows
@@ -62,6 +64,45 @@ def what_is_held_keeps_it():
             end(client, held)
             service.wait_for_exit()
             true("Not idle after all" not in service.log_text(), "it tried to exit with something held")
+
+
+def publish_notes(service):
+    path = service.data / "notes.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE note(text)")
+    service.database("notes", Path=path, Mode="read-write")
+    service.client().manager("Reload")
+
+
+COUNTS = "SELECT last_insert_rowid(), changes(), total_changes()"
+
+
+@test
+def counts_keep_it():
+    """A client that has written prevents the idle exit until it leaves the bus, because its changes() would be lost"""
+    with Idle() as service:
+        publish_notes(service)
+        client, other = service.client(), service.client()
+        other.query_rows("notes", "SELECT count(*) FROM note")  # it has counted nothing
+        client.execute("notes", "INSERT INTO note VALUES('one'), ('two')")
+        service.make_impatient()
+        time.sleep(0.2)  # two hundred times IdleExitSec=
+        equal(client.query_rows("notes", COUNTS)[1], [[2, 2, 2]], "counts")
+        client.close()
+        service.wait_for_exit()
+
+
+@test
+def counts_of_another_instance():
+    """If another instance has got the name, what a client has counted does not keep this one"""
+    with Idle() as service:
+        publish_notes(service)
+        other, client = service.client(), service.client()
+        in_queue = 2
+        equal(other.bus_call("RequestName", "(su)", NAME, 0)[0], in_queue, "RequestName")
+        service.meet_exit(client, lambda: client.execute("notes", "INSERT INTO note VALUES('one')"))
+        wait_for(lambda: "Another instance has the name" in service.log_text(), "it learns that the name is taken")
+        service.wait_for_exit()
 
 
 @test

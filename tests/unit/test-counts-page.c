@@ -48,7 +48,7 @@ static void test_places(void) {
         CountsPlace one = counts_page_place(users[0], ":1.1", 1), other = counts_page_place(users[0], ":1.1", 2);
         CountsPlace of_other = counts_page_place(users[0], ":1.2", 1);
 
-        client_counts_open(counts_page_fd(users[0]));
+        CHECK_INT(client_counts_open(counts_page_fd(users[0])), 0);
         CHECK(one.slot > 0 && other.slot > 0 && of_other.slot > 0);
         CHECK(!same(one, other) && !same(one, of_other) && !same(other, of_other));
         CHECK(same(one, counts_page_place(users[0], ":1.1", 1)));
@@ -62,11 +62,10 @@ static void test_places(void) {
         check((CountsPlace) {}, 0);
         check((CountsPlace) { .slot = COUNTS_N_SLOTS, .client = one.client }, 0);
         CHECK(counts_page_is_needed(&context));
-        counts_page_forget(&context, A, ":1.1");
+        counts_page_forget(users[0], ":1.1");
         CHECK(counts_page_is_needed(&context));
-        counts_page_forget(&context, A, ":1.2");
-        counts_page_forget(&context, A, ":1.3");
-        counts_page_forget(&context, B + 1, ":1.4");
+        counts_page_forget(users[0], ":1.2");
+        counts_page_forget(users[0], ":1.3");
         CHECK(!counts_page_is_needed(&context));
         end();
 }
@@ -77,21 +76,21 @@ static void test_used_again(void) {
 
         begin();
         first = counts_page_place(users[0], ":1.0", 1);
-        client_counts_open(counts_page_fd(users[0]));
+        CHECK_INT(client_counts_open(counts_page_fd(users[0])), 0);
         store(first, 5);
         for (uint32_t i = 2; i < COUNTS_N_SLOTS; i++)
                 last = counts_page_place(users[0], ":1.0", i);
         CHECK_INT(last.slot, COUNTS_N_SLOTS - 1);
         CHECK_INT(counts_page_place(users[0], ":1.1", 1).slot, 0); /* there is none left */
-        counts_page_forget(&context, A, ":1.0");
+        counts_page_forget(users[0], ":1.0");
         last = counts_page_place(users[0], ":1.2", 1);
         CHECK_INT(last.slot, first.slot);
         check(last, 0);
         store(first, 6);
         check(last, 0);
         check(first, 0);
-        counts_page_forget(&context, A, ":1.2");
-        counts_page_forget(&context, A, ":1.1");
+        counts_page_forget(users[0], ":1.2");
+        counts_page_forget(users[0], ":1.1");
         end();
 }
 
@@ -102,12 +101,12 @@ static void test_users(void) {
         CHECK(counts_page_fd(users[0]) != counts_page_fd(users[1]));
         CHECK_INT(fcntl(counts_page_fd(users[0]), F_GET_SEALS), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
         CHECK_INT(counts_page_place(users[0], ":1.1", 1).slot, counts_page_place(users[1], ":1.2", 1).slot);
-        client_counts_open(counts_page_fd(users[0]));
+        CHECK_INT(client_counts_open(counts_page_fd(users[0])), 0);
         store(counts_page_place(users[0], ":1.1", 1), 5);
-        client_counts_open(counts_page_fd(users[1]));
+        CHECK_INT(client_counts_open(counts_page_fd(users[1])), 0);
         check(counts_page_place(users[1], ":1.2", 1), 0);
-        counts_page_forget(&context, A, ":1.1");
-        counts_page_forget(&context, B, ":1.2");
+        counts_page_forget(users[0], ":1.1");
+        counts_page_forget(users[1], ":1.2");
         end();
 }
 

@@ -35,6 +35,7 @@ User *user_unref(User *u) {
                 (void) munmap(u->counts.slots, u->counts.size);
                 close(u->counts.fd);
         }
+        g_clear_pointer(&u->counts.clients, g_hash_table_unref);
         g_queue_clear(&u->counts.unused);
         g_free(u);
         return NULL;

@@ -48,13 +48,12 @@ typedef struct PolkitAccount {
 
 /* The memory in which the user's workers keep the counts of its clients (counts-page.h). */
 typedef struct CountsPage {
-        bool tried;             /* it was made, or could not be */
         int fd;                 /* for workers; valid if there are slots */
-        CountsSlot *slots;      /* NULL: none */
+        CountsSlot *slots;      /* NULL: not made yet */
         size_t size;
         uint32_t n_used;        /* slot 0 is none */
         GQueue unused;          /* of slots that were used before */
-        GHashTable *clients;    /* name of a peer -> its places; NULL: none has one */
+        GHashTable *clients;    /* name of a peer that has a session -> its places; NULL: none had one */
 } CountsPage;
 
 /* Accounts belong to the modules that they are named after; this one only keeps them. */

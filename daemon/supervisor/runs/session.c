@@ -57,6 +57,7 @@ Session *session_free(Session *s) {
         for (unsigned i = 0; i < SESSION_N_ENDED; i++)
                 g_free(s->ended[i].why);
         g_hash_table_remove(s->context->sessions, s->name);
+        counts_page_forget(s->user, s->name);
         (void) user_unref(s->user);
         g_free(s->name);
         g_free(s);

@@ -198,13 +198,8 @@ static void on_peer_leaving(Context *context, const char *name) {
         (void) session_close(g_hash_table_lookup(context->sessions, name), ERROR_CANCELLED, "The client left the bus.");
 }
 
-static void forget_peer(Peer *p) {
-        admission_forget_peer(p);
-        counts_page_forget(p->context, p->uid, p->name);
-}
-
 static const PeerEvents peer_events = {
-        .leaving = on_peer_leaving, .left = admission_on_name_left, .forget = forget_peer,
+        .leaving = on_peer_leaving, .left = admission_on_name_left, .forget = admission_forget_peer,
 };
 
 int manager_connect(Manager *m, BusType type, const char *address) {
@@ -326,7 +321,9 @@ bool manager_is_busy(const Manager *m) {
         return g_hash_table_size(context->statements) > 0 || g_hash_table_size(context->runs) > 0 ||
                g_hash_table_size(context->channels) > 0 || g_hash_table_size(context->watches) > 0 ||
                reload_is_busy(&m->reload) || announcements_are_busy(&m->announcements) || admission_is_busy(context) ||
-               pacing_is_busy(context) || counts_page_is_needed(context);
+               pacing_is_busy(context) ||
+               /* without the name, later calls reach the other instance, which begins with 0 */
+               (m->idle.state != IDLE_NAMELESS && counts_page_is_needed(context));
 }
 
 void manager_stop(Manager *m, int exit_code) {

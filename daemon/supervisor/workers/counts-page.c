@@ -2,17 +2,15 @@
 /* The counts of clients. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/supervisor/base/context.h"
 #include "daemon/supervisor/base/high-descriptor.h"
-#include "daemon/supervisor/base/log.h"
 #include "daemon/supervisor/workers/counts-page.h"
 
 typedef struct CountsEntry {
-        User *user;     /* reference */
+        User *user;     /* not owned */
         GArray *slots;  /* of CountsOfFile */
 } CountsEntry;
 
@@ -46,14 +44,9 @@ static int make(CountsPage *p) {
 
 int counts_page_fd(User *u) {
         CountsPage *p = &u->counts;
+        int r = p->slots ? 0 : make(p);
 
-        if (!p->tried) {
-                int r = make(p);
-                if (r < 0)
-                        log_error("changes() and the like will not remember the last statement: %s", strerror(-r));
-                p->tried = true;
-        }
-        return p->slots ? p->fd : -1;
+        return r < 0 ? r : p->fd;
 }
 
 /* Memory is allocated through the descriptor, which may fail: a write to a page that the kernel cannot allocate raises
@@ -77,8 +70,7 @@ static void places_free(void *data) {
 
         for (guint i = 0; i < places->slots->len; i++) {
                 CountsOfFile *place = &g_array_index(places->slots, CountsOfFile, i);
-                if (place->slot > 0)
-                        g_queue_push_tail(&places->user->counts.unused, GUINT_TO_POINTER(place->slot));
+                g_queue_push_tail(&places->user->counts.unused, GUINT_TO_POINTER(place->slot));
         }
         g_array_unref(places->slots);
         g_free(places);
@@ -90,14 +82,14 @@ static CountsEntry *places_of(User *u, const char *peer) {
         CountsEntry *places = g_hash_table_lookup(u->counts.clients, peer);
         if (!places) {
                 places = g_new(CountsEntry, 1);
-                *places = (CountsEntry) { .user = user_ref(u), .slots = g_array_new(FALSE, FALSE, sizeof(CountsOfFile)) };
+                *places = (CountsEntry) { .user = u, .slots = g_array_new(FALSE, FALSE, sizeof(CountsOfFile)) };
                 g_hash_table_insert(u->counts.clients, g_strdup(peer), places);
         }
         return places;
 }
 
 static CountsPlace place_at(const User *u, uint32_t slot) {
-        return (CountsPlace) { .slot = slot, .client = slot > 0 ? u->counts.slots[slot].client : 0 };
+        return (CountsPlace) { .slot = slot, .client = u->counts.slots[slot].client };
 }
 
 CountsPlace counts_page_place(User *u, const char *peer, uint32_t change_slot) {
@@ -108,20 +100,16 @@ CountsPlace counts_page_place(User *u, const char *peer, uint32_t change_slot) {
                 if (g_array_index(slots, CountsOfFile, i).change_slot == change_slot)
                         return place_at(u, g_array_index(slots, CountsOfFile, i).slot);
         CountsOfFile place = { .change_slot = change_slot, .slot = take_slot(u) };
-        if (place.slot > 0)
-                u->counts.slots[place.slot] = (CountsSlot) { .client = context_next_number(u->context) };
+        if (place.slot == 0)
+                return (CountsPlace) {}; /* the next statement tries again */
+        u->counts.slots[place.slot] = (CountsSlot) { .client = context_next_number(u->context) };
         g_array_append_val(slots, place);
         return place_at(u, place.slot);
 }
 
-void counts_page_forget(Context *context, uid_t uid, const char *peer) {
-        User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(uid));
-
-        if (!u || !u->counts.clients || !g_hash_table_remove(u->counts.clients, peer))
-                return;
-        if (g_hash_table_size(u->counts.clients) == 0)
-                g_clear_pointer(&u->counts.clients, g_hash_table_unref);
-        (void) user_unref(u); /* the reference of its places */
+void counts_page_forget(User *u, const char *peer) {
+        if (u->counts.clients)
+                (void) g_hash_table_remove(u->counts.clients, peer);
 }
 
 /* ---- Idle exit ---- */
@@ -137,8 +125,7 @@ static bool has_counted(const User *u) {
                 const GArray *slots = ((const CountsEntry *) value)->slots;
                 for (guint n = 0; n < slots->len; n++) {
                         const CountsSlot *s = &u->counts.slots[g_array_index(slots, CountsOfFile, n).slot];
-                        if (g_array_index(slots, CountsOfFile, n).slot > 0 &&
-                            (s->counts.last_rowid | s->counts.n_changes | s->counts.n_total) != 0)
+                        if ((s->counts.last_rowid | s->counts.n_changes | s->counts.n_total) != 0)
                                 return true;
                 }
         }

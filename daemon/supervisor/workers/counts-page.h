@@ -12,14 +12,15 @@
 
 #include "daemon/supervisor/base/user.h"
 
-/* The descriptor for a worker, borrowed; -1: the memory cannot be made, which was logged. */
+/* Returns the descriptor for a worker, borrowed; -errno: the memory could not be made. */
 int counts_page_fd(User *u);
 
-/* The place of a peer of the user for the database file with this change slot. Its slot is 0 if none is left. */
+/* The place of a peer of the user for the database file with this change slot. Its slot is 0 if there is none,
+ * or no memory. */
 CountsPlace counts_page_place(User *u, const char *peer, uint32_t change_slot);
 
-/* The peer has left the bus. */
-void counts_page_forget(Context *context, uid_t uid, const char *peer);
+/* The session of the peer ends, which has held a reference to the user. */
+void counts_page_forget(User *u, const char *peer);
 
 /* True if a peer that is still there has counted something, which would be lost with the service. */
 bool counts_page_is_needed(const Context *context);

@@ -134,11 +134,12 @@ int worker_new(Group *g) {
         quota_count_worker(g->user, g->database, 1);
 
         g_autoptr(Password) password = NULL;
-        int r = password_read(g->database->config->password_file, &password);
+        int counts_fd = -1, r = password_read(g->database->config->password_file, &password);
+        if (r >= 0 && !database_config_is_server(g->database->config))
+                r = counts_fd = counts_page_fd(g->user);
         if (r >= 0)
                 r = worker_process_start(&w->process, w->context, g->database->config->engine, g->workers_fd,
-                                         w->context->changes->page.fd, counts_page_fd(g->user), on_process_end, w,
-                                         &w->control_fd);
+                                         w->context->changes->page.fd, counts_fd, on_process_end, w, &w->control_fd);
         if (r >= 0)
                 r = send_setup(w, password);
         if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_end() handles */

@@ -8,8 +8,8 @@
 
 #include "daemon/protocol/protocol.h"
 
-/* Maps the memory for the rest of the process. If it cannot be mapped, the counts of each statement begin with 0. */
-void client_counts_open(int fd);
+/* Maps the memory for the rest of the process. -errno: a worker without it would give wrong counts, so it must not run. */
+int client_counts_open(int fd);
 
 /* The counts at the place, or 0. */
 ClientCounts client_counts_load(const CountsPlace *place);
