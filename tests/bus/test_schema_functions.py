@@ -286,7 +286,30 @@ def some_change(choose, n):
     return "DELETE FROM note WHERE id = ?", (at,)
 
 
-for name, script in {"kept": KEPT, "copy": KEPT, "made": ""}.items():
+# The virtual table by which the service sets changes() (sqlite-counts.h).
+COUNTS = "sqlipc-service-counts"
+NAMES_IT = f"""
+CREATE TABLE log(v);
+CREATE TABLE source(v);
+CREATE TABLE "{COUNTS}"(n);
+CREATE TRIGGER of_it AFTER INSERT ON "{COUNTS}" BEGIN INSERT INTO log VALUES('counted'); END;
+CREATE TRIGGER noted AFTER INSERT ON source BEGIN INSERT INTO log VALUES(changes()); END;
+"""
+# In a file in which no table has its name.
+USES_IT = f"""
+CREATE TABLE log(v);
+CREATE TABLE source(v);
+CREATE TABLE target(v);
+CREATE TABLE made_of_it(n);
+CREATE VIEW shows AS SELECT n FROM log;
+CREATE TRIGGER writes AFTER INSERT ON target BEGIN INSERT INTO log VALUES(1); END;
+CREATE TRIGGER noted AFTER INSERT ON source BEGIN INSERT INTO log VALUES(changes()); END;
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql, 'log', '"{COUNTS}"') WHERE name IN ('shows', 'writes');
+UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE made_of_it USING "{COUNTS}"', rootpage = 0 WHERE name = 'made_of_it';
+"""
+
+for name, script in {"kept": KEPT, "copy": KEPT, "made": "", "names": NAMES_IT, "uses": USES_IT}.items():
     with contextlib.closing(sqlite3.connect(publish(name))) as db:
         db.executescript(script)
 
@@ -359,6 +382,53 @@ def each_module():
             true(False, f"{name}: {read(f'SELECT * FROM {name}')}")
         except Failure as failure:
             equal(failure.name.rpartition(".")[2], "Sql", name)
+
+
+REACHES = (
+    f'SELECT * FROM "{COUNTS}"', f'SELECT 1 FROM temp."{COUNTS}" AS t', f'INSERT INTO "{COUNTS}" VALUES(1)',
+    f'INSERT INTO main."{COUNTS}" VALUES(1)', f'INSERT INTO temp."{COUNTS.upper()}" VALUES(1)', f'DELETE FROM "{COUNTS}"',
+    f'UPDATE "{COUNTS}" SET n = 1', f'CREATE VIRTUAL TABLE mine USING "{COUNTS}"', f'CREATE TABLE "{COUNTS}"(a)',
+    f'DROP TABLE "{COUNTS}"', f'ALTER TABLE source RENAME TO "{COUNTS}"',
+    f'CREATE TRIGGER mine AFTER INSERT ON log BEGIN INSERT INTO "{COUNTS}" VALUES(1); END',
+)  # fmt: skip
+OF_SCHEMA = ("SELECT * FROM shows", "INSERT INTO target VALUES(1)", "SELECT * FROM made_of_it",
+             "INSERT INTO made_of_it VALUES(1)", "DELETE FROM made_of_it")  # fmt: skip
+
+
+def is_refused(database, sql):
+    try:
+        got = client.query(database, sql).read().rows if sql.startswith("SELECT") else client.execute(database, sql)
+    except Failure as failure:
+        equal(failure.name.rpartition(".")[2] in ("NotAllowed", "Sql", "MissingModule"), True, f"{sql}: {failure}")
+        return True
+    raise AssertionError(f"{database}: {sql}: {got}")
+
+
+@test
+def table_of_counts():
+    """No client and no schema reaches the virtual table by which changes() is set, and it harms no table of its name"""
+    for database in ("names", "uses"):
+        insert, read = ask(database)
+        others = service.client()
+        for n in range(1, 4):  # the numbers are exact, by that table, between the attempts
+            insert("INSERT INTO log VALUES" + ", ".join(["('x')"] * n))
+            others.execute(database, "INSERT INTO log VALUES('a'), ('b'), ('c'), ('d'), ('e')")
+            insert("INSERT INTO source VALUES('s')")
+            equal(read("SELECT v FROM log WHERE typeof(v) = 'integer' ORDER BY rowid DESC LIMIT 1"), [(n,)], "changes()")
+            for sql in REACHES:
+                if sql.startswith("CREATE TRIGGER"):  # SQLite looks up the tables of its statements later
+                    with contextlib.suppress(Failure):
+                        client.execute(database, sql)
+                        is_refused(database, "INSERT INTO log VALUES(1)")
+                        client.execute(database, "DROP TRIGGER mine")
+                    continue
+                true(is_refused(database, sql), f"{database}: {sql}")
+            for sql in OF_SCHEMA if database == "uses" else ():
+                true(is_refused(database, sql), sql)
+        others.close()
+    with opened(service.data / "names.sqlite") as db:
+        equal(db.execute(f'SELECT count(*) FROM "{COUNTS}"').fetchall(), [(0,)])
+        equal(db.execute("SELECT count(*) FROM log WHERE v = 'counted'").fetchall(), [(0,)])
 
 
 @test

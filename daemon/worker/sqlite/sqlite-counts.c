@@ -5,13 +5,15 @@
 #include "daemon/worker/sqlite/sqlite-counts.h"
 
 #include <sqlite3.h>
+#include <string.h>
 
 #define COUNTED_MAX 100000
 
 /* ---- the virtual table, which has no rows ---- */
 
+/* The authorizer knows the table by its name, so a database has none of this module with another name. */
 static int table_connect(sqlite3 *db, void *userdata, int argc, const char *const *argv, sqlite3_vtab **ret, char **error) {
-        int rc = sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
+        int rc = strcmp(argv[2], ACCESS_COUNTS_TABLE) == 0 ? sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY) : SQLITE_ERROR;
 
         if (rc == SQLITE_OK)
                 rc = sqlite3_declare_vtab(db, "CREATE TABLE x(n)");
@@ -43,8 +45,9 @@ static const sqlite3_module module = {
         .xUpdate = table_update,
 };
 
+/* Schema "temp" is always empty, so SQLite takes no table of the database for it that has the same name. */
 static const char count_sql[] =
-        "INSERT INTO \"" ACCESS_COUNTS_TABLE "\" WITH RECURSIVE c(n) AS "
+        "INSERT INTO temp.\"" ACCESS_COUNTS_TABLE "\" WITH RECURSIVE c(n) AS "
         "(SELECT 1 WHERE ?1 > 0 UNION ALL SELECT n + 1 FROM c WHERE n < ?1) SELECT n FROM c";
 
 /* Makes sqlite3_changes64() equal `n`. Returns an SQLite result code. */

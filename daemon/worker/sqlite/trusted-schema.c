@@ -11,6 +11,7 @@
 
 #include "daemon/worker/exposed/exposed-collation.h"
 #include "daemon/worker/exposed/exposed-table.h"
+#include "daemon/worker/sqlite/access.h"
 
 /* SQLite does not flag these as innocuous, but all that they do is to compute. Those of FTS and R-Tree need a row of such a
  * table, or the bytes of a node. Not listed: rtreecheck(), which reads the tables that it is told; and load_extension() and
@@ -23,11 +24,13 @@ static const char *const harmless[] = {
         "rtreedepth", "rtreenode", "snippet",
 };
 
-/* Those of SQLite itself that read and write only the database, and those of the exposed connection. dbstat is
- * SQLITE_VTAB_DIRECTONLY. Not listed: sqlite_stmt and bytecode, which show the SQL of other sessions, and sqlite_dbpage. */
+/* Those of SQLite itself that read and write only the database, and those of the service: of the exposed connection, and of
+ * sqlite-counts.h, which no schema and no client can use. dbstat is SQLITE_VTAB_DIRECTONLY. Not listed: sqlite_stmt and
+ * bytecode, which show the SQL of other sessions, and sqlite_dbpage. */
 static const char *modules[] = {
         "dbstat", "fts3", "fts3tokenize", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "json_each", "json_tree",
-        "jsonb_each", "jsonb_tree", "rtree", "rtree_i32", EXPOSED_MODULE, EXPOSED_COLLATION_MODULE, NULL,
+        "jsonb_each", "jsonb_tree", "rtree", "rtree_i32", EXPOSED_MODULE, EXPOSED_COLLATION_MODULE,
+        ACCESS_COUNTS_TABLE, NULL,
 };
 
 /* The functions of this SQLite that must be replaced. A worker has one thread, and the functions of a new connection are
