@@ -14,6 +14,7 @@ from ._errors import (
     BUSY,
     LIMITS_EXCEEDED,
     OUTCOME_UNKNOWN,
+    SQL_FAILED,
     TRANSACTION_ENDED,
     UNKNOWN_OPTION,
     Error,
@@ -297,14 +298,42 @@ class Core:
             if found == function(sql, _sql.POSTGRESQL):
                 return found
             self.check_not_loading()
-            # SQLite has no number that equals a text; PostgreSQL gives a literal the type that it is compared with.
-            run = self.link.start(_native.Sql(self.link, "SELECT 1 = '1'", ()), ())
-            try:
-                await self.until(run.advance)
-                self.dialect = _sql.POSTGRESQL if run.fetchone()[0] else _sql.SQLITE
-            finally:
-                run.close()
+            await self.find_dialect()
         return function(sql, self.dialect)
+
+    async def first_row(self, sql):
+        """The first row of a query that has no parameters."""
+        run = self.link.start(_native.Sql(self.link, sql, ()), ())
+        try:
+            await self.until(run.advance)
+            return run.fetchone()
+        finally:
+            if not self.link.closed:
+                run.close()
+
+    async def find_dialect(self):
+        """SQLite has no number that equals a text; PostgreSQL gives a literal the type that it is compared with."""
+        from . import _sql
+
+        is_equal = (await self.first_row("SELECT 1 = '1'"))[0]
+        self.dialect = _sql.POSTGRESQL if is_equal else _sql.SQLITE
+
+    async def count(self):
+        """Takes the numbers of SQLite, which also count what triggers, foreign keys and failed statements have changed. If
+        they are smaller, a server keeps the database, or the service was restarted: what statements have reported stays."""
+        from . import _sql
+
+        if self.is_loading:
+            return
+        try:
+            if self.dialect is None:
+                await self.find_dialect()
+            if self.dialect == _sql.SQLITE:
+                total, rowid = await self.first_row("SELECT total_changes(), last_insert_rowid()")
+                if total >= self.total_changes:
+                    self.total_changes, self.last_rowid = total, rowid
+        except Error:  # such as that of a transaction that has ended, which the next statement gets as well
+            pass
 
     async def statement(self, sql):
         statement = self.statements.get(sql)
@@ -374,13 +403,19 @@ class Core:
                 if not self.link.closed:
                     run.close()
             await self.forget_if_rolled_back(error)
+            if not analysis.reads:  # a read would begin the snapshot of a transaction that has none yet
+                await self.count_failure(error)
             raise
         if not analysis.writes_rows:
             return run, -1
         self.total_changes += run.changes
-        if run.last_rowid:
-            self.last_rowid = run.last_rowid
+        self.last_rowid = run.last_rowid
         return run, run.changes
+
+    async def count_failure(self, error):
+        """A statement that has failed may have inserted rows before, and triggers have changed some."""
+        if isinstance(error, Error) and error.service_error == SQL_FAILED and not self.link.closed:
+            await self.count()
 
     async def forget_if_rolled_back(self, error):
         """Leaves the transaction if a failure has rolled it back by ON CONFLICT ROLLBACK or RAISE(ROLLBACK), as in sqlite3.
@@ -612,7 +647,9 @@ class Core:
             n = await self.finish(load, is_within)
         except BaseException as error:
             load.close()
+            self.is_loading = False
             await self.forget_if_rolled_back(error)
+            await self.count_failure(error)
             raise
         finally:
             self.is_loading = False

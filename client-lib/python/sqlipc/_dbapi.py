@@ -396,7 +396,9 @@ class Connection(_Unsupported):
 
     @property
     def total_changes(self):
-        """The number of rows that this connection has changed."""
+        """The number of rows that this connection has changed, with those of triggers and foreign keys."""
+        self._check()
+        self._finish(self._core.count())
         return self._core.total_changes
 
     def databases(self):

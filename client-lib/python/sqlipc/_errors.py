@@ -144,6 +144,7 @@ class NoProgressError(OperationalError):
 
 OUTCOME_UNKNOWN = "org.sqlipc1.Error.OutcomeUnknown"
 BUSY = "org.sqlipc1.Error.Busy"
+SQL_FAILED = "org.sqlipc1.Error.Sql"
 LIMITS_EXCEEDED = "org.sqlipc1.Error.LimitsExceeded"
 TRANSACTION_ENDED = "org.sqlipc1.Error.TransactionEnded"
 UNKNOWN_OPTION = "org.sqlipc1.Error.UnknownOption"
