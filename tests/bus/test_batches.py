@@ -49,15 +49,14 @@ def they_depend_on_each_other():
 
 @test
 def what_they_count():
-    """changes() and the like are the client's own: in a batch, in its triggers, and after it, with a batch of another client"""
+    """changes() and the like are the client's own: in a batch, its triggers, and after it, with a batch of another client"""
     counts = "SELECT last_insert_rowid(), changes(), total_changes()"
     seen = "INSERT INTO seen " + counts
     with writable(WriteSchema="yes") as service:
         client, other = service.client(), service.client()
         client.execute(DB, "CREATE TABLE seen(id, changes, total)")
-        client.execute(
-            DB, f"CREATE TRIGGER noted AFTER INSERT ON written WHEN new.number = 7 BEGIN {seen}; DELETE FROM single; {seen}; END"
-        )
+        body = f"BEGIN {seen}; DELETE FROM single; {seen}; END"
+        client.execute(DB, f"CREATE TRIGGER noted AFTER INSERT ON written WHEN new.number = 7 {body}")
         other.execute_batch(DB, ["INSERT INTO single VALUES (1), (2), (3)", (INSERT, [4])])
         client.execute_batch(DB, [(INSERT, [5]), (INSERT, [6]), "UPDATE written SET t = 'x'", seen, (INSERT, [7])])
         other.execute(DB, "UPDATE written SET t = 'y' WHERE number = 7")
