@@ -70,6 +70,7 @@ static const Field job[] = {
         FIELD(job.transaction),
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
+        FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
         FIELD(job.describe),
         FIELD(job.page_size),
         FIELD(job.deadline_usec),
@@ -89,6 +90,7 @@ static const Field job_batch[] = {
         FIELD(job.transaction),
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
+        FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
         FIELD(job.deadline_usec),
         FIELD(job.n_statements, .max = STATEMENT_LIST_N_MAX),
         FIELD_SPAN(job.statements, job.statements_size, .required = true, .max = STATEMENT_LIST_SIZE_MAX),
@@ -102,6 +104,7 @@ static const Field begin[] = {
         FIELD(begin.deadline_usec),
         FIELD(begin.idle_usec),
         FIELD(begin.lock_wait_usec),
+        FIELD(begin.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
         {},
 };
 
@@ -139,6 +142,7 @@ static const Field ended[] = {
         FIELD(ended.n_changes),
         FIELD(ended.last_rowid),
         FIELD(ended.sequence),
+        FIELD(ended.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
         FIELD(ended.changes, .max = STATEMENT_LIST_N_MAX * sizeof(int64_t)),
         FIELD(ended.tables, .max = TABLES_SIZE_MAX),
         FIELD(ended.names, .max = TABLES_SIZE_MAX),

@@ -239,9 +239,10 @@ typedef struct JobSpec {
         size_t sql_size;
         bool names;                  /* TABLES: `sql` is no SQL, but names of tables and views, each with a NUL after it */
 
-        /* RUN, EXECUTE and LOAD; the first three also of EXECUTE_BATCH */
+        /* RUN, EXECUTE and LOAD; counts, transaction, foreign_keys and deadline also of EXECUTE_BATCH */
         CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
+        uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
@@ -272,6 +273,7 @@ typedef struct Begin {
         uint64_t idle_usec;          /* it ends after so long without a statement while others wait to write */
         uint64_t lock_wait_usec;     /* how long it waits for the lock of another transaction, except for its commit;
                                       * UINT64_MAX: only its deadline and BusyTimeoutSec= hold */
+        uint32_t foreign_keys;       /* ForeignKeys: the client's setting */
 } Begin;
 
 typedef struct Cancel {
@@ -309,6 +311,7 @@ typedef struct Ended {
         int64_t n_changes;           /* sqlite3_changes64() */
         int64_t last_rowid;          /* sqlite3_last_insert_rowid() */
         uint64_t sequence;           /* of changes, as in END; 0: not known */
+        uint32_t foreign_keys;       /* as in END */
         Bytes changes;               /* EXECUTE_BATCH: that of each statement; i64 each, little-endian. Otherwise size 0 */
         Bytes tables;                /* TABLES: names, each with a NUL after it; size 0: any table of the file may matter */
         Bytes names;                 /* TABLES: those of them that clients may see */

@@ -331,8 +331,8 @@ static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
         return r > 0 && row_size != size ? -EBADMSG : r;
 }
 
-/* Reads the fields of a run that wrote, and the change sequence. They are absent from END if they are not known, and from
- * that of an older service. */
+/* Reads the fields of a run that wrote, the change sequence, and the setting. They are absent from END if they are not
+ * known, and from that of an older service. */
 static int take_changes(EndCounters *counters, const uint8_t *payload, size_t size) {
         int64_t n_changes;
 
@@ -343,6 +343,10 @@ static int take_changes(EndCounters *counters, const uint8_t *payload, size_t si
                 return -EBADMSG;
         if (size >= FRAME_END_SEQUENCE_SIZE)
                 counters->sequence = load_le64(payload + FRAME_END_WROTE_SIZE);
+        if (size >= FRAME_END_SETTING_SIZE)
+                counters->foreign_keys = load_le64(payload + FRAME_END_SEQUENCE_SIZE);
+        if (counters->foreign_keys >= FOREIGN_KEYS_MAX_)
+                counters->foreign_keys = FOREIGN_KEYS_CONFIGURED;
         if (n_changes == -1)
                 return 0;
         counters->n_changes = n_changes;

@@ -172,14 +172,15 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
                 counters->fullscan_steps, counters->sorts, counters->autoindexes,
                 (uint64_t) (counters->wrote ? counters->n_changes : -1),
                 (uint64_t) (counters->wrote ? counters->last_rowid : 0),
-                counters->sequence,
+                counters->sequence, counters->foreign_keys,
         };
-        size_t size = counters->sequence > 0 ? FRAME_END_SEQUENCE_SIZE
-                      : counters->wrote      ? FRAME_END_WROTE_SIZE
-                                             : FRAME_END_SIZE;
+        size_t size = counters->foreign_keys > 0 ? FRAME_END_SETTING_SIZE
+                      : counters->sequence > 0   ? FRAME_END_SEQUENCE_SIZE
+                      : counters->wrote          ? FRAME_END_WROTE_SIZE
+                                                 : FRAME_END_SIZE;
         uint8_t *payload;
 
-        static_assert(sizeof values == FRAME_END_SEQUENCE_SIZE, "every counter is written");
+        static_assert(sizeof values == FRAME_END_SETTING_SIZE, "every counter is written");
         assert(!e->tail);
 
         page_encoder_finish(e);

@@ -18,6 +18,8 @@
  *     CANCEL   0x43   `run` is the number of the request to end; no payload.  No answer of its own: that request ends in
  *                     ERROR (Cancelled), unless it has ended already, which is no error.
  *     FINALIZE 0x58   `run` is the number of the statement; no payload.       No answer. An unknown number is ignored.
+ *     FOREIGN_KEYS    `run` is a ForeignKeys (sqlipc-page.h), which holds for the requests after this one; no payload. END
+ *              0x4b   tells the value. Manager.Features has "foreign-keys".   No answer.
  *
  *   worker -> client
  *     the frames of sqlipc-page.h, and
@@ -82,6 +84,7 @@
 typedef enum RequestKind {
         REQUEST_CANCEL = 0x43,
         REQUEST_FETCH = 0x46,
+        REQUEST_FOREIGN_KEYS = 0x4b,
         REQUEST_PREPARE = 0x50,
         REQUEST_QUERY = 0x51,
         REQUEST_FINALIZE = 0x58,

@@ -37,9 +37,11 @@
  *             u64 fullscan_steps, u64 sorts, u64 autoindexes. Then, if the run wrote, and so is committed: i64 n_changes
  *             (sqlite3_changes64, or -1: it did not write), i64 last_rowid (sqlite3_last_insert_rowid). Then, if the service
  *             knows it: u64 sequence, the change sequence of the database (not 0). Each change that the run has not seen has
- *             a larger number; the run's own change has not. A field that is known has all fields before it. More may
- *             follow: a reader ignores the bytes that it does not know. A reader counts rows and bytes itself, and if n_rows
- *             or n_bytes differ the stream is broken.
+ *             a larger number; the run's own change has not. Then, after PRAGMA foreign_keys with a value: u64 foreign_keys
+ *             (ForeignKeys), the setting that the client must send with its later requests; a value that the reader does not
+ *             know is none. The sequence may be 0 then, for unknown. A field that is known has all fields before it. More
+ *             may follow: a reader ignores the bytes that it does not know. A reader counts rows and bytes itself, and if
+ *             n_rows or n_bytes differ the stream is broken.
  *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
  *             (-1: none), u32 size of the message, the message in UTF-8, a NUL after it, then the extension. A message of
  *             more than SQLIPC_MESSAGE_SIZE_MAX bytes was cut there and ends in U+2026.
@@ -93,6 +95,7 @@
 #define FRAME_END_SIZE ((size_t) 56)                      /* payload of END, at least */
 #define FRAME_END_WROTE_SIZE ((size_t) 72)                /* the same for a run that wrote */
 #define FRAME_END_SEQUENCE_SIZE ((size_t) 80)             /* the same if the change sequence is known */
+#define FRAME_END_SETTING_SIZE ((size_t) 88)              /* the same if the run has set foreign keys */
 #define FRAME_ERROR_HEAD_SIZE ((size_t) 16)               /* payload of ERROR before the message */
 #define ITEM_HEAD_SIZE ((size_t) 8)                       /* tag and size of an item of an extension */
 
@@ -115,11 +118,20 @@ typedef enum ValueType {
         VALUE_NULL = 5,
 } ValueType;
 
+/* If foreign keys are enforced for a client. Settings belong to the client, which sends them with its requests. */
+typedef enum ForeignKeys {
+        FOREIGN_KEYS_CONFIGURED, /* as ForeignKeys= of the database says */
+        FOREIGN_KEYS_OFF,
+        FOREIGN_KEYS_ON,
+        FOREIGN_KEYS_MAX_,
+} ForeignKeys;
+
 /* The fields of END, in order. */
 typedef struct EndCounters {
         uint64_t n_rows, n_bytes, usec, vm_steps, fullscan_steps, sorts, autoindexes;
         int64_t n_changes, last_rowid; /* if it wrote */
         uint64_t sequence;             /* of changes; 0: not known */
+        uint64_t foreign_keys;         /* ForeignKeys: what the run has set; CONFIGURED: nothing */
         bool wrote;                    /* not in the frame: n_changes is not -1 */
 } EndCounters;
 

@@ -17,7 +17,7 @@ from collections import namedtuple
 import channel_memory
 from client import END, ERROR, SECONDS, Broken, Text, decode
 
-CANCEL, FETCH, PREPARE, QUERY, FINALIZE = 0x43, 0x46, 0x50, 0x51, 0x58
+CANCEL, FETCH, FOREIGN_KEYS, PREPARE, QUERY, FINALIZE = 0x43, 0x46, 0x4B, 0x50, 0x51, 0x58
 STATEMENT = 6
 MORE = 1
 
@@ -144,6 +144,9 @@ class Channel:
 
     def finalize(self, statement):
         self.send(frame(FINALIZE, statement))
+
+    def foreign_keys(self, setting):
+        self.send(frame(FOREIGN_KEYS, setting))
 
     # ---- answers ----
 

@@ -95,7 +95,8 @@ static void add_row(Frame *f, unsigned n, bool named) {
 
 /* A request as a client makes it; numbers come later. */
 static Frame request(void) {
-        static const uint8_t kinds[] = { REQUEST_QUERY, REQUEST_PREPARE, REQUEST_FETCH, REQUEST_CANCEL, REQUEST_FINALIZE };
+        static const uint8_t kinds[] = { REQUEST_QUERY, REQUEST_PREPARE, REQUEST_FETCH, REQUEST_CANCEL, REQUEST_FINALIZE,
+                                         REQUEST_FOREIGN_KEYS };
         static const char *const sqls[] = {
                 "SELECT 1", "SELECT ?1, :a", "SELECT a, b FROM t", "SELECT * FROM t WHERE a > ?", "SELEC", "", ";",
                 "SELECT zeroblob(9000)",
@@ -184,6 +185,8 @@ static void renumber(void) {
                         f->number = below(3) > 0 ? last : last + 1;
                 else if (f->kind == REQUEST_FINALIZE)
                         f->number = some;
+                else if (f->kind == REQUEST_FOREIGN_KEYS)
+                        f->number = below(FOREIGN_KEYS_MAX_);
                 else
                         f->number = ++last;
                 if (f->kind == REQUEST_FETCH && f->size >= 8)

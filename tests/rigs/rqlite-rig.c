@@ -520,7 +520,7 @@ bool rqlite_rig_write(RqliteRig *rig, RqliteWrite *writes, unsigned n, bool one_
         bool ok = true;
 
         sql_error_done(&rig->error);
-        while (!rqlite_engine.begin(rig->pool, &connection, &rig->error))
+        while (!rqlite_engine.begin(rig->pool, true, &connection, &rig->error))
                 if (is_final(rig, until))
                         return false;
         for (unsigned i = 0; ok && i < n; i++) {

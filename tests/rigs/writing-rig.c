@@ -405,7 +405,7 @@ static bool program_has_lock(void) {
         return false;
 }
 
-static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+static bool fake_begin(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error) {
         g_assert_false(writing.in_transaction);
         writing.savepoints = false;
         writing.n_begins++;
@@ -419,7 +419,7 @@ static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error
                 return sql_error_set(error, writing.begin_error, "cannot begin");
         (void) fake_connect(pool, NULL, 0, NULL, ret, error);
         (*ret)->writes = writing.in_transaction = true;
-        g_string_truncate(writing.pending, 0);
+        g_string_assign(writing.pending, enforces ? "keys " : "");
         if (writing.begin_hook)
                 g_steal_pointer(&writing.begin_hook)();
         return true;
@@ -493,6 +493,10 @@ static bool fake_must_commit(const EngineConnection *c) {
         return strstr(writing.pending->str, "set ");
 }
 
+static void fake_set_client(EngineConnection *c, ForeignKeys foreign_keys, bool in_transaction) {
+        g_assert_false(c->writes);
+}
+
 static void fake_give_up(SqlError *error) {
         g_assert_cmpint(error->error, ==, ERROR_BUSY);
         (void) sql_error_set(error, ERROR_BUSY, "given up");
@@ -502,7 +506,8 @@ const Engine writing_engine = {
         .start = fake_start, .stop = fake_stop, .expire = fake_expire, .connect = fake_connect,
         .disconnect = fake_disconnect, .hold = fake_hold, .let_go = fake_hold, .snapshot = fake_snapshot,
         .is_current = fake_is_current, .keeps_writers_out = fake_keeps_writers_out, .keeps_log = fake_keeps_log,
-        .writer_waits = fake_writer_waits, .others_commit = fake_others_commit, .trim = fake_trim,
+        .writer_waits = fake_writer_waits, .set_client = fake_set_client,
+        .others_commit = fake_others_commit, .trim = fake_trim,
         .compile = fake_compile, .release = fake_release, .describe = fake_describe, .columns = fake_columns,
         .bind = fake_bind, .step = fake_step, .fill = fake_fill, .measure = fake_measure, .value = fake_value,
         .writes = fake_writes, .begin = fake_begin, .commit = fake_commit, .rollback = fake_rollback,
@@ -647,6 +652,7 @@ static Message job_message(MessageKind kind, const char *sql, uint64_t deadline_
                 .kind = kind,
                 .job = {
                         .number = ++writing.rig.next_number, .transaction = writing.transaction,
+                        .foreign_keys = writing.foreign_keys,
                         .sql = sql, .sql_size = strlen(sql), .page_size = PAGE_SIZE,
                         .deadline_usec = deadline_usec, .row_size_max = SQLIPC_ROW_SIZE_MAX, .result_rows_max = UINT64_MAX,
                         .result_size_max = writing.rig.result_size_max,
@@ -718,7 +724,7 @@ static uint64_t begin(bool writes, bool deferred, uint64_t usec) {
                 .kind = MESSAGE_BEGIN,
                 .begin = { .number = ++writing.rig.next_number, .writes = writes, .deferred = deferred,
                            .deadline_usec = writing.clock_usec + usec, .idle_usec = WRITING_IDLE_USEC,
-                           .lock_wait_usec = writing.lock_wait_usec },
+                           .lock_wait_usec = writing.lock_wait_usec, .foreign_keys = writing.foreign_keys },
         };
 
         post(&m, -1);

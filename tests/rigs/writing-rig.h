@@ -26,6 +26,7 @@ typedef struct Writing {
         Setup *setup;           /* that of the worker, which a test may change */
         uint64_t clock_usec, until_usec;
         uint64_t transaction;   /* of the jobs that the test sends; 0: none */
+        ForeignKeys foreign_keys; /* of the jobs and transactions that the test sends. The worker's setup has keys off */
         uint64_t lock_wait_usec; /* of the transactions that the test begins; UINT64_MAX at first */
         void (*later)(void);    /* called once, at this time, when the worker waits or polls */
         uint64_t later_usec;
@@ -50,7 +51,8 @@ typedef struct Writing {
         uint32_t file_counter;  /* the state of the file */
 
         /* what was called */
-        GString *durable;       /* names, with a bar after each commit */
+        GString *durable;       /* names, with a bar after each commit; "keys" before those of a transaction that enforces
+                                 * foreign keys */
         unsigned n_commits, n_rollbacks, n_compiles, n_begins, n_reader_savepoints;
         int n_connections, n_statements, n_snapshots;
 

@@ -192,7 +192,7 @@ static void refused_with(Fixture *f, const char *sql, ErrorNumber error, const c
 
 static void begin(Fixture *f) {
         sql_error_done(&f->error);
-        if (!engine->begin(f->pool, &f->writer, &f->error))
+        if (!engine->begin(f->pool, true, &f->writer, &f->error))
                 g_error("begin: %s", f->error.message);
 }
 

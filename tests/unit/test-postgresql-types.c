@@ -635,7 +635,7 @@ static void compare_loaded(const Type *type, GPtrArray *values) {
 
         postgres_rig_exec(&rig, create);
         engine_rows_feed(&source, values->len, 1, row_for, values);
-        if (!engine->begin(pool, &writer, &error) ||
+        if (!engine->begin(pool, true, &writer, &error) ||
             !engine->compile(writer, sql, strlen(sql), false, NULL, &statement, &error))
                 g_error("%s: %s", type->name, error.message);
         g_assert_true(engine->takes_rows(statement, &error));

@@ -250,7 +250,7 @@ static void test_undo(void) {
 
         set_up();
         must("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-        g_assert_true(rqlite_engine.begin(rig.pool, &connection, &rig.error));
+        g_assert_true(rqlite_engine.begin(rig.pool, true, &connection, &rig.error));
         for (size_t i = 0; i < 3; i++) {
                 const char *sql = i == 1 ? "INSERT INTO t VALUES(2)" : kept[i / 2];
 
@@ -684,7 +684,7 @@ static void test_old_server(void) {
         set_up();
         g_unsetenv("RQLITE_IMITATION_WITHOUT_INDEX");
         must("CREATE TABLE t(x)");
-        g_assert_true(rqlite_engine.begin(rig.pool, &connection, &rig.error));
+        g_assert_true(rqlite_engine.begin(rig.pool, true, &connection, &rig.error));
         rqlite_engine.state(connection, &state);
         rqlite_engine.disconnect(rig.pool, connection);
         g_assert_cmpuint(state.content, >, 0);

@@ -30,6 +30,39 @@ static void test_all(void) {
         writing_end();
 }
 
+static void execute_with(ForeignKeys foreign_keys, const char *sql) {
+        writing.foreign_keys = foreign_keys;
+        (void) writing_execute(sql);
+}
+
+/* Jobs whose clients have different settings share no transaction, also if one of them has them run again. */
+static void test_foreign_keys(void) {
+        uint64_t transaction;
+
+        begin_with_lease();
+        execute_with(FOREIGN_KEYS_OFF, "a");
+        execute_with(FOREIGN_KEYS_ON, "b");
+        execute_with(FOREIGN_KEYS_CONFIGURED, "c");
+        execute_with(FOREIGN_KEYS_ON, "d rollback");
+        (void) writing_execute_batch("e;f");
+        execute_with(FOREIGN_KEYS_OFF, "g");
+        writing_settle();
+        writing_expect_durable("g c a | keys e f | keys b | "); /* the worker takes the latest first */
+        writing.foreign_keys = FOREIGN_KEYS_ON;
+        transaction = writing_open(true, 1000000);
+        writing_settle();
+        writing.transaction = transaction;
+        execute_with(FOREIGN_KEYS_OFF, "h"); /* that of the transaction holds */
+        writing_commit(transaction);
+        writing_settle();
+        writing.transaction = 0;
+        execute_with(FOREIGN_KEYS_OFF, "i");
+        writing_settle();
+        writing_expect_durable("g c a | keys e f | keys b | keys h | i | ");
+        g_free(writing_reports());
+        writing_end();
+}
+
 /* It waits for the lease as any other job that writes, and asks for it although it is not compiled. */
 static void test_lease(void) {
         writing_begin();
@@ -260,6 +293,7 @@ static void test_transaction_that_reads(void) {
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/batch/all", test_all);
+        g_test_add_func("/batch/foreign-keys", test_foreign_keys);
         g_test_add_func("/batch/lease", test_lease);
         g_test_add_func("/batch/none", test_none);
         g_test_add_func("/batch/mates", test_mates);

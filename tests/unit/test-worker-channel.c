@@ -299,6 +299,8 @@ static void test_garbage(void) {
                 { REQUEST_QUERY, 0, 2, 0, SQLIPC_PAGE_VERSION + 1 },
                 { REQUEST_CANCEL, 0, 1, 1, SQLIPC_PAGE_VERSION },
                 { REQUEST_FINALIZE, 0, 1, 8, SQLIPC_PAGE_VERSION },
+                { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_MAX_, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_ON, 8, SQLIPC_PAGE_VERSION },
                 { FRAME_END, 0, 2, 0, SQLIPC_PAGE_VERSION },
                 { 0, 0, 2, 0, SQLIPC_PAGE_VERSION },
                 { REQUEST_PREPARE, 0, 2, CHANNEL_REQUEST_SIZE_MAX + 1, SQLIPC_PAGE_VERSION },

@@ -230,7 +230,8 @@ static bool write_database(const Setup *setup, const char *sql) {
         EngineStatement *statement;
         EnginePool *pool;
         RowSink sink = {};
-        bool ok = sqlite_engine.start(setup, NULL, NULL, &pool) == 0 && sqlite_engine.begin(pool, &connection, &error) &&
+        bool ok = sqlite_engine.start(setup, NULL, NULL, &pool) == 0 &&
+                  sqlite_engine.begin(pool, true, &connection, &error) &&
                 sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &error) &&
                 sqlite_engine.save(connection, &error) &&
                 sqlite_engine.step(statement, &sink, &error) == ENGINE_DONE;

@@ -334,7 +334,7 @@ static bool do_write(Fixture *f) {
         EngineConnection *c;
         bool ok;
 
-        if (!sqlite_engine.begin(f->pool, &c, &f->error))
+        if (!sqlite_engine.begin(f->pool, true, &c, &f->error))
                 return false;
         ok = change(f, c, "INSERT INTO notes VALUES('two')", true) && change(f, c, "INSERT INTO old VALUES('two')", true) &&
                 change(f, c, "UPDATE plain SET x = 5", false) && change(f, c, "INSERT INTO boxes VALUES(2, 8, 9)", true) &&
@@ -355,7 +355,7 @@ static bool do_attack(Fixture *f) {
         EngineConnection *c;
         bool begun = f->setup.writes;
 
-        if (!(begun ? sqlite_engine.begin(f->pool, &c, &f->error)
+        if (!(begun ? sqlite_engine.begin(f->pool, true, &c, &f->error)
                     : sqlite_engine.connect(f->pool, "", 0, NULL, &c, &f->error)))
                 return false;
         if (sqlite_engine.compile(c, attack, strlen(attack), false, NULL, &statement, &f->error)) {

@@ -149,7 +149,7 @@ static bool fake_writes(const EngineStatement *statement) {
         return fake.writes;
 }
 
-static bool fake_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+static bool fake_begin(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error) {
         *ret = (EngineConnection *) (void *) &fake;
         return true;
 }

@@ -128,13 +128,13 @@ static void tear_down(Fixture *f) {
 }
 
 static void begin(Fixture *f) {
-        g_assert_true(sqlite_engine.begin(f->pool, &f->writer, &f->error));
+        g_assert_true(sqlite_engine.begin(f->pool, true, &f->writer, &f->error));
 }
 
 /* The error of begin(). */
 static ErrorNumber begin_error(Fixture *f) {
         sql_error_done(&f->error);
-        g_assert_false(sqlite_engine.begin(f->pool, &f->writer, &f->error));
+        g_assert_false(sqlite_engine.begin(f->pool, true, &f->writer, &f->error));
         f->writer = NULL;
         return f->error.error;
 }
@@ -590,8 +590,6 @@ static void test_never_allowed(void) {
                 { "CREATE TEMP VIEW v AS SELECT 1", "a TEMP table, view or trigger" },
                 { "CREATE TEMP TRIGGER t AFTER INSERT ON log BEGIN SELECT 1; END", "a TEMP table, view or trigger" },
                 { "CREATE TABLE temp.t AS SELECT 1", "a TEMP table, view or trigger" },
-                { "PRAGMA foreign_keys = OFF", "setting PRAGMA foreign_keys is not allowed: ForeignKeys= of this" },
-                { "PRAGMA foreign_keys = 256", "setting PRAGMA foreign_keys is not allowed" },
                 { "PRAGMA main.recursive_triggers(yes)", "setting PRAGMA recursive_triggers is not allowed: it would" },
                 { "PRAGMA case_sensitive_like = 1", "setting PRAGMA case_sensitive_like is not allowed" },
                 { "PRAGMA query_only = true", "setting PRAGMA query_only is not allowed" },
@@ -1284,6 +1282,89 @@ static void test_deferral(void) {
         tear_down(&f);
 }
 
+/* The setting that the PRAGMA makes for its client, on a connection that reads. */
+static uint64_t setting(Fixture *f, const char *sql, bool in_transaction) {
+        EngineConnection *connection;
+        EngineStatement *statement;
+        EndCounters counters = {};
+
+        g_assert_true(sqlite_engine.connect(f->pool, "", 0, NULL, &connection, &f->error));
+        sqlite_engine.set_client(connection, FOREIGN_KEYS_CONFIGURED, in_transaction);
+        g_assert_true(sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &f->error));
+        g_assert_true(sqlite_engine.does_nothing(statement));
+        sqlite_engine.counters(statement, &counters);
+        sqlite_engine.release(statement);
+        sqlite_engine.disconnect(f->pool, connection);
+        return counters.foreign_keys;
+}
+
+/* Which of them a user may set, by ForeignKeys=, WriteSchema= and WriteTables=. */
+static void test_foreign_keys_rights(void) {
+        static Bytes tables[] = { { "album", 5 } };
+
+        for (unsigned i = 0; i < 8; i++) {
+                Setup setup = to_write;
+                Fixture f;
+
+                setup.foreign_keys = i & 1;
+                setup.write_schema = i & 2;
+                setup.n_write_tables = i & 4 ? 1 : 0;
+                setup.write_tables = tables;
+                set_up(&f, "wal", &setup);
+                if (setup.foreign_keys && !setup.write_schema) {
+                        refused(&f, "PRAGMA foreign_keys = OFF", ERROR_NOT_ALLOWED,
+                                "setting PRAGMA foreign_keys is not allowed: ForeignKeys= of this");
+                        refused(&f, "PRAGMA foreign_keys = 256", ERROR_NOT_ALLOWED, "PRAGMA foreign_keys");
+                } else
+                        g_assert_cmpuint(setting(&f, "PRAGMA foreign_keys = 256", false), ==, FOREIGN_KEYS_OFF);
+                if (!setup.foreign_keys && !setup.write_schema && setup.n_write_tables > 0)
+                        refused(&f, "PRAGMA main.foreign_keys(yes)", ERROR_NOT_ALLOWED, "ForeignKeys= of this");
+                else
+                        g_assert_cmpuint(setting(&f, "PRAGMA main.foreign_keys(yes)", false), ==, FOREIGN_KEYS_ON);
+                g_assert_cmpuint(setting(&f, "PRAGMA foreign_keys = OFF", true), ==, FOREIGN_KEYS_CONFIGURED);
+                for (unsigned wanted = 0; wanted < FOREIGN_KEYS_MAX_; wanted++) {
+                        bool on = wanted == FOREIGN_KEYS_CONFIGURED ? setup.foreign_keys : wanted == FOREIGN_KEYS_ON;
+                        bool may = on == setup.foreign_keys || setup.write_schema || (on && setup.n_write_tables == 0);
+
+                        sql_error_done(&f.error);
+                        g_assert_cmpint(engine_enforces(&setup, wanted), ==, on);
+                        g_assert_cmpint(engine_check_foreign_keys(&sqlite_engine, &setup, wanted, &f.error), ==, may);
+                        g_assert_cmpint(f.error.error, ==, may ? ERROR_NONE : ERROR_NOT_ALLOWED);
+                }
+                tear_down(&f);
+        }
+}
+
+/* Each transaction has the setting with which it begins, also for statements that were compiled before, and after one that
+ * was taken back. A table without keys is dropped without the rows that refer to it. */
+static void test_foreign_keys_of_each(void) {
+        static const char orphan[] = "INSERT INTO child VALUES(99)";
+        Setup setup = to_write;
+
+        setup.write_schema = true;
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                Fixture f;
+
+                set_up(&f, modes[i], &setup);
+                foreign(&f, "CREATE TABLE child(album REFERENCES album ON DELETE CASCADE);"
+                            "INSERT INTO child VALUES(1), (2)");
+                for (int on = 0; on < 6; on++) {
+                        g_assert_true(sqlite_engine.begin(f.pool, on % 2, &f.writer, &f.error));
+                        g_assert_cmpint(execute(&f, orphan).error, ==, on % 2 ? ERROR_SQL : ERROR_NONE);
+                        same_rows(&f, f.writer, "PRAGMA foreign_keys", on % 2 ? "SELECT 1" : "SELECT 0");
+                        if (on > 2)
+                                sqlite_engine.rollback(f.writer);
+                        end(&f);
+                }
+                g_assert_true(sqlite_engine.begin(f.pool, false, &f.writer, &f.error));
+                g_assert_cmpint(changes_of(&f, "DELETE FROM child WHERE album = 99"), ==, 0);
+                g_assert_cmpint(execute(&f, "DROP TABLE album").error, ==, ERROR_NONE);
+                commit(&f);
+                g_assert_cmpint(number(&f, "SELECT count(*) FROM child"), ==, 2);
+                tear_down(&f);
+        }
+}
+
 /* A cancelled statement takes back the transaction. A commit is never cancelled. */
 static void test_interrupt(void) {
         Fixture f;
@@ -1647,7 +1728,7 @@ static void test_write_fails(void) {
                         commit(&f);
                 }
                 write_fails_with = faults[i].error;
-                if (sqlite_engine.begin(f.pool, &f.writer, &f.error)) {
+                if (sqlite_engine.begin(f.pool, true, &f.writer, &f.error)) {
                         (void) execute(&f, "INSERT INTO log VALUES(zeroblob(100000))");
                         if (f.error.error == ERROR_NONE)
                                 g_assert_false(sqlite_engine.commit(f.writer, &f.error));
@@ -1976,6 +2057,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/writes/statement-rolls-back", test_statement_rolls_back);
         g_test_add_func("/worker/writes/commit-fails", test_commit_fails);
         g_test_add_func("/worker/writes/deferral", test_deferral);
+        g_test_add_func("/worker/writes/foreign-keys-rights", test_foreign_keys_rights);
+        g_test_add_func("/worker/writes/foreign-keys-of-each", test_foreign_keys_of_each);
         g_test_add_func("/worker/writes/interrupt", test_interrupt);
         g_test_add_func("/worker/writes/foreign-writer", test_foreign_writer);
         g_test_add_func("/worker/writes/foreign-reader", test_foreign_reader);

@@ -109,6 +109,13 @@ static int append_sequence(sd_bus_message *m, uint64_t sequence) {
         return sequence > 0 ? sd_bus_message_append(m, "{sv}", "sequence", "t", sequence) : 0;
 }
 
+/* The setting that a PRAGMA has made. */
+static int append_setting(sd_bus_message *m, uint64_t foreign_keys) {
+        if (foreign_keys == FOREIGN_KEYS_CONFIGURED)
+                return 0;
+        return sd_bus_message_append(m, "{sv}", "foreign-keys", "b", foreign_keys == FOREIGN_KEYS_ON);
+}
+
 /* `wrote` is false if the statement changes no table, for instance a PRAGMA. */
 static int reply_execute(Run *run, const Ended *ended) {
         g_autoptr(sd_bus_message) reply = NULL;
@@ -124,6 +131,8 @@ static int reply_execute(Run *run, const Ended *ended) {
                 r = sd_bus_message_append(reply, "{sv}", "last-rowid", "x", ended->last_rowid);
         if (r >= 0)
                 r = append_sequence(reply, ended->sequence);
+        if (r >= 0)
+                r = append_setting(reply, ended->foreign_keys);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -283,7 +292,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options, refusal);
+        r = options_read(m, OPTIONS_OF_RUNS, &options, refusal);
         if (r < 0)
                 return r;
         r = find_transaction(m, d, &options, &transaction, refusal);
@@ -300,6 +309,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .call = m,
                 .on_started = reply_fetch,
                 .timeout_usec = options.timeout_usec,
+                .foreign_keys = options_foreign_keys(&options),
                 .error_details = options.error_details,
                 .page_size = statement->page_size,
         }, &run, refusal);
@@ -336,7 +346,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, ret_options, refusal);
+        r = options_read(m, allowed | OPTIONS_OF_RUNS, ret_options, refusal);
         if (r < 0)
                 return r;
         r = find_transaction(m, d, ret_options, &transaction, refusal);
@@ -353,6 +363,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.pipe = pipe;
         spec.parameters = &parameters;
         spec.timeout_usec = ret_options->timeout_usec;
+        spec.foreign_keys = options_foreign_keys(ret_options);
         spec.error_details = ret_options->error_details;
         spec.answers_at_once = !ret_options->describe;
         if (spec.page_size == 0)
@@ -440,8 +451,7 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         int r = sd_bus_message_read_basic(m, 's', &sql);
 
         if (r >= 0)
-                r = options_read(m, OPTION_PAGES | OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options,
-                                 refusal);
+                r = options_read(m, OPTION_PAGES | OPTIONS_OF_RUNS, &options, refusal);
         if (r < 0)
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
@@ -457,6 +467,7 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         spec->transaction = transaction;
         spec->page_size = options.page_size;
         spec->timeout_usec = options.timeout_usec;
+        spec->foreign_keys = options_foreign_keys(&options);
         spec->error_details = options.error_details;
         *ret_bytes = try_bytes(sql, size);
         return *ret_bytes ? 0 : -ENOMEM;
@@ -515,7 +526,7 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
         int r = statement_array_read(m, session->user, d, &list, refusal);
 
         if (r >= 0)
-                r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS | OPTION_TRANSACTION, &options, refusal);
+                r = options_read(m, OPTIONS_OF_RUNS, &options, refusal);
         if (r >= 0)
                 r = find_transaction(m, d, &options, &transaction, refusal);
         if (r < 0)
@@ -525,6 +536,7 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
         if (!first)
                 return -ENOMEM;
         spec.timeout_usec = options.timeout_usec;
+        spec.foreign_keys = options_foreign_keys(&options);
         spec.error_details = options.error_details;
         return run_spec_make(session, spec, ret, refusal);
 }
@@ -579,6 +591,7 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         spec.lock_wait_usec = options.lock_wait_usec;
+        spec.foreign_keys = options_foreign_keys(&options);
         spec.error_details = options.error_details;
         r = run_spec_make(session_get(d->context, peer_of(d->context, m)), spec, &run, refusal);
         if (r < 0)

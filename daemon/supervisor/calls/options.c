@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/supervisor/calls/options.h"
-#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef struct OptionRow {
         const char *name;
@@ -24,6 +23,7 @@ static const OptionRow option_table[] = {
         { "call", OPTION_CALL, 'u', 1, UINT32_MAX, G_STRUCT_OFFSET(Options, call) },
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
         { "cached", OPTION_CACHED, 'b', 0, 1, G_STRUCT_OFFSET(Options, cached) },
+        { "foreign-keys", OPTION_FOREIGN_KEYS, 'b', 0, 1, G_STRUCT_OFFSET(Options, foreign_keys) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
@@ -103,12 +103,19 @@ static int read_entry(sd_bus_message *m, unsigned allowed, Options *options, Ref
         return read_option(m, row, options, refusal);
 }
 
+ForeignKeys options_foreign_keys(const Options *options) {
+        if (options->foreign_keys == UINT32_MAX)
+                return FOREIGN_KEYS_CONFIGURED;
+        return options->foreign_keys ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
+}
+
 int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal) {
         Options options = {
                 .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
                 .page_version = 1,
                 .max_bytes = ROWS_SIZE_DEFAULT,
                 .describe = 1,
+                .foreign_keys = UINT32_MAX,
                 .timeout_usec = UINT64_MAX,
                 .lock_wait_usec = UINT64_MAX,
                 .since = UINT64_MAX,

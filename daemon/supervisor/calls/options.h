@@ -11,6 +11,7 @@
 #include <systemd/sd-bus.h>
 
 #include "daemon/supervisor/base/refusal.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef enum OptionKey {
         OPTION_PAGE_SIZE = 1 << 0,
@@ -28,8 +29,10 @@ typedef enum OptionKey {
         OPTION_CACHED = 1 << 12,
         OPTION_CALL = 1 << 13,
         OPTION_LOCK_WAIT = 1 << 14,
+        OPTION_FOREIGN_KEYS = 1 << 15,
 
-        OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_ERROR_DETAILS,
+        OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS,
+        OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS,
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
 
@@ -43,6 +46,7 @@ typedef struct Options {
         uint32_t memory;       /* 0 or 1 */
         uint32_t cached;       /* 0 or 1 */
         uint32_t call;         /* 0: not given */
+        uint32_t foreign_keys; /* 0 or 1; UINT32_MAX: not given */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t lock_wait_usec; /* the same */
         uint64_t transaction;  /* 0: not given */
@@ -55,6 +59,9 @@ typedef struct Options {
 /* Size limits for the rows in one reply, in bytes. */
 #define ROWS_SIZE_DEFAULT ((uint32_t) 256 * 1024)
 #define ROWS_SIZE_MAX ((uint64_t) 1024 * 1024)
+
+/* The setting of a client that gave these options. */
+ForeignKeys options_foreign_keys(const Options *options);
 
 /* Reads the options, which are next in `m`. `allowed` is a mask of OptionKeys. UNKNOWN_OPTION, INVALID_OPTION; -EBADMSG: the
  * message cannot be read. */

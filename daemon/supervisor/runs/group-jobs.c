@@ -29,6 +29,7 @@ static Message begin_message(const Run *run) {
                         .deadline_usec = run->deadline_usec,
                         .idle_usec = run->idle_usec,
                         .lock_wait_usec = run->lock_wait_usec,
+                        .foreign_keys = run->foreign_keys,
                 },
         };
 }
@@ -46,6 +47,7 @@ static Message statement_message(const Run *run) {
                         .names = run->names,
                         .counts = run->counts,
                         .transaction = run->transaction,
+                        .foreign_keys = run->foreign_keys,
                         .describe = run->describe,
                         .page_size = run->page_size,
                         .deadline_usec = run->deadline_usec,
@@ -68,6 +70,7 @@ static Message batch_message(const Run *run) {
                         .number = run->number,
                         .counts = run->counts,
                         .transaction = run->transaction,
+                        .foreign_keys = run->foreign_keys,
                         .deadline_usec = run->deadline_usec,
                         .n_statements = run->list.n,
                         .statements = run->list.bytes,

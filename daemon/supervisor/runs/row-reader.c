@@ -128,7 +128,8 @@ static int append_columns(RowReader *r) {
         return k;
 }
 
-/* The change sequence; and the fields of a run that wrote, and so is committed. Known once END was read. */
+/* The change sequence; and the setting that the run has made, or the fields of one that wrote, and so is committed. Known
+ * once END was read. */
 static int append_changes(RowReader *r) {
         const EndCounters *end = &r->decoder.end_counters;
 
@@ -137,6 +138,9 @@ static int append_changes(RowReader *r) {
                 if (k < 0)
                         return k;
         }
+        if (end->foreign_keys != FOREIGN_KEYS_CONFIGURED)
+                return sd_bus_message_append(r->reply.message, "{sv}", "foreign-keys", "b",
+                                             end->foreign_keys == FOREIGN_KEYS_ON);
         if (!end->wrote)
                 return 0;
         return sd_bus_message_append(r->reply.message, "{sv}{sv}", "changes", "x", end->n_changes, "last-rowid", "x",

@@ -83,6 +83,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .answers_at_once = spec->answers_at_once,
                 .page_size = spec->page_size,
                 .lock_wait_usec = spec->lock_wait_usec,
+                .foreign_keys = spec->foreign_keys,
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),
                 .asked_usec = clock_usec(),

@@ -20,6 +20,7 @@ typedef struct RunSpec {
         RunEndedFunc on_ended;
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
+        ForeignKeys foreign_keys; /* the client's setting */
         uint32_t page_size;
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
         bool writes, deferred;  /* TRANSACTION: see Run */

@@ -34,6 +34,11 @@ static Header load_header(const uint8_t *at) {
         };
 }
 
+/* Of the others, `number` is something else. */
+static bool is_numbered(uint8_t kind) {
+        return kind != REQUEST_CANCEL && kind != REQUEST_FINALIZE && kind != REQUEST_FOREIGN_KEYS;
+}
+
 static size_t frame_size(const Header *h) {
         return FRAME_HEADER_SIZE + frame_padded(h->size);
 }
@@ -66,6 +71,8 @@ static bool header_is_valid(const ChannelInput *in, const Header *h, unsigned ma
         case REQUEST_CANCEL:
         case REQUEST_FINALIZE:
                 return h->size == 0;
+        case REQUEST_FOREIGN_KEYS:
+                return h->size == 0 && h->number < FOREIGN_KEYS_MAX_;
         default:
                 return false;
         }
@@ -79,7 +86,7 @@ static void cancel(ChannelInput *in, uint64_t number) {
         for (size_t at = in->start; at < in->scanned;) {
                 Header h = load_header(in->bytes + at);
 
-                if (h.number == number && h.kind != REQUEST_CANCEL && h.kind != REQUEST_FINALIZE) {
+                if (h.number == number && is_numbered(h.kind)) {
                         store_le16(in->bytes + at + 6, h.flags | MARK_CANCELLED);
                         return;
                 }
@@ -114,12 +121,12 @@ static void scan(ChannelInput *in, unsigned marks) {
                 }
                 if (in->fill - in->scanned < frame_size(&h))
                         return;
-                if (h.kind == REQUEST_CANCEL || h.kind == REQUEST_FINALIZE)
+                if (is_numbered(h.kind))
+                        in->scanned_number = h.number;
+                else
                         in->passed = true;
                 if (h.kind == REQUEST_CANCEL)
                         cancel(in, h.number);
-                else if (h.kind != REQUEST_FINALIZE)
-                        in->scanned_number = h.number;
                 in->scanned += frame_size(&h);
         }
 }
@@ -256,7 +263,7 @@ int channel_input_take(ChannelInput *in, ChannelRequest *ret) {
                 in->start += frame_size(&h);
                 in->lent = true;
                 in->cancelled = false;
-                if (h.kind != REQUEST_FINALIZE)
+                if (is_numbered(h.kind))
                         in->taken_number = h.number;
                 return 1;
         }

@@ -27,8 +27,8 @@ typedef struct ChannelInput {
         uint64_t discard;            /* bytes still to arrive of a request that is too large */
         bool lent;                   /* the request that was taken is in use: the buffer must not move */
         bool cancelled;              /* a CANCEL for the request that was taken has arrived */
-        bool passed;                 /* bytes that begin no request have arrived since the owner cleared this: a CANCEL, a
-                                      * FINALIZE, or more of a request that is too large */
+        bool passed;                 /* bytes that begin no request have arrived since the owner cleared this: a CANCEL,
+                                      * FINALIZE or FOREIGN_KEYS, or more of a request that is too large */
         bool invalid;                /* the bytes after `scanned` are not a request, so nothing after them is decoded */
 } ChannelInput;
 

@@ -193,6 +193,7 @@ static void begin_job(ServedChannel *c, uint64_t number) {
                 .number = number,
                 .sql = "",
                 .counts = c->setup.counts,
+                .foreign_keys = c->foreign_keys,
                 .page_size = c->setup.page_size,
                 .row_size_max = c->setup.row_size_max,
                 .result_rows_max = c->setup.result_rows_max,
@@ -252,11 +253,14 @@ bool channel_request_begin_next(ServedChannel *c) {
 
         do
                 while ((r = channel_input_take(&c->input, &q)) > 0) {
-                        if (q.kind != REQUEST_FINALIZE) {
+                        if (q.kind == REQUEST_FINALIZE)
+                                channel_statements_remove(&c->statements, q.number);
+                        else if (q.kind == REQUEST_FOREIGN_KEYS)
+                                c->foreign_keys = (ForeignKeys) q.number;
+                        else {
                                 begin(c, &q);
                                 return true;
                         }
-                        channel_statements_remove(&c->statements, q.number);
                         channel_input_done(&c->input);
                 }
         while (r == 0 && served_channel_read(c));

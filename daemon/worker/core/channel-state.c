@@ -7,14 +7,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HEAD_SIZE ((size_t) 24)
+#define HEAD_SIZE ((size_t) 32)
 #define STATEMENT_HEAD_SIZE ((size_t) 12)
 
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements) {
         return HEAD_SIZE + statements->n * STATEMENT_HEAD_SIZE + statements->sql_size + (in->fill - in->start);
 }
 
-int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, uint8_t **ret, size_t *ret_size) {
+int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, ForeignKeys foreign_keys,
+                       uint8_t **ret, size_t *ret_size) {
         size_t size = channel_state_size(in, statements), input_size = in->fill - in->start;
         uint8_t *bytes, *at;
 
@@ -27,6 +28,7 @@ int channel_state_pack(const ChannelInput *in, const ChannelStatements *statemen
         store_le64(at + 8, in->discard);
         store_le32(at + 16, (uint32_t) statements->n);
         store_le32(at + 20, (uint32_t) input_size);
+        store_le64(at + 24, foreign_keys);
         at += HEAD_SIZE;
         for (size_t i = 0; i < statements->n; i++) {
                 const ChannelStatement *s = statements->list[i];
@@ -63,9 +65,9 @@ static const uint8_t *unpack_statement(const uint8_t *at, const uint8_t *end, ui
         return at + size;
 }
 
-int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements) {
+int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ForeignKeys *ret_foreign_keys) {
         const uint8_t *at = (const uint8_t *) state.data, *end;
-        uint64_t taken, discard, number = 0;
+        uint64_t taken, discard, foreign_keys, number = 0;
         size_t n, input_size;
 
         if (state.size < HEAD_SIZE)
@@ -75,6 +77,7 @@ int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *state
         discard = load_le64(at + 8);
         n = load_le32(at + 16);
         input_size = load_le32(at + 20);
+        foreign_keys = load_le64(at + 24);
         at += HEAD_SIZE;
         for (size_t i = 0; i < n; i++) {
                 at = unpack_statement(at, end, number, taken, statements);
@@ -82,7 +85,8 @@ int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *state
                         return -EBADMSG;
                 number = statements->list[i]->number;
         }
-        if ((size_t) (end - at) != input_size)
+        if ((size_t) (end - at) != input_size || foreign_keys >= FOREIGN_KEYS_MAX_)
                 return -EBADMSG;
+        *ret_foreign_keys = (ForeignKeys) foreign_keys;
         return channel_input_restore(in, at, input_size, taken, discard);
 }

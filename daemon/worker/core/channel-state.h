@@ -5,7 +5,7 @@
  * them as hostile.
  *
  *      u64 number of the last request that was taken, u64 bytes to discard, u32 n_statements, u32 input_size,
- *      n_statements of (u64 number, u32 size, SQL), the input
+ *      u64 ForeignKeys, n_statements of (u64 number, u32 size, SQL), the input
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
@@ -17,9 +17,10 @@
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements);
 
 /* Packs the state into bytes that the caller frees. -ENOMEM; -E2BIG: it is over CHANNEL_STATE_SIZE_MAX. */
-int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, uint8_t **ret, size_t *ret_size);
+int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, ForeignKeys foreign_keys,
+                       uint8_t **ret, size_t *ret_size);
 
 /* Unpacks `state` into a new input and new statements. After -EBADMSG or -ENOMEM these can only be freed. */
-int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements);
+int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ForeignKeys *ret_foreign_keys);
 
 #endif

@@ -46,6 +46,24 @@ uint64_t engine_begin_pause(const Engine *engine, const EnginePool *pool, uint64
         return engine->others_commit && engine->others_commit(pool) ? RIVALS_PAUSE_USEC : retry_pause(last);
 }
 
+bool engine_enforces(const Setup *setup, ForeignKeys foreign_keys) {
+        return foreign_keys == FOREIGN_KEYS_CONFIGURED ? setup->foreign_keys : foreign_keys == FOREIGN_KEYS_ON;
+}
+
+/* Keys that are enforced may delete rows of tables that WriteTables= does not list. */
+bool engine_may_enforce(const Setup *setup, bool on) {
+        return on == setup->foreign_keys || setup->write_schema || (on && setup->n_write_tables == 0);
+}
+
+bool engine_check_foreign_keys(const Engine *engine, const Setup *setup, ForeignKeys foreign_keys, SqlError *error) {
+        bool on = engine_enforces(setup, foreign_keys);
+
+        if (foreign_keys == FOREIGN_KEYS_CONFIGURED || (engine->set_client && engine_may_enforce(setup, on)))
+                return true;
+        return sql_error_set(error, ERROR_NOT_ALLOWED, "foreign keys cannot be %s: %s", on ? "ON" : "OFF",
+                             engine->set_client ? ENGINE_NO_FOREIGN_KEYS : "this is a setting of SQLite, not of servers");
+}
+
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {
         if (sql_size <= setup->sql_size_max)
                 return true;

@@ -174,6 +174,10 @@ typedef struct Engine {
         /* Frees memory that is easily filled again: the connection waits for a slow reader. */
         void (*trim)(EngineConnection *connection);
 
+        /* The setting of the client whose statements are compiled next. In its transaction it cannot change. NULL: this
+         * engine has no settings of clients. */
+        void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction);
+
         /* ---- a statement ---- */
 
         /* Compiles `sql`, which must have a NUL after its sql_size bytes, or finds it compiled. `hint` (NULL: none) is
@@ -235,10 +239,11 @@ typedef struct Engine {
         bool (*does_nothing)(const EngineStatement *statement);
 
         /* Takes the pool's connection that writes, of which there is one, and begins a transaction on it that no other
-         * writer can be beside. Between begin() and disconnect() there is no second begin(). ERROR_BUSY: another program
-         * writes, or writers pause for readers, which has no code; worth another try in a moment, for less than
-         * setup->busy_usec in the latter case. Other errors are those of connect(). */
-        bool (*begin)(EnginePool *pool, EngineConnection **ret, SqlError *error);
+         * writer can be beside. Between begin() and disconnect() there is no second begin(). `enforces`: foreign keys hold
+         * in it; a server decides that by itself. ERROR_BUSY: another program writes, or writers pause for readers, which
+         * has no code; worth another try in a moment, for less than setup->busy_usec in the latter case. Other errors are
+         * those of connect(). */
+        bool (*begin)(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error);
 
         /* True if begin() met the lock of another program, and since the time before another program has committed: the lock
          * is free again and again, each time for a moment. NULL: no other program can have the lock. */
@@ -310,7 +315,7 @@ typedef struct Engine {
          * row: source->n_rows have succeeded. */
         bool (*load)(EngineStatement *statement, RowSource *source, SqlError *error);
 
-        /* Adds the engine's counts since the last call. */
+        /* Adds the engine's counts since the last call, and sets what the statement has set for its client. */
         void (*counters)(EngineStatement *statement, EndCounters *counters);
 
         /* Takes the statement back to before its first step; it keeps no lock. Its parameters stay bound. */
@@ -346,6 +351,17 @@ void engine_written_done(EngineWritten *written);
 
 /* The pause after begin() failed with ERROR_BUSY, in microseconds; `last`: the one before it, 0 at first. */
 uint64_t engine_begin_pause(const Engine *engine, const EnginePool *pool, uint64_t last);
+
+/* True if foreign keys hold for a client with this setting. */
+bool engine_enforces(const Setup *setup, ForeignKeys foreign_keys);
+
+/* True if foreign keys may be enforced, or not, for a client of this worker. The reason if not is the sentence. */
+#define ENGINE_NO_FOREIGN_KEYS                                                                                       \
+        "ForeignKeys= of this database has the other value, and WriteSchema= does not let you change the schema"
+bool engine_may_enforce(const Setup *setup, bool on);
+
+/* Checks that a client with this setting may write: NotAllowed. */
+bool engine_check_foreign_keys(const Engine *engine, const Setup *setup, ForeignKeys foreign_keys, SqlError *error);
 
 /* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);

@@ -70,6 +70,11 @@ bool job_describe(Job *job) {
         return job->rows_ended = true;
 }
 
+/* A transaction was checked when it began. */
+static bool may_write(Job *job) {
+        return engine_check_foreign_keys(job_engine(job), job->context->setup, job->spec->foreign_keys, &job->error);
+}
+
 /* The statement is compiled. If it writes, the writer will compile it on the connection that writes. */
 static bool begin_to_write(Job *job) {
         job->write.writes = true;
@@ -102,7 +107,7 @@ static bool tell_start(Job *job) {
                 job->hint->writes = writes;
         if (writes && job->lender)
                 return go_back_to_transaction(job);
-        if (job->load && !load_check(job))
+        if ((writes && !job->is_prepare && !may_write(job)) || (job->load && !load_check(job)))
                 return false;
         if (!job->page && !job->is_prepare && job_statement_reads(job))
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
@@ -116,7 +121,7 @@ static bool start_list(Job *job) {
         if (!job->context->setup->writes)
                 return sql_error_set(&job->error, ERROR_READ_ONLY,
                                      "this worker only reads: its user could not write when it began");
-        return job->lender ? refuse_to_write(job) : begin_to_write(job);
+        return job->lender ? refuse_to_write(job) : may_write(job) && begin_to_write(job);
 }
 
 static bool join_names(const EngineTables *tables, Bytes *ret, SqlError *error) {
@@ -159,7 +164,7 @@ static bool start(Job *job) {
         if (job->write.changes)
                 return start_list(job);
         if (job->hint && job->hint->writes && !job->is_prepare && !spec->describe)
-                return begin_to_write(job);
+                return may_write(job) && begin_to_write(job);
         if (!job->connection) {
                 job->connection = job->context->shared;
                 job->sequence = job->context->shared_sequence;
@@ -171,6 +176,8 @@ static bool start(Job *job) {
         if (!job->connection &&
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
+        if (engine->set_client && !job->lender)
+                engine->set_client(job->connection, job->spec->foreign_keys, false);
         if (job->keeps)
                 engine->hold(job->connection);
         job_enter(job, job->connection, NULL);

@@ -245,6 +245,11 @@ bool job_statement_writes(const Job *job);
 /* True if it only reads, so that it may be repeated. */
 bool job_statement_reads(const Job *job);
 
+/* True if foreign keys hold for its changes. */
+static inline bool job_enforces(const Job *job) {
+        return engine_enforces(job->context->setup, job->spec->foreign_keys);
+}
+
 /* The engine that executes the job. */
 static inline const Engine *job_engine(const Job *job) {
         return job->context->engine;

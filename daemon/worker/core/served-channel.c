@@ -71,7 +71,7 @@ static int set_up(ServedChannel *c, const JobOwner *owner, JobContext *context, 
         if (r == 0)
                 r = channel_input_init(&c->input, payload_max(context, setup));
         if (r == 0 && setup->state.size > 0)
-                r = channel_state_unpack(setup->state, &c->input, &c->statements);
+                r = channel_state_unpack(setup->state, &c->input, &c->statements, &c->foreign_keys);
         if (r == 0 && setup->memory)
                 r = map_memory(c, received->memory_fd);
         if (r == 0 && !(fcntl(received->pipe_fd, F_GETFL) & O_NONBLOCK))

@@ -87,6 +87,7 @@ struct ServedChannel {
         bool woken;               /* memory: the socket may have bytes */
         ChannelInput input;
         ChannelStatements statements;
+        ForeignKeys foreign_keys; /* for the requests that come */
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
         uint64_t batch;           /* number of the last request that had arrived before the turn's read transaction began */

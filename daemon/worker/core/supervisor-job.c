@@ -199,6 +199,7 @@ static void ended(Job *job, bool is_drained) {
                         .n_changes = job->counters.n_changes,
                         .last_rowid = job->counters.last_rowid,
                         .sequence = job->counters.sequence,
+                        .foreign_keys = (uint32_t) job->counters.foreign_keys,
                         .changes = changes_of(job),
                         .tables = watched_of(job, 0),
                         .names = watched_of(job, 1),

@@ -284,13 +284,21 @@ static bool repeat_savepoints(Transaction *t, EngineConnection *connection, SqlE
         return true;
 }
 
+static bool enforces(const Transaction *t) {
+        return engine_enforces(context_of(t)->setup, t->begin.foreign_keys);
+}
+
+/* A load was checked before. */
 static bool try_to_begin(Transaction *t) {
+        if ((t->begin.writes || t->begin.deferred) && !t->is_of_load &&
+            !engine_check_foreign_keys(engine_of(t), context_of(t)->setup, t->begin.foreign_keys, &t->error))
+                return false;
         if (t->begin.writes) {
                 if (!t->is_of_load && !engine_of(t)->allow_savepoints)
                         return sql_error_set(&t->error, ERROR_NOT_ALLOWED,
                                              "transactions are not possible on this database: send statements that belong "
                                              "together as one batch");
-                if (!write_batch_begin(&t->batch, &t->error))
+                if (!write_batch_begin(&t->batch, enforces(t), &t->error))
                         return false;
                 if (engine_of(t)->allow_savepoints)
                         engine_of(t)->allow_savepoints(t->batch.connection);
@@ -444,7 +452,7 @@ static void upgrade(Transaction *t) {
                 return;
         }
         begin_to_wait(t);
-        begun = write_batch_begin(&t->batch, &error);
+        begun = write_batch_begin(&t->batch, enforces(t), &error);
         ok = begun && take_over(t, &error);
         end_wait(t);
         if (ok && t->upgrader)
@@ -504,6 +512,8 @@ static void run_savepoint(Transaction *t, Job *job) {
 /* ---- statements ---- */
 
 static void lend(Transaction *t, Job *job) {
+        if (engine_of(t)->set_client)
+                engine_of(t)->set_client(t->snapshot, t->begin.foreign_keys, true);
         t->borrower = job;
         job->connection = t->snapshot;
         job->sequence = t->sequence;
@@ -1031,7 +1041,7 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
 static bool add_load(JobWriter *loads, Job *job) {
         TransactionSet *set = (TransactionSet *) (void *) ((char *) loads - offsetof(TransactionSet, loads));
         Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec,
-                        .lock_wait_usec = UINT64_MAX };
+                        .lock_wait_usec = UINT64_MAX, .foreign_keys = job->spec->foreign_keys };
         Transaction *t;
 
         if (new_transaction(set, &begin, &t) < 0)

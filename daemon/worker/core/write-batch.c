@@ -256,13 +256,14 @@ void write_batch_release(Job *job) {
 
 /* ---- the transaction ---- */
 
-bool write_batch_begin(WriteBatch *b, SqlError *error) {
+bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error) {
         b->n_run = 0;
+        b->enforces = enforces;
         b->spooled_before = b->context->spooled;
         b->until_usec = now_usec() + WRITE_BATCH_USEC;
         b->announced = b->rolled_back = b->left = b->yields = false;
         b->sequence = commit_notes_now(b->context);
-        if (!b->context->engine->begin(b->context->pool, &b->connection, error))
+        if (!b->context->engine->begin(b->context->pool, enforces, &b->connection, error))
                 return false;
         commit_notes_begin(b->context, b->connection);
         return true;

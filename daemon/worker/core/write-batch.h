@@ -43,14 +43,16 @@ typedef struct WriteBatch {
         Job *running;                 /* its statement steps, or NULL */
         bool is_saved;                /* the statement that runs has a savepoint */
         bool yields;                  /* it was interrupted, because others wait for it or for the commit */
+        bool enforces;                /* foreign keys hold */
         bool announced;               /* COMMITTING was sent, or is not needed */
         uint64_t announced_usec;      /* when it was sent last, also for an earlier batch */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
         bool left;                    /* a job of the batch has ended meanwhile: the others must run again */
 } WriteBatch;
 
-/* Begins a transaction. False: ERROR_BUSY, another program writes; or another error. */
-bool write_batch_begin(WriteBatch *b, SqlError *error);
+/* Begins a transaction, in which foreign keys are enforced or not. False: ERROR_BUSY, another program writes; or another
+ * error. */
+bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error);
 
 /* True if no other statement may run in the batch: it has as many of them, rows or microseconds as it may, or the engine
  * must commit. */

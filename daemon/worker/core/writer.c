@@ -207,11 +207,20 @@ static void finish_batch(GroupWriter *w) {
                 commit(w);
 }
 
-/* True if the next job belongs to the batch. */
-static bool takes_more(const GroupWriter *w) {
-        const WriteBatch *b = &w->batch;
+static bool goes_on(const WriteBatch *b) {
+        return !b->rolled_back && !b->left && !write_batch_is_full(b);
+}
 
-        return w->queue.first && !b->rolled_back && !b->left && !write_batch_is_full(b);
+/* Takes the next job of the batch out of the queue. Those with the other setting of foreign keys wait for the batch after
+ * it, even if they came first. NULL: there is none. */
+static Job *take_next(GroupWriter *w) {
+        Job *job = w->queue.first;
+
+        while (job && job_enforces(job) != w->batch.enforces)
+                job = job->write.next;
+        if (job)
+                (void) job_list_remove(&w->queue, job);
+        return job;
 }
 
 /* A job that the batch did not keep runs next, as the last one of a batch. */
@@ -229,7 +238,7 @@ static bool begin(GroupWriter *w, SqlError *error) {
 
         w->begins = true;
         w->batch.context->wait_until_usec = job_list_deadline(&w->queue);
-        ok = write_batch_begin(&w->batch, error);
+        ok = write_batch_begin(&w->batch, job_enforces(w->queue.first), error);
         w->batch.context->wait_until_usec = 0;
         w->begins = false;
         return ok;
@@ -237,7 +246,8 @@ static bool begin(GroupWriter *w, SqlError *error) {
 
 static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
-        bool ends, gives_way;
+        bool ends = false, gives_way;
+        Job *job;
 
         w->batch_is_next = false;
         gathering_end(&w->gathering, w->queue.n);
@@ -251,17 +261,14 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         }
         /* A CANCEL that was sent while another program had the lock comes before the statements. */
         w->batch.context->hear(w->batch.context->progress_data);
-        ends = !w->queue.first;
-        while (!ends) {
-                Job *job = job_list_take(&w->queue);
-
+        while (!ends && (job = take_next(w))) {
                 ends = job->write.ends_batch;
                 job->write.busy_until_usec = 0;
                 if (!write_batch_run(&w->batch, job)) {
                         put_back(w, job);
                         ends = true;
                 }
-                ends = ends || !takes_more(w);
+                ends = ends || !goes_on(&w->batch);
         }
         gives_way = w->batch.yields && !w->batch.jobs.first;
         finish_batch(w);

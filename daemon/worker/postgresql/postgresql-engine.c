@@ -233,7 +233,7 @@ static bool engine_writes(const EngineStatement *statement) {
         return pg_statement_writes((const PgStatement *) (const void *) statement);
 }
 
-static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+static bool engine_begin(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error) {
         PgPooled *p;
 
         if (!pg_pool_take(pool_of(pool), "", 0, NULL, &p, error))

@@ -217,7 +217,7 @@ static bool engine_writes(const EngineStatement *statement) {
         return ((const RqliteStatement *) (const void *) statement)->sqlite.writes;
 }
 
-static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+static bool engine_begin(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error) {
         RqliteConnection *c;
 
         if (!take(pool_of(pool), &c, error))

@@ -30,6 +30,8 @@ static int open_database(SqliteConnection *c, const Setup *setup) {
                 rc = sqlite3_extended_result_codes(db, 1);
         if (rc == SQLITE_OK)
                 rc = access_install(db, setup, &c->access);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, setup->writes && setup->foreign_keys, NULL);
         c->access.is_shadow = true;
         return rc == SQLITE_OK ? prepare_probe(c) : rc;
 }

@@ -89,11 +89,15 @@ static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char
         return ignore_if(access, !is_on && !access->savepoints, rule);
 }
 
-/* In a transaction SQLite ignores the setting, too. */
+/* In a transaction SQLite ignores the setting, too. For a user who may only read it has no effect. */
 static int set_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
-        bool holds = pragma_is_on(argument) == access->setup->foreign_keys;
+        bool on = pragma_is_on(argument);
 
-        return ignore_if(access, holds || !access->rights || access->savepoints, rule);
+        if (!access->in_transaction && access->rights && !engine_may_enforce(access->rights, on))
+                return refuse_pragma(access, rule->name, rule->reason);
+        if (!access->in_transaction)
+                access->pragma.foreign_keys = on ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
+        return ignore_pragma(access);
 }
 
 static int busy_timeout(Access *access, const char *argument) {
@@ -133,7 +137,8 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
                 return defer_foreign_keys(access, rule, argument);
         case PRAGMA_FOREIGN_KEYS:
                 return argument ? set_foreign_keys(access, rule, argument)
-                                : replace_pragma(access, "SELECT %d AS foreign_keys", access->setup->foreign_keys);
+                                : replace_pragma(access, "SELECT %d AS foreign_keys",
+                                                 engine_enforces(access->setup, access->foreign_keys));
         case PRAGMA_QUERY_ONLY:
                 return ignore_if(access, !access->rights || !pragma_is_on(argument), rule);
         case PRAGMA_SECURE_DELETE:
@@ -408,7 +413,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
                 { SQLITE_DBCONFIG_ENABLE_TRIGGER, 1 },
-                { SQLITE_DBCONFIG_ENABLE_FKEY, setup->writes && setup->foreign_keys },
+                { SQLITE_DBCONFIG_ENABLE_FKEY, 0 }, /* sqlite_write_begin() sets what holds for the client */
         };
         /* No SQLITE_LIMIT_LENGTH: it would also limit what is stored, down to the schema that SQLite reads for itself,
          * while RowSizeMax= limits what is sent (core/row-sink.h). Memory has its own limit. */

@@ -38,6 +38,7 @@ typedef struct AccessPragma {
         bool replaced;
         bool argument;           /* it has one */
         char answer[128];        /* SQL that is run in its place; empty: nothing is */
+        ForeignKeys foreign_keys; /* what it sets for its client */
 } AccessPragma;
 
 /* A virtual table that a statement creates. */
@@ -64,6 +65,8 @@ typedef struct Access {
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
         bool asks_changes;       /* SQLite asked to call changes() */
+        ForeignKeys foreign_keys; /* the client's; set by caller, as the next */
+        bool in_transaction;     /* the client is in one, where SQLite ignores PRAGMA foreign_keys */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */
         const Setup *setup;      /* borrowed */

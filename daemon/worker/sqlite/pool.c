@@ -164,7 +164,7 @@ static void note_lock(Pool *pool, const SqlError *error) {
                 !file_state_same(&before, &now);
 }
 
-static bool begin_writer(Pool *pool, SqlError *error) {
+static bool begin_writer(Pool *pool, bool enforces, SqlError *error) {
         uint64_t until;
         bool ok;
 
@@ -173,7 +173,7 @@ static bool begin_writer(Pool *pool, SqlError *error) {
         if (!pool->writer)
                 return false;
         pool->writing = true;
-        ok = sqlite_write_begin(&pool->writer->sqlite, error);
+        ok = sqlite_write_begin(&pool->writer->sqlite, enforces, error);
         if (ok)
                 pool->busy_state = (FileState) {};
         else
@@ -181,7 +181,7 @@ static bool begin_writer(Pool *pool, SqlError *error) {
         until = !ok && pool->others_commit ? now_usec() + MOMENT_USEC : 0;
         while (!ok && met_lock(error) && now_usec() < until) {
                 sql_error_done(error);
-                ok = sqlite_write_begin(&pool->writer->sqlite, error);
+                ok = sqlite_write_begin(&pool->writer->sqlite, enforces, error);
         }
         if (!ok)
                 rest_writer(pool);
@@ -198,16 +198,16 @@ static bool drop_read_only(Pool *pool, const SqlError *error) {
         return true;
 }
 
-bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error) {
+bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *error) {
         bool ok;
 
         assert(!pool->writing);
         if (!look_at_file(pool, NULL, error))
                 return false;
-        ok = begin_writer(pool, error);
+        ok = begin_writer(pool, enforces, error);
         if (!ok && drop_read_only(pool, error)) {
                 sql_error_done(error);
-                ok = begin_writer(pool, error);
+                ok = begin_writer(pool, enforces, error);
         }
         if (ok)
                 *ret = pool->writer;

@@ -52,9 +52,9 @@ Pool *pool_free(Pool *pool);
 bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *hint, PooledConnection **ret,
                SqlError *error);
 
-/* Takes the connection that writes, which must not be in use, and begins a transaction. Busy, ReadOnly, and the errors of
- * sqlite_connection_open(). */
-bool pool_begin(Pool *pool, PooledConnection **ret, SqlError *error);
+/* Takes the connection that writes, which must not be in use, and begins a transaction, in which foreign keys are enforced
+ * or not. Busy, ReadOnly, and the errors of sqlite_connection_open(). */
+bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *error);
 
 /* Gives a connection back to the pool. None of its statements may be running. Ends its transaction, and closes it if the
  * pool has enough idle ones. NULL is allowed. */

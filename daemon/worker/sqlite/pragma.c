@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "daemon/worker/core/engine.h"
+
 #define CHANGES_RESULTS "it would change the results of all programs, which share connections"
 
 /* Sorted. SQLite returns a row for some settings, and none for others, and so does the service. */
@@ -37,8 +39,7 @@ static const PragmaRule rules[] = {
         { "foreign_key_check", PRAGMA_RUNS, PRAGMA_RUNS, NULL, NULL },
         { "foreign_key_list", PRAGMA_RUNS, PRAGMA_RUNS, NULL, NULL },
         { "foreign_keys", PRAGMA_FOREIGN_KEYS, PRAGMA_FOREIGN_KEYS, NULL,
-          "ForeignKeys= of this database sets it for all programs; in a transaction PRAGMA defer_foreign_keys = ON has them "
-          "checked by its commit" },
+          ENGINE_NO_FOREIGN_KEYS "; in a transaction PRAGMA defer_foreign_keys = ON has keys checked by its commit" },
         { "freelist_count", PRAGMA_RUNS, PRAGMA_READS, NULL, NULL },
         { "full_column_names", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL, CHANGES_RESULTS ": name the columns with AS" },
         { "fullfsync", PRAGMA_RUNS, PRAGMA_IGNORED, NULL, NULL },

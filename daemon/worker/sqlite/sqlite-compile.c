@@ -162,6 +162,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
         compiled->asks_changes = c->access.asks_changes;
         compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
+        if (compiled->does_nothing)
+                compiled->foreign_keys = c->access.pragma.foreign_keys;
         compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes);
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,

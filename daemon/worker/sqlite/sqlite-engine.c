@@ -132,6 +132,13 @@ static void engine_trim(EngineConnection *connection) {
         (void) sqlite3_db_release_memory(readable_of(connection)->file);
 }
 
+static void engine_set_client(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction) {
+        Access *access = &connection_of(connection)->sqlite.access;
+
+        access->foreign_keys = foreign_keys;
+        access->in_transaction = in_transaction;
+}
+
 /* ---- statements ---- */
 
 static bool engine_compile(EngineConnection *connection, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
@@ -197,6 +204,7 @@ static void engine_counters(EngineStatement *statement, EndCounters *counters) {
         counters->fullscan_steps += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
         counters->sorts += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_SORT, 1);
         counters->autoindexes += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
+        counters->foreign_keys = statement_of(statement)->foreign_keys;
 }
 
 static void engine_reset(EngineStatement *statement) {
@@ -215,12 +223,14 @@ static bool engine_does_nothing(const EngineStatement *statement) {
         return ((const SqliteStatement *) (const void *) statement)->does_nothing;
 }
 
-static bool engine_begin(EnginePool *pool, EngineConnection **ret, SqlError *error) {
+static bool engine_begin(EnginePool *pool, bool enforces, EngineConnection **ret, SqlError *error) {
         PooledConnection *c;
 
-        if (!pool_begin(pool_of(pool), &c, error))
+        if (!pool_begin(pool_of(pool), enforces, &c, error))
                 return false;
         c->sqlite.access.savepoints = false;
+        c->sqlite.access.foreign_keys = enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
+        c->sqlite.access.in_transaction = true;
         *ret = (EngineConnection *) (void *) c;
         return true;
 }
@@ -332,6 +342,7 @@ const Engine sqlite_engine = {
         .keeps_log = engine_keeps_log,
         .writer_waits = engine_writer_waits,
         .trim = engine_trim,
+        .set_client = engine_set_client,
         .compile = engine_compile,
         .release = engine_release,
         .describe = engine_describe,

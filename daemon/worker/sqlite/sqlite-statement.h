@@ -25,6 +25,7 @@ typedef struct SqliteStatement {
         bool does_nothing;
         bool changes_rows;
         bool asks_changes;
+        ForeignKeys foreign_keys;
         bool outdated;        /* SQLite has compiled it again, so it may write other tables */
         EngineWritten written; /* owned; if it writes: what it may change */
 } SqliteStatement;

@@ -127,14 +127,18 @@ static bool pauses_for_log(SqliteConnection *c) {
 
 /* ---- transactions ---- */
 
-bool sqlite_write_begin(SqliteConnection *c, SqlError *error) {
+/* The setting is that of the transaction's client, and each transaction begins with its own, so that no statement meets that
+ * of another client. SQLite compiles statements again if it changes. */
+bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error) {
         int rc;
 
         dumped_tables_forget(c);
         (void) file_names_disk_was_full(); /* a checkpoint may have met a full disk, which was no error */
         if (pauses_for_log(c))
                 return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
-        rc = execute(c, WRITE_BEGIN);
+        rc = sqlite3_db_config(c->file, SQLITE_DBCONFIG_ENABLE_FKEY, enforces, NULL);
+        if (rc == SQLITE_OK)
+                rc = execute(c, WRITE_BEGIN);
         if (rc != SQLITE_OK)
                 return sqlite_connection_fail(c, rc, 0, error);
         commit_point_begin(&c->place.commit);

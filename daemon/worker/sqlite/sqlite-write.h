@@ -17,7 +17,7 @@ bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error);
 
 /* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment; also if the log is too large, and
  * readers keep it from being truncated. */
-bool sqlite_write_begin(SqliteConnection *c, SqlError *error);
+bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error);
 
 /* Makes the transaction durable, and truncates the log if it is too large. ERROR_BUSY: readers are in the way, the
  * transaction goes on. ERROR_OUTCOME_UNKNOWN: it may exist (commit-point.h), and the connection must be closed. Any other

@@ -68,6 +68,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->is_savepoint = compiled->is_savepoint;
         slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;
+        slot->foreign_keys = compiled->foreign_keys;
         slot->written = written;
         if (!copy)
                 return slot;
