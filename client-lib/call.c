@@ -186,7 +186,14 @@ void call_forget_cancel(Cancellation *c) {
         c->state = CANCEL_NONE;
 }
 
-int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction) {
+int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys) {
+        if (foreign_keys == FOREIGN_KEYS_CONFIGURED)
+                return 0;
+        return sd_bus_message_append(m, "{sv}", "foreign-keys", "b", foreign_keys == FOREIGN_KEYS_ON);
+}
+
+int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction,
+                        ForeignKeys foreign_keys) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
@@ -199,6 +206,8 @@ int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t r
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
         if (r >= 0 && transaction > 0)
                 r = sd_bus_message_append(m, "{sv}", "transaction", "t", transaction);
+        if (r >= 0)
+                r = call_append_foreign_keys(m, foreign_keys);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

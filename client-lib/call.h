@@ -14,6 +14,7 @@
 
 #include "client-lib/error.h"
 #include "client-lib/util.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef struct Call Call;
 typedef struct sqlipc_connection sqlipc_connection;
@@ -56,7 +57,11 @@ void call_forget_cancel(Cancellation *c);
  * into the SQL, which error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
  * the highest version that the library knows. `describe`: false if the reply need not describe the statement.
  * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. */
-int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction);
+int call_append_options(sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec, uint64_t transaction,
+                        ForeignKeys foreign_keys);
+
+/* Appends the option for a setting, unless there is none. */
+int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys);
 
 /* The same for a Prepare of a statement that is kept. `cached`: the service may release it while it is idle. */
 int call_append_prepare_options(sd_bus_message *m, bool cached);

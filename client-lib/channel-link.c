@@ -34,12 +34,23 @@ static ChannelLink **find_place(sqlipc_connection *c, const char *path) {
         return &c->channel_table[sum % (sizeof c->channel_table / sizeof *c->channel_table)];
 }
 
-ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
-        ChannelLink **place = find_place(c, path), *ch;
+static ChannelLink *find(ChannelLink *ch, const char *path) {
+        while (ch && strcmp(ch->path, path) != 0)
+                ch = ch->next_in_table;
+        return ch;
+}
 
-        for (ch = *place; ch; ch = ch->next_in_table)
-                if (strcmp(ch->path, path) == 0)
-                        return ch;
+ForeignKeys channel_link_foreign_keys(sqlipc_connection *c, const char *path) {
+        const ChannelLink *ch = find(*find_place(c, path), path);
+
+        return ch ? ch->foreign_keys : FOREIGN_KEYS_CONFIGURED;
+}
+
+ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
+        ChannelLink **place = find_place(c, path), *ch = find(*place, path);
+
+        if (ch)
+                return ch;
         ch = malloc(sizeof *ch);
         if (!ch)
                 return NULL;
@@ -146,6 +157,7 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->fd = copy;
         ch->generation++;
         ch->last_number = 0;
+        ch->told = FOREIGN_KEYS_CONFIGURED;
         ch->frame_left = 0;
         ch->used_usec = now_usec();
         ch->answered = ch->corked = ch->at_end = false;
@@ -311,10 +323,20 @@ static void write_header(uint8_t *header, RequestKind kind, size_t size, uint64_
         memset(header + FRAME_HEADER_SIZE + size, 0, frame_padded(size) - size);
 }
 
+/* False: no memory. */
+static bool tell_setting(ChannelLink *ch) {
+        uint64_t setting = ch->foreign_keys;
+
+        if (ch->told != ch->foreign_keys && !channel_link_request(ch, NULL, REQUEST_FOREIGN_KEYS, 0, &setting))
+                return false;
+        ch->told = ch->foreign_keys;
+        return true;
+}
+
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number) {
         uint8_t *frame;
 
-        if (reader && reserve_request(ch) < 0)
+        if (reader && (!tell_setting(ch) || reserve_request(ch) < 0))
                 return NULL;
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)

@@ -2,10 +2,11 @@
 /*
  * The channel of a connection to one database (sqlipc-channel.h): a socket on which requests are answered in order. Library.
  *
- * There is one object for each database that the program has used; it lives as long as the connection. transport.h decides
- * which runs use it. Requests are written into `out` and sent together before the next read or wait. Incoming bytes are read
- * in large pieces into `in` (channel-read.h). Each frame goes to the run that its number names: directly if that run is
- * being read, else to the run's backlog. Frames of forgotten runs are dropped.
+ * There is one object for each database that the program has used; it lives as long as the connection, and also has the
+ * settings of the connection for that database. transport.h decides which runs use it. Requests are written into `out` and
+ * sent together before the next read or wait. Incoming bytes are read in large pieces into `in` (channel-read.h). Each frame
+ * goes to the run that its number names: directly if that run is being read, else to the run's backlog. Frames of forgotten
+ * runs are dropped.
  *
  * When the channel closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again on
  * another way.
@@ -67,6 +68,7 @@ typedef struct ChannelLink {
         char *path;              /* database object */
         struct ChannelLink *next_in_table;
         ChannelLinkState state;
+        ForeignKeys foreign_keys; /* set by PRAGMA foreign_keys; all later requests carry it, over the bus, too */
 
         /* OPENING, and the reason if it failed */
         Call *call;
@@ -83,6 +85,7 @@ typedef struct ChannelLink {
         bool read_only;          /* no request on it can change the database */
         uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it to the service */
         uint64_t last_number;
+        ForeignKeys told;        /* the setting that the channel has */
         Buffer in, out;
         size_t frame_left;       /* bytes of the current frame that were not passed on yet */
         bool frame_ends;         /* the current frame is the last of its answer */
@@ -102,6 +105,9 @@ typedef struct ChannelLink {
         unsigned next_large_query;
 } ChannelLink;
 
+/* The setting of the connection for the database object `path`. */
+ForeignKeys channel_link_foreign_keys(sqlipc_connection *c, const char *path);
+
 /* Gets the connection's channel for the database object `path`; NULL: no memory. */
 ChannelLink *channel_link_get(sqlipc_connection *c, const char *path);
 
@@ -118,9 +124,9 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 /* Closes the channel, and marks the runs that wait for an answer as lost. */
 void channel_link_drop(ChannelLink *ch);
 
-/* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL and FINALIZE,
- * which have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns the
- * room into which the caller must write the payload; NULL: no memory. */
+/* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL, FINALIZE and
+ * FOREIGN_KEYS, which have no answer, and whose `*number` is that of another request, or the setting; otherwise `*number` is
+ * set to a new number. Returns the room into which the caller must write the payload; NULL: no memory. */
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number);
 
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */

@@ -318,6 +318,7 @@ static void on_statement(sqlipc_cursor *c) {
 static void on_end(sqlipc_cursor *c) {
         c->totals = c->fetch->decoder.end_counters;
         cursor_note_result(c, c->totals.n_bytes, c->totals.usec);
+        cursor_note_setting(c);
         cursor_end(c, CURSOR_END_COMPLETE);
 }
 

@@ -163,6 +163,13 @@ void cursor_set_outcome(sqlipc_cursor *c, Error *e, Fate fate) {
                 transact_on_no_answer(c->transaction, e, STATEMENT_FACT);
 }
 
+void cursor_note_setting(const sqlipc_cursor *c) {
+        const EndCounters *end = &c->fetch->decoder.end_counters;
+
+        if (end->foreign_keys != FOREIGN_KEYS_CONFIGURED)
+                c->fetch->link->foreign_keys = (ForeignKeys) end->foreign_keys;
+}
+
 /* Abandons the run, because the cursor reads no further. A program that wants one row often leaves the end after it
  * unread; the run counts with its counters if the end is there. An answer that holds up others, and is still in progress
  * after its first rows, counts as large or slow. */
@@ -171,6 +178,7 @@ static void abandon(sqlipc_cursor *c) {
 
         switch (fetch_abandon(fetch)) {
         case PAGE_END:
+                cursor_note_setting(c);
                 cursor_note_result(c, fetch->decoder.end_counters.n_bytes, fetch->decoder.end_counters.usec);
                 break;
         case PAGE_MORE:

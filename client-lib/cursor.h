@@ -118,6 +118,9 @@ void cursor_apply_cancel(sqlipc_cursor *c);
  * frees. */
 void cursor_advance(sqlipc_cursor *c);
 
+/* END was read: keeps what the run has set for the connection. */
+void cursor_note_setting(const sqlipc_cursor *c);
+
 /* Notes the size and duration of the result, for transport.h. */
 void cursor_note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/description.h"
 #include "client-lib/error.h"
@@ -195,7 +196,8 @@ static int try_to_send_load(sqlipc_load *l) {
         if (r >= 0)
                 r = sd_bus_message_append(m, "s", l->sql);
         if (r >= 0)
-                r = call_append_options(m, true, true, l->run_timeout_usec, t ? t->number : 0);
+                r = call_append_options(m, true, true, l->run_timeout_usec, t ? t->number : 0,
+                                        channel_link_foreign_keys(c, l->path));
         if (r >= 0)
                 r = call_new(&l->call, c, m, on_load_reply, undo_load, l, UINT64_MAX);
         l->bus_generation = c->bus_generation;

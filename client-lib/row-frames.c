@@ -47,7 +47,7 @@ static int append_payload(Buffer *frames, FrameKind kind, const Buffer *payload)
 }
 
 static int append_end(Buffer *frames, const EndCounters *end) {
-        uint8_t payload[FRAME_END_SEQUENCE_SIZE] = { 0 };
+        uint8_t payload[FRAME_END_SETTING_SIZE] = { 0 };
 
         store_le64(payload, end->n_rows);
         store_le64(payload + 8, end->n_bytes);
@@ -55,6 +55,7 @@ static int append_end(Buffer *frames, const EndCounters *end) {
         store_le64(payload + FRAME_END_SIZE, end->wrote ? (uint64_t) end->n_changes : UINT64_MAX);
         store_le64(payload + FRAME_END_SIZE + 8, (uint64_t) end->last_rowid);
         store_le64(payload + FRAME_END_WROTE_SIZE, end->sequence);
+        store_le64(payload + FRAME_END_SEQUENCE_SIZE, end->foreign_keys);
         return append_frame(frames, FRAME_END, 0, payload, sizeof payload);
 }
 
@@ -264,6 +265,12 @@ static int read_info(sd_bus_message *m, const char *key, const char *type, void 
         }
         if (strcmp(key, "last-rowid") == 0 && strcmp(type, "x") == 0)
                 return sd_bus_message_read(m, "v", "x", &info->end.last_rowid);
+        if (strcmp(key, "foreign-keys") == 0 && strcmp(type, "b") == 0) {
+                int on, r = sd_bus_message_read(m, "v", "b", &on);
+
+                info->end.foreign_keys = on ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
+                return r;
+        }
         if (strcmp(type, "t") != 0)
                 return 0;
         if (strcmp(key, "rows") == 0)

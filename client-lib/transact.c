@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client-lib/call.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
@@ -106,11 +107,15 @@ static const char *mode_name(sqlipc_transaction_mode mode) {
 
 static int append_options(const sqlipc_transaction *t, sd_bus_message *m) {
         uint64_t lock_wait_usec = t->connection->lock_wait_usec;
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        if (lock_wait_usec == UINT64_MAX)
-                return sd_bus_message_append(m, "a{sv}", 2, "mode", "s", mode_name(t->mode), "error-details", "b", 1);
-        return sd_bus_message_append(m, "a{sv}", 3, "mode", "s", mode_name(t->mode), "error-details", "b", 1,
-                                     "lock-wait-usec", "t", lock_wait_usec);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "mode", "s", mode_name(t->mode), "error-details", "b", 1);
+        if (r >= 0 && lock_wait_usec != UINT64_MAX)
+                r = sd_bus_message_append(m, "{sv}", "lock-wait-usec", "t", lock_wait_usec);
+        if (r >= 0)
+                r = call_append_foreign_keys(m, channel_link_foreign_keys(t->connection, t->path));
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 static int try_to_send_begin(sqlipc_transaction *t) {

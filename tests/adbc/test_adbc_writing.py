@@ -63,6 +63,32 @@ def pragmas():
 
 
 @test
+def rebuilding_a_table():
+    """PRAGMA foreign_keys = OFF holds for the connection, so that a table is rebuilt without loss of the rows below it"""
+    sqls = (
+        "CREATE TABLE parent(id INTEGER PRIMARY KEY)",
+        "CREATE TABLE child(parent REFERENCES parent ON DELETE CASCADE)",
+        "INSERT INTO parent VALUES (1)",
+        "INSERT INTO child VALUES (1), (1)",
+        "PRAGMA foreign_keys = OFF",
+    )
+    with connect(service, "notes", autocommit=True) as connection, connection.cursor() as cursor:
+        for sql in sqls:
+            cursor.execute(sql)
+        connection.adbc_connection.set_autocommit(False)
+        for sql in ("CREATE TABLE new(id INTEGER PRIMARY KEY)", "DROP TABLE parent", "ALTER TABLE new RENAME TO parent"):
+            cursor.execute(sql)
+        connection.commit()
+        connection.adbc_connection.set_autocommit(True)
+        equal(content("SELECT count(*) FROM child"), [(2,)], "rows of the child")
+        with connect(service, "notes", autocommit=True) as other, other.cursor() as beside:
+            fails("INTEGRITY", beside.execute, "INSERT INTO child VALUES (1)")
+        cursor.execute("INSERT INTO child VALUES (1)")
+        cursor.execute("DROP TABLE child")
+        cursor.execute("DROP TABLE parent")
+
+
+@test
 def parameters():
     """Values are bound by position and by name, one set or many"""
     with empty_notes() as (_, cursor):

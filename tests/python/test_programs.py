@@ -729,7 +729,7 @@ def without_rights():
     with contextlib.closing(service.connect("chinook")) as db:
         for sql in ("CREATE TABLE IF NOT EXISTS Artist(x)", "DROP TABLE IF EXISTS nowhere", "PRAGMA foreign_keys=OFF"):
             equal(db.execute(sql).fetchall(), [], sql)
-        for name, value in (("foreign_keys", 1), ("synchronous", 3)):
+        for name, value in (("foreign_keys", 0), ("synchronous", 3)):
             equal(db.execute(f"PRAGMA {name}").fetchall(), [(value,)], name)
         db.executescript("PRAGMA query_only = ON; DROP VIEW IF EXISTS nowhere; CREATE TABLE IF NOT EXISTS Album(x);")
         error = raises(sqlipc.OperationalError, db.execute, "CREATE TABLE IF NOT EXISTS new(x)")
