@@ -1022,6 +1022,13 @@ def add_writable():
         true("rollback mode" in err, err)
         text = (fresh.config_dir / "databases.d/mine.conf").read_text()
         true("Mode=read-write\nAllowUsers=*\nWriteUsers=daemon\nWriteGroups=bin\nWritePolkit=yes\n" in text, text)
+        true("ForeignKeys=no\n" in text, text)
+        ask(*command_line, "--force", "--foreign-keys", on=fresh)
+        true("ForeignKeys=yes\n" in (fresh.config_dir / "databases.d/mine.conf").read_text(), "--foreign-keys")
+        ask("add", "read", path, f"--service-user={ME}", on=fresh)
+        create(fresh, "strict", fresh.data / "strict.sqlite", "--foreign-keys")
+        true("ForeignKeys=yes\n" in (fresh.config_dir / "databases.d/strict.conf").read_text(), "create --foreign-keys")
+        true("ForeignKeys=" not in (fresh.config_dir / "databases.d/read.conf").read_text(), "a database that is only read")
         if os.geteuid() == 0:
             err = ask(*command_line, "--force", f"--service-user={pwd.getpwuid(UID_A).pw_name}", code=OK, on=fresh)[1]
             true(f"{path} belongs to root" in err and f"the folder {fresh.data} belongs to root" in err, err)
@@ -1052,7 +1059,7 @@ def create_publishes():
         equal(err, "", "what it said")
         equal(path.stat().st_mode & 0o777, 0o600, "mode")
         equal([p.name for p in fresh.data.iterdir()], ["notes.sqlite"], "files")
-        true("Mode=read-write\nAllowUsers=*\nWriteGroups=bin\n" in file.read_text(), file.read_text())
+        true("Mode=read-write\nAllowUsers=*\nWriteGroups=bin\nForeignKeys=no\n" in file.read_text(), file.read_text())
         equal(ask_json("list", on=fresh)[0]["mode"], "read-write", "mode of the database")
         told = ask_json("status", "notes", on=fresh)
         equal((told["write-groups"], told["synchronous"], told["wal-size-max"]), (["bin"], "full", 64 << 20), "status")

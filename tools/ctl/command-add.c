@@ -30,6 +30,7 @@ static char *make_text(const char *path) {
                 .immutable = arg_immutable,
                 .polkit = publish_options.polkit,
                 .write_polkit = publish_options.write_polkit,
+                .foreign_keys = g_strcmp0(arg_mode, "read-write") != 0 ? NULL : publish_options.foreign_keys ? "yes" : "no",
         };
 
         return database_file_text(&file);

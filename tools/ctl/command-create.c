@@ -32,6 +32,7 @@ static char *make_text(const char *path) {
                 .write_groups = publish_options.write_groups,
                 .polkit = publish_options.polkit,
                 .write_polkit = publish_options.write_polkit,
+                .foreign_keys = publish_options.foreign_keys ? "yes" : "no",
         };
 
         return database_file_text(&file);

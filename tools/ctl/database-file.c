@@ -66,6 +66,8 @@ char *database_file_text(const DatabaseFile *file) {
         append_list(text, "WriteGroups", file->write_groups);
         if (file->write_polkit)
                 g_string_append(text, "WritePolkit=yes\n");
+        if (file->foreign_keys)
+                append_value(text, "ForeignKeys", file->foreign_keys);
         append_list(text, "Expose", file->expose);
         return g_string_free(text, FALSE);
 }

@@ -11,6 +11,7 @@ typedef struct DatabaseFile {
         const char *mode;                            /* NULL for the default */
         char **allow_users, **allow_groups, **expose; /* NULL for none */
         char **write_users, **write_groups;
+        const char *foreign_keys;                    /* NULL for the default */
         bool immutable, polkit, write_polkit;
 } DatabaseFile;
 

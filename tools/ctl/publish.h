@@ -9,7 +9,7 @@
 /** The options of both verbs. */
 typedef struct PublishOptions {
         char **allow_users, **allow_groups, **write_users, **write_groups, *description, *service_user;
-        gboolean polkit, write_polkit, reload;
+        gboolean polkit, write_polkit, foreign_keys, reload;
 } PublishOptions;
 
 extern PublishOptions publish_options;
@@ -26,6 +26,8 @@ extern PublishOptions publish_options;
           "Let a group that may use it also write (again for more)", "GROUP" }, \
         { "write-polkit", 0, 0, G_OPTION_ARG_NONE, &publish_options.write_polkit, \
           "Ask polkit about all other users who may use it", NULL }, \
+        { "foreign-keys", 0, 0, G_OPTION_ARG_NONE, &publish_options.foreign_keys, \
+          "Enforce foreign keys for programs that do not turn them on, too", NULL }, \
         { "description", 0, 0, G_OPTION_ARG_STRING, &publish_options.description, "A line about it", "TEXT" }, \
         { "reload", 0, 0, G_OPTION_ARG_NONE, &publish_options.reload, "Have the service read it, too", NULL }, \
         { "service-user", 0, 0, G_OPTION_ARG_STRING, &publish_options.service_user, \
