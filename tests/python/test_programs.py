@@ -424,6 +424,77 @@ def smaller_differences(module, connect):
     return seen
 
 
+@program
+def traces(module, connect):
+    """A trace callback also sees BEGIN, COMMIT and ROLLBACK of the module, before or after the statement in its place"""
+    seen = []
+    for level in ("", "IMMEDIATE", None):
+        db = connect(isolation_level=level)
+        db.set_trace_callback(seen.append)
+        db.execute("INSERT INTO pet(name) VALUES ('a')")
+        db.commit()
+        db.commit()
+        with contextlib.suppress(ZeroDivisionError), db:
+            db.execute("SELECT 1").fetchall()
+            db.execute("DELETE FROM pet WHERE name = 'a'")
+            raise ZeroDivisionError
+        db.execute("DELETE FROM pet WHERE name = 'a'")
+        db.executescript("BEGIN; SELECT 2; COMMIT;")
+        db.execute("BEGIN")
+        db.rollback()
+        db.close()
+    return [sql.rstrip(";").strip() for sql in seen]
+
+
+@program
+def protocols(module, connect):
+    """adapt() and its protocols, a cursor that its own iterator uses, odd levels, a connection that is not initialised"""
+
+    class Protocol:
+        @staticmethod
+        def __adapt__(value):
+            if value == 1:
+                raise TypeError
+            return None if value == 2 else f"by __adapt__: {value}"
+
+    class Conform:
+        def __init__(self, result):
+            self.result = result
+
+        def __conform__(self, protocol):
+            if isinstance(self.result, type):
+                raise self.result
+            return self.result
+
+    db = connect()
+    cursor = db.cursor()
+    seen = [attempt(module.adapt, value, *more) for value in (1, 2, 3) for more in ((), (Protocol,), (Protocol, "other"))]
+    for result in ("text", None, TypeError, ZeroDivisionError):
+        seen += [attempt(module.adapt, Conform(result)), attempt(module.adapt, Conform(result), module.PrepareProtocol, 5)]
+        seen.append(attempt(lambda result=result: cursor.execute("SELECT ?", (Conform(result),)).fetchall())[0])
+
+    def rows():
+        cursor.execute("SELECT 1")
+        yield (1, "x")
+
+    seen.append(attempt(cursor.executemany, "INSERT INTO big VALUES (?, ?)", rows()))
+    seen.append(cursor.execute("SELECT count(*) FROM big").fetchall())
+    db.rollback()
+
+    class Level(str):
+        def upper(self):
+            raise ZeroDivisionError
+
+    db.isolation_level = Level("immediate")
+    seen.append(db.isolation_level)
+    db.close()
+    blank = module.Connection.__new__(module.Connection)
+    for name in ("isolation_level", "in_transaction", "total_changes"):
+        seen.append(attempt(getattr, blank, name))
+    seen.append(attempt(blank.close))
+    return seen
+
+
 @test
 def factory_by_position():
     """connect() takes `factory` as its sixth argument, too"""

@@ -13,6 +13,7 @@ sqlipc://user/chinook. The project's docs/python.md lists what differs from sqli
 
 import collections.abc
 import datetime
+import sys
 import time
 
 from ._adapters import PrepareProtocol, adapt, adapters, converters, register_adapter, register_converter
@@ -102,6 +103,11 @@ _LATER = {"Change": "_follow", "Live": "_follow", "Watch": "_follow", "complete_
 
 def __getattr__(name):
     """Import what few programs use when it is first used."""
+    if name == "OptimizedUnicode" and sys.version_info < (3, 12):
+        import warnings
+
+        warnings.warn("OptimizedUnicode is deprecated: use str", DeprecationWarning, stacklevel=2)
+        return str
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -20,7 +20,7 @@ version: str
 version_info: tuple[int, ...]
 sqlite_version: str
 sqlite_version_info: tuple[int, int, int]
-adapters: dict[type, Callable[[Any], Any]]
+adapters: dict[tuple[type, type], Callable[[Any], Any]]
 converters: dict[str, Callable[[bytes], Any]]
 
 CODES: dict[str, int]

@@ -5,7 +5,7 @@ import datetime
 
 from . import _native
 
-adapters = {}
+adapters = {}  # as in sqlite3: by type and protocol, which is PrepareProtocol
 converters = {}
 
 
@@ -18,7 +18,7 @@ class PrepareProtocol:
 
 def register_adapter(type, adapter, /):  # noqa: A002 - the name is sqlite3's
     """Use `adapter`, a callable with one argument, to turn objects of the Python type `type` into values."""
-    adapters[type] = adapter
+    adapters[type, PrepareProtocol] = adapter
     if type in _BASE_TYPES:
         _native.adapt_base_types()
 
@@ -28,30 +28,32 @@ def register_converter(typename, converter, /):
     converters[typename.upper()] = converter
 
 
-def adapt_parameter(value):
-    """Returns what is bound for an object: what its adapter returns, what its __conform__() returns, or itself."""
-    adapter = adapters.get(type(value))
+_NOTHING = object()
+
+
+def adapt(value, protocol=PrepareProtocol, alternative=_NOTHING, /):
+    """Returns the value that the adapter of an object, the __adapt__() of the protocol or the object's __conform__() makes
+    of it; else `alternative`, or raises."""
+    adapter = adapters.get((type(value), protocol))
     if adapter is not None:
         return adapter(value)
-    conform = getattr(type(value), "__conform__", None)
-    if conform is not None:
-        result = conform(value, PrepareProtocol)
+    for method, argument in ((getattr(protocol, "__adapt__", None), value), (getattr(value, "__conform__", None), protocol)):
+        try:
+            result = None if method is None else method(argument)
+        except TypeError:  # as in sqlite3: the method is for other objects
+            continue
         if result is not None:
             return result
-    return value
-
-
-def adapt(value, protocol=PrepareProtocol, alternative=None, /):
-    """Returns `value` as its adapter or its __conform__() turns it into a value; else `alternative`, or raises."""
-    if protocol is PrepareProtocol:
-        result = adapt_parameter(value)
-        if result is not value:
-            return result
-    if alternative is not None:
+    if alternative is not _NOTHING:
         return alternative
     from . import _errors
 
     raise _errors.ProgrammingError("can't adapt")
+
+
+def adapt_parameter(value):
+    """Returns the value that is bound for an object."""
+    return adapt(value, PrepareProtocol, value)
 
 
 def _convert_date(value):

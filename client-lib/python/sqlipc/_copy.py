@@ -3,8 +3,9 @@
 
 import contextlib
 import os
-import sqlite3
 import tempfile
+
+import _sqlite3 as sqlite3  # A program may have put this package in the place of sqlite3.
 
 from ._errors import CODES, NotSupportedError, OperationalError, ProgrammingError
 

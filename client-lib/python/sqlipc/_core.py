@@ -75,7 +75,8 @@ def check_level(level):
         return None
     if not isinstance(level, str):
         raise TypeError(f"isolation_level must be a string or None, not {type(level).__name__}")
-    if level.upper() not in LEVELS:
+    level = str.upper(level)  # as sqlite3 tells it
+    if level not in LEVELS:
         raise ValueError("isolation_level string must be '', 'DEFERRED', 'IMMEDIATE', or 'EXCLUSIVE'")
     return level
 
@@ -249,12 +250,19 @@ class Core:
                 raise
         self.forget()
 
+    async def end(self, verb, *advice):
+        """Does what a method of the connection says, COMMIT or ROLLBACK. A trace callback sees it as a statement."""
+        if self.in_transaction:
+            self.tell(verb)
+        await (self.commit(*advice) if verb == "COMMIT" else self.rollback())
+
     async def prepare_transaction(self, analysis):
         """Sees to it that the transaction in which a statement belongs has begun."""
         if not self.in_transaction:
             if self.autocommit is False:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
+                self.tell("BEGIN " + self.isolation_level)
                 await self.open(_native.WRITE)
         if self.is_pending:
             await self.open_pending(analysis)
@@ -358,18 +366,25 @@ class Core:
         self.check_not_loading()
         if analysis.verb is None:
             return None, -1
-        if self.trace is not None:
-            _native.trace(self.trace, sql, shows_tracebacks)
         if analysis.control is not None:
+            self.tell(sql)
             await self.control(statement, parameters)
             return None, -1
-        return await self.run_in_order(statement, parameters, configure)
+        self.check_not_lost()
+        await self.prepare_transaction(analysis)
+        self.tell(sql)
+        return await self.run(statement, parameters, configure)
 
-    async def run_in_order(self, statement, parameters, configure=None):
-        """Runs a statement in the transaction in which it belongs."""
+    def tell(self, sql):
+        """Calls the trace callback."""
+        if self.trace is not None:
+            _native.trace(self.trace, sql, shows_tracebacks)
+
+    async def run_in_order(self, statement, parameters):
+        """Runs a statement about savepoints in the transaction in which it belongs."""
         self.check_not_lost()
         await self.prepare_transaction(statement.analysis)
-        return await self.run(statement, parameters, configure)
+        await self.run(statement, parameters)
 
     def busy_timeout(self, analysis, row):
         """Keeps the timeout that a PRAGMA busy_timeout has set, by the row of its answer. Returns a native statement with
@@ -536,10 +551,9 @@ class Core:
         self.check_not_loading()
         if not analysis.writes_rows:
             raise ProgrammingError("executemany() can only execute DML statements.")
-        if self.trace is not None:
-            _native.trace(self.trace, sql, shows_tracebacks)
         self.check_not_lost()
         await self.prepare_transaction(analysis)
+        self.tell(sql)
         if isinstance(rows, (list, tuple)):
             return await self.write(statement, rows)
         return await self.write_chunks(statement, rows)
@@ -689,7 +703,7 @@ class Core:
         if "\0" in script:
             raise ValueError("embedded null character")
         if self.autocommit is LEGACY_TRANSACTION_CONTROL:
-            await self.commit()
+            await self.end("COMMIT")
         level, self.isolation_level = self.isolation_level, None
         try:
             self.dialect = None  # the database may have been moved to another server meanwhile
@@ -714,10 +728,10 @@ class Core:
         if self.autocommit is True or not self.in_transaction:
             return
         if failed:
-            await self.rollback()
+            await self.end("ROLLBACK")
             return
         try:
-            await self.commit(LOOK)
+            await self.end("COMMIT", LOOK)
         except Error:
             self.forget()  # rolls back what is left
             raise

@@ -29,7 +29,9 @@ def _finish(coroutine):
 
 
 def _unsupported(name, why):
-    def method(self, *arguments, **keywords):
+    def method(self=None, *arguments, **keywords):
+        if isinstance(self, Connection):
+            self._check()
         raise NotSupportedError(f"{name}() is not possible: {why}")
 
     method.__name__ = method.__qualname__ = name
@@ -69,6 +71,21 @@ class _Unsupported:
     getconfig = _unsupported("getconfig", "connections in the service are shared")
 
 
+class _InUse:
+    """In the place of a run while executemany() runs, whose iterable may not use the cursor."""
+
+    def close(self):
+        raise ProgrammingError("Recursive use of cursors not allowed.")
+
+    fetchone = close
+
+    def fetchmany(self, size, rows):
+        self.close()
+
+
+_IN_USE = _InUse()
+
+
 class Cursor:
     """Runs statements and returns their rows.
 
@@ -87,6 +104,8 @@ class Cursor:
         if not isinstance(connection, Connection):
             raise TypeError(f"Cursor() argument 1 must be sqlipc.Connection, not {type(connection).__name__}")
         connection._check()
+        if self._run is not None:
+            self._reset()
         self._core = connection._core
         self.connection = connection
         self.row_factory = connection.row_factory
@@ -151,7 +170,11 @@ class Cursor:
         The rows go to the service through one pipe. All of them are written, or none.
         """
         self._reset()
-        self.rowcount = self.connection._finish(self._core.executemany(sql, seq_of_parameters))
+        self._run = _IN_USE
+        try:
+            self.rowcount = self.connection._finish(self._core.executemany(sql, seq_of_parameters))
+        finally:
+            self._run = None
         return self
 
     def executescript(self, sql_script, /):
@@ -162,10 +185,9 @@ class Cursor:
 
     def _reset(self):
         self._check()
-        run, self._run = self._run, None
-        self._names = self._description = None
-        if run is not None:
-            run.close()
+        if self._run is not None:
+            self._run.close()
+        self._run = self._names = self._description = None
 
     def fetchone(self):
         """Return the next row, or None at the end."""
@@ -260,6 +282,7 @@ class Connection(_Unsupported):
         bus=None,
         host=None,
     ):
+        self._core = None
         place = _core.locate(database, bus, host, uri)
         self._core = _core.Core(place, True, check_same_thread, timeout, isolation_level, autocommit, cached_statements)
         self._detect_types = detect_types
@@ -273,21 +296,25 @@ class Connection(_Unsupported):
             return _finish(coroutine)
 
     def _check(self):
-        if self._core is None:
-            raise ProgrammingError("Base Connection.__init__ not called.")
-        self._core.link.check()
+        self._initialised().link.check()
 
     def _plain(self):
         """Returns another connection to the same database, for the same user."""
         name, bus, host = self._place
         return Connection(name, self._core.timeout, bus=bus, host=host)
 
+    def _initialised(self):
+        """Returns the Core, also of a connection that is closed."""
+        if self._core is None:
+            raise ProgrammingError("Base Connection.__init__ not called.")
+        return self._core
+
     # ---- cursors and their short forms ----
 
     def cursor(self, factory=Cursor):
         """Return a new cursor, of the class `factory`."""
         cursor = factory(self)
-        if not isinstance(cursor, Cursor):
+        if not issubclass(type(cursor), Cursor):
             raise TypeError(f"factory must return a cursor, not {type(cursor).__name__}")
         if self.row_factory is not None:
             cursor.row_factory = self.row_factory
@@ -311,23 +338,24 @@ class Connection(_Unsupported):
         """Commit the open transaction, and wait until its changes are durable. Does nothing if autocommit is True."""
         self._check()
         if self._core.autocommit is not True:
-            self._finish(self._core.commit())
+            self._finish(self._core.end("COMMIT"))
 
     def rollback(self):
         """Roll the open transaction back. Does nothing if autocommit is True."""
         self._check()
         if self._core.autocommit is not True:
-            self._finish(self._core.rollback())
+            self._finish(self._core.end("ROLLBACK"))
 
     @property
     def in_transaction(self):
         """True between BEGIN, also an implicit one, and its end."""
-        return self._core.in_transaction or (self._core.autocommit is False and not self._core.link.closed)
+        core = self._initialised()
+        return core.in_transaction or (core.autocommit is False and not core.link.closed)
 
     @property
     def isolation_level(self):
         """How transactions begin before INSERT, UPDATE, DELETE and REPLACE; None: they do not. See `autocommit`."""
-        return self._core.isolation_level
+        return self._initialised().isolation_level
 
     @isolation_level.setter
     def isolation_level(self, level):
@@ -336,7 +364,7 @@ class Connection(_Unsupported):
             self._check()
         self._core.isolation_level = level
         if level is None:
-            self._finish(self._core.commit())
+            self._finish(self._core.end("COMMIT"))
 
     @property
     def autocommit(self):
@@ -349,7 +377,7 @@ class Connection(_Unsupported):
         _core.check_autocommit(value)
         self._check()
         if value is True:
-            self._finish(self._core.commit())
+            self._finish(self._core.end("COMMIT"))
         self._core.autocommit = value
 
     def __enter__(self):
@@ -390,16 +418,15 @@ class Connection(_Unsupported):
 
     def close(self):
         """Close the connection. An open transaction is rolled back."""
-        if self._core is None:
-            raise ProgrammingError("Base Connection.__init__ not called.")
-        self._core.close()
+        self._initialised().close()
 
     @property
     def total_changes(self):
         """The number of rows that this connection has changed, with those of triggers and foreign keys."""
+        core = self._initialised()
         self._check()
-        self._finish(self._core.count())
-        return self._core.total_changes
+        self._finish(core.count())
+        return core.total_changes
 
     def databases(self):
         """Return the databases that the user may use on this bus: a list of (name, description, mode)."""

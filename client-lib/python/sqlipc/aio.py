@@ -338,13 +338,13 @@ class Connection(_dbapi._Unsupported):
         """Commit the open transaction, and wait until its changes are durable. Does nothing if autocommit is True."""
         self._check()
         if self._core.autocommit is not True:
-            await self._alone(self._core.commit())
+            await self._alone(self._core.end("COMMIT"))
 
     async def rollback(self):
         """Roll the open transaction back. Does nothing if autocommit is True."""
         self._check()
         if self._core.autocommit is not True:
-            await self._alone(self._core.rollback())
+            await self._alone(self._core.end("ROLLBACK"))
 
     def watch(self, *tables):
         """Begin to watch tables (none: all) for changes by any program. Await the AsyncWatch, or use it in `async with`."""
