@@ -9,7 +9,7 @@
 # --all          also the suite slow, and more builds, in parallel:
 #                build-asan     gcc with ASan and UBSan            all suites; build-gcc leaves out what does the same there
 #                build-clang    clang, warnings are errors         compiled only
-# --suite NAME   only this suite (unit, bus, cli, python, lint, system, fuzz, reliability, slow), again for another one
+# --suite NAME   only this suite (unit, bus, cli, python, programs, lint, system, fuzz, reliability, slow), again for another
 # --long         the tests with random input and load try more (tests/bus/sizes.py)
 # --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
@@ -99,7 +99,7 @@ fi
 if [ $built = 0 ]; then
     if [ $all = 1 ]; then
         check build-gcc --no-suite either
-    elif [[ " ${suites[*]} " = *" slow "* ]]; then
+    elif [[ " ${suites[*]} " =~ " "(slow|programs)" " ]]; then
         check build-gcc
     else
         check build-gcc --no-suite slow

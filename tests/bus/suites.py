@@ -18,25 +18,29 @@ WAY = re.compile(r" \((auto|channel|dbus|pipe)\)$")
 
 
 class Suites:
-    """`name`: of the list, NAME-differences.txt, whose lines are suite, difference and title of the test; `heading`: of the
-    table in the documentation that describes the differences; `environment`: of the suites."""
+    """`name`: of the list, NAME-differences.txt in `folder`, whose lines are suite, difference and title of the test;
+    `heading`: of the table in the `page` of the documentation with the differences; `environment`: of the suites."""
 
-    def __init__(self, name, heading, environment):
+    def __init__(self, name, heading, environment, folder="bus", page="engines"):
         self.name, self.heading, self.environment = name, heading, environment
+        self.list = TESTS / folder / f"{name}-differences.txt"
+        self.page = SOURCE_ROOT / "docs" / f"{page}.md"
 
     def differences(self, suite=None):
         """Returns what the list says about a suite: title of a test -> difference; all lines without one."""
         found = {}
-        for line in (TESTS / f"bus/{self.name}-differences.txt").read_text().splitlines():
-            if line and not line.startswith("#"):
-                of_it, difference, title = line.split(" ", 2)
-                if suite in (None, of_it):
-                    found[title] = difference
+        for line in self.lines():
+            of_it, difference, title = line.split(" ", 2)
+            if suite in (None, of_it):
+                found[title] = difference
         return found
+
+    def lines(self):
+        return [line for line in self.list.read_text().splitlines() if line and not line.startswith("#")]
 
     def described(self):
         """Returns the differences that the documentation has, from its table."""
-        text = (SOURCE_ROOT / "docs/engines.md").read_text().split(f"| {self.heading} |", 1)[1].split("\n\n", 1)[0]
+        text = self.page.read_text().split(f"| {self.heading} |", 1)[1].split("\n\n", 1)[0]
         return set(re.findall(r"^\| `([a-z-]+)` \|", text, re.M))
 
     def run(self, suite):
@@ -67,6 +71,13 @@ class Suites:
         equal([t for t in failed if t not in listed], [], "differences that are not in the list")
         equal([t for t in sorted(listed) if t not in failed], [], "entries of the list that do not differ")
         print(f"# {suite}: {sum(passed.values())} as with SQLite, {len(listed)} differ")
+
+    def compare_all(self, found):
+        """The same for several suites: suite -> title -> if it passed. All that the list names must be among them."""
+        unknown = {line.split(" ", 1)[0] for line in self.lines()} - set(found)
+        equal(sorted(unknown), [], "suites of the list that did not run")
+        for suite, passed in sorted(found.items()):
+            self.compare(suite, passed)
 
     def add(self, suite):
         def one():
