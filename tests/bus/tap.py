@@ -23,10 +23,10 @@ def test(function):
     return function
 
 
-def make_for_file(script, folder, what):
+def make_for_file(script, folder, what, *arguments):
     """Runs a script that makes what all tests of a file need, into the folder. If it fails, the file is skipped, but not in
     CI, which must have it. `what`: what cannot be done then."""
-    made = subprocess.run([script, folder], capture_output=True, text=True, check=False)
+    made = subprocess.run([script, folder, *arguments], capture_output=True, text=True, check=False)
     if made.returncode == 0:
         return
     reason = f"{what}: " + (made.stderr.strip().splitlines() or ["?"])[-1]

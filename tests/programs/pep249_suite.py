@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs the tests for drivers of PEP 249 (the package dbapi-compliance).
 
-usage: pep249_suite.py ADDRESS DATABASE
+usage: pep249_suite.py MODULE DATABASE
 """
 
+import importlib
 import sys
 import unittest
 
 import dbapi20
 import outcomes
-import sqlipc
 
-ADDRESS, DATABASE = sys.argv[1:]
+MODULE, DATABASE = sys.argv[1:]
 
 
 class Pep249(dbapi20.DatabaseAPI20Test):
-    driver = sqlipc
+    driver = importlib.import_module(MODULE)
     connect_args = (DATABASE,)
-    connect_kw_args = {"bus": ADDRESS}
 
     def test_nextset(self):
         self.skipTest("optional, and left to the driver's author")
