@@ -428,18 +428,54 @@ async def cancelled_load_after_others():
 
 @loop
 async def cancelled_commits():
-    """A commit whose task is cancelled goes on; another commit() tells its result"""
+    """A commit whose task is cancelled goes on: CancelledError arrives, and each later call waits for its end"""
+
+    async def insert(db):
+        await db.execute("INSERT INTO thing(b) VALUES (2)")
+        await db.commit()
+
+    calls = (
+        lambda db: db.commit(),
+        lambda db: db.rollback(),
+        insert,
+        lambda db: db.executemany("INSERT INTO thing(b) VALUES (?)", []),
+        lambda db: db.executescript("SELECT 1"),
+        lambda db: db.close(),
+    )
     seen = set()
-    for i in range(1, 25):
+    for i in range(1, 50):
+        call = calls[i % len(calls)]
         async with connect() as db:
             await db.execute("INSERT INTO thing(a) VALUES (1)")
             told = await given_up(db.commit(), i)
             seen.add(told)
-            await db.commit()
+            await call(db)
         async with connect() as db:
-            equal(await rows_of(db), 1, f"{i}: rows, told {told}")
+            n = (await (await db.execute("SELECT count(a) FROM thing")).fetchone())[0]
+            equal(n, 1, f"{i}: rows, told {told}")
         service.empty()
-    true(None in seen, f"outcomes: {seen}")
+    true(False in seen and None not in seen, f"outcomes: {seen}")
+
+
+@loop
+async def cancelled_commits_that_fail():
+    """The same for a commit that fails: rollback() takes it back, and other calls raise its error"""
+    checked = "CREATE TABLE thing(p REFERENCES p DEFERRABLE INITIALLY DEFERRED)"
+    service.add("deferred", f"CREATE TABLE p(id INTEGER PRIMARY KEY); {checked}")
+    seen = set()
+    for i in range(1, 30):
+        async with connect("deferred") as db:
+            await db.execute("INSERT INTO thing VALUES (1)")
+            try:
+                seen.add(await given_up(db.commit(), i))
+                if i % 3:
+                    await (db.commit() if i % 2 else db.execute("SELECT 1"))
+                    raise AssertionError("the error of the commit is lost")
+            except sqlipc.IntegrityError as error:
+                true("FOREIGN KEY" in str(error), str(error))
+            await db.rollback()
+            equal((db.in_transaction, await rows_of(db)), (False, 0), f"{i}: transaction, rows")
+    equal(seen, {False}, "outcomes of commits that did not raise their error themselves")
 
 
 @loop
@@ -580,12 +616,13 @@ async def no_update_is_lost():
     for journal in ("wal", "delete"):
         service.add(f"sums-{journal}", "CREATE TABLE number(n); INSERT INTO number VALUES (0)", journal)
 
-        async def add_one(db, how):
+        async def add_one(db, how, begun):
             if how != "autocommit":
                 await db.execute(how)
             (value,) = await (await db.execute("SELECT n FROM number")).fetchone()
             await asyncio.sleep(0)
             await db.execute("UPDATE number SET n = ?", (value + 1,))
+            begun.append("commit")
             await db.commit()
 
         async def add(how, is_cancelled, name=f"sums-{journal}", add_one=add_one):
@@ -593,14 +630,19 @@ async def no_update_is_lost():
             n = n_tries = 0
             async with connect(name, **{"autocommit": False} if how == "autocommit" else {"isolation_level": None}) as db:
                 while n < 20:
-                    n_tries += 1
-                    task = asyncio.ensure_future(add_one(db, how))
+                    n_tries, begun = n_tries + 1, []
+                    task = asyncio.ensure_future(add_one(db, how, begun))
                     if is_cancelled and n_tries % 3 == 0:
                         for _ in range(n_tries % 7):
                             await asyncio.sleep(0.0005)
                         task.cancel()
                     try:
-                        await task
+                        try:
+                            await task
+                        except asyncio.CancelledError:
+                            if not begun:
+                                raise
+                            await db.commit()  # it goes on
                         n += 1
                         continue
                     except asyncio.CancelledError:
@@ -609,9 +651,6 @@ async def no_update_is_lost():
                         busy = ("SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_ABORT_ROLLBACK")
                         known = (UNKNOWN, "org.sqlipc1.Error.LimitsExceeded")  # rollbacks of cancelled tasks are under way
                         true(error.service_error in known or error.sqlite_errorname in busy, repr(error))
-                        if error.service_error == UNKNOWN and "commit" in str(error):  # it was cancelled, and goes on
-                            await db.commit()
-                            n += 1
                     await db.rollback()
             return n
 

@@ -113,6 +113,7 @@ class Core:
         self.has_read_outside = False  # it has done so: it cannot write, because its reads are of no snapshot
         self.savepoints = []  # those that are open
         self.is_opened_by_savepoint = False
+        self.commit_goes_on = False  # the program has not waited for its end
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
         self.trace = None
@@ -196,7 +197,7 @@ class Core:
         if self.transaction is not None:
             self.transaction.close()
         self.transaction = self.lost = None
-        self.is_pending = self.has_read_outside = False
+        self.is_pending = self.has_read_outside = self.commit_goes_on = False
         self.savepoints.clear()
         self.is_opened_by_savepoint = False
 
@@ -211,26 +212,39 @@ class Core:
 
     async def send_commit(self, advice):
         """Commits the transaction at the service. If that fails, all is refused until rollback(): sqlite3 would go on
-        without a transaction, and a second commit() would return as if the changes were written."""
-        await self.until(self.link.drain)
-        transaction = self.transaction
+        without a transaction, and a second commit() would return as if the changes were written.
+
+        advice: for a program that has given up the wait. None: the connection waits for the end before it does anything
+        else, as sqlite3 would, so a CancelledError arrives."""
+        transaction, self.commit_goes_on = self.transaction, advice is None
         try:
+            await self.until(self.link.drain)
             await self.until(transaction.commit)
         except BaseException as error:
             if self.is_given_up(error):
+                if advice is None and self.news is not None and not self.link.closed:
+                    raise
+                advice = advice or "call commit() again to learn its result"
                 raise self.unknown(error, f"The commit goes on, but the program has not waited for its end: {advice}.")
+            self.commit_goes_on = False
             if isinstance(error, Error) and error.service_error is not None and not transaction.open:
                 self.forget()
                 self.lost = error
             raise
         self.transaction = None
 
+    async def settle_commit(self):
+        """Waits for the end of a commit for which the program has not waited, and raises its error."""
+        if self.commit_goes_on:
+            await self.send_commit(None)
+            self.forget()
+
     def check_not_loading(self):
         """Refuses a call from within executemany(): it would wait for the end of the load, which waits for it."""
         if self.is_loading:
             raise ProgrammingError("Recursive use of cursors not allowed.")
 
-    async def commit(self, advice="call commit() again to learn its result"):
+    async def commit(self, advice=None):
         """Commits the transaction, if there is one."""
         self.check_not_loading()
         self.check_not_lost()
@@ -239,8 +253,14 @@ class Core:
         self.forget()
 
     async def rollback(self):
-        """Rolls the transaction back, if there is one."""
+        """Rolls the transaction back, if there is one. One whose commit goes on is rolled back only if that fails."""
         self.check_not_loading()
+        try:
+            await self.settle_commit()
+        except Error as error:
+            if error.service_error == OUTCOME_UNKNOWN:
+                self.forget()
+                raise
         if self.transaction is not None:
             try:
                 await self.until(self.transaction.rollback)
@@ -306,6 +326,7 @@ class Core:
             if found == function(sql, _sql.POSTGRESQL):
                 return found
             self.check_not_loading()
+            await self.settle_commit()
             await self.find_dialect()
         return function(sql, self.dialect)
 
@@ -366,6 +387,8 @@ class Core:
         self.check_not_loading()
         if analysis.verb is None:
             return None, -1
+        if analysis.control is None or analysis.control.verb != "ROLLBACK":
+            await self.settle_commit()
         if analysis.control is not None:
             self.tell(sql)
             await self.control(statement, parameters)
@@ -549,6 +572,7 @@ class Core:
         if self.link.closed:
             raise ProgrammingError("Cannot operate on a closed database.")
         self.check_not_loading()
+        await self.settle_commit()
         if not analysis.writes_rows:
             raise ProgrammingError("executemany() can only execute DML statements.")
         self.check_not_lost()

@@ -14,8 +14,9 @@ while it waits for rows, the run ends at the service, too. CancelledError, or th
 means that the statement has written nothing: one that writes first waits until the service has said so, also in a
 transaction. Otherwise OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown":
 roll the transaction back, or, outside of one, look at the data. SQLite may roll the transaction back with a write that is
-cancelled; the next statement then says so, until rollback(). A commit goes on: await commit() again to learn its result. A
-connection belongs to the event loop in which it was opened.
+cancelled; the next statement then says so, until rollback(). A commit whose task is cancelled goes on, and the next call on
+the connection waits for its end first: rollback() does nothing if it has succeeded, and others raise its error. A connection
+belongs to the event loop in which it was opened.
 """
 
 import asyncio
@@ -451,7 +452,15 @@ class Connection(_dbapi._Unsupported):
         self._core.trace = trace_callback
 
     async def close(self):
-        """Close the connection. An open transaction is rolled back."""
+        """Close the connection. An open transaction is rolled back. If a commit goes on, wait for its end, and raise its
+        error."""
+        try:
+            if self._core.commit_goes_on and not self._core.link.closed:
+                await self._alone(self._core.settle_commit())
+        finally:
+            self._close()
+
+    def _close(self):
         if not self._core.link.closed:
             self._news.loop.remove_reader(self._news.fd)
             self._news.fd = None
