@@ -655,8 +655,9 @@ typedef enum sqlipc_transaction_mode {
  * on, unless the failure has rolled it back (ON CONFLICT ROLLBACK, a full disk, a statement that was cancelled or took too
  * long). The library rolls it back if the program waits no longer for a statement that may write, and its outcome is
  * unknown. The service also ends a transaction after TransactionTimeoutSec=, or if it has been idle for
- * TransactionIdleSec= while others wait to write (sqlipcd.conf(5)). If its worker or the service is lost, it has changed nothing. Every later call for it then fails with -ENOTCONN and
- * SQLIPC_ERROR_TRANSACTION_ENDED. Nothing is repeated, and no statement runs on its own in place of the transaction.
+ * TransactionIdleSec= while others wait to write (sqlipcd.conf(5)). If its worker or the service is lost, it has changed
+ * nothing. Every later call for it then fails with -ENOTCONN and SQLIPC_ERROR_TRANSACTION_ENDED. Nothing is repeated, and
+ * no statement runs on its own in place of the transaction.
  *
  * A deferred transaction reads one state of the database from its first statement that reads, and writes from its first
  * statement that writes. If it has read before, and any program has committed since, that statement fails with -EBUSY and

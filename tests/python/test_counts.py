@@ -103,7 +103,7 @@ def tables(client):
 GENERATED = {"t": ("id", "a"), "middle": ("id", "v"), "pair": ("a", "b", "c"), "node": ("id", "up", "v"), "x": ("v",)}
 NO_KEY = ("pair",)  # WITHOUT ROWID
 COUNTED = "changes(), last_insert_rowid(), total_changes()"
-CONFLICTS = ("", "", "OR ABORT", "OR IGNORE", "OR REPLACE", "OR ROLLBACK")  # FAIL keeps rows only in SQLite
+CONFLICTS = ("", "", "OR ABORT", "OR FAIL", "OR IGNORE", "OR REPLACE", "OR ROLLBACK")
 
 
 def generate(chance):

@@ -113,13 +113,13 @@ def told(db, sql, values, types):
     try:
         rows = cursor.execute(sql, values).fetchall()
         result = [[(type(value).__name__, value) for value in row] for row in rows]
-        seen = [result, cursor.rowcount, cursor.description]
+        seen = [result, cursor.rowcount, cursor.lastrowid, cursor.description]
     except types as error:
         name = getattr(error, "sqlite_errorname", None)
         if name == "SQLITE_CONSTRAINT_DATATYPE":  # a code that Python 3.11 has no name for
             name = "unknown"
         seen = [type(error).__name__, getattr(error, "sqlite_errorcode", None), name, str(error)]
-    return [*seen, db.in_transaction]
+    return [*seen, db.in_transaction, db.total_changes]
 
 
 def play(name, path, isolation_level, n_statements):
