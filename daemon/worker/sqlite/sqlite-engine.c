@@ -271,8 +271,15 @@ static void engine_undo(EngineConnection *connection) {
         sqlite_write_undo(&connection_of(connection)->sqlite);
 }
 
+/* EXPLAIN of a statement that changes rows sets changes() to 0. */
 static bool engine_keeps_rows(EngineStatement *statement, const SqlError *error) {
-        return (error->extended_code & 0xff) == SQLITE_CONSTRAINT && sqlite_statement_may_keep_rows(statement_of(statement));
+        const SqliteStatement *s = statement_of(statement);
+        SqliteCounts *counts = &s->connection->counts;
+        const ClientCounts before = sqlite_counts_leave(counts);
+        bool keeps = (error->extended_code & 0xff) == SQLITE_CONSTRAINT && sqlite_statement_may_keep_rows(s);
+
+        sqlite_counts_enter(counts, &before);
+        return keeps;
 }
 
 static void engine_changes(EngineStatement *statement, int64_t *ret_n_changes, int64_t *ret_last_rowid) {
