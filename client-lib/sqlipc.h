@@ -485,8 +485,9 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  * service was lost or the connection's timeout passed after the statement was sent and before an answer came, or if the call
  * was interrupted, and the service has not told in time how the statement ended: it may have taken effect. If the service
  * was lost, its next instance is asked first if the statement only reads. After any other error that has a code of the
- * service, it has changed nothing. In a transaction the second and the third are -ETIMEDOUT and -ECANCELED, and the library
- * rolls the transaction back, so that nothing of the statement is ever committed: sqlipc_commit() then fails. Since: 0.2
+ * service, it has changed nothing, except for rows that OR FAIL or RAISE(FAIL) keeps. In a transaction the second and the
+ * third are -ETIMEDOUT and -ECANCELED, and the library rolls the transaction back, so that nothing of the statement is ever
+ * committed: sqlipc_commit() then fails. Since: 0.2
  */
 int sqlipc_exec(sqlipc_connection *connection, const char *database, const char *sql, int64_t *ret_changes);
 int sqlipc_exec_with(sqlipc_connection *connection, const char *database, const char *sql,

@@ -22,7 +22,7 @@ SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT 
 
 @test
 def race_with_activation():
-    """Calls at the moment of exit, by hundreds to dozens of instances, no error"""
+    """Hundreds of calls at the moment of exit, to many instances, no error"""
     rounds, seed = 100 if SANITIZED else 200, random.randrange(2**32)
     diagnose(f"seed {seed}")
     with Service({"chinook": CHINOOK}, activation=True, service={"IdleExitSec": "0.005"}) as service:

@@ -355,6 +355,19 @@ def loads_no_damage():
             sql = script if "BEGIN" in script else f"BEGIN;{script}\nCOMMIT;"
             says = f'the virtual table "{name}" of this dump does not pass its integrity-check'
             ask("loaded", "--bail", sql, code=QUERY, says=says.encode())
+    plain = shadow_rows(full, "")
+    for more in (
+        "CREATE TRIGGER later AFTER INSERT ON words_docsize BEGIN UPDATE words_data SET block = x'00'; END;",
+        "CREATE INDEX more ON words_content(c0);",
+        "DROP TABLE words_docsize; CREATE VIEW words_docsize AS SELECT 1 AS id, x'02' AS sz;",
+        "DROP TABLE words_docsize; CREATE TABLE 'words_docsize'(id INTEGER PRIMARY KEY, sz BLOB, CHECK (1));",
+        "DROP TABLE words_config;",
+    ):
+        sql = plain.replace("PRAGMA writable_schema=OFF;", more)
+        ask("loaded", "--bail", sql, code=QUERY, says=b'"words" of this dump does not pass')
+    for more in ("SAVEPOINT a; CREATE TABLE t(a); ROLLBACK TO a; RELEASE a;", ""):
+        sql = plain.replace("PRAGMA writable_schema=OFF;", f"{more} ALTER TABLE words RENAME TO others;")
+        ask("loaded", "--bail", sql, code=QUERY, says=b"ALTER TABLE is not allowed" if more else b"no such table")
     refused = {
         ROW.format("'t'", "'CREATE TABLE t(a)'"): b"that of \"t\" is another",
         ROW.format("'t'", "'CREATE VIRTUAL TABLE words USING fts5(a)'"): b"that of \"t\" is another",

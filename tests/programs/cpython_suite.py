@@ -62,8 +62,9 @@ class Result(outcomes.Outcomes):
 
     def startTest(self, case):  # noqa: N802 - the name is unittest's
         gc.collect()  # Before that the last test holds its connections.
-        free.extend(filter(empty, used))
-        used.clear()
+        locked = [file for file in used if not empty(file)]  # A rollback may still be under way.
+        free.extend(file for file in used if file not in locked)
+        used[:] = locked
         names.clear()
         super().startTest(case)
 

@@ -15,10 +15,13 @@ import outcomes
 from harness import BUILD_ROOT, SOURCE_ROOT, main
 from python_service import PythonService
 from suites import VERBOSE, Suites
-from tap import diagnose, equal, make_for_file, test
+from tap import diagnose, equal, make_for_file, skip_file, test
 
 HERE = SOURCE_ROOT / "tests/programs"
+VERSION = (3, 11)  # of Python, whose tests the list is about
 FOLDER = BUILD_ROOT / "tests/programs/cpython"
+if sys.version_info[:2] != VERSION:
+    skip_file("the list of differences is about the tests of Python " + ".".join(map(str, VERSION)))
 make_for_file(HERE / "make-cpython-tests.sh", FOLDER, "CPython's tests cannot be fetched")
 MODULES = sorted(path.stem for path in (FOLDER / "test_sqlite3").glob("test_*.py"))
 N_DATABASES = 150  # tests that fail leave some locked

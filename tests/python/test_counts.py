@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""last_insert_rowid(), changes() and total_changes() of a client are those of SQLite, as if it had the file for itself.
+"""last_insert_rowid(), changes() and total_changes() of a client are those of SQLite, as if it had the file to itself.
 
 Scripts of random statements run with sqlite3 on a file of their own, and with sqlipc on one that others use meanwhile.
 """

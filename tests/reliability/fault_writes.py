@@ -164,6 +164,18 @@ def write_in_turns(stage, client):
 
 
 @scenario
+def write_counted(stage, client):
+    """Two clients whose counts are their own, and a PRAGMA whose setting is told"""
+    other = stage.service.client()
+    for each, sql in ((client, INSERT), (other, INSERT.replace("?2", "changes() || ?2"))):
+        all_right([write(stage, "log", lambda n: each.execute("log", sql, [n, "text"])[0])])  # noqa: B023
+    equal(client.execute("log", "PRAGMA foreign_keys = ON")[1]["foreign-keys"], True, "the setting")
+    equal(client.all_rows("log", "PRAGMA foreign_keys = ON")[1], [], "rows of a setting")
+    other.close()
+    stage.service.clients.remove(other)
+
+
+@scenario
 def write_to_locked_file(stage, client):
     """Another program writes to the file for longer than a statement waits"""
     with contextlib.closing(sqlite3.connect(stage.written["journal"], isolation_level=None)) as writer:
@@ -223,6 +235,42 @@ def transaction_committed(stage, client):
 
     for database in BOTH:
         all_right([write(stage, database, fill, 2)])
+
+
+ROW = (
+    "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)"
+    "VALUES('table','{0}','{0}',0,'CREATE VIRTUAL TABLE {0} {1}')"
+)
+def made_by(sql):
+    """The statements by which a module makes its tables."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.execute(sql)
+        found = db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND rootpage <> 0").fetchall()
+    return [one for one, in found]
+
+
+DUMP = [
+    "PRAGMA writable_schema = ON", ROW.format("box", "USING rtree(id, x0, x1)"),
+    *made_by("CREATE VIRTUAL TABLE box USING rtree(id, x0, x1)"), "INSERT INTO box_node VALUES (1, zeroblob(1000))",
+    ROW.format("old", "USING fts3(a)"), *made_by("CREATE VIRTUAL TABLE old USING fts3(a)"),
+    ROW.format("word", "USING fts3tokenize(''simple'')"),
+]  # fmt: skip
+
+
+@scenario
+def transaction_with_a_dump(stage, client):
+    """Virtual tables of a dump are loaded and checked"""
+
+    def fill(number):
+        t = Transaction(client, "log", "write")
+        for name in ("box", "old", "word"):
+            t.execute(f"DROP TABLE IF EXISTS {name}")
+        for sql in DUMP:
+            t.execute(sql)
+        equal(t.execute(INSERT, number, "text"), 1, "changes")
+        t.end("Commit")
+
+    all_right([write(stage, "log", fill)])
 
 
 @scenario

@@ -417,7 +417,7 @@ def file_too_large():
     """The kernel lets no file grow any more (LimitFSIZE= of the unit): NoSpace in each way of writing"""
     for journal in JOURNALS:
         with published(journal) as service:
-            subprocess.run(["prlimit", f"--pid={service.pid()}", "--fsize=300000:"], check=True)
+            subprocess.run(["prlimit", f"--pid={service.pid()}", "--fsize=1000000:"], check=True)
             with everyway(service) as client:
                 client.each_writes()
                 while not client.write(client.fetch, 10000):

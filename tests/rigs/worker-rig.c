@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <sqlite3.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -53,15 +54,16 @@ void exec_sql(const char *path, const char *sql) {
 
 /* In the child: moves the sockets to the numbers that a worker expects, by way of high numbers, so that neither dup2() lands
  * on the other's source. The program is opened before the uid changes: the build folder need not be open to that user. */
-static _Noreturn void become_worker(uid_t uid, int job_fd, int control_fd) {
+static _Noreturn void become_worker(uid_t uid, int job_fd, int control_fd, int counts_fd) {
         char *arguments[] = { (char *) worker_path, NULL };
         int program_fd = fcntl(open(worker_path, O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 50);
 
-        if (dup2(job_fd, 40) < 0 || dup2(control_fd, 41) < 0 || dup2(40, WORKER_JOB_FD) < 0 ||
-            dup2(41, WORKER_CONTROL_FD) < 0)
+        if (dup2(job_fd, 40) < 0 || dup2(control_fd, 41) < 0 || dup2(counts_fd, 42) < 0 || dup2(40, WORKER_JOB_FD) < 0 ||
+            dup2(41, WORKER_CONTROL_FD) < 0 || dup2(42, WORKER_COUNTS_FD) < 0)
                 _exit(126);
         close(40);
         close(41);
+        close(42);
         if (uid != geteuid() && (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
                 _exit(126);
         fexecve(program_fd, arguments, environ);
@@ -69,16 +71,18 @@ static _Noreturn void become_worker(uid_t uid, int job_fd, int control_fd) {
 }
 
 void rig_start(Rig *rig, Setup setup) {
-        int job[2], control[2];
+        int job[2], control[2], counts_fd = memfd_create("counts", MFD_CLOEXEC);
 
+        g_assert_cmpint(ftruncate(counts_fd, COUNTS_N_SLOTS * sizeof(CountsSlot)), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, job), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), ==, 0);
         rig->pid = fork();
         g_assert_cmpint(rig->pid, >=, 0);
         if (rig->pid == 0)
-                become_worker(rig->uid, job[1], control[1]);
+                become_worker(rig->uid, job[1], control[1], counts_fd);
         close(job[1]);
         close(control[1]);
+        close(counts_fd);
         rig->job_fd = job[0];
         rig->control_fd = control[0];
         setup.path = rig->database;

@@ -181,7 +181,8 @@ class Reader:
         equal(rows, ["lib7|7.0-1", "none|"], "rows of the join")
 
     def play_python(self, block):
-        true(self.run("/usr/bin/python3", "-c", block) or "sqlipc.connect(\"notes\")" in block, "printed nothing")
+        is_silent = "sqlipc.connect(\"notes\")" in block or "sys.modules" in block
+        true(self.run("/usr/bin/python3", "-c", block) or is_silent, "printed nothing")
 
     def play_python_gtk(self, block):
         with screen() as variables:
@@ -442,6 +443,7 @@ PLAYS = {
     r"import gi\n": Reader.play_python_gtk,
     r"import sqlipc\n": Reader.play_python,
     r"import sqlipc.aio\n": Reader.play_aio,
+    r"import sys\n\nimport sqlipc\n": Reader.play_python,
     r"with db\.watch": Reader.play_follow,
     r"\[ipcq\]": Reader.play_settings,
     r"\.tables": Reader.play_prompt,

@@ -54,6 +54,7 @@ static void rig_init(Rig *rig) {
 
         *rig = (Rig) {};
         config->name = g_strdup("chinook");
+        config->path = g_strdup("/chinook.sqlite");
         config->limits.runs_max = N_JOBS;
         CHECK_INT(manager_new(BUS_ADDRESS, no_directories, &rig->manager), 0);
         rig->manager->context.stopping = true;

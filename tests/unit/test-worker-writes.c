@@ -445,7 +445,7 @@ static void test_large_client_counts(void) {
         tear_down(&f);
 }
 
-/* Statements of several clients in one transaction, each as if its client had the file for itself. */
+/* Statements of several clients in one transaction, each as if its client had the file to itself. */
 static void test_client_counts(void) {
         Setup setup = to_write;
 

@@ -355,6 +355,8 @@ class Core:
         if self.is_loading:
             return
         try:
+            if self.transaction is not None:  # whose next statement waits until the rows of the last one are read
+                await self.until(self.link.drain)
             if self.dialect is None:
                 await self.find_dialect()
             if self.dialect == _sql.SQLITE:

@@ -115,6 +115,7 @@ static void fail_all(JobList *list, const SqlError *error) {
 static void run_again(GroupWriter *w, bool alone) {
         for (Job *job = w->batch.jobs.first; job; job = job->write.next) {
                 job_rewind(job);
+                job->counts = job->counts_before;
                 sql_error_done(&job->error); /* of one that failed, and kept rows */
                 job->write.ends_batch = alone || !job->write.next;
         }

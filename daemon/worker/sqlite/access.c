@@ -265,6 +265,8 @@ static int authorize_change(Access *access, int action, const char *table, const
                 return authorize_rows(access, table);
         if (action == SQLITE_CREATE_VTABLE)
                 note_created(access, table, module);
+        if (action == SQLITE_ALTER_TABLE && access->keeps_names)
+                return refuse(access, "ALTER TABLE", NULL, "the transaction loads virtual tables of a dump");
         return authorize_schema(access);
 }
 

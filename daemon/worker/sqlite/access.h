@@ -64,6 +64,7 @@ typedef struct Access {
         bool no_modules;         /* no virtual table of this connection compiles SQL; set by the caller */
         bool savepoints;         /* SAVEPOINT, RELEASE, ROLLBACK TO and deferred foreign keys are allowed; set by caller */
         bool asks_savepoint;     /* SQLite asked for one of them */
+        bool keeps_names;        /* ALTER TABLE is refused: tables are checked by their names later; set by the caller */
         bool asks_changes;       /* SQLite asked to call changes() */
         ForeignKeys foreign_keys; /* the client's; set by caller, as the next */
         bool in_transaction;     /* the client is in one, where SQLite ignores PRAGMA foreign_keys */

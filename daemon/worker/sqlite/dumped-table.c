@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "daemon/worker/sqlite/sqlite-connection.h"
+#include "daemon/worker/sqlite/trusted-schema.h"
 
 struct DumpedTable {
         DumpedTable *next;
         char module[64];
+        char *create; /* points behind the name */
         char name[];
 };
 
@@ -160,16 +162,29 @@ static bool compile_row(SqliteConnection *c, const DumpLine *line, sqlite3_stmt 
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
-static bool note(SqliteConnection *c, const DumpLine *line, SqlError *error) {
-        size_t size = strlen(line->name) + 1;
-        DumpedTable *table = malloc(sizeof *table + size);
+static bool is_noted(const SqliteConnection *c, const DumpLine *line) {
+        for (const DumpedTable *table = c->dumped; table; table = table->next)
+                if (strcmp(table->name, line->name) == 0 && strcmp(table->create, line->create) == 0)
+                        return true;
+        return false;
+}
 
+/* A connection that reads only finds by the compile that the statement writes. */
+static bool note(SqliteConnection *c, const DumpLine *line, SqlError *error) {
+        size_t name_size = strlen(line->name) + 1, create_size = strlen(line->create) + 1;
+        DumpedTable *table;
+
+        if (!c->writes || is_noted(c, line))
+                return true;
+        table = malloc(sizeof *table + name_size + create_size);
         if (!table)
                 return fail_memory(error);
         table->next = c->dumped;
         (void) memcpy(table->module, c->access.created.module, sizeof table->module);
-        (void) memcpy(table->name, line->name, size);
+        (void) memcpy(table->name, line->name, name_size);
+        table->create = memcpy(table->name + name_size, line->create, create_size);
         c->dumped = table;
+        c->access.keeps_names = true;
         return true;
 }
 
@@ -196,6 +211,7 @@ int dumped_table_step(SqliteConnection *c, sqlite3_stmt *stmt) {
 }
 
 void dumped_tables_forget(SqliteConnection *c) {
+        c->access.keeps_names = false;
         while (c->dumped) {
                 DumpedTable *table = c->dumped;
 
@@ -206,16 +222,20 @@ void dumped_tables_forget(SqliteConnection *c) {
 
 /* ---- the check ---- */
 
-/* Sets *ret to the first column of the first row; there may be none. Frees `sql`, which
- * may be NULL: no memory. Returns an SQLite result code. */
+/* Sets *ret to the first column of the first row; there may be none. Frees `sql`, which may be NULL: no memory. Returns an
+ * SQLite result code. */
 static int ask(SqliteConnection *c, char *sql, char **ret) {
         sqlite3_stmt *stmt = NULL;
         int rc = sql ? sqlite3_prepare_v2(c->file, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
 
         sqlite3_free(sql);
-        if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW && ret)
+        if (rc != SQLITE_OK)
+                return rc;
+        if (sqlite3_step(stmt) == SQLITE_ROW && ret) {
                 *ret = sqlite3_mprintf("%s", sqlite3_column_text(stmt, 0));
-        return rc == SQLITE_OK ? sqlite3_finalize(stmt) : rc;
+                rc = *ret ? SQLITE_OK : SQLITE_NOMEM;
+        }
+        return sqlite3_finalize(stmt) ?: rc;
 }
 
 /* Has this connection, and those of all programs, read the schema again. The authorizer would refuse these PRAGMAs. */
@@ -236,26 +256,23 @@ static int read_schema_again(SqliteConnection *c) {
         return rc;
 }
 
-/* The R-Tree and its tables have the same rows; each row is found by its rowid, and by its box; each node but the root has a
- * parent. A coordinate has a type, and other columns have none. */
-static int check_boxes(SqliteConnection *c, const char *name, char **found) {
-        char *boxes = NULL;
-        int rc = ask(c, sqlite3_mprintf(
-                "SELECT 1 WHERE (SELECT count(*) FROM main.\"%w\") <> (SELECT count(*) FROM main.\"%w_rowid\") "
-                "OR (SELECT count(*) FROM main.\"%w_node\") <> 1 + (SELECT count(*) FROM main.\"%w_parent\") "
-                "OR EXISTS (SELECT 1 FROM main.\"%w_rowid\" AS r WHERE NOT EXISTS "
-                "(SELECT 1 FROM main.\"%w\" AS t WHERE t.rowid = r.rowid))", name, name, name, name, name, name), found);
+/* The R-Tree and its tables have the same rows, each of which is found by its rowid, and each node but the root has a
+ * parent. A column may have the name "rowid", but the first one is the rowid. */
+static int check_boxes(SqliteConnection *c, const DumpedTable *table, char **found) {
+        const char *name = table->name;
+        char *id = NULL;
+        int rc = sqlite3_stricmp(table->module, "geopoly") == 0
+                ? ask(c, sqlite3_mprintf("SELECT 'rowid'"), &id)
+                : ask(c, sqlite3_mprintf("SELECT name FROM pragma_table_info(%Q) WHERE cid = 0", name), &id);
 
-        if (rc == SQLITE_OK && !*found)
+        if (rc == SQLITE_OK)
                 rc = ask(c, sqlite3_mprintf(
-                        "SELECT group_concat(printf(' AND b.\"%%w\" %%s a.\"%%w\"', "
-                        "name, iif(cid %% 2, '<=', '>='), name), '') "
-                        "FROM pragma_table_info(%Q) WHERE cid > 0 AND type IN ('REAL', 'INT')", name), &boxes);
-        if (rc == SQLITE_OK && boxes)
-                rc = ask(c, sqlite3_mprintf(
-                        "SELECT 1 FROM main.\"%w\" AS a WHERE NOT EXISTS "
-                        "(SELECT 1 FROM main.\"%w\" AS b WHERE +b.rowid = a.rowid%s)", name, name, boxes), found);
-        sqlite3_free(boxes);
+                        "SELECT 1 WHERE (SELECT count(*) FROM main.\"%w\") <> (SELECT count(*) FROM main.\"%w_rowid\") "
+                        "OR (SELECT count(*) FROM main.\"%w_node\") <> 1 + (SELECT count(*) FROM main.\"%w_parent\") "
+                        "OR EXISTS (SELECT 1 FROM main.\"%w_rowid\" AS r WHERE NOT EXISTS "
+                        "(SELECT 1 FROM main.\"%w\" AS t WHERE t.\"%w\" = r.rowid))",
+                        name, name, name, name, name, name, id ? id : "rowid"), found);
+        sqlite3_free(id);
         return rc;
 }
 
@@ -271,8 +288,47 @@ static int check(SqliteConnection *c, const DumpedTable *table, char **found) {
                 return ask(c, sqlite3_mprintf("INSERT INTO main.\"%w\"(\"%w\") VALUES('integrity-check')", name, name),
                            NULL);
         if (has_module(table, "rtree") || has_module(table, "rtree_i32") || has_module(table, "geopoly"))
-                return check_boxes(c, name, found);
+                return check_boxes(c, table, found);
         return ask(c, sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", name), NULL);
+}
+
+/* ---- the tables of its content ---- */
+
+/* Nothing else may belong to such a table: a trigger, a view or a foreign key would change the content later, in spite of
+ * DEFENSIVE. */
+static int compare_object(SqliteConnection *c, sqlite3_stmt *made, char **found) {
+        const char *name = (const char *) sqlite3_column_text(made, 0), *sql = (const char *) sqlite3_column_text(made, 1);
+
+        if (!name || !sql)
+                return SQLITE_NOMEM;
+        return ask(c, sqlite3_mprintf(
+                "SELECT 1 WHERE 1 <> (SELECT count(*) FROM main.sqlite_schema WHERE tbl_name = %Q COLLATE NOCASE AND "
+                "sql IS NOT NULL) OR 1 <> (SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND name = %Q AND "
+                "sql = %Q)", name, name, sql), found);
+}
+
+/* Makes the table in memory, to compare the schema. */
+static int make_in_memory(const DumpedTable *table, sqlite3 **ret) {
+        int rc = sqlite3_open_v2(":memory:", ret, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+
+        if (rc == SQLITE_OK)
+                rc = trusted_schema_set_up(*ret);
+        return rc == SQLITE_OK ? sqlite3_exec(*ret, table->create, NULL, NULL, NULL) : rc;
+}
+
+static int check_tables(SqliteConnection *c, const DumpedTable *table, char **found) {
+        static const char sql[] = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND rootpage <> 0";
+        sqlite3_stmt *made = NULL;
+        sqlite3 *memory = NULL;
+        int rc = make_in_memory(table, &memory);
+
+        if (rc == SQLITE_OK)
+                rc = sqlite3_prepare_v2(memory, sql, -1, &made, NULL);
+        while (rc == SQLITE_OK && !*found && (rc = sqlite3_step(made)) == SQLITE_ROW)
+                rc = compare_object(c, made, found);
+        (void) sqlite3_finalize(made);
+        (void) sqlite3_close(memory);
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 /* The row may not have been inserted, or may have been taken back with a savepoint. */
@@ -292,6 +348,8 @@ static bool check_table(SqliteConnection *c, const DumpedTable *table, SqlError 
         int rc = exists(c, table, &is_there);
 
         if (rc == SQLITE_OK && is_there)
+                rc = check_tables(c, table, &found);
+        if (rc == SQLITE_OK && is_there && !found)
                 rc = check(c, table, &found);
         if (rc == SQLITE_OK && found)
                 rc = SQLITE_CORRUPT_VTAB;
@@ -306,13 +364,21 @@ static bool check_table(SqliteConnection *c, const DumpedTable *table, SqlError 
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
+/* A rollback after this would not have SQLite forget the schema that it has read here, so the connection is closed after the
+ * transaction. A commit that is tried again is not checked again. */
 bool dumped_tables_check(SqliteConnection *c, SqlError *error) {
         const DumpedTable *table = c->dumped;
-        int rc = table ? read_schema_again(c) : SQLITE_OK;
+        int rc;
 
+        if (!table)
+                return true;
+        c->doubtful = true;
+        rc = read_schema_again(c);
         if (rc != SQLITE_OK)
                 return sqlite_connection_fail(c, rc, 0, error);
         while (table && check_table(c, table, error))
                 table = table->next;
+        if (!table)
+                dumped_tables_forget(c);
         return !table;
 }

@@ -99,10 +99,12 @@ bool sqlite_statement_tables(SqliteStatement *s, EngineTables *ret_read, EngineT
 
 #define OE_FAIL 3 /* sqliteInt.h */
 
-/* Columns: address, opcode, P1, P2. P1 is the result, P2 the conflict resolution. */
+/* Columns: address, opcode, P1 to P5. Of Halt, P1 is the result, P2 the conflict resolution; of VUpdate that is P5. */
 static bool is_fail(sqlite3_stmt *program) {
         const char *opcode = (const char *) sqlite3_column_text(program, 1) ?: "";
 
+        if (strcmp(opcode, "VUpdate") == 0)
+                return sqlite3_column_int(program, 6) == OE_FAIL;
         return strncmp(opcode, "Halt", 4) == 0 && sqlite3_column_int(program, 2) != SQLITE_OK &&
                sqlite3_column_int(program, 3) == OE_FAIL;
 }

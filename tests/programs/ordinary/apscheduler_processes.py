@@ -12,7 +12,8 @@ LATER = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def started():
-    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url=URL)}, timezone="UTC")
+    store = SQLAlchemyJobStore(url=URL, engine_options={"connect_args": {"timeout": 600}})
+    scheduler = BackgroundScheduler(jobstores={"default": store}, timezone="UTC")
     scheduler.start(paused=True)
     return scheduler
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""joblib: processes that write, with a connection of each call."""
+"""joblib: processes that write, that open a connection for each call."""
 
 import contextlib
 import sqlite3  #~ import sqlipc as sqlite3

@@ -746,7 +746,7 @@ static guint allocation_stride(const Scenario *s, guint n) {
 static void fail_allocation(const Scenario *s, Kind kind, const State *template, uint64_t n, bool all, Counts *counts) {
         Trial t = { .scenario = s, .kind = kind, .keeps_failing = all };
 
-        run_trial(&t, template, n, 0, CALL_UNDONE, !all && n % 2);
+        run_trial(&t, template, n, 0, CALL_UNDONE, !all && n / 2 % 2);
         if (t.failed) /* a group that was divided in the dry run may make fewer */
                 check_trial(&t, counts);
         trial_done(&t);
