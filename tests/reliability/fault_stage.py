@@ -165,7 +165,7 @@ class Stage:
                 db.execute(f"PRAGMA journal_mode = {'WAL' if name == 'log' else 'DELETE'}")
                 db.execute("CREATE TABLE note(id INTEGER PRIMARY KEY, number INTEGER, text)")
                 db.execute("INSERT INTO note(id) VALUES (1)")
-            self.service.database(name, Path=path, Mode="read-write", WriteUsers=str(UID_A))
+            self.service.database(name, Path=path, Mode="read-write", WriteUsers=str(UID_A), WriteSchema="yes")
         keys = f"Path={self.written['journal']}\nMode=read-write\nAllowUsers=*"
         self.service.database("hasty", f"[Database]\n{keys}\n[Limits]\nBusyTimeoutSec=0.1\n")
 

@@ -241,6 +241,8 @@ ROW = (
     "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)"
     "VALUES('table','{0}','{0}',0,'CREATE VIRTUAL TABLE {0} {1}')"
 )
+
+
 def made_by(sql):
     """The statements by which a module makes its tables."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:

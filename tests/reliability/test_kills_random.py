@@ -146,7 +146,8 @@ def live(address, name, ready, seed):
 
 
 def of_run(target):
-    return target.startswith(("pipe:", "/memfd:")) and not target.startswith("/memfd:sqlipc-changes")
+    kept = ("/memfd:sqlipc-changes", "/memfd:sqlipc-counts")
+    return target.startswith(("pipe:", "/memfd:")) and not target.startswith(kept)
 
 
 def at_rest(service):

@@ -261,9 +261,8 @@ static int read_schema_again(SqliteConnection *c) {
 static int check_boxes(SqliteConnection *c, const DumpedTable *table, char **found) {
         const char *name = table->name;
         char *id = NULL;
-        int rc = sqlite3_stricmp(table->module, "geopoly") == 0
-                ? ask(c, sqlite3_mprintf("SELECT 'rowid'"), &id)
-                : ask(c, sqlite3_mprintf("SELECT name FROM pragma_table_info(%Q) WHERE cid = 0", name), &id);
+        int rc = ask(c, sqlite3_mprintf("SELECT iif(lower(%Q) = 'geopoly', 'rowid', name) FROM pragma_table_info(%Q) "
+                                        "WHERE cid = 0", table->module, name), &id);
 
         if (rc == SQLITE_OK)
                 rc = ask(c, sqlite3_mprintf(
@@ -289,7 +288,7 @@ static int check(SqliteConnection *c, const DumpedTable *table, char **found) {
                            NULL);
         if (has_module(table, "rtree") || has_module(table, "rtree_i32") || has_module(table, "geopoly"))
                 return check_boxes(c, table, found);
-        return ask(c, sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", name), NULL);
+        return ask(c, sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 0", name), NULL); /* it can be connected */
 }
 
 /* ---- the tables of its content ---- */
