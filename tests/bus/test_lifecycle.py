@@ -27,7 +27,7 @@ SCAN = ENDLESS + "count(*) FROM n"
 
 def open_files(service):
     """Descriptors of supervisor and workers that belong to a statement or run: pipes and memfds. The page with the change
-    sequences belongs to the service, and that with what clients have counted to the user."""
+    sequences belongs to the service, and that with the counts of clients to their user."""
     result = []
     for pid in [service.pid(), *service.workers()]:
         result += [target for target in fds(pid).values() if target.startswith(("pipe:", "/memfd:"))]

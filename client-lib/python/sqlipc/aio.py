@@ -14,9 +14,9 @@ while it waits for rows, the run ends at the service, too. CancelledError, or th
 means that the statement has written nothing: one that writes first waits until the service has said so, also in a
 transaction. Otherwise OperationalError is raised in its place, whose service_error is "org.sqlipc1.Error.OutcomeUnknown":
 roll the transaction back, or, outside of one, look at the data. SQLite may roll the transaction back with a write that is
-cancelled; the next statement then says so, until rollback(). A commit that has begun goes on if its task is cancelled, and the next call on
-the connection waits for its end first: rollback() does nothing if it has succeeded, and others raise its error. A connection
-belongs to the event loop in which it was opened.
+cancelled; the next statement then says so, until rollback(). A commit that has begun goes on if its task is cancelled, and
+the next call on the connection waits for its end first: rollback() does nothing if it has succeeded, and others raise its
+error. A connection belongs to the event loop in which it was opened.
 """
 
 import asyncio

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Takes the rows of sqlite_schema by which dumps make virtual tables, and checks these before the commit. The
- * ".dump" of sqlite3 does not create them: it inserts their row into sqlite_schema, and then creates and fills the tables of
- * their content as it does all tables. SQLite does not know such a table before it reads the schema again. A transaction of a
- * client that may change the schema can do the same, but insert no other row there. Before the commit, the tables of the
- * content must be as the module would make them, with nothing else on them, and the content must pass the module's check.
+ * ".dump" of sqlite3 does not create them: it inserts their row into sqlite_schema, and then creates and fills the tables
+ * of their content as it does all tables. SQLite does not know such a table before it reads the schema again. A transaction
+ * of a client that may change the schema can do the same, but insert no other row there. Before the commit, the tables of
+ * the content must be as the module would make them, with nothing else on them, and the content must pass the module's
+ * check.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_DUMPED_TABLE_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_DUMPED_TABLE_H
