@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Codes, counts and states of statements are those of sqlite3 on a file of the same encoding, page size and journal mode.
 
-    test_states.py [--seed N]
+    test_states.py [--seed N]        # else 1, with --long a random one
 
 One program plays random statements, most of which meet a constraint, a trigger or a transaction, through the service and
 with sqlite3 on another file. After each statement it compares all that sqlite3 tells, and at the end the contents.
@@ -17,10 +17,10 @@ import sys
 import sqlipc
 from harness import main
 from python_service import PythonService
-from sizes import size
+from sizes import LONG, size
 from tap import cases, diagnose, equal, test
 
-SEED = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else random.randrange(2**32)
+SEED = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else random.randrange(2**32) if LONG else 1
 del sys.argv[1:]
 service = PythonService()
 SCHEMA = """
@@ -149,6 +149,7 @@ def play(name, path, isolation_level, n_statements):
 @test
 def kinds():
     """Random statements tell what sqlite3 tells, in files of each encoding, page size and journal mode"""
+    diagnose(f"--seed {SEED}")
     n, n_files = size("statements in a file of each kind"), 0
     sizes = itertools.cycle((512, 1024, 2048, 4096, 8192, 16384, 32768, 65536))
     for encoding, journal, level in itertools.product(("UTF-8", "UTF-16le", "UTF-16be"), ("wal", "delete"), ("", None)):

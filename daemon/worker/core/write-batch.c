@@ -182,6 +182,7 @@ static bool run_saved(WriteBatch *b, Job *job) {
         if (!engine->save(b->connection, &job->error))
                 return false;
         b->is_saved = true;
+        job->write.keeps_rows = false;
         if ((run_within_limit(b, job) || job->write.keeps_rows) && keep(b, &job->error))
                 return true;
         if (b->is_saved && engine->is_in_transaction(b->connection))
