@@ -225,12 +225,12 @@ void pool_give(Pool *pool, PooledConnection *c) {
                 sqlite_write_rollback(&c->sqlite); /* a snapshot */
         sqlite_connection_end(&c->sqlite);
         c->sqlite.access.savepoints = false;
-        if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful) {
+        /* I4: an idle connection pins nothing, neither itself nor through exposed tables. Their COMMIT may lack the memory to
+         * be compiled again. */
+        if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful || keeps_transaction(&c->sqlite)) {
                 (void) connection_free(c);
                 return;
         }
-        /* I4: an idle connection pins nothing, neither itself nor through exposed tables */
-        assert(sqlite3_txn_state(c->sqlite.file, NULL) == SQLITE_TXN_NONE);
         c->idle_usec = now_coarse_usec();
         c->next = pool->idle;
         pool->idle = c;
