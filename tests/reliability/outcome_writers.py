@@ -343,6 +343,8 @@ class InTask(Surface):
             raise NotDoneError(f"{type(error).__name__}, not committed", NOTHING) from None
         try:
             await self.db.commit()
+        except self.asyncio.CancelledError:  # It goes on.
+            raise NotDoneError("CancelledError", UNKNOWN) from None
         except self.sqlipc.Error:
             if self.chance.random() < 0.5 or not self.db.in_transaction:
                 raise
