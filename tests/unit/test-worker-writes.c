@@ -892,10 +892,10 @@ static GBytes *encoded_rows(Fixture *f, EngineConnection *connection, const char
                 return NULL;
         page_encoder_init(&encoder, memory, sizeof memory, 1);
         result = sqlite_engine.step(statement, &sink, &f->error);
-        if (result == ENGINE_ROW)
+        while (result == ENGINE_ROW || result == ENGINE_PAGE_FULL) /* a page is called full after some time, too */
                 result = sqlite_engine.fill(statement, &sink, &f->error);
         sqlite_engine.release(statement);
-        if (result != ENGINE_DONE && result != ENGINE_PAGE_FULL)
+        if (result != ENGINE_DONE && result != ENGINE_NO_ROOM)
                 return NULL;
         return g_bytes_new(memory, page_encoder_finish(&encoder));
 }
