@@ -14,7 +14,7 @@ import sqlipc
 import sqlipc.aio
 from channel import Channel
 from client import GLib
-from harness import CLI, UID_A, expect, main, needs_root, wait_for
+from harness import CLI, UID_A, UID_B, expect, main, needs_root, wait_for
 from library import owner_pid
 from load_stream import begin_load, send, stream, wait_for_load
 from python_service import PythonService, raises
