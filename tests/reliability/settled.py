@@ -85,7 +85,7 @@ def held(service, paths=None):
     now = service.counters()
     everything = [p for path in paths or published(service) for p in (path, f"{path}-shm")]
     return {
-        # the memory with what clients have counted is there as long as their user, whose connections may outlive the measure
+        # the memory with the counts of clients is there as long as their user, whose connections may outlive the measure
         "descriptors": sum(not target.startswith("/memfd:sqlipc-counts") for target in fds(service.pid()).values()),
         "processes": n_processes(service),
         "what clients have open": sum(now[name] for name in ("NStatements", "NRuns", "NChannels", "NWatches")),

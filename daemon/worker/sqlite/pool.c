@@ -225,8 +225,8 @@ void pool_give(Pool *pool, PooledConnection *c) {
                 sqlite_write_rollback(&c->sqlite); /* a snapshot */
         sqlite_connection_end(&c->sqlite);
         c->sqlite.access.savepoints = false;
-        /* I4: an idle connection pins nothing, neither itself nor through exposed tables. Their COMMIT may lack the memory to
-         * be compiled again. */
+        /* I4: an idle connection pins nothing, neither itself nor through exposed tables. Their COMMIT may lack the memory
+         * to be compiled again. */
         if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful || keeps_transaction(&c->sqlite)) {
                 (void) connection_free(c);
                 return;
