@@ -265,7 +265,7 @@ def ten_thousand_statements():
             f"{more / N_STATEMENTS:.3f} descriptors and no process each"
         )
         # one for the counts of each user's clients
-        equal(more, N_STATEMENTS + MANY_USERS, "descriptors of the supervisor")
+        equal(more, N_STATEMENTS + len(MANY_USERS), "descriptors of the supervisor")
         for i in range(0, N_STATEMENTS, N_STATEMENTS // 100):
             equal(len(statements[i].fetch(1 + i).read().rows[0][0]), 100, "bytes of the text of a row")
         if not SANITIZED:
