@@ -229,9 +229,8 @@ static bool engine_begin(EnginePool *pool, bool enforces, EngineConnection **ret
         if (!pool_begin(pool_of(pool), enforces, &c, error))
                 return false;
         c->sqlite.access.savepoints = false;
-        c->sqlite.access.foreign_keys = enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
-        c->sqlite.access.in_transaction = true;
         *ret = (EngineConnection *) (void *) c;
+        engine_set_client(*ret, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true);
         return true;
 }
 
