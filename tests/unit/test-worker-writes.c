@@ -430,7 +430,7 @@ static void test_large_client_counts(void) {
                 count_statement(&c, 1, "UPDATE plain SET v = v || 'x' WHERE id < 3");
                 count_statement(&c, 0, statements[i]);
         }
-        /* a statement of a trigger changes as many rows as the number that stands in */
+        /* a trigger's statement changes as many rows as the smaller number */
         count_statement(&c, 0, "CREATE TRIGGER filled AFTER INSERT ON middle WHEN new.v = -1 BEGIN "
                                "INSERT INTO x SELECT v FROM x LIMIT 100000; INSERT INTO x VALUES(changes()); END");
         count_statement(&c, 0, "INSERT INTO x SELECT v FROM x");

@@ -31,8 +31,8 @@ bool dumped_table_compile(SqliteConnection *c, const char *sql, sqlite3_stmt **r
 /* Steps it. Returns an SQLite result code. */
 int dumped_table_step(SqliteConnection *c, sqlite3_stmt *stmt);
 
-/* Before the commit: reads the schema again, and checks the content of all tables that were noted and inserted. Corrupt, and
- * the errors of a statement. */
+/* Before the commit: reads the schema again, and checks the content of all tables that were noted and inserted. NotAllowed:
+ * a table is not as its module would make it, or does not pass its check; and the errors of a statement. */
 bool dumped_tables_check(SqliteConnection *c, SqlError *error);
 
 /* Forgets what was noted. */

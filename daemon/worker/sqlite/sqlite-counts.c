@@ -76,7 +76,7 @@ static void total_changes(sqlite3_context *context, int argc, sqlite3_value **ar
         sqlite3_result_int64(context, k->client.n_total + counted(k));
 }
 
-/* If a statement of a trigger has changed as many rows as the number that stands in, so many were counted. */
+/* `before` is the smaller number. A trigger's statement may have changed as many rows; then so many were counted. */
 static void changes(sqlite3_context *context, int argc, sqlite3_value **argv) {
         const SqliteCounts *k = sqlite3_user_data(context);
         int64_t now = sqlite3_changes64(k->file);

@@ -8,10 +8,10 @@
  *    each statement of the program, and restores it. Only SQLite knows all that, so the number of the client must be in its
  *    place before a statement that asks for it is stepped. SQLite has no function that sets it. Therefore a statement of
  *    our own changes as many rows of a virtual table that has none.
- * 3. Above COUNTED_MAX that would take too long. Then a smaller number stands in its place, and changes() returns the
- *    client's if it meets that. If it may be a real one, changes() fails.
- * 4. The authorizer is not asked about DEFAULT and CHECK. So before any other statement that changes rows, some number
- *    above 0 stands in, by the same rule.
+ * 3. Above COUNTED_MAX that would take too long. Then SQLite gets a smaller number, and changes() returns the client's
+ *    if it meets that. If it may be a real one, changes() fails.
+ * 4. The authorizer is not asked about DEFAULT and CHECK. So before any other statement that changes rows, SQLite has
+ *    some number above 0, by the same rule.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_COUNTS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_COUNTS_H
