@@ -44,7 +44,7 @@ os.nice(10)
 
 
 def soak(service):
-    """Runs it; its report as data, and as text for the log."""
+    """Runs it; its report as data, with what failed in words, and as text for the log."""
     path = service.data / "point.sqlite"
     command = [BENCH, "dataset", "--kind=point", f"--rows={ROWS}", "--wal", path]
     subprocess.run(command, check=True, env=service.environment)
@@ -61,7 +61,8 @@ def soak(service):
     if done.returncode != 0:
         diagnose(service.log_text()[-8000:])
     true(done.stdout, "no report")
-    return before, done.returncode, json.loads(done.stdout)
+    told = [line for line in done.stderr.decode().splitlines() if line.startswith("sqlipc-bench: soak:")]
+    return before, done.returncode, json.loads(done.stdout) | {"told": told}
 
 
 def table_of(report, name):
@@ -82,7 +83,8 @@ def show(report):
 def check_answers(report):
     figures = {name: figure["median"] for name, figure in report["figures"].items()}
     operations = table_of(report, "operations")
-    equal({name: row["failed"] for name, row in operations.items() if row["failed"]}, {}, "operations that failed")
+    failed = {name: row["failed"] for name, row in operations.items() if row["failed"]}
+    equal(failed, {}, f"operations that failed, {report['told']}")
     equal([name for name, row in operations.items() if not row["answered"]], [], "operations that were never tried")
     equal(figures["never answered"], 0, "never answered")
     true(figures["processes of clients that were killed"] > 0, "no client was killed")
