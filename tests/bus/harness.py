@@ -551,21 +551,23 @@ class Service:
             raise AssertionError("\n".join(problems) + f"\nlog:\n{log}")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _diagnose(self):
-        """Prints what a hang leaves to see: what each process waits for, and the log."""
+    def diagnose(self):
+        """Prints the traces of a hang: the log, and where each process waits."""
+        if self.log.closed:
+            return
+        tap.diagnose(self.log_text()[-20000:])
         for pid in descendants(os.getpid()):
             with contextlib.suppress(OSError):
                 status = status_of(pid)
                 stack = pathlib.Path(f"/proc/{pid}/stack").read_text().splitlines() if os.geteuid() == 0 else []
                 tap.diagnose(f"{pid} {status['Name']}, {status['State'].strip()}: {' < '.join(map(str.strip, stack[:4]))}")
-        tap.diagnose(self.log_text()[-4000:])
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
-        if kind is AssertionError and not self.log.closed:
-            self._diagnose()
+        if kind and not issubclass(kind, tap.Skip):
+            self.diagnose()
         self.close(check=kind is None)
 
 
@@ -595,8 +597,4 @@ def main(service=None):
             service.close()
 
         tests.append(teardown)
-    sys.exit(
-        tap.run(
-            tests=tests, on_failure=lambda: tap.diagnose(service.log_text()) if service and not service.log.closed else None
-        )
-    )
+    sys.exit(tap.run(tests=tests, on_failure=service.diagnose if service else None))

@@ -44,7 +44,7 @@ os.nice(10)
 
 
 def soak(service):
-    """Runs it; its report as data, with what failed in words, and as text for the log."""
+    """Runs it; its report as data, with the failures in words, and as text for the log."""
     path = service.data / "point.sqlite"
     command = [BENCH, "dataset", "--kind=point", f"--rows={ROWS}", "--wal", path]
     subprocess.run(command, check=True, env=service.environment)

@@ -19,11 +19,12 @@ from channel import Channel
 from client import DATABASE, Client, object_path
 from clocks import Clocks
 from harness import SANITIZED, UID_A, expect, main, needs_root, processor_time, wait_for
-from steps import COMPILES_FOR_MINUTES, DB, ENDS, SCAN, STEPS, Scene, make_service, nursery, outcome, wanted
+from steps import COMPILES_FOR_MINUTES, DB, ENDS, SCAN, STEPS, STREAM, Scene, make_service, nursery, outcome, wanted
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), 1))
 sys.argv[1:] = [a for a in sys.argv[1:] if not a.startswith("--seed=")]
+COMPILES = "prepare compiles"
 SECONDS = 1.5  # longer than any patience of a second
 
 
@@ -36,11 +37,14 @@ def go_on(pids):
 
 
 def chosen(victim):
+    """The steps at which this victim is stopped, in two lists: a worker that compiles for long does not read the requests of
+    its channels, and they are closed after a second, so no other client is there when one does."""
     names = [name for name in STEPS if not name.endswith("computes")]
-    return random.Random(f"{SEED} {victim}").sample(names, len(names) // 4) if SANITIZED else names
+    names = random.Random(f"{SEED} {victim}").sample(names, len(names) // 4) if SANITIZED else names
+    return [name for name in names if name != COMPILES], [COMPILES]
 
 
-def stopped_at_each(names, victim, find, between=lambda service: None):
+def stopped_at_each(names, victim, find):
     """All these clients at once, each at its step; then whoever `find` finds is stopped for SECONDS, and goes on."""
     with make_service(limits={"WorkersMax": 4, "WorkerIdleSec": 2}) as service:
         before = settle(service, [service.chinook])
@@ -50,7 +54,7 @@ def stopped_at_each(names, victim, find, between=lambda service: None):
             scenes.append((name, STEPS[name].begin(scene)))
         pids = find(service)
         with stopped(pids, SECONDS):
-            between(service)
+            pass
         for name, finish in scenes:
             equal(outcome(finish), wanted(name), f"seed {SEED}: {victim} stopped at step {name!r}")
         true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
@@ -62,25 +66,29 @@ def stopped_at_each(names, victim, find, between=lambda service: None):
 @test
 def supervisor_stopped():
     """The supervisor is stopped"""
-    stopped_at_each(chosen("supervisor"), "the supervisor", lambda service: [service.pid()])
+    for names in chosen("supervisor"):
+        stopped_at_each(names, "the supervisor", lambda service: [service.pid()])
 
 
 @test
 def bus_stopped():
     """The bus is stopped"""
-    stopped_at_each(chosen("bus"), "the bus", lambda service: [service.bus.pid])
+    for names in chosen("bus"):
+        stopped_at_each(names, "the bus", lambda service: [service.bus.pid])
 
 
 @test
 def everything_stopped():
     """Supervisor and workers are stopped, as by a paused machine; the supervisor continues first"""
-    stopped_at_each(chosen("service"), "the whole service", lambda s: [s.pid(), *descendants(s.pid())])
+    for names in chosen("service"):
+        stopped_at_each(names, "the whole service", lambda s: [s.pid(), *descendants(s.pid())])
 
 
 @test
 def frozen_with_the_bus():
     """Supervisor, workers and bus are stopped"""
-    stopped_at_each(chosen("all"), "the service with its bus", lambda s: [s.bus.pid, s.pid(), *descendants(s.pid())])
+    for names in chosen("all"):
+        stopped_at_each(names, "the service with its bus", lambda s: [s.bus.pid, s.pid(), *descendants(s.pid())])
 
 
 def live(address, supervisor, name):
@@ -96,10 +104,7 @@ def is_stopped(process):
     return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
 
 
-@test
-def client_stopped():
-    """Clients are stopped: other clients are served meanwhile"""
-    names = chosen("client")
+def clients_stopped_at(names):
     context = nursery()
     with make_service(limits={"WorkersMax": 4}, environment={"SQLIPC_LOG_LEVEL": "debug"}) as service:
         before = settle(service, [service.chinook])
@@ -121,10 +126,17 @@ def client_stopped():
     cases("stop", len(names), "a step of a client's at which it is stopped and goes on")
 
 
+@test
+def client_stopped():
+    """Clients are stopped: other clients are served meanwhile"""
+    for names in chosen("client"):
+        clients_stopped_at(names)
+
+
 @needs_root
 def worker_stopped():
     """A user's workers are stopped: other users are served meanwhile, and then this user"""
-    names = [name for name in chosen("worker") if name not in ENDS and name != "reload sent"]  # which is root's
+    names = [name for name in sum(chosen("worker"), []) if name not in ENDS and name != "reload sent"]  # which is root's
     with make_service() as service:
         before = settle(service, [service.chinook])
         for name in names:
@@ -309,6 +321,29 @@ def whose_fault():
         service.forget()
         as_before(service, before, [service.chinook])
     cases("stop", 1, "a worker that is stopped for good before it looks at its job")
+
+
+@test
+def compiles_for_another():
+    """A worker that cannot read a CANCEL, because it compiles another client's SQL, is not killed, and keeps what it has"""
+    limits = {"WorkersMax": 1, "WorkerIdleSec": 60}
+    with Clocks() as clocks, make_service(limits=limits, environment=clocks.environment) as service:
+        clocks.stop()
+        client, other = service.client(), service.client()
+        run = client.query(DB, STREAM)
+        wait_for(lambda: service.states() == ["parked"], "its pipe is full")
+        (worker,) = service.workers()
+        slow, idle = begin_to_prepare(other, COMPILES_FOR_MINUTES), processor_time(worker)
+        wait_for(lambda: processor_time(worker) > idle + 0.5, "it compiles")
+        run.cancel()
+        told = processor_time(worker)
+        wait_for(lambda: processor_time(worker) > told + 0.5, "it has more CPU than it needs to read a CANCEL")
+        clocks.let_pass(service, GRACE, GRACE, GRACE)
+        equal((service.workers(), slow.is_done()), ([worker], False), "workers, and whether the compile is over")
+        clocks.let_pass(service, DEADLINE - 3 * GRACE)
+        wait_for(lambda: clocks.let_pass(service, GRACE) or slow.is_done(), "the compile ends by its own limit")
+        true("make it simpler" in expect("TimedOut", slow.result).message, "its error does not say why")
+    cases("stop", 1, "a worker that is told something while it compiles")
 
 
 if __name__ == "__main__":

@@ -14,21 +14,25 @@ static const unsigned transitions[CHANNEL_STATE_MAX] = {
         [CHANNEL_LEAVING] = 1u << CHANNEL_DRAINING | 1u << CHANNEL_CLOSING,
 };
 
-static const ChannelEndManner manners[CHANNEL_END_MAX] = {
-        [CHANNEL_END_CLIENT_GONE] = CHANNEL_ENDS_NOW,
-        [CHANNEL_END_HANGUP] = CHANNEL_ENDS_NOW,
-        [CHANNEL_END_NO_PLACE] = CHANNEL_ENDS_NOW,
-        [CHANNEL_END_UNREAD] = CHANNEL_ENDS_NOW,
-        [CHANNEL_END_UNANSWERED] = CHANNEL_ENDS_NOW,
-        [CHANNEL_END_UNHEARD] = CHANNEL_ENDS_PATIENTLY,
-        [CHANNEL_END_IDLE] = CHANNEL_ENDS_GENTLY,
-        [CHANNEL_END_RELEASED] = CHANNEL_ENDS_GENTLY,
-        [CHANNEL_END_UNPUBLISHED] = CHANNEL_ENDS_GENTLY,
-        [CHANNEL_END_RIGHTS] = CHANNEL_ENDS_GENTLY,
-        [CHANNEL_END_OUTDATED] = CHANNEL_ENDS_GENTLY,
-        [CHANNEL_END_BY_WORKER] = CHANNEL_ENDS_AT_ONCE,
-        [CHANNEL_END_WORKER_LOST] = CHANNEL_ENDS_AT_ONCE,
-        [CHANNEL_END_LOOP] = CHANNEL_ENDS_AT_ONCE,
+static const struct {
+        ChannelEndManner manner;
+        const char *sentence;
+} ends[CHANNEL_END_MAX] = {
+        [CHANNEL_END_NONE] = { CHANNEL_ENDS_AT_ONCE, "it cannot go on" },
+        [CHANNEL_END_CLIENT_GONE] = { CHANNEL_ENDS_NOW, "its client has left the bus" },
+        [CHANNEL_END_HANGUP] = { CHANNEL_ENDS_NOW, "its client closed it" },
+        [CHANNEL_END_NO_PLACE] = { CHANNEL_ENDS_NOW, "no worker had time for it (QueueTimeoutSec=)" },
+        [CHANNEL_END_UNREAD] = { CHANNEL_ENDS_NOW, "an answer was not read in time" },
+        [CHANNEL_END_UNANSWERED] = { CHANNEL_ENDS_NOW, "its last answer took too long" },
+        [CHANNEL_END_UNHEARD] = { CHANNEL_ENDS_PATIENTLY, "its worker reads no requests: other work holds it up" },
+        [CHANNEL_END_IDLE] = { CHANNEL_ENDS_GENTLY, "it was not used (StatementIdleSec=)" },
+        [CHANNEL_END_RELEASED] = { CHANNEL_ENDS_GENTLY, "another one needed its place" },
+        [CHANNEL_END_UNPUBLISHED] = { CHANNEL_ENDS_GENTLY, "its database is no longer published so" },
+        [CHANNEL_END_RIGHTS] = { CHANNEL_ENDS_GENTLY, "the rights of its client may have changed" },
+        [CHANNEL_END_OUTDATED] = { CHANNEL_ENDS_GENTLY, "its worker has old settings" },
+        [CHANNEL_END_BY_WORKER] = { CHANNEL_ENDS_AT_ONCE, "its worker closed it" },
+        [CHANNEL_END_WORKER_LOST] = { CHANNEL_ENDS_AT_ONCE, "its worker is dead" },
+        [CHANNEL_END_LOOP] = { CHANNEL_ENDS_AT_ONCE, "the service ends" },
 };
 
 bool channel_life_permits(ChannelState from, ChannelState to) {
@@ -41,5 +45,9 @@ void channel_life_move(ChannelState *state, ChannelState to) {
 }
 
 ChannelEndManner channel_life_manner(ChannelEndReason reason) {
-        return manners[reason];
+        return ends[reason].manner;
+}
+
+const char *channel_life_sentence(ChannelEndReason reason) {
+        return ends[reason].sentence;
 }

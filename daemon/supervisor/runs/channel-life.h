@@ -77,4 +77,7 @@ void channel_life_move(ChannelState *state, ChannelState to);
 
 ChannelEndManner channel_life_manner(ChannelEndReason reason);
 
+/* Why the channel was closed, for the log. Static. */
+const char *channel_life_sentence(ChannelEndReason reason);
+
 #endif

@@ -218,7 +218,8 @@ static void forget_session(Channel *c) {
 
 static void free_channel(Channel *c) {
         log_full(LOG_DEBUG, database_name(c->database), c->session ? c->session->name : NULL,
-                 "Channel %" PRIu64 " is closed after %" PRIu64 " runs.", c->number, c->n_runs);
+                 "Channel %" PRIu64 " is closed after %" PRIu64 " runs: %s.", c->number, c->n_runs,
+                 channel_life_sentence(c->end));
         detach(c);
         drop_kept(c);
         c->unread = unread_free(c->unread);
@@ -541,30 +542,30 @@ int channel_hand_over(Channel *c, Worker *w) {
 /* ---- End ---- */
 
 static void close_now(Channel *c, ChannelEndReason reason) {
+        if (c->state == CHANNEL_CLOSING)
+                return;
+        c->end = reason;
         if (!channel_is_served(c)) {
-                if (c->state != CHANNEL_CLOSING)
-                        free_channel(c);
+                free_channel(c);
                 return;
         }
         (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
         channel_life_move(&c->state, CHANNEL_CLOSING);
-        c->end = reason;
         tell_to_close(c);
         arm(c, clock_usec() + GRACE_USEC);
 }
 
 static void leave(Channel *c, ChannelEndReason reason) {
-        if (c->state == CHANNEL_DRAINING) {
-                c->end = reason;
+        if (c->state > CHANNEL_AT_WORKER) /* it ends already */
                 return;
-        }
-        if (c->state != CHANNEL_AT_WORKER) {
-                if (c->state < CHANNEL_AT_WORKER)
-                        free_channel(c);
+        c->end = reason;
+        if (c->state == CHANNEL_DRAINING)
+                return;
+        if (c->state < CHANNEL_AT_WORKER) {
+                free_channel(c);
                 return;
         }
         channel_life_move(&c->state, CHANNEL_LEAVING);
-        c->end = reason;
         c->leaves_usec = clock_usec() + c->answer_usec + GRACE_USEC;
         tell_to_close(c);
         arm_at_worker(c);
@@ -582,7 +583,10 @@ void channel_end(Channel *c, ChannelEndReason reason) {
                 (void) shutdown(c->fd, SHUT_RDWR);
                 close_now(c, reason);
                 return;
-        case CHANNEL_ENDS_AT_ONCE: free_channel(c); return;
+        case CHANNEL_ENDS_AT_ONCE:
+                c->end = reason;
+                free_channel(c);
+                return;
         }
 }
 

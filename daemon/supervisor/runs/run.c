@@ -16,6 +16,7 @@
 #include "daemon/supervisor/runs/run-outcome.h"
 #include "daemon/supervisor/runs/run-timer.h"
 #include "daemon/supervisor/runs/run.h"
+#include "daemon/supervisor/runs/worker-channels.h"
 #include "daemon/supervisor/runs/worker-runs.h"
 #include "daemon/supervisor/workers/group.h"
 #include "daemon/supervisor/workers/worker.h"
@@ -116,6 +117,7 @@ static void arm_idle(Run *run) {
 /* The worker was told to end the run, and has a second. */
 static void arm_end(Run *run) {
         grace_begin(&run->grace, run->worker->process.pid, GRACE_USEC);
+        run->end_ping = worker_ping(run->worker);
         arm(run, clock_usec() + GRACE_USEC);
 }
 
@@ -135,9 +137,19 @@ static void tell_cancel(Run *run) {
         tell_end(run, run->end.error, run->end.message);
 }
 
+/* True if the worker may not have read the CANCEL because it compiles SQL of another run or channel, which nothing can
+ * interrupt. To kill it would cost that one, and all others on the worker. The compile ends first, by its own limit. */
+static bool may_be_held_up(const Run *run) {
+        const Worker *w = run->worker;
+        bool has_others = worker_n_runnable(w) > run_is_runnable(run) || w->channels.head;
+
+        return has_others && !worker_has_answered(w, run->end_ping) &&
+               !worker_is_deaf(w, quota_limits(run->user, run->database).prepare_timeout_usec + 2 * GRACE_USEC);
+}
+
 /* The second of arm_end() has passed. */
 static void kill_worker(Run *run, WorkerEndReason why) {
-        if (grace_goes_on(&run->grace, run->worker->process.pid))
+        if (may_be_held_up(run) || grace_goes_on(&run->grace, run->worker->process.pid))
                 arm(run, clock_usec() + GRACE_USEC);
         else
                 (void) worker_end(run->worker, why);

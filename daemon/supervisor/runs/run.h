@@ -11,7 +11,8 @@
  *    starts a run that was given up.
  * 3. DRAINING and OVER last for StatementIdleSec= at most, and for ParkTimeoutSec= after the client has left.
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
- *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
+ *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h),
+ *    or later, if it has not read the CANCEL and may be compiling the SQL of another run.
  * 5. A LOAD that ends before Wait asked for its result is OVER until then, for StatementIdleSec= at most.
  * 6. A run that may have written is not reported as failed before that is known (run-outcome.h).
  * 7. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
@@ -102,6 +103,7 @@ struct Run {
         unsigned n_cancels_unsent;      /* how many CANCELs to its worker in a row could not be sent */
         bool spared;            /* see clock_timer_was_late(), for due_usec. Not a state: it is about the supervisor */
         Grace grace;            /* TAKEN, and after it was told to end */
+        uint64_t end_ping;      /* once the worker has answered this PING, it has read that it is to end the run */
         uint64_t parked_since_usec, parked_usec; /* since when it has been parked; for how long it was parked before */
         uint64_t n_rows, n_bytes; /* delivered, by its worker's last report */
         char *excerpt;          /* start of the SQL, for lists; owned */

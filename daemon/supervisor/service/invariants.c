@@ -106,7 +106,7 @@ static void check_run(Check *c, const Run *run) {
         HOLD(!run->call || run->state < RUN_STARTED || run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD, run->number);
         HOLD(run->kind != RUN_TRANSACTION || run->state <= RUN_STARTED, run->number);
         HOLD(!run->commits || run->kind == RUN_TRANSACTION, run->number);
-        HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX, run->number);
+        HOLD(run->state != RUN_PARKED || run->due_usec != UINT64_MAX || run->worker->state >= WORKER_KILLED, run->number);
         HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
         HOLD(!run->group || run->group->database == run->database, run->number);
         of_user->held_size += run->held_size;
