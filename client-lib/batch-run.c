@@ -103,7 +103,7 @@ static int try_to_send(sqlipc_batch *b) {
         if (r >= 0)
                 r = append_statements(m, b);
         if (r >= 0)
-                r = call_append_options(m, false, true, c->run_timeout_usec, t ? t->number : 0,
+                r = call_append_options(c, m, false, true, c->run_timeout_usec, t ? t->number : 0,
                                         channel_link_foreign_keys(c, b->path));
         return r < 0 ? r : call_new(&b->call, c, m, on_reply, NULL, b, UINT64_MAX);
 }

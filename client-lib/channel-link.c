@@ -71,7 +71,7 @@ ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
 typedef struct ChannelInfo {
         uint32_t page_size, page_version;
         uint32_t n_left; /* channels that the user may open besides */
-        bool tells_left, read_only;
+        bool tells_left, read_only, knows_zone;
         int memory_fd;   /* the reply's; -1: none */
 } ChannelInfo;
 
@@ -88,6 +88,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
         }
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &info->read_only);
+        if (strcmp(key, "time-zone") == 0 && strcmp(type, "b") == 0)
+                return dictionary_read_bool(reply, &info->knows_zone);
         if (strcmp(key, "memory") == 0 && strcmp(type, "h") == 0)
                 return sd_bus_message_read(reply, "v", "h", &info->memory_fd);
         return 0;
@@ -158,6 +160,8 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->generation++;
         ch->last_number = 0;
         ch->told = FOREIGN_KEYS_CONFIGURED;
+        ch->knows_zone = info.knows_zone;
+        *ch->told_zone = 0;
         ch->frame_left = 0;
         ch->used_usec = now_usec();
         ch->answered = ch->corked = ch->at_end = false;
@@ -324,6 +328,22 @@ static void write_header(uint8_t *header, RequestKind kind, size_t size, uint64_
 }
 
 /* False: no memory. */
+static bool tell_zone(ChannelLink *ch) {
+        const char *zone = client_zone_get(&ch->connection->zone);
+        uint64_t none = 0;
+        uint8_t *payload;
+
+        if (!ch->knows_zone || strcmp(zone, ch->told_zone) == 0)
+                return true;
+        payload = channel_link_request(ch, NULL, REQUEST_TIME_ZONE, strlen(zone), &none);
+        if (!payload)
+                return false;
+        memcpy(payload, zone, strlen(zone));
+        strcpy(ch->told_zone, zone);
+        return true;
+}
+
+/* The same. */
 static bool tell_setting(ChannelLink *ch) {
         uint64_t setting = ch->foreign_keys;
 
@@ -336,7 +356,7 @@ static bool tell_setting(ChannelLink *ch) {
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number) {
         uint8_t *frame;
 
-        if (reader && (!tell_setting(ch) || reserve_request(ch) < 0))
+        if (reader && (!tell_setting(ch) || !tell_zone(ch) || reserve_request(ch) < 0))
                 return NULL;
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)

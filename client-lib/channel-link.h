@@ -86,6 +86,8 @@ typedef struct ChannelLink {
         uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it to the service */
         uint64_t last_number;
         ForeignKeys told;        /* the setting that the channel has */
+        bool knows_zone;         /* the service knows TIME_ZONE */
+        char told_zone[TIME_ZONE_SIZE_MAX + 1]; /* the zone that the channel has */
         Buffer in, out;
         size_t frame_left;       /* bytes of the current frame that were not passed on yet */
         bool frame_ends;         /* the current frame is the last of its answer */
@@ -124,9 +126,10 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 /* Closes the channel, and marks the runs that wait for an answer as lost. */
 void channel_link_drop(ChannelLink *ch);
 
-/* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL, FINALIZE and
- * FOREIGN_KEYS, which have no answer, and whose `*number` is that of another request, or the setting; otherwise `*number` is
- * set to a new number. Returns the room into which the caller must write the payload; NULL: no memory. */
+/* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL, FINALIZE,
+ * FOREIGN_KEYS and TIME_ZONE, which have no answer, and whose `*number` is that of another request, the setting, or 0;
+ * otherwise `*number` is set to a new number. Returns the room into which the caller must write the payload; NULL: no
+ * memory. */
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number);
 
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */

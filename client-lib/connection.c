@@ -178,6 +178,7 @@ _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         free(c->spare_cursor);
         c->wake_fd = safe_close(c->wake_fd); /* last: a cursor may be cancelled as long as it exists */
         free(c->address);
+        client_zone_done(&c->zone);
         free(c);
         return NULL;
 }

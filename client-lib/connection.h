@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "client-lib/client-zone.h"
 #include "client-lib/error.h"
 #include "client-lib/turns.h"
 #include "dbus-interfaces/wire/channel-polling.h"
@@ -117,6 +118,7 @@ struct sqlipc_connection {
         unsigned n_watches_lost;   /* those that are to be made again */
         unsigned n_channels_max;   /* how many channels it keeps open; 0: the service did not tell (channel-link.h) */
         sqlipc_transport transport;
+        ClientZone zone;           /* all requests carry it */
         bool without_memory;       /* channels have none: the service does not know it, or it cannot be mapped */
         bool without_cached;       /* the service does not know this option, and keeps each statement and channel */
         DescribeOption describe_option;

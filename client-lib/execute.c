@@ -85,7 +85,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         r = parameter_append_all(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
-        r = call_append_options(m, false, true, c->run_timeout_usec, cursor_transaction_number(c),
+        r = call_append_options(c->connection, m, false, true, c->run_timeout_usec, cursor_transaction_number(c),
                                 s->fetch.link->foreign_keys);
         if (r < 0)
                 return r;

@@ -43,7 +43,7 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         if (r < 0)
                 return r;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
-        r = call_append_options(m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c),
+        r = call_append_options(c->connection, m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c),
                                 c->fetch->link->foreign_keys);
         if (r < 0)
                 return r;
@@ -103,7 +103,7 @@ int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
         if (r >= 0)
                 r = append_sql(c, m);
         if (r >= 0)
-                r = call_append_options(m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED);
+                r = call_append_options(NULL, m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -119,7 +119,7 @@ int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd
         for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
                 r = sd_bus_message_copy(m, sent, false);
         if (r >= 0)
-                r = call_append_options(m, true, true, c->run_timeout_usec, cursor_transaction_number(c),
+                r = call_append_options(c->connection, m, true, true, c->run_timeout_usec, cursor_transaction_number(c),
                                         c->fetch->link->foreign_keys);
         if (r < 0)
                 return r;

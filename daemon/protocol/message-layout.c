@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/time-zone.h"
 
 /* The kind of a member follows from its type, so that a table cannot disagree with the struct. */
 #define KIND_OF(member)                                                                                              \
@@ -71,6 +72,7 @@ static const Field job[] = {
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
         FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
+        FIELD(job.time_zone, .max = TIME_ZONE_SIZE_MAX),
         FIELD(job.describe),
         FIELD(job.page_size),
         FIELD(job.deadline_usec),
@@ -91,6 +93,7 @@ static const Field job_batch[] = {
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
         FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
+        FIELD(job.time_zone, .max = TIME_ZONE_SIZE_MAX),
         FIELD(job.deadline_usec),
         FIELD(job.n_statements, .max = STATEMENT_LIST_N_MAX),
         FIELD_SPAN(job.statements, job.statements_size, .required = true, .max = STATEMENT_LIST_SIZE_MAX),

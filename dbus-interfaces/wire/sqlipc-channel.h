@@ -20,6 +20,8 @@
  *     FINALIZE 0x58   `run` is the number of the statement; no payload.       No answer. An unknown number is ignored.
  *     FOREIGN_KEYS    `run` is a ForeignKeys (sqlipc-page.h), which holds for the requests after this one; no payload. END
  *              0x4b   tells the value. Manager.Features has "foreign-keys".   No answer.
+ *     TIME_ZONE 0x5a  `run` is 0; the payload is a zone (time-zone.h), without NUL, which holds for the requests after this
+ *                     one; no payload: the service's own. Only if `info` of OpenChannel has `time-zone`.   No answer.
  *
  *   worker -> client
  *     the frames of sqlipc-page.h, and
@@ -37,7 +39,8 @@
  *
  * A request is answered by ERROR (InvalidRequest) and the end of the channel if its header has a size of more than
  * CHANNEL_REQUEST_SIZE_MAX, an unknown kind or version, a flag, or a number out of order, since nothing after such a header
- * can be trusted. A request with a valid header but wrong content is answered by ERROR alone.
+ * can be trusted. The same holds for a TIME_ZONE without a valid zone, because it has no answer. A request with a valid
+ * header but wrong content is answered by ERROR alone.
  *
  * MEMORY. If `info` of OpenChannel has `memory`, both directions go through this memfd instead of the socket, as two streams
  * of bytes with the same frames (channel-ring.h has the code of both sides). It has CHANNEL_MEMORY_SIZE bytes and the seals
@@ -88,6 +91,7 @@ typedef enum RequestKind {
         REQUEST_PREPARE = 0x50,
         REQUEST_QUERY = 0x51,
         REQUEST_FINALIZE = 0x58,
+        REQUEST_TIME_ZONE = 0x5a,
 } RequestKind;
 
 enum { FRAME_STATEMENT = 6 }; /* a FrameKind that is used on channels only */

@@ -17,7 +17,7 @@ from collections import namedtuple
 import channel_memory
 from client import END, ERROR, SECONDS, Broken, Text, decode
 
-CANCEL, FETCH, FOREIGN_KEYS, PREPARE, QUERY, FINALIZE = 0x43, 0x46, 0x4B, 0x50, 0x51, 0x58
+CANCEL, FETCH, FOREIGN_KEYS, PREPARE, QUERY, FINALIZE, TIME_ZONE = 0x43, 0x46, 0x4B, 0x50, 0x51, 0x58, 0x5A
 STATEMENT = 6
 MORE = 1
 
@@ -147,6 +147,9 @@ class Channel:
 
     def foreign_keys(self, setting):
         self.send(frame(FOREIGN_KEYS, setting))
+
+    def time_zone(self, zone):
+        self.send(frame(TIME_ZONE, 0, zone.encode()))
 
     # ---- answers ----
 

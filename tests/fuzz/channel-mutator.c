@@ -96,7 +96,8 @@ static void add_row(Frame *f, unsigned n, bool named) {
 /* A request as a client makes it; numbers come later. */
 static Frame request(void) {
         static const uint8_t kinds[] = { REQUEST_QUERY, REQUEST_PREPARE, REQUEST_FETCH, REQUEST_CANCEL, REQUEST_FINALIZE,
-                                         REQUEST_FOREIGN_KEYS };
+                                         REQUEST_FOREIGN_KEYS, REQUEST_TIME_ZONE };
+        static const char *const zones[] = { "", "Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3", "../x", "/x", "?" };
         static const char *const sqls[] = {
                 "SELECT 1", "SELECT ?1, :a", "SELECT a, b FROM t", "SELECT * FROM t WHERE a > ?", "SELEC", "", ";",
                 "SELECT zeroblob(9000)",
@@ -113,6 +114,10 @@ static Frame request(void) {
         static_assert(CHANNEL_QUERY_HEAD_SIZE == CHANNEL_FETCH_HEAD_SIZE, "one buffer is enough");
         if (f.kind == REQUEST_PREPARE)
                 add(&f, sql, strlen(sql));
+        if (f.kind == REQUEST_TIME_ZONE) {
+                sql = zones[below(sizeof zones / sizeof *zones)];
+                add(&f, sql, strlen(sql));
+        }
         if (f.kind != REQUEST_QUERY && f.kind != REQUEST_FETCH)
                 return f;
         if (f.kind == REQUEST_QUERY) {
@@ -187,6 +192,8 @@ static void renumber(void) {
                         f->number = some;
                 else if (f->kind == REQUEST_FOREIGN_KEYS)
                         f->number = below(FOREIGN_KEYS_MAX_);
+                else if (f->kind == REQUEST_TIME_ZONE)
+                        f->number = 0;
                 else
                         f->number = ++last;
                 if (f->kind == REQUEST_FETCH && f->size >= 8)

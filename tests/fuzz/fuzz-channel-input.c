@@ -31,7 +31,9 @@ static int take_all(ChannelInput *in, ChannelStatements *statements, uint64_t *s
                 SqlError error = SQL_ERROR_INIT;
 
                 demand(q.size <= PAYLOAD_MAX && (!q.too_large || q.size == 0));
-                demand(q.kind == REQUEST_FINALIZE || q.kind == REQUEST_FOREIGN_KEYS || q.number == in->taken_number);
+                demand(q.kind == REQUEST_FINALIZE || q.kind == REQUEST_FOREIGN_KEYS || q.kind == REQUEST_TIME_ZONE ||
+                       q.number == in->taken_number);
+                demand(q.kind != REQUEST_TIME_ZONE || time_zone_is_valid((const char *) q.payload, q.size));
                 add(sum, &q.kind, sizeof q.kind);
                 add(sum, &q.number, sizeof q.number);
                 add(sum, q.payload, q.size);
@@ -48,15 +50,16 @@ static int take_all(ChannelInput *in, ChannelStatements *statements, uint64_t *s
 /* To another worker: the same in, the same out. */
 static void move(ChannelInput *in, ChannelStatements *statements) {
         ChannelStatements moved = { .n_max = statements->n_max };
-        ForeignKeys foreign_keys;
+        const ChannelSettings settings = { FOREIGN_KEYS_ON, "Europe/Berlin" };
+        ChannelSettings moved_settings;
         ChannelInput to;
         uint8_t *bytes;
         size_t size;
 
-        demand(channel_state_pack(in, statements, FOREIGN_KEYS_ON, &bytes, &size) == 0);
+        demand(channel_state_pack(in, statements, &settings, &bytes, &size) == 0);
         demand(channel_input_init(&to, PAYLOAD_MAX) == 0);
-        demand(channel_state_unpack((Bytes) { .data = (char *) bytes, .size = size }, &to, &moved, &foreign_keys) == 0);
-        demand(foreign_keys == FOREIGN_KEYS_ON && moved.n == statements->n);
+        demand(channel_state_unpack((Bytes) { .data = (char *) bytes, .size = size }, &to, &moved, &moved_settings) == 0);
+        demand(memcmp(&moved_settings, &settings, sizeof settings) == 0 && moved.n == statements->n);
         demand(to.fill - to.start == in->fill - in->start && to.discard == in->discard);
         free(bytes);
         channel_input_free(in);
@@ -99,13 +102,13 @@ static void check_state(const uint8_t *bytes, size_t size) {
         /* a copy of exactly its size, so that AddressSanitizer sees a look behind it */
         uint8_t *copy = malloc(size + 1);
         uint64_t sum = 0;
-        ForeignKeys foreign_keys;
+        ChannelSettings settings;
         ChannelInput in;
 
         demand(copy && channel_input_init(&in, PAYLOAD_MAX) == 0);
         if (size > 0)
                 memcpy(copy + 1, bytes, size);
-        if (channel_state_unpack((Bytes) { .data = (char *) copy + 1, .size = size }, &in, &statements, &foreign_keys) == 0)
+        if (channel_state_unpack((Bytes) { .data = (char *) copy + 1, .size = size }, &in, &statements, &settings) == 0)
                 (void) take_all(&in, &statements, &sum);
         channel_input_free(&in);
         channel_statements_free(&statements);

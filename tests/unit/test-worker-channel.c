@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dbus-interfaces/wire/time-zone.h"
 #include "tests/rigs/channel-rig.h"
 
 static void test_requests(void) {
@@ -301,6 +302,9 @@ static void test_garbage(void) {
                 { REQUEST_FINALIZE, 0, 1, 8, SQLIPC_PAGE_VERSION },
                 { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_MAX_, 0, SQLIPC_PAGE_VERSION },
                 { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_ON, 8, SQLIPC_PAGE_VERSION },
+                { REQUEST_TIME_ZONE, 0, 1, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_TIME_ZONE, 0, 0, TIME_ZONE_SIZE_MAX + 1, SQLIPC_PAGE_VERSION },
+                { REQUEST_TIME_ZONE, 0, 0, 8, SQLIPC_PAGE_VERSION }, /* the header of the next request */
                 { FRAME_END, 0, 2, 0, SQLIPC_PAGE_VERSION },
                 { 0, 0, 2, 0, SQLIPC_PAGE_VERSION },
                 { REQUEST_PREPARE, 0, 2, CHANNEL_REQUEST_SIZE_MAX + 1, SQLIPC_PAGE_VERSION },

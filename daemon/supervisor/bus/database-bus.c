@@ -310,6 +310,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .on_started = reply_fetch,
                 .timeout_usec = options.timeout_usec,
                 .foreign_keys = options_foreign_keys(&options),
+                .time_zone = options.time_zone,
                 .error_details = options.error_details,
                 .page_size = statement->page_size,
         }, &run, refusal);
@@ -364,6 +365,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.parameters = &parameters;
         spec.timeout_usec = ret_options->timeout_usec;
         spec.foreign_keys = options_foreign_keys(ret_options);
+        spec.time_zone = ret_options->time_zone;
         spec.error_details = ret_options->error_details;
         spec.answers_at_once = !ret_options->describe;
         if (spec.page_size == 0)
@@ -468,6 +470,7 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         spec->page_size = options.page_size;
         spec->timeout_usec = options.timeout_usec;
         spec->foreign_keys = options_foreign_keys(&options);
+        spec->time_zone = options.time_zone;
         spec->error_details = options.error_details;
         *ret_bytes = try_bytes(sql, size);
         return *ret_bytes ? 0 : -ENOMEM;
@@ -537,6 +540,7 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
                 return -ENOMEM;
         spec.timeout_usec = options.timeout_usec;
         spec.foreign_keys = options_foreign_keys(&options);
+        spec.time_zone = options.time_zone;
         spec.error_details = options.error_details;
         return run_spec_make(session, spec, ret, refusal);
 }
@@ -741,7 +745,7 @@ static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
         if (r >= 0)
                 r = append_pages(reply, c->page_size);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", !c->group->writes);
+                r = sd_bus_message_append(reply, "{sv}{sv}", "readonly", "b", !c->group->writes, "time-zone", "b", true);
         if (r >= 0 && c->memory)
                 r = sd_bus_message_append(reply, "{sv}", "memory", "h", shared_memory_fd(c->memory));
         if (r >= 0 && placement_allows_guests(c->group))

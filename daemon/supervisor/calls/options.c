@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/supervisor/calls/options.h"
+#include "dbus-interfaces/wire/time-zone.h"
 
 typedef struct OptionRow {
         const char *name;
@@ -24,6 +25,7 @@ static const OptionRow option_table[] = {
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
         { "cached", OPTION_CACHED, 'b', 0, 1, G_STRUCT_OFFSET(Options, cached) },
         { "foreign-keys", OPTION_FOREIGN_KEYS, 'b', 0, 1, G_STRUCT_OFFSET(Options, foreign_keys) },
+        { "x-time-zone", OPTION_TIME_ZONE, 's', 0, 0, G_STRUCT_OFFSET(Options, time_zone) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
@@ -58,12 +60,26 @@ static int read_number(sd_bus_message *m, const OptionRow *row, uint64_t *ret) {
         return 0;
 }
 
+static int read_string(sd_bus_message *m, const OptionRow *row, Options *options, Refusal *refusal) {
+        const char *value;
+        int r = sd_bus_message_read(m, "v", "s", &value);
+
+        if (r < 0)
+                return r;
+        if (row->key == OPTION_TIME_ZONE && !time_zone_is_valid(value, strlen(value)))
+                return refuse(refusal, ERROR_INVALID_OPTION,
+                              "Option \"%s\" is no time zone: give a name as Europe/Berlin, or a rule as TZ has it.",
+                              row->name);
+        *(const char **) G_STRUCT_MEMBER_P(options, row->offset) = value;
+        return 0;
+}
+
 static int read_option(sd_bus_message *m, const OptionRow *row, Options *options, Refusal *refusal) {
         uint64_t value = 0;
         int r = check_type(m, row, refusal);
 
         if (r >= 0 && row->type == 's')
-                return sd_bus_message_read(m, "v", "s", (const char **) G_STRUCT_MEMBER_P(options, row->offset));
+                return read_string(m, row, options, refusal);
         if (r >= 0)
                 r = read_number(m, row, &value);
         if (r < 0)
@@ -95,9 +111,9 @@ static int read_entry(sd_bus_message *m, unsigned allowed, Options *options, Ref
 
         if (r < 0)
                 return r;
-        if (g_str_has_prefix(name, "x-"))
-                return sd_bus_message_skip(m, "v");
         const OptionRow *row = find_option(name, allowed);
+        if (!row && g_str_has_prefix(name, "x-"))
+                return sd_bus_message_skip(m, "v");
         if (!row)
                 return refuse(refusal, ERROR_UNKNOWN_OPTION, "Option \"%.100s\" is not known to this method.", name);
         return read_option(m, row, options, refusal);

@@ -85,6 +85,7 @@ void run_free(Run *run) {
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);
         g_free(run->excerpt);
+        g_free(run->time_zone);
         (void) pipe_unref(run->pipe);
         (void) database_unref(run->database);
         run->group = group_unref(run->group);

@@ -88,6 +88,7 @@ struct Run {
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
         ForeignKeys foreign_keys; /* the client's setting */
+        char *time_zone;       /* the client's, owned; NULL: the service's own */
         uint64_t used_usec;     /* TRANSACTION: when it began, or its last statement was over */
         bool deferred;          /* TRANSACTION: it reads until a statement writes. `writes` says if one may */
         bool commits, rolls_back; /* TRANSACTION: its worker was told COMMIT; Rollback ends it. Not states: they are about

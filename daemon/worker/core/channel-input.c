@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "dbus-interfaces/wire/time-zone.h"
+
 #define CAPACITY (2 * CHANNEL_AHEAD_SIZE) /* initial; the kernel provides its memory only when bytes arrive */
 
 enum {
@@ -36,7 +38,8 @@ static Header load_header(const uint8_t *at) {
 
 /* Of the others, `number` is something else. */
 static bool is_numbered(uint8_t kind) {
-        return kind != REQUEST_CANCEL && kind != REQUEST_FINALIZE && kind != REQUEST_FOREIGN_KEYS;
+        return kind != REQUEST_CANCEL && kind != REQUEST_FINALIZE && kind != REQUEST_FOREIGN_KEYS &&
+               kind != REQUEST_TIME_ZONE;
 }
 
 static size_t frame_size(const Header *h) {
@@ -73,9 +76,17 @@ static bool header_is_valid(const ChannelInput *in, const Header *h, unsigned ma
                 return h->size == 0;
         case REQUEST_FOREIGN_KEYS:
                 return h->size == 0 && h->number < FOREIGN_KEYS_MAX_;
+        case REQUEST_TIME_ZONE:
+                return h->size <= TIME_ZONE_SIZE_MAX && h->number == 0;
         default:
                 return false;
         }
+}
+
+/* A request that gets no answer has no other way to fail. `h` is whole. */
+static bool content_is_valid(const ChannelInput *in, const Header *h) {
+        return h->kind != REQUEST_TIME_ZONE ||
+               time_zone_is_valid((const char *) in->bytes + in->scanned + FRAME_HEADER_SIZE, h->size);
 }
 
 static void cancel(ChannelInput *in, uint64_t number) {
@@ -115,12 +126,16 @@ static void scan(ChannelInput *in, unsigned marks) {
                         in->invalid = true;
                         return;
                 }
-                if (h.size > in->payload_max) {
+                if (h.size > in->payload_max && is_numbered(h.kind)) {
                         discard(in, &h);
                         h.size = 0;
                 }
                 if (in->fill - in->scanned < frame_size(&h))
                         return;
+                if (!content_is_valid(in, &h)) {
+                        in->invalid = true;
+                        return;
+                }
                 if (is_numbered(h.kind))
                         in->scanned_number = h.number;
                 else

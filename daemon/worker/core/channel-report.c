@@ -75,7 +75,7 @@ int channel_report_rested(ServedChannel *c, bool waiting, Bytes unread) {
         Message m = { .kind = MESSAGE_CHANNEL_RESTED };
         uint8_t *state;
         size_t size;
-        int r = channel_state_pack(&c->input, &c->statements, c->foreign_keys, &state, &size);
+        int r = channel_state_pack(&c->input, &c->statements, &c->settings, &state, &size);
 
         if (r < 0)
                 return r;

@@ -193,7 +193,8 @@ static void begin_job(ServedChannel *c, uint64_t number) {
                 .number = number,
                 .sql = "",
                 .counts = c->setup.counts,
-                .foreign_keys = c->foreign_keys,
+                .foreign_keys = c->settings.foreign_keys,
+                .time_zone = *c->settings.time_zone ? c->settings.time_zone : NULL,
                 .page_size = c->setup.page_size,
                 .row_size_max = c->setup.row_size_max,
                 .result_rows_max = c->setup.result_rows_max,
@@ -256,7 +257,9 @@ bool channel_request_begin_next(ServedChannel *c) {
                         if (q.kind == REQUEST_FINALIZE)
                                 channel_statements_remove(&c->statements, q.number);
                         else if (q.kind == REQUEST_FOREIGN_KEYS)
-                                c->foreign_keys = (ForeignKeys) q.number;
+                                c->settings.foreign_keys = (ForeignKeys) q.number;
+                        else if (q.kind == REQUEST_TIME_ZONE)
+                                *(char *) mempcpy(c->settings.time_zone, q.payload, q.size) = 0;
                         else {
                                 begin(c, &q);
                                 return true;

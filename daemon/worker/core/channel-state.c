@@ -6,17 +6,20 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define HEAD_SIZE ((size_t) 32)
+#define HEAD_SIZE ((size_t) 40)
 #define STATEMENT_HEAD_SIZE ((size_t) 12)
 
-size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements) {
-        return HEAD_SIZE + statements->n * STATEMENT_HEAD_SIZE + statements->sql_size + (in->fill - in->start);
+size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements, const ChannelSettings *settings) {
+        return HEAD_SIZE + strlen(settings->time_zone) + statements->n * STATEMENT_HEAD_SIZE + statements->sql_size +
+               (in->fill - in->start);
 }
 
-int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, ForeignKeys foreign_keys,
+int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, const ChannelSettings *settings,
                        uint8_t **ret, size_t *ret_size) {
-        size_t size = channel_state_size(in, statements), input_size = in->fill - in->start;
+        size_t size = channel_state_size(in, statements, settings), zone_size = strlen(settings->time_zone);
+        size_t input_size = in->fill - in->start;
         uint8_t *bytes, *at;
 
         if (size > CHANNEL_STATE_SIZE_MAX)
@@ -28,8 +31,9 @@ int channel_state_pack(const ChannelInput *in, const ChannelStatements *statemen
         store_le64(at + 8, in->discard);
         store_le32(at + 16, (uint32_t) statements->n);
         store_le32(at + 20, (uint32_t) input_size);
-        store_le64(at + 24, foreign_keys);
-        at += HEAD_SIZE;
+        store_le64(at + 24, settings->foreign_keys);
+        store_le64(at + 32, zone_size);
+        at = mempcpy(at + HEAD_SIZE, settings->time_zone, zone_size);
         for (size_t i = 0; i < statements->n; i++) {
                 const ChannelStatement *s = statements->list[i];
 
@@ -65,9 +69,10 @@ static const uint8_t *unpack_statement(const uint8_t *at, const uint8_t *end, ui
         return at + size;
 }
 
-int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ForeignKeys *ret_foreign_keys) {
+int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ChannelSettings *ret_settings) {
         const uint8_t *at = (const uint8_t *) state.data, *end;
-        uint64_t taken, discard, foreign_keys, number = 0;
+        uint64_t taken, discard, foreign_keys, zone_size, number = 0;
+        ChannelSettings settings = {};
         size_t n, input_size;
 
         if (state.size < HEAD_SIZE)
@@ -78,15 +83,22 @@ int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *state
         n = load_le32(at + 16);
         input_size = load_le32(at + 20);
         foreign_keys = load_le64(at + 24);
+        zone_size = load_le64(at + 32);
         at += HEAD_SIZE;
+        if (foreign_keys >= FOREIGN_KEYS_MAX_ || (size_t) (end - at) < zone_size ||
+            !time_zone_is_valid((const char *) at, zone_size))
+                return -EBADMSG;
+        settings.foreign_keys = (ForeignKeys) foreign_keys;
+        memcpy(settings.time_zone, at, zone_size);
+        at += zone_size;
         for (size_t i = 0; i < n; i++) {
                 at = unpack_statement(at, end, number, taken, statements);
                 if (!at)
                         return -EBADMSG;
                 number = statements->list[i]->number;
         }
-        if ((size_t) (end - at) != input_size || foreign_keys >= FOREIGN_KEYS_MAX_)
+        if ((size_t) (end - at) != input_size)
                 return -EBADMSG;
-        *ret_foreign_keys = (ForeignKeys) foreign_keys;
+        *ret_settings = settings;
         return channel_input_restore(in, at, input_size, taken, discard);
 }

@@ -5,22 +5,29 @@
  * them as hostile.
  *
  *      u64 number of the last request that was taken, u64 bytes to discard, u32 n_statements, u32 input_size,
- *      u64 ForeignKeys, n_statements of (u64 number, u32 size, SQL), the input
+ *      u64 ForeignKeys, u64 size of the time zone, the time zone, n_statements of (u64 number, u32 size, SQL), the input
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 
 #include "daemon/worker/core/channel-input.h"
 #include "daemon/worker/core/channel-statements.h"
+#include "dbus-interfaces/wire/time-zone.h"
+
+/* The client's settings for the requests that come. */
+typedef struct ChannelSettings {
+        ForeignKeys foreign_keys;
+        char time_zone[TIME_ZONE_SIZE_MAX + 1]; /* "": the service's own */
+} ChannelSettings;
 
 /* The size of the packed state. */
-size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements);
+size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements, const ChannelSettings *settings);
 
 /* Packs the state into bytes that the caller frees. -ENOMEM; -E2BIG: it is over CHANNEL_STATE_SIZE_MAX. */
-int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, ForeignKeys foreign_keys,
+int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, const ChannelSettings *settings,
                        uint8_t **ret, size_t *ret_size);
 
 /* Unpacks `state` into a new input and new statements. After -EBADMSG or -ENOMEM these can only be freed. */
-int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ForeignKeys *ret_foreign_keys);
+int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements, ChannelSettings *ret_settings);
 
 #endif

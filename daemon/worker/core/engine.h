@@ -178,6 +178,11 @@ typedef struct Engine {
          * engine has no settings of clients. */
         void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction);
 
+        /* Sets the time zone of the client whose statements are stepped next (time-zone.h); NULL: the service's own. False:
+         * memory or descriptors are short. Called often, mostly with the same zone. NULL: the engine computes no local time
+         * in this process. */
+        bool (*set_time_zone)(const char *zone);
+
         /* ---- a statement ---- */
 
         /* Compiles `sql`, which must have a NUL after its sql_size bytes, or finds it compiled. `hint` (NULL: none) is

@@ -139,6 +139,8 @@ static JobFill fill(Job *job, bool *ret_full) {
 JobFill job_fill(Job *job) {
         bool full = false;
 
+        if (!job->rows_ended && !job_set_time_zone(job))
+                return JOB_FILL_FAILED;
         /* the writer's connection is needed for others */
         job->sink.may_await = job->state == JOB_READY && job_engine(job)->awaited_fd;
         while (!full) {

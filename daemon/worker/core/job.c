@@ -199,6 +199,12 @@ void job_leave(Job *job, EngineConnection *connection) {
                 job_engine(job)->leave(connection, &job->counts);
 }
 
+bool job_set_time_zone(Job *job) {
+        return !job_engine(job)->set_time_zone || job_engine(job)->set_time_zone(job->spec->time_zone) ||
+               sql_error_set(&job->error, ERROR_OUT_OF_MEMORY,
+                             "the time zone cannot be read: the service is short of memory or descriptors");
+}
+
 void job_store_counts(const Job *job) {
         if (memcmp(&job->counts, &job->counts_before, sizeof job->counts) != 0)
                 client_counts_store(&job->spec->counts, &job->counts);

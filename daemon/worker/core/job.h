@@ -233,6 +233,10 @@ SqlError *job_refuse(Job *job, const JobSpec *spec);
 void job_enter(Job *job, EngineConnection *connection, const Job *last);
 void job_leave(Job *job, EngineConnection *connection);
 
+/* Must be called before the engine steps for the job: since its last step the worker may have stepped for clients in other
+ * time zones. OutOfMemory. */
+bool job_set_time_zone(Job *job);
+
 /* The job has written, or has failed: from now on its client has its counts. */
 void job_store_counts(const Job *job);
 

@@ -131,6 +131,8 @@ static bool run_rows(Job *job) {
         RowSource *s = &job->load->source;
 
         if (s->event == PAGE_ROW) {
+                if (!job_set_time_zone(job))
+                        return false;
                 if (!job_engine(job)->load(job->load->statement, s, &job->error))
                         return name_row(job);
                 job->sink.n_rows = s->n_rows;

@@ -71,7 +71,7 @@ static int set_up(ServedChannel *c, const JobOwner *owner, JobContext *context, 
         if (r == 0)
                 r = channel_input_init(&c->input, payload_max(context, setup));
         if (r == 0 && setup->state.size > 0)
-                r = channel_state_unpack(setup->state, &c->input, &c->statements, &c->foreign_keys);
+                r = channel_state_unpack(setup->state, &c->input, &c->statements, &c->settings);
         if (r == 0 && setup->memory)
                 r = map_memory(c, received->memory_fd);
         if (r == 0 && !(fcntl(received->pipe_fd, F_GETFL) & O_NONBLOCK))
@@ -297,7 +297,7 @@ bool served_channel_is_answered(const ServedChannel *c) {
 
 bool served_channel_can_go_on(const ServedChannel *c) {
         return c->intake < CHANNEL_CLOSING && !c->client_left && !c->input.invalid &&
-               channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
+               channel_state_size(&c->input, &c->statements, &c->settings) <= CHANNEL_STATE_SIZE_MAX;
 }
 
 bool served_channel_can_move(const ServedChannel *c) {

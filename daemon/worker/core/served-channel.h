@@ -38,6 +38,7 @@
 #include <stddef.h>
 
 #include "daemon/worker/core/channel-input.h"
+#include "daemon/worker/core/channel-state.h"
 #include "daemon/worker/core/channel-statements.h"
 #include "daemon/worker/core/guest-database.h"
 #include "daemon/worker/core/job.h"
@@ -87,7 +88,7 @@ struct ServedChannel {
         bool woken;               /* memory: the socket may have bytes */
         ChannelInput input;
         ChannelStatements statements;
-        ForeignKeys foreign_keys; /* for the requests that come */
+        ChannelSettings settings; /* for the requests that come; not changed while one is under way */
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
         uint64_t batch;           /* number of the last request that had arrived before the turn's read transaction began */

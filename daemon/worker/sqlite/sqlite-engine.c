@@ -11,6 +11,7 @@
 #include "daemon/worker/sqlite/bind.h"
 #include "daemon/worker/sqlite/describe-statement.h"
 #include "daemon/worker/sqlite/heap.h"
+#include "daemon/worker/sqlite/local-time.h"
 #include "daemon/worker/sqlite/observation.h"
 #include "daemon/worker/sqlite/pool.h"
 #include "daemon/worker/sqlite/sqlite-load.h"
@@ -349,6 +350,7 @@ const Engine sqlite_engine = {
         .writer_waits = engine_writer_waits,
         .trim = engine_trim,
         .set_client = engine_set_client,
+        .set_time_zone = local_time_set_zone,
         .compile = engine_compile,
         .release = engine_release,
         .describe = engine_describe,
