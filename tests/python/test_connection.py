@@ -455,6 +455,43 @@ def returning():
         service.empty()
 
 
+def writes_while_it_reads(connect):
+    """The rows, and then the table, of a program that changes each row of a large result while it reads it."""
+    with contextlib.closing(connect(isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        seen = []
+        for number, text in db.execute("SELECT id, text FROM note ORDER BY id"):
+            seen.append((number, len(text)))
+            db.execute("UPDATE note SET text = ? WHERE id = ?", (f"{number} was read", number))
+        big = db.execute("SELECT zeroblob(12000000), 1 UNION ALL SELECT zeroblob(9000000), 2").fetchall()
+        returned = db.execute(
+            "INSERT INTO note(text) SELECT printf('%d%.*c', value, 30000, 'x') FROM (WITH RECURSIVE c(value) AS (SELECT 1000"
+            " UNION ALL SELECT value + 1 FROM c WHERE value < 1500) SELECT value FROM c) RETURNING id, text"
+        ).fetchall()
+        db.execute("COMMIT")
+        return (
+            seen,
+            [(len(blob), number) for blob, number in big],
+            [(number, len(text)) for number, text in returned],
+            db.execute("SELECT id, substr(text, 1, 20) FROM note ORDER BY id").fetchall(),
+        )
+
+
+@test
+def large_results_of_a_writer():
+    """A transaction that writes reads results of any size, with rows of more than 8 MiB, while it writes; RETURNING, too"""
+    path = service.add("large", "CREATE TABLE note(id INTEGER PRIMARY KEY, text UNIQUE);")
+    rows = [(i, f"{i}" + "y" * 50_000) for i in range(1, 601)]  # 30 MB
+    results = []
+    for connect in (lambda **k: service.connect("large", **k), lambda **k: sqlite3.connect(path, **k)):
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("DELETE FROM note")
+            db.executemany("INSERT INTO note VALUES (?, ?)", rows)
+        results.append(writes_while_it_reads(connect))
+    equal(results[0], results[1], "as with sqlite3")
+    equal(len(results[0][0]), 600, "rows that were read")
+
+
 @test
 def rows_with_names():
     """Row: by number, slice and name; keys, length, equality, hash; and other row factories"""

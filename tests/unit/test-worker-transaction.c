@@ -157,6 +157,7 @@ static void test_too_many_rows(void) {
         int fd;
 
         begin_to_write();
+        writing.setup->temp_size_max = 0;
         (void) writing_run("a read rows=3000", &fd);
         o = writing_read(fd, 2);
         g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);

@@ -106,13 +106,46 @@ static void test_big_row(void) {
         writing_end();
 }
 
-/* More rows than memory is for, or than a result may have: the statement is undone, and none of its rows is sent. */
+/* Rows that memory is not for wait in a temporary file, which counts for TempSizeMax= until they are read. */
+static void test_rows_in_file(void) {
+        uint64_t numbers[2];
+        int fds[2];
+        Outcome o;
+
+        begin_with_lease();
+        writing.rig.result_size_max = UINT64_MAX;
+        writing.setup->temp_size_max = 24 << 20;
+        numbers[0] = writing_run("a rows=8000", &fds[0]); /* 24 MB, of which 8 MiB stay in memory */
+        writing_settle();
+        g_assert_cmpuint(writing.loop.context.spooled, <=, WRITE_BATCH_SPOOL_MAX);
+        numbers[1] = writing_run("too-many rows=8000", &fds[1]);
+        writing_settle();
+        g_assert_cmpuint(writing.loop.context.spooled_files, >, 15000000);
+        o = writing_read(fds[0], numbers[0]);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 8000);
+        g_assert_cmpuint(writing.loop.context.spooled_files, ==, 0);
+        o = writing_read(fds[1], numbers[1]);
+        g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        numbers[1] = writing_run("b rows=8000", &fds[1]);
+        o = writing_read(fds[1], numbers[1]);
+        g_assert_cmpuint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 8000);
+        writing_expect_durable("a | b | ");
+        numbers[0] = writing_run("c rows=8000", &fds[0]);
+        writing_settle();
+        writing_end(); /* without its reader */
+}
+
+/* More rows than temporary files may have, or than a result may have: the statement is undone, and none of its rows is
+ * sent. */
 static void test_too_many_rows(void) {
         uint64_t number;
         Outcome o;
         int fd;
 
         begin_with_lease();
+        writing.setup->temp_size_max = 0;
         number = writing_run("a rows=3000", &fd);
         o = writing_read(fd, number);
         g_assert_cmpuint(o.error, ==, ERROR_LIMITS_EXCEEDED);
@@ -133,7 +166,7 @@ static void test_too_many_rows(void) {
         writing_end();
 }
 
-/* Rows that wait for slow readers have a limit together, and a batch ends after many of them. */
+/* Rows in memory that wait for slow readers have a limit together, and a batch ends after many of them. */
 static void test_spools(void) {
         enum { N = 9, N_ROWS = 2700 };
         uint64_t numbers[N];
@@ -141,6 +174,7 @@ static void test_spools(void) {
         int fds[N];
 
         begin_with_lease();
+        writing.setup->temp_size_max = 0;
         for (unsigned i = 0; i < N; i++)
                 numbers[i] = writing_run("a rows=2700", &fds[i]);
         writing_settle();
@@ -1116,6 +1150,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/many-rows", test_many_rows);
         g_test_add_func("/writer/big-row", test_big_row);
         g_test_add_func("/writer/too-many-rows", test_too_many_rows);
+        g_test_add_func("/writer/rows-in-file", test_rows_in_file);
         g_test_add_func("/writer/spools", test_spools);
         g_test_add_func("/writer/end-after-commit", test_end_after_commit);
         g_test_add_func("/writer/batch", test_batch);

@@ -258,7 +258,11 @@ static JobState write_slice(Job *job) {
         bool empty = page_encoder_is_empty(&job->encoder), idle = page_writer_is_idle(&job->writer);
 
         if (job->write.is_over && idle && empty && job->write.spool.left > 0) {
-                job->encoder.fill = row_spool_take(&job->write.spool, job->page);
+                int r = row_spool_take(&job->write.spool, job->page, job->encoder.page_size);
+
+                if (r < 0)
+                        return job_end(job, ERROR_INPUT_OUTPUT, "the temporary file of its rows cannot be read");
+                job->encoder.fill = (size_t) r;
                 empty = false;
         }
         if (!idle || (!empty && (!job->write.is_over || job->write.spool.left > 0)))

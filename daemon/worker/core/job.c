@@ -105,6 +105,7 @@ static void drop_payload(Job *job) {
         job->payload.bytes = NULL;
         job->payload.is_row = false;
         job->context->spooled -= job->write.spool.size;
+        job->context->spooled_files -= job->write.spool.file_size;
         row_spool_clear(&job->write.spool);
 }
 

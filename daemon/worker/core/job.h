@@ -117,7 +117,8 @@ typedef struct JobContext {
                               * 0: it does neither */
         bool commit_waits;   /* for readers, perhaps jobs of this worker */
         uint64_t n_commits;  /* that readers of other workers would not have delayed, because there is a WAL */
-        size_t spooled;      /* bytes of all spools */
+        size_t spooled;      /* bytes of all spools in memory */
+        uint64_t spooled_files; /* bytes of all spools in files */
         CommitNotes notes;
 } JobContext;
 

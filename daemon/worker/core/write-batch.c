@@ -6,6 +6,7 @@
 #include "daemon/worker/core/write-batch.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/protocol/statement-list.h"
 #include "daemon/worker/core/commit-notes.h"
@@ -16,24 +17,44 @@
 
 /* ---- the rows of a statement ---- */
 
+/* True if the next page may be kept in memory. */
+static bool has_memory(const Job *job, size_t size) {
+        return job->write.spool.size + size <= WRITE_BATCH_SPOOL_MAX &&
+               job->context->spooled + size <= WRITE_BATCH_SPOOLS_MAX;
+}
+
+static bool explain_spool(Job *job, int r) {
+        if (r == -ENOMEM)
+                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+        if (r == -E2BIG)
+                return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
+                                     "the rows of a statement that writes, or is in a transaction that does, wait in "
+                                     "temporary files, and fill more of them than TempSizeMax= allows: ask for less, write "
+                                     "less at a time, or read the results of other statements first");
+        if (r == -ENOSPC || r == -EDQUOT)
+                return sql_error_set(&job->error, ERROR_NO_SPACE,
+                                     "the disk that temporary files go to is full: free some of it, or ask for less");
+        return sql_error_set(&job->error, ERROR_INPUT_OUTPUT,
+                             "the rows wait in a temporary file, which cannot be made or written: %s", strerror(-r));
+}
+
 /* Moves the page to the spool. */
 static bool spool_page(Job *job) {
         PageEncoder *e = &job->encoder;
+        JobContext *context = job->context;
         RowSpool *spool = &job->write.spool;
         size_t before = spool->size, size = page_encoder_finish(e);
+        uint64_t file_before = spool->file_size;
+        int r;
 
         if (!job_check_result_size(job))
                 return false;
-        if (before + size > WRITE_BATCH_SPOOL_MAX)
-                return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
-                                     "a statement that writes, or is in a transaction that does, returns at most 8 MiB: ask "
-                                     "for less, or write less at a time");
-        if (job->context->spooled + size > WRITE_BATCH_SPOOLS_MAX)
-                return sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
-                                     "too many rows of other statements that wrote still wait for their readers: read them");
-        if (row_spool_add(spool, job->page, size, e->tail, e->tail_size) < 0)
-                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
-        job->context->spooled += spool->size - before;
+        r = row_spool_add(spool, job->page, size, e->tail, e->tail_size, has_memory(job, size),
+                          context->setup->temp_size_max);
+        context->spooled += spool->size - before;
+        context->spooled_files += spool->file_size - file_before;
+        if (r < 0)
+                return explain_spool(job, r);
         page_encoder_clear(e);
         return true;
 }
@@ -242,10 +263,14 @@ void write_batch_on_progress(WriteBatch *b, bool others_wait, uint64_t now) {
         (void) sql_error_set(&job->error, ERROR_BUSY, "others wait for the commit");
 }
 
+static uint64_t spooled(const JobContext *context) {
+        return context->spooled + context->spooled_files;
+}
+
 bool write_batch_is_full(const WriteBatch *b) {
         const Engine *engine = b->context->engine;
 
-        return b->n_run >= WRITE_BATCH_N_MAX || b->context->spooled >= b->spooled_before + WRITE_BATCH_SPOOL_MAX ||
+        return b->n_run >= WRITE_BATCH_N_MAX || spooled(b->context) >= b->spooled_before + WRITE_BATCH_SPOOL_MAX ||
                now_usec() >= b->until_usec || (engine->must_commit && engine->must_commit(b->connection));
 }
 
@@ -260,7 +285,7 @@ void write_batch_release(Job *job) {
 bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error) {
         b->n_run = 0;
         b->enforces = enforces;
-        b->spooled_before = b->context->spooled;
+        b->spooled_before = spooled(b->context);
         b->until_usec = now_usec() + WRITE_BATCH_USEC;
         b->announced = b->rolled_back = b->left = b->yields = false;
         b->sequence = commit_notes_now(b->context);

@@ -21,8 +21,9 @@
 #define WRITE_BATCH_HURRY_USEC (500 * USEC_PER_MSEC) /* for that answer after a job should have ended; a worker that does not
                                                       * end a job within a second is killed */
 #define WRITE_BATCH_ANNOUNCE_USEC 250000u                   /* the longest time with commits and without COMMITTING */
-#define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows of one statement */
-#define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows of all statements of the worker, also after the commit */
+#define WRITE_BATCH_SPOOL_MAX ((size_t) 8 * 1024 * 1024)    /* rows in memory of one statement */
+#define WRITE_BATCH_SPOOLS_MAX ((size_t) 64 * 1024 * 1024)  /* rows in memory of all statements of the worker, also after the
+                                                      * commit */
 
 /* Jobs that are QUEUED, in the order in which they came. */
 typedef struct JobList {
@@ -37,7 +38,7 @@ typedef struct WriteBatch {
         uint64_t sequence;            /* of changes, before the transaction began */
         EngineWritten written;        /* what it may have changed */
         JobList jobs;                 /* their statements ran */
-        size_t spooled_before;        /* context->spooled at the beginning */
+        uint64_t spooled_before;      /* bytes of all spools of the worker at the beginning */
         unsigned n_run;               /* statements, failed ones included */
         uint64_t until_usec;          /* WRITE_BATCH_USEC after the beginning */
         Job *running;                 /* its statement steps, or NULL */

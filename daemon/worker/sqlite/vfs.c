@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "daemon/worker/core/temp-space.h"
 #include "daemon/worker/sqlite/commit-point.h"
 #include "daemon/worker/sqlite/database-state.h"
 #include "daemon/worker/sqlite/file-names.h"
@@ -22,7 +23,7 @@
 
 typedef struct TempFile {
         sqlite3_file base;
-        sqlite3_int64 size; /* as counted in temp_size */
+        sqlite3_int64 size; /* as counted by temp-space.h */
 } TempFile;
 
 typedef struct DatabaseFile {
@@ -38,7 +39,7 @@ _Static_assert(sizeof(CommitFile) <= sizeof(DatabaseFile), "it is beside a log o
 
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
-static uint64_t temp_size, temp_size_max;
+static uint64_t temp_size_max;
 static int (*real_sync)(sqlite3_file *file, int flags); /* NULL: no file that is written was opened yet */
 static bool temp_limit_hit, temp_disk_full, temp_open_failed;
 
@@ -50,8 +51,9 @@ static sqlite3_file *real(sqlite3_file *file) {
         return (sqlite3_file *) ((TempFile *) file + 1);
 }
 
+/* The file has become smaller. */
 static void count(TempFile *t, sqlite3_int64 size) {
-        temp_size = temp_size - (uint64_t) t->size + (uint64_t) size;
+        temp_space_give((uint64_t) (t->size - size));
         t->size = size;
 }
 
@@ -66,16 +68,19 @@ static int temp_read(sqlite3_file *file, void *buffer, int size, sqlite3_int64 o
 
 static int temp_write(sqlite3_file *file, const void *buffer, int size, sqlite3_int64 offset) {
         TempFile *t = (TempFile *) file;
+        sqlite3_int64 more = offset + size > t->size ? offset + size - t->size : 0;
         int rc;
 
-        if (offset + size > t->size && (uint64_t) (offset + size - t->size) > temp_size_max - temp_size) {
+        if (!temp_space_take((uint64_t) more, temp_size_max)) {
                 temp_limit_hit = true;
                 return SQLITE_FULL;
         }
         rc = real(file)->pMethods->xWrite(real(file), buffer, size, offset);
         temp_disk_full = temp_disk_full || rc == SQLITE_FULL;
-        if (rc == SQLITE_OK && offset + size > t->size)
-                count(t, offset + size);
+        if (rc == SQLITE_OK)
+                t->size += more;
+        else
+                temp_space_give((uint64_t) more);
         return rc;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Side: worker. Restricts what SQLite can do with files: a thin layer over its own "unix" VFS.
  *
- *   - All temporary files together count against one total (RLIMIT_FSIZE is per file, and kills). A write past it fails with
- *     SQLITE_FULL; vfs_temp_limit_was_hit() tells that from a full disk.
+ *   - All temporary files together count against one total (temp-space.h). A write past it fails with SQLITE_FULL;
+ *     vfs_temp_limit_was_hit() tells that from a full disk.
  *   - Beside a database that the worker's user does not own nothing is created, deleted or opened for writing (I12): a -shm
  *     of ours would lock the owner out. The "-wal" is opened read-only; "readonly_shm" does the same for the "-shm"
  *     (sqlite-connection.c). Only the connection that writes deletes files.
