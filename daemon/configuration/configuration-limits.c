@@ -49,7 +49,7 @@ static const NumberRow limit_table[] = {
         { "PipePagesMax", NUMBER_COUNT, AT(pipe_pages_max), 8192, 1, 1000000000 },
         { "ResultRowsMax", NUMBER_COUNT, AT(result_rows_max), UINT64_MAX, 1, INT64_MAX, .infinity = true, REPLACES },
         { "ResultSizeMax", NUMBER_SIZE, AT(result_size_max), TIB, 1, 1024 * TIB, REPLACES },
-        { "RowSizeMax", NUMBER_SIZE, AT(row_size_max), 64 * MIB, 1, SQLIPC_ROW_SIZE_MAX, REPLACES },
+        { "RowSizeMax", NUMBER_SIZE, AT(row_size_max), SQLIPC_ROW_SIZE_MAX, 1, SQLIPC_ROW_SIZE_MAX, REPLACES },
         { "RunTimeoutSec", NUMBER_TIME, AT(run_timeout_usec), 600 * SEC, MSEC, YEAR, REPLACES },
         { "PrepareTimeoutSec", NUMBER_TIME, AT(prepare_timeout_usec), 5 * SEC, MSEC, YEAR, REPLACES },
         { "QueueTimeoutSec", NUMBER_TIME, AT(queue_timeout_usec), 10 * SEC, MSEC, YEAR, REPLACES },

@@ -122,7 +122,8 @@ def many_parameters():
     """32,766 parameters are taken, one more is refused"""
     run = client.query("chinook", "SELECT ?32766, ?1", list(range(1, 32767)))
     equal(run.read().rows, [[32766, 1]], "row")
-    expect("LimitsExceeded", client.query, "chinook", "SELECT ?1", [1] * 32767)
+    failure = expect("LimitsExceeded", client.query, "chinook", "SELECT ?1", [1] * 32767)
+    true("VariablesMax=" in failure.message, failure.message)
     client.point()
 
 

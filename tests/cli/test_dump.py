@@ -111,6 +111,13 @@ def fill_many(connection):
         connection.execute(f"INSERT INTO t{i} VALUES (?, ?)", (i, f"row of {i}"))
 
 
+def fill_lengthy(connection):
+    """Makes a table of 2,000 columns, whose definition has 900,000 bytes."""
+    columns = ", ".join(f"c{i} DEFAULT '{i:0430}'" for i in range(N_COLUMNS_MAX))
+    connection.execute(f"CREATE TABLE lengthy({columns})")
+    connection.execute("INSERT INTO lengthy(c0) VALUES (1)")
+
+
 def fill_wide(connection):
     names = ", ".join(f"c{i}" for i in range(N_COLUMNS_MAX))
     for table in ("wide", "as_wide"):
@@ -211,6 +218,7 @@ service = Service(
         "empty": make("empty.sqlite", ""),
         "many": make("many.sqlite", "", fill_many),
         "wide": make("wide.sqlite", "", fill_wide),
+        "lengthy": make("lengthy.sqlite", "", fill_lengthy),
         "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
         "broken": broken_schema.make(HERE / "broken.sqlite"),
@@ -267,7 +275,7 @@ def as_sqlite3():
 @test
 def round_trips():
     """sqlite3 restores an equal database from a dump: names, bits of values, indexes, triggers, virtual tables"""
-    for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
+    for database in ("chinook", "odd", "utf16", "empty", "many", "wide", "lengthy"):
         check_copy(load(ask(database, ".dump"), "copy.sqlite"), original(database))
 
 

@@ -493,6 +493,30 @@ def large_results_of_a_writer():
 
 
 @test
+def large_values():
+    """A row that can be stored can be read: values of 70 MB, which are larger together"""
+    path = service.add("larger", "CREATE TABLE t(a, b);")
+    sql = "INSERT INTO t VALUES (zeroblob(70000000), CAST(zeroblob(1) || zeroblob(40000000) AS BLOB))"
+    with contextlib.closing(service.connect("larger", isolation_level=None)) as db:
+        db.execute(sql)
+        lengths = [len(value) for value in db.execute("SELECT * FROM t").fetchone()]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        equal(lengths, [len(value) for value in db.execute("SELECT * FROM t").fetchone()], "lengths")
+
+
+@test
+def too_many_parameters():
+    """More parameters than VariablesMax= allows: the error names the key, on each way to run a statement"""
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        for n in (32_767, 60_000):
+            rows = ", ".join(["(?)"] * n)
+            for sql in (f"SELECT count(*) FROM (VALUES {rows})", f"INSERT INTO thing(a) VALUES {rows}", f"SELECT ?{n}"):
+                error = raises(sqlipc.OperationalError, db.execute, sql, [1] * n)
+                true("VariablesMax=" in str(error), error)
+        equal(db.execute("SELECT count(*) FROM thing").fetchone(), (0,), "rows")
+
+
+@test
 def rows_with_names():
     """Row: by number, slice and name; keys, length, equality, hash; and other row factories"""
     with contextlib.closing(service.connect("chinook")) as db:

@@ -276,6 +276,15 @@ def transaction_with_a_dump(stage, client):
 
 
 @scenario
+def transaction_with_many_rows(stage, client):
+    """A transaction that writes reads more rows than memory is for"""
+    t = Transaction(client, "log", "write")
+    sql = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 17) SELECT zeroblob(500000), x FROM n"
+    equal([x for _, x in t.rows(sql)], list(range(1, 18)), "rows")
+    t.end("Rollback")
+
+
+@scenario
 def transaction_rolled_back(stage, client):
     """Transactions that write: one is rolled back, one is left by its client, and one waits too long for another program"""
     number = stage.new_number()

@@ -147,6 +147,8 @@ UNREACHED = {
     ("poll", "channel_has_unread"): "called only if a channel that moves has bytes on both sides",
     ("pread", "channel_memory_has_requests"): "called only if a worker is stuck, or StatementIdleSec= has passed",
     ("send", "wake"): "called only if a reader sleeps sooner than the supervisor writes: tests/bus/test_channel.py",
+    ("open", "open_named"): "called only on a file system that has no O_TMPFILE",
+    ("getrandom", "open_named"): "called only on a file system that has no O_TMPFILE",
     ("memfd_create", "channel_memory_new"): MAKES_MEMORY,
     ("ftruncate", "set_up"): MAKES_MEMORY,
     ("fcntl", "set_up"): MAKES_MEMORY,

@@ -276,6 +276,10 @@ class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml ret
         return self.verb in _READS and not self.writes_within
 
 
+# Of a parameter "?NNN" that is counted. VariablesMax= is lower, and the library or the service says so.
+_NUMBER_MAX = 250_000
+
+
 class _Parameters:
     """Numbers parameters as SQLite does."""
 
@@ -289,7 +293,7 @@ class _Parameters:
             return
         is_number = text[0] == "?" or (self.dialect == POSTGRESQL and text[1:].isdecimal())
         number = int(text[1:]) if is_number else self.numbers.setdefault(text, len(self.names) + 1)
-        if number > 32766:  # SQLite's limit, which the service reports
+        if number > _NUMBER_MAX:
             return
         self.names += [None] * (number - len(self.names))
         if number > 0 and self.names[number - 1] is None:  # the first name stays

@@ -213,7 +213,9 @@ static int read_variant(sd_bus_message *m, Builder *b) {
         const char *contents;
 
         if (b->n_parameters >= PARAMETERS_MAX)
-                return refuse(b->refusal, ERROR_LIMITS_EXCEEDED, "There are more than %u parameters.", PARAMETERS_MAX);
+                return refuse(b->refusal, ERROR_LIMITS_EXCEEDED,
+                              "There are more than the %u parameters that the largest VariablesMax= allows: pass fewer "
+                              "values at a time.", PARAMETERS_MAX);
         b->n_parameters++;
 
         int r = sd_bus_message_peek_type(m, NULL, &contents);

@@ -100,7 +100,8 @@ void schema_freep(Schema **schema) {
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
 /* A row for each object without columns, and for each column of a table. Virtual tables are not asked for their columns: one
- * whose module is missing would fail all. A table WITHOUT ROWID is an index by its own name. */
+ * whose module is missing would fail all. A table WITHOUT ROWID is an index by its own name. Only the first row of an object
+ * has its SQL: 2,000 columns with long definitions would otherwise be gigabytes to sort. */
 #define SCHEMA_SQL                                                                                                      \
         "WITH o AS MATERIALIZED ("                                                                                      \
         " SELECT s.rowid AS id, type, name, tbl_name, sql, exposed,"                                                    \
@@ -110,7 +111,8 @@ void schema_freep(Schema **schema) {
         "   AND substr(s.name, 1, length(v.name) + 1) = v.name || '_') AS wanted"                                       \
         " FROM sqlite_schema AS s, (SELECT EXISTS ("                                                                    \
         "  SELECT 1 FROM pragma_module_list WHERE name = '" SCHEMA_EXPOSED_MODULE "') AS exposed))"                     \
-        "SELECT o.id, o.type, o.name, o.tbl_name, o.sql, o.wanted, o.stored IS NOT NULL, o.exposed,"                    \
+        "SELECT o.id, o.type, o.name, o.tbl_name, CASE WHEN c.cid > 0 THEN NULL ELSE o.sql END,"                   \
+        " o.wanted, o.stored IS NOT NULL, o.exposed,"                                                                   \
         " EXISTS (SELECT 1 FROM pragma_index_list(o.stored) WHERE origin = 'pk'),"                                      \
         " EXISTS (SELECT 1 FROM pragma_index_info(o.stored)),"                                                          \
         " c.name, c.type, c.hidden, c.pk "                                                                              \
