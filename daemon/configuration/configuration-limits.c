@@ -63,7 +63,7 @@ static const NumberRow limit_table[] = {
         { "TempSizeMax", NUMBER_SIZE, AT(temp_size_max), GIB, 0, 1024 * TIB, REPLACES },
         { "HeapMax", NUMBER_SIZE, AT(heap_max), 256 * MIB, MIB, TIB, REPLACES },
         { "WorkerIdleSec", NUMBER_TIME, AT(worker_idle_usec), 10 * SEC, 0, YEAR },
-        { "SQLSizeMax", NUMBER_SIZE, AT(sql_size_max), 1000000, 1, 1000000, REPLACES },
+        { "SQLSizeMax", NUMBER_SIZE, AT(sql_size_max), 16 * MIB, 1, 1000000000, REPLACES },
         { "ExpressionDepthMax", NUMBER_COUNT, AT(expression_depth_max), 1000, 1, 1000, REPLACES },
         { "CompoundSelectsMax", NUMBER_COUNT, AT(compound_selects_max), 500, 1, 500, REPLACES },
         { "VdbeOpsMax", NUMBER_COUNT, AT(vdbe_ops_max), 1000000, 1000, 250000000, REPLACES },

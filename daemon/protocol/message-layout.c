@@ -83,6 +83,8 @@ static const Field job[] = {
         FIELD(job.n_positional, .max = SQLIPC_N_COLUMNS_MAX),
         FIELD(job.n_named, .max = SQLIPC_N_COLUMNS_MAX),
         FIELD_SPAN(job.parameters, job.parameters_size),
+        FIELD(job.in_file),
+        FIELD(job.parameters_size_max),
         {},
 };
 
@@ -97,6 +99,8 @@ static const Field job_batch[] = {
         FIELD(job.deadline_usec),
         FIELD(job.n_statements, .max = STATEMENT_LIST_N_MAX),
         FIELD_SPAN(job.statements, job.statements_size, .required = true, .max = STATEMENT_LIST_SIZE_MAX),
+        FIELD(job.in_file),
+        FIELD(job.parameters_size_max),
         {},
 };
 
@@ -246,7 +250,8 @@ static bool run_is_valid(const Message *m) {
 }
 
 static bool batch_is_valid(const Message *m) {
-        return job_statements_are_valid(&m->job);
+        return m->job.in_file ? m->job.n_statements == 0 && m->job.statements_size == 0
+                              : job_statements_are_valid(&m->job) && m->job.statements_size <= STATEMENT_LIST_SIZE_MAX;
 }
 
 static bool cancel_is_valid(const Message *m) {
@@ -291,8 +296,8 @@ static bool channel_is_valid(const Message *m) {
 
 static const Layout layouts[] = {
         [MESSAGE_SETUP] = { setup, MESSAGE_MEMFD_SIZE_MAX, setup_is_valid },
-        [MESSAGE_PREPARE] = { job, MESSAGE_MEMFD_SIZE_MAX, prepare_is_valid },
-        [MESSAGE_RUN] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
+        [MESSAGE_PREPARE] = { job, MESSAGE_JOB_SIZE_MAX, prepare_is_valid },
+        [MESSAGE_RUN] = { job, MESSAGE_JOB_SIZE_MAX, run_is_valid },
         [MESSAGE_CANCEL] = { cancel, MESSAGE_SIZE_MAX, cancel_is_valid },
         [MESSAGE_EXIT] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_TAKEN] = { number, MESSAGE_SIZE_MAX },
@@ -312,7 +317,7 @@ static const Layout layouts[] = {
         [MESSAGE_RETIRE] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_GIVE_WAY] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_STAY] = { nothing, MESSAGE_SIZE_MAX },
-        [MESSAGE_EXECUTE] = { job, MESSAGE_MEMFD_SIZE_MAX, prepare_is_valid },
+        [MESSAGE_EXECUTE] = { job, MESSAGE_JOB_SIZE_MAX, prepare_is_valid },
         [MESSAGE_LEASE_WANTED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_ASKED] = { nothing, MESSAGE_SIZE_MAX },
@@ -320,9 +325,9 @@ static const Layout layouts[] = {
         [MESSAGE_COMMITTING] = { committing, MESSAGE_SIZE_MAX, committing_is_valid },
         [MESSAGE_BEGIN] = { begin, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMIT] = { number, MESSAGE_SIZE_MAX },
-        [MESSAGE_LOAD] = { job, MESSAGE_MEMFD_SIZE_MAX, run_is_valid },
+        [MESSAGE_LOAD] = { job, MESSAGE_JOB_SIZE_MAX, run_is_valid },
         [MESSAGE_EXECUTE_BATCH] = { job_batch, MESSAGE_MEMFD_SIZE_MAX, batch_is_valid },
-        [MESSAGE_TABLES] = { job, MESSAGE_MEMFD_SIZE_MAX, tables_is_valid },
+        [MESSAGE_TABLES] = { job, MESSAGE_JOB_SIZE_MAX, tables_is_valid },
         [MESSAGE_WATCH] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMITTED] = { committed, MESSAGE_SIZE_MAX, committed_is_valid },
         [MESSAGE_OBSERVE] = { number, MESSAGE_SIZE_MAX },

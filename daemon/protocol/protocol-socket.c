@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/protocol/datagram.h"
+#include "daemon/protocol/message-layout.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define STUB_KIND UINT32_MAX /* in place of a message's kind */
@@ -45,7 +46,7 @@ static int memfd_sealed(const uint8_t *bytes, size_t size) {
         return fd;
 }
 
-static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
+int message_send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
         uint8_t stub[STUB_SIZE], *bytes;
         int fds[DATAGRAM_FDS_MAX], memfd = -1, r;
         size_t size, n_fds = 0;
@@ -79,23 +80,24 @@ static int send_with(int fd, const Message *m, int pipe_fd, int memory_fd) {
 }
 
 int message_send(int fd, const Message *m, int pipe_fd) {
-        return send_with(fd, m, pipe_fd, -1);
+        return message_send_with(fd, m, pipe_fd, -1);
 }
 
-int message_send_channel(int fd, const Message *m, int socket_fd, int memory_fd) {
-        return send_with(fd, m, socket_fd, memory_fd);
-}
 
 /* Reads a sealed memfd of `size` bytes. If it were not sealed, it could shrink while we read it, or change after our
  * checks. */
 static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
         const int needed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
         int seals = fcntl(fd, F_GET_SEALS);
+        const Layout *layout;
         struct stat st;
-        uint8_t *bytes;
+        uint8_t kind[4], *bytes;
 
-        if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 || size > MESSAGE_MEMFD_SIZE_MAX ||
-            (uint64_t) st.st_size != size)
+        if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 || size > MESSAGE_JOB_SIZE_MAX ||
+            (uint64_t) st.st_size != size || pread(fd, kind, sizeof kind, 0) != sizeof kind)
+                return -EBADMSG;
+        layout = message_layout(load_le32(kind)); /* only jobs, which workers do not send, may be as large as that */
+        if (!layout || size > layout->size_max)
                 return -EBADMSG;
         bytes = malloc(size > 0 ? size : 1);
         if (!bytes)
@@ -140,7 +142,7 @@ int message_receive(int fd, ReceivedMessage *ret) {
         uint8_t datagram[MESSAGE_SIZE_MAX];
         struct iovec part = { .iov_base = datagram, .iov_len = sizeof datagram };
         struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
-        int fds[DATAGRAM_FDS_MAX], memfd = -1, pipe_fd = -1, memory_fd = -1, r;
+        int fds[DATAGRAM_FDS_MAX], memfd = -1, r;
         uint8_t *bytes = NULL;
         size_t size = 0, n_fds, i = 0;
         ssize_t n;
@@ -157,16 +159,10 @@ int message_receive(int fd, ReceivedMessage *ret) {
         }
         if ((size_t) n == STUB_SIZE && load_le32(datagram) == STUB_KIND && n_fds > 0)
                 memfd = fds[i++];
-        if (i < n_fds)
-                pipe_fd = fds[i++];
-        if (i < n_fds)
-                memory_fd = fds[i++];
-        r = i == n_fds && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? take_bytes(datagram, (size_t) n, memfd, &bytes, &size)
-                                                                    : -EBADMSG;
+        r = !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? take_bytes(datagram, (size_t) n, memfd, &bytes, &size) : -EBADMSG;
         if (r == 0)
                 r = message_decode(bytes, size, ret);
-        if (r == 0 && (message_has_fd(ret->message.kind) != (pipe_fd >= 0) ||
-                       message_has_memory(&ret->message) != (memory_fd >= 0))) {
+        if (r == 0 && n_fds - i != (size_t) message_has_fd(ret->message.kind) + message_has_memory(&ret->message)) {
                 received_message_done(ret);
                 bytes = NULL;
                 r = -EBADMSG;
@@ -179,8 +175,10 @@ int message_receive(int fd, ReceivedMessage *ret) {
                         close(fds[k]);
                 return r;
         }
-        ret->pipe_fd = pipe_fd;
-        ret->memory_fd = memory_fd;
+        if (message_has_fd(ret->message.kind))
+                ret->pipe_fd = fds[i++];
+        if (message_has_memory(&ret->message))
+                ret->memory_fd = fds[i++];
         return 1;
 }
 

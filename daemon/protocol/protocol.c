@@ -18,7 +18,7 @@
 
 typedef struct Writer {
         uint8_t *bytes;
-        size_t size, capacity;
+        size_t size, capacity, size_max;
         int error;
 } Writer;
 
@@ -27,7 +27,7 @@ static uint8_t *put(Writer *w, size_t size) {
 
         if (w->error < 0)
                 return NULL;
-        if (size > MESSAGE_MEMFD_SIZE_MAX - w->size) {
+        if (size > w->size_max - w->size) {
                 w->error = -E2BIG;
                 return NULL;
         }
@@ -119,7 +119,8 @@ static void put_field(Writer *w, const Message *m, const Field *field) {
 }
 
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
-        Writer w = {};
+        uint32_t size_max = message_layout(m->kind)->size_max;
+        Writer w = { .size_max = size_max > MESSAGE_MEMFD_SIZE_MAX ? size_max : MESSAGE_MEMFD_SIZE_MAX };
 
         put_u32(&w, m->kind);
         for (const Field *field = message_layout(m->kind)->fields; field->kind != FIELD_END; field++)

@@ -75,10 +75,11 @@
  *
  * The supervisor keeps its own descriptor of the worker's end, and watches it while no worker has the channel.
  *
- * A message of more than MESSAGE_SIZE_MAX is sent as a sealed memfd (at most MESSAGE_MEMFD_SIZE_MAX) with a short message
- * that announces it. Neither side trusts a length: decoding is bounded, each kind of message has its own limit, and -EBADMSG
- * means that the other side is broken (the supervisor then kills the worker; the worker exits). The limits of STARTED and
- * ENDED also bound the replies that are made from them.
+ * A message of more than MESSAGE_SIZE_MAX is sent as a sealed memfd (at most MESSAGE_JOB_SIZE_MAX) with a short message
+ * that announces it. SQL and parameters that the client sent in a file of its own (wire/call-arguments.h) stay there: the
+ * worker gets its descriptor, and is the first to read it. Neither side trusts a length: decoding is bounded, each kind of
+ * message has its own limit, and -EBADMSG means that the other side is broken (the supervisor then kills the worker; the
+ * worker exits). The limits of STARTED and ENDED also bound the replies that are made from them.
  */
 #ifndef SQLIPC_DAEMON_PROTOCOL_PROTOCOL_H
 #define SQLIPC_DAEMON_PROTOCOL_PROTOCOL_H
@@ -93,6 +94,9 @@
 
 #define MESSAGE_SIZE_MAX ((size_t) 65536)
 #define MESSAGE_MEMFD_SIZE_MAX ((size_t) 8 * 1024 * 1024)
+
+/* The same of a job: SQL that came in a D-Bus message has 32 MiB at most, because a bus takes no larger one. */
+#define MESSAGE_JOB_SIZE_MAX ((size_t) 40 * 1024 * 1024)
 
 /* Parameters of a statement. This is SQLite's own limit (SQLITE_MAX_VARIABLE_NUMBER). */
 #define PARAMETERS_MAX ((uint32_t) 32766)
@@ -262,6 +266,11 @@ typedef struct JobSpec {
         uint32_t n_statements;
         const uint8_t *statements;
         size_t statements_size;
+
+        /* RUN, EXECUTE, EXECUTE_BATCH and LOAD: parameters, statements, and SQL unless it is above, are in a file that comes
+         * with the message. When the worker has read it, this is as if they had been in the message */
+        bool in_file;
+        uint64_t parameters_size_max; /* RowSizeMax=: of each row there */
 } JobSpec;
 
 /* A transaction. Its number is from the same series as those of runs. */
@@ -443,7 +452,7 @@ typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: the supervisor limits how much it reads at a time */
         int pipe_fd;             /* RUN: write end; LOAD: read end; CHANNEL: socket; NOTIFIER; owned; -1 otherwise */
-        int memory_fd;           /* CHANNEL with memory; owned; -1 otherwise */
+        int memory_fd;           /* CHANNEL with memory, a job that is in a file; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays[2];         /* owned: the arrays of Started and Setup; NULL: none */
 } ReceivedMessage;
@@ -455,9 +464,19 @@ static inline bool message_has_fd(MessageKind kind) {
         return kind == MESSAGE_RUN || kind == MESSAGE_LOAD || kind == MESSAGE_CHANNEL || kind == MESSAGE_NOTIFIER;
 }
 
-/* True if another one comes with it, the memory of a channel. */
+/* True if another one comes with it: the memory of a channel, or the file of a job. */
 static inline bool message_has_memory(const Message *m) {
-        return m->kind == MESSAGE_CHANNEL && m->channel.memory;
+        switch (m->kind) {
+        case MESSAGE_CHANNEL:
+                return m->channel.memory;
+        case MESSAGE_RUN:
+        case MESSAGE_EXECUTE:
+        case MESSAGE_EXECUTE_BATCH:
+        case MESSAGE_LOAD:
+                return m->job.in_file;
+        default:
+                return false;
+        }
 }
 
 /* True if the parameters are one row with the announced number of values, and the names are TEXT. Requests of a channel are
@@ -472,7 +491,8 @@ bool job_statements_are_valid(const JobSpec *j);
  * SQLIPC_COLUMNS_SIZE_MAX. */
 size_t started_size(const Started *s);
 
-/* Encodes `m` into a new buffer, which the caller frees. -ENOMEM, -E2BIG over MESSAGE_MEMFD_SIZE_MAX. */
+/* Encodes `m` into a new buffer, which the caller frees. -ENOMEM, -E2BIG: more than a memfd of this kind
+ * may have. */
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
 
 /* Decodes `bytes`, which `ret` takes over on success. -EBADMSG for anything that message_encode() does not produce,
@@ -483,8 +503,8 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
  * -EPIPE/-ECONNRESET when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 
-/* The same for CHANNEL with memory. Both descriptors are borrowed. */
-int message_send_channel(int fd, const Message *m, int socket_fd, int memory_fd);
+/* The same for a message that may have memory (-1: it has none). Both descriptors are borrowed. */
+int message_send_with(int fd, const Message *m, int pipe_fd, int memory_fd);
 
 /* Receives one message. 1: `ret` has it, and must be freed with received_message_done(); 0: end of file; -EAGAIN: no
  * message waits; -EBADMSG; -ENOMEM; other -errno. */

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_SIZE ((size_t) 16)
+#include "dbus-interfaces/wire/call-arguments.h"
+
+#define HEAD_SIZE CALL_ARGUMENTS_HEAD_SIZE
 
 static int grow(StatementList *list, size_t size) {
         size_t allocated = list->allocated ?: 1024;
@@ -34,10 +36,7 @@ int statement_list_add(StatementList *list, const JobSpec *statement) {
         if (grow(list, HEAD_SIZE + sql_size + 1 + statement->parameters_size) < 0)
                 return -ENOMEM;
         at = list->bytes + list->size;
-        store_le32(at, (uint32_t) sql_size);
-        store_le32(at + 4, (uint32_t) statement->parameters_size);
-        store_le32(at + 8, statement->n_positional);
-        store_le32(at + 12, statement->n_named);
+        call_arguments_write_head(at, sql_size, statement->parameters_size, statement->n_positional, statement->n_named);
         at += HEAD_SIZE;
         memcpy(at, statement->sql, sql_size);
         at[sql_size] = 0;
@@ -77,7 +76,7 @@ bool job_statements_are_valid(const JobSpec *j) {
         const uint8_t *at = j->statements, *end = at + j->statements_size;
         JobSpec statement = {};
 
-        if (j->n_statements == 0 || j->n_statements > STATEMENT_LIST_N_MAX || j->statements_size > STATEMENT_LIST_SIZE_MAX)
+        if (j->n_statements == 0 || j->n_statements > STATEMENT_LIST_N_MAX)
                 return false;
         for (uint32_t i = 0; i < j->n_statements; i++)
                 if (!statement_list_next(&at, end, &statement) || statement.sql[statement.sql_size] != 0 ||

@@ -3,8 +3,7 @@
  * The list of statements of an EXECUTE_BATCH, as bytes: the supervisor builds it, and the worker reads one statement after
  * the other. Pure.
  *
- * A statement is four u32, little-endian: the sizes of its SQL and of its row of parameters, and the numbers of its
- * positional and named values. Then come the SQL with a NUL after it, and the row (protocol.h, JobSpec).
+ * A statement has the form that call-arguments.h describes, so a list in a client's file is read in the same way.
  */
 #ifndef SQLIPC_DAEMON_PROTOCOL_STATEMENT_LIST_H
 #define SQLIPC_DAEMON_PROTOCOL_STATEMENT_LIST_H

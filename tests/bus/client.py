@@ -138,9 +138,11 @@ def effective_uid(uid, groups=()):
 class Pending:
     """A call whose reply has not been read yet."""
 
-    def __init__(self, client, path, interface, method, body):
+    def __init__(self, client, path, interface, method, body, descriptors=()):
         self.connection, self.task = client.connection, None
         message = client.new_call(path, interface, method, body)
+        if descriptors:
+            message.set_unix_fd_list(Gio.UnixFDList.new_from_array([os.dup(fd) for fd in descriptors]))
         self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, SECONDS * 1000, None, self._done)
         self.serial = message.get_serial()
 
@@ -243,9 +245,10 @@ class Client:
             raise Failure(f"local:{error.domain}", error.message) from None
         return values_or_failure(reply)
 
-    def begin(self, path, interface, method, signature, *arguments):
+    def begin(self, path, interface, method, signature, *arguments, descriptors=()):
         """Sends a call and does not wait for the reply."""
-        return Pending(self, path, interface, method, GLib.Variant(signature, arguments) if signature else None)
+        body = GLib.Variant(signature, arguments) if signature else None
+        return Pending(self, path, interface, method, body, descriptors)
 
     def signals(self):
         """Collects the manager's signals to this client from now on. Returns a function that returns the list of them."""

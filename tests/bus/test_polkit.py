@@ -12,7 +12,8 @@ import signal
 import subprocess
 import time
 
-from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
+from argument_files import file, statement
+from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path, rows_from_variant
 from fake_polkit import FakePolkit
 from harness import (
     CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, needs_root, wait_for,
@@ -454,26 +455,30 @@ def users_asked_at_most():
 
 @needs_root
 def descriptors_and_sizes():
-    """A held call keeps no descriptors and a bounded size; only permitted users learn of that limit"""
-    large = {"x-large": GLib.Variant.new_from_bytes(GLib.VariantType("ay"), GLib.Bytes(bytes(6 << 20)), True)}
-    handle = {"x-fd": GLib.Variant("h", 0)}
-    with polkit(no="hang") as fake, client() as one:
+    """A held call keeps one descriptor and a bounded size; only permitted users learn of these limits"""
+    large = {"x-large": GLib.Variant.new_from_bytes(GLib.VariantType("ay"), GLib.Bytes(bytes(21 << 20)), True)}
+    handles = {"x-fd": GLib.Variant("h", 0), "x-other": GLib.Variant("h", 1)}
+    in_file = {"arguments": GLib.Variant("h", 0)}
+    with polkit(no="hang") as fake, client() as one, file(statement("SELECT 5")) as fd:
         before = len(fds(service.pid()))
         for name in ("hang", "no"):
             pending = [
-                one.begin(object_path(name), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, options)
-                for options in (large, handle)
+                one.begin(
+                    object_path(name), DATABASE, "QueryRows", "(sava{sv}a{sv})", sql, [], {}, options, descriptors=[fd] * n
+                )
+                for sql, options, n in (("SELECT 1", large, 0), ("SELECT 1", handles, 2), ("", in_file, 1))
             ]
             pending += [one.begin(MANAGER_PATH, MANAGER, "GetDatabase", "(sa{sv})", name, large)]
             hangs(fake, 1)
             one.point("open")
             if name == "hang":
                 fake.answer("yes")
+                equal(rows_from_variant(pending.pop(2).result()[1]), [[5]], "the statement in the file")
                 for error, p in zip(("LimitsExceeded", "InvalidOption", "LimitsExceeded"), pending):
                     expect(error, p.result)
             else:
                 fake.answer("no")
-                for error, p in zip((UNKNOWN_OBJECT, UNKNOWN_OBJECT, "UnknownDatabase"), pending):
+                for error, p in zip((UNKNOWN_OBJECT, UNKNOWN_OBJECT, UNKNOWN_OBJECT, "UnknownDatabase"), pending):
                     expect(error, p.result)
         wait_for(lambda: len(fds(service.pid())) <= before + 2, "descriptors are flat")
 

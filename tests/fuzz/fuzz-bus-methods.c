@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "dbus-interfaces/sqlipc-names.h"
+#include "dbus-interfaces/wire/call-arguments.h"
 #include "tests/fuzz/replay.h"
 #include "tests/rigs/bus-rig.h"
 #include "tests/rigs/stub-worker.h"
@@ -91,7 +92,7 @@ static const char *const texts[] = {
 
 static const char *const keys[] = {
         "page-size", "max-bytes", "error-details", "timeout-usec", "x-any", ":a", "@b", "$c", "c", "text", "nothing", "",
-        "1",
+        "1", "arguments",
 };
 
 static const char *const variants[] = {
@@ -133,10 +134,26 @@ static char *choose_text(Input *in) {
         return g_utf8_make_valid(size > 0 ? (const char *) bytes : "", (gssize) size);
 }
 
+/* A file that is taken for SQL and parameters. */
+static int open_arguments(Input *in) {
+        const uint64_t size = CALL_ARGUMENTS_HEAD_SIZE + 1 + input_byte(in);
+        uint8_t *bytes;
+        int fd;
+
+        demand(call_arguments_new(size, &fd, &bytes) == 0);
+        call_arguments_write_head(bytes, size - CALL_ARGUMENTS_HEAD_SIZE - 1, 0, 0, 0);
+        memset(bytes + CALL_ARGUMENTS_HEAD_SIZE, input_byte(in), size - CALL_ARGUMENTS_HEAD_SIZE);
+        demand(call_arguments_seal(fd, bytes, size) == 0);
+        return fd;
+}
+
 static int open_any(Input *in) {
         int fds[2];
 
-        switch (input_byte(in) % 5) {
+        switch (input_byte(in) % 7) {
+        case 5:
+        case 6:
+                return open_arguments(in);
         case 0: return open("/dev/null", O_RDWR | O_CLOEXEC);
         case 1: return memfd_create("fuzz", MFD_CLOEXEC);
         case 2: return open("/", O_PATH | O_CLOEXEC);

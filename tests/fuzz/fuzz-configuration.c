@@ -54,7 +54,7 @@ static void check_limits(Limits l) {
         for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
                 demand(counts[i] >= 1 && counts[i] <= 1000000000);
         demand(l.row_size_max >= 1 && l.row_size_max <= SQLIPC_ROW_SIZE_MAX);
-        demand(l.sql_size_max >= 1 && l.sql_size_max <= 1000000);
+        demand(l.sql_size_max >= 1 && l.sql_size_max <= 1000000000);
         demand(l.workers_total_max <= 4096); /* 0: by memory */
         demand(l.heap_max >= 1048576 && l.exempt_root <= 1);
 }

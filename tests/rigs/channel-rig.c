@@ -44,7 +44,7 @@ void client_init(Rig *rig, Client *c) {
 void client_open(Rig *rig, Client *c) {
         Message m = { .kind = MESSAGE_CHANNEL, .channel = c->setup };
 
-        g_assert_cmpint(message_send_channel(rig->control_fd, &m, c->kept_fd, c->memory_fd), ==, 0);
+        g_assert_cmpint(message_send_with(rig->control_fd, &m, c->kept_fd, c->memory_fd), ==, 0);
 }
 
 ReceivedMessage client_setup_message(const Client *c) {

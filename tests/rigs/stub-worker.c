@@ -236,6 +236,7 @@ static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drai
         static const uint8_t changes[STATEMENT_LIST_N_MAX * sizeof(int64_t)];
         const Message *m = &j->received.message;
         bool has_changes = m->kind == MESSAGE_EXECUTE_BATCH && error == ERROR_NONE;
+        size_t n_changes = has_changes ? (m->job.in_file ? 1 : m->job.n_statements) : 0;
 
         say(w, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -248,7 +249,7 @@ static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drai
                         .drained = drained,
                         .tables = m->kind == MESSAGE_TABLES ? stub_tables : (Bytes) {},
                         .names = m->kind == MESSAGE_TABLES ? stub_tables : (Bytes) {},
-                        .changes = { (const char *) changes, has_changes ? m->job.n_statements * sizeof(int64_t) : 0 },
+                        .changes = { (const char *) changes, n_changes * sizeof(int64_t) },
                 },
         });
         j->ended = true;

@@ -653,7 +653,7 @@ static void test_limits_broken(void) {
         check_limit_broken("RunTimeoutSec=infinity");
         check_limit_broken("StatementsMax=infinity");
         check_limit_broken("ExemptRoot=perhaps");
-        check_limit_broken("SQLSizeMax=1000001");
+        check_limit_broken("SQLSizeMax=1000000001");
         check_limit_broken("VariablesMax=32767");
         check_limit_broken("HeapMax=1048575");
         check_limit_broken("TransactionsMax=0");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/protocol/protocol.h"
@@ -218,16 +219,52 @@ static void test_memfd(void) {
         }
         {
                 Message m = messages[1];
-                g_autofree char *sql = g_strnfill(MESSAGE_MEMFD_SIZE_MAX, 'x');
+                g_autofree char *sql = g_strnfill(MESSAGE_JOB_SIZE_MAX, 'x');
 
                 m.job.sql = sql;
-                m.job.sql_size = MESSAGE_MEMFD_SIZE_MAX;
+                m.job.sql_size = MESSAGE_JOB_SIZE_MAX;
                 g_assert_cmpint(message_send(s[0], &m, -1), ==, -E2BIG);
         }
         for (int i = 0; i < 2; i++) {
                 close(s[i]);
                 close(p[i]);
         }
+}
+
+/* A job that is in a file comes with its descriptor, which is the second one if there is a pipe. */
+static void test_in_file(void) {
+        static const MessageKind kinds[] = { MESSAGE_RUN, MESSAGE_EXECUTE, MESSAGE_EXECUTE_BATCH, MESSAGE_LOAD };
+        int s[2], p[2], file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        struct stat wanted, st;
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), ==, 0);
+        g_assert_cmpint(pipe2(p, O_CLOEXEC), ==, 0);
+        g_assert_cmpint(fstat(file, &wanted), ==, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+                Message m = { .kind = kinds[i], .job = { .number = 1, .sql = "", .page_size = 4096, .in_file = true,
+                                                         .parameters_size_max = 5 } };
+                bool has_fd = message_has_fd(kinds[i]);
+                ReceivedMessage got = RECEIVED_MESSAGE_INIT;
+
+                g_assert_cmpint(message_send_with(s[0], &m, has_fd ? p[1] : -1, file), ==, 0);
+                g_assert_cmpint(message_receive(s[1], &got), ==, 1);
+                assert_equal(&got.message, &m);
+                g_assert_cmpint(got.pipe_fd >= 0, ==, has_fd);
+                g_assert_cmpint(fstat(got.memory_fd, &st), ==, 0);
+                g_assert_cmpuint(st.st_ino, ==, wanted.st_ino);
+                received_message_done(&got);
+                g_assert_cmpint(message_send_with(s[0], &m, has_fd ? p[1] : -1, -1), ==, 0);
+                g_assert_cmpint(message_receive(s[1], &got), ==, -EBADMSG);
+                m.job.in_file = false;
+                m.job.n_statements = 0;
+                g_assert_cmpint(message_send_with(s[0], &m, has_fd ? p[1] : -1, file), ==, 0);
+                g_assert_cmpint(message_receive(s[1], &got), ==, -EBADMSG);
+        }
+        for (int i = 0; i < 2; i++) {
+                close(s[i]);
+                close(p[i]);
+        }
+        close(file);
 }
 
 /* Cut at every byte, and every byte changed: refused or decoded, never more than that (the sanitizers watch). */
@@ -524,6 +561,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/protocol/round-trip", test_round_trip);
         g_test_add_func("/protocol/fields", test_fields);
         g_test_add_func("/protocol/memfd", test_memfd);
+        g_test_add_func("/protocol/in-file", test_in_file);
         g_test_add_func("/protocol/hostile-bytes", test_hostile_bytes);
         g_test_add_func("/protocol/started-limits", test_started_limits);
         g_test_add_func("/protocol/size-limits", test_size_limits);

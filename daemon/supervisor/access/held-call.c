@@ -15,7 +15,7 @@
 #include "dbus-interfaces/sqlipc-names.h"
 
 /* SQL and parameters at their largest, as measured by waiting_call_copy(). */
-#define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)
+#define HELD_CALL_SIZE_MAX ((size_t) 20 * 1024 * 1024)
 
 /* A question with interaction about a held call. */
 typedef struct UserQuestion {

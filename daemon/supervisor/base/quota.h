@@ -16,7 +16,7 @@
 #include "daemon/supervisor/base/user.h"
 
 /* The largest SQL in bytes, even if the limits allow more. */
-#define SQL_SIZE_MAX ((size_t) 1000000)
+#define SQL_SIZE_MAX ((size_t) 1000000000)
 
 /* The limits that hold now for work of the user on `d`. Its times can be added to and subtracted from a clock without
  * overflow, except that statement_idle_usec may be UINT64_MAX: never. */

@@ -29,6 +29,7 @@ User *user_unref(User *u) {
                 return NULL;
         assert(u->n_statements == 0 && u->n_runs == 0 && u->n_channels == 0 && u->n_released_channels == 0 &&
                u->n_workers == 0 && u->held_size == 0 && u->joined_size == 0 && u->unread_size == 0 && u->memory_size == 0 &&
+               u->arguments_size == 0 &&
                u->pipe_account.used == 0 && u->pipe_account.granted == 0);
         g_hash_table_remove(u->context->users, GUINT_TO_POINTER(u->uid));
         if (u->counts.slots) {
@@ -64,4 +65,32 @@ int user_hold(User *u, size_t size, Refusal *refusal) {
 void user_release(User *u, size_t size) {
         assert(u->held_size >= size);
         u->held_size -= size;
+}
+
+/* A small file counts for more, because it takes a descriptor, too. */
+static uint64_t size_to_count(uint64_t size) {
+        return size == 0 ? 0 : MAX(size, ARGUMENTS_OF_USER_MAX / 128);
+}
+
+int user_hold_file(User *u, uint64_t size, Refusal *refusal) {
+        Context *context = u->context;
+
+        size = size_to_count(size);
+        if (size > 0 && context->n_argument_files >= context->argument_files_max)
+                return refuse_for_now(refusal, "The service has no descriptor left for the SQL and parameters of your call; "
+                                      "try again later.");
+        if (size > ARGUMENTS_OF_USER_MAX - u->arguments_size)
+                return user_refuse(u, "files of SQL and parameters", refusal,
+                                   "Your calls that have not begun may have %" PRIu64 " MiB of SQL and parameters in files: "
+                                   "let them begin.", ARGUMENTS_OF_USER_MAX >> 20);
+        u->arguments_size += size;
+        context->n_argument_files += size > 0;
+        return 0;
+}
+
+void user_release_file(User *u, uint64_t size) {
+        size = size_to_count(size);
+        assert(u->arguments_size >= size);
+        u->arguments_size -= size;
+        u->context->n_argument_files -= size > 0;
 }

@@ -32,6 +32,10 @@ typedef struct Context Context;
  * channel without memory takes twice as long, and a program may use 200 databases. */
 #define MEMORY_OF_USER_MAX ((size_t) 32 * 1024 * 1024)
 
+/* Bytes of SQL and parameters in files of a uid's clients (argument-file.h), for calls that have not begun: as many as one
+ * call may have. Their memory is the clients'. */
+#define ARGUMENTS_OF_USER_MAX (UINT64_C(2) << 30)
+
 /* How the calls of a user are paced (pacing.h). */
 typedef struct PacingAccount {
         uint64_t until_usec; /* when the charge to the user is paid off; 0: no charge */
@@ -67,6 +71,7 @@ typedef struct User {
         uint64_t n_writers;      /* transactions that take turns to write, open or not */
         uint64_t n_released_channels; /* besides n_channels: their workers have not closed them yet */
         size_t held_size, joined_size, unread_size, memory_size;
+        uint64_t arguments_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
         uint64_t computed_usec; /* when a worker with a lower priority was last seen computing; worker-priority.h */
@@ -96,5 +101,9 @@ int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *
 /* user_hold(): adds `size` bytes to held_size. LIMITS_EXCEEDED past HELD_SIZE_MAX. user_release(): subtracts them again. */
 int user_hold(User *u, size_t size, Refusal *refusal);
 void user_release(User *u, size_t size);
+
+/* The same for the size of a file, and ARGUMENTS_OF_USER_MAX. */
+int user_hold_file(User *u, uint64_t size, Refusal *refusal);
+void user_release_file(User *u, uint64_t size);
 
 #endif

@@ -38,6 +38,7 @@
 #include "dbus-interfaces/sqlipc-names.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ArgumentFile, argument_file_done)
 
 /* ---- Replies ---- */
 
@@ -276,8 +277,17 @@ static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement
         return 0;
 }
 
+/* Takes the file of the option "arguments". Without parameters in the call their row is there. */
+static int take_file(const Options *options, const Parameters *parameters, ArgumentFile *ret, Refusal *refusal) {
+        if (options->arguments_fd >= 0 && parameters && parameters->n_positional + parameters->n_named > 0)
+                return refuse(refusal, ERROR_INVALID_OPTION,
+                              "Option \"arguments\": the file has the parameters, so the call must have none.");
+        return argument_file_take(options->arguments_fd, ret, refusal);
+}
+
 static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
+        g_auto(ArgumentFile) file = ARGUMENT_FILE_INIT;
         Statement *statement;
         uint64_t number;
         Options options;
@@ -292,10 +302,12 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, OPTIONS_OF_RUNS, &options, refusal);
+        r = options_read(m, OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r < 0)
                 return r;
         r = find_transaction(m, d, &options, &transaction, refusal);
+        if (r >= 0)
+                r = take_file(&options, &parameters, &file, refusal);
         if (r < 0)
                 return r;
         r = run_spec_make(statement->session, (RunSpec) {
@@ -306,6 +318,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .sql = statement->sql,
                 .pipe = statement->pipe,
                 .parameters = &parameters,
+                .file = &file,
                 .call = m,
                 .on_started = reply_fetch,
                 .timeout_usec = options.timeout_usec,
@@ -327,6 +340,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
 static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
                         Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
+        g_auto(ArgumentFile) file = ARGUMENT_FILE_INIT;
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
         Run *transaction;
@@ -347,10 +361,12 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, allowed | OPTIONS_OF_RUNS, ret_options, refusal);
+        r = options_read(m, allowed | OPTION_ARGUMENTS | OPTIONS_OF_RUNS, ret_options, refusal);
         if (r < 0)
                 return r;
         r = find_transaction(m, d, ret_options, &transaction, refusal);
+        if (r >= 0)
+                r = take_file(ret_options, &parameters, &file, refusal);
         if (r < 0)
                 return r;
         spec.transaction = transaction;
@@ -363,6 +379,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
                 return -ENOMEM;
         spec.pipe = pipe;
         spec.parameters = &parameters;
+        spec.file = &file;
         spec.timeout_usec = ret_options->timeout_usec;
         spec.foreign_keys = options_foreign_keys(ret_options);
         spec.time_zone = ret_options->time_zone;
@@ -444,7 +461,8 @@ static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
 }
 
 /* Reads the call: its SQL goes into `ret_bytes`, its options into `spec`. */
-static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret_bytes, Refusal *refusal) {
+static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret_bytes, ArgumentFile *ret_file,
+                     Refusal *refusal) {
         const Session *session;
         Run *transaction;
         const char *sql;
@@ -453,7 +471,7 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         int r = sd_bus_message_read_basic(m, 's', &sql);
 
         if (r >= 0)
-                r = options_read(m, OPTION_PAGES | OPTIONS_OF_RUNS, &options, refusal);
+                r = options_read(m, OPTION_PAGES | OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r < 0)
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
@@ -464,6 +482,8 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         r = sql_text_check(session->user, d, sql, &size, refusal);
         if (r >= 0)
                 r = find_transaction(m, d, &options, &transaction, refusal);
+        if (r >= 0)
+                r = argument_file_take(options.arguments_fd, ret_file, refusal);
         if (r < 0)
                 return r;
         spec->transaction = transaction;
@@ -477,12 +497,13 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
 }
 
 static int load(sd_bus_message *m, Database *d, Refusal *refusal) {
-        RunSpec spec = { .kind = RUN_LOAD, .database = d, .call = m, .on_started = reply_load };
+        g_auto(ArgumentFile) file = ARGUMENT_FILE_INIT;
+        RunSpec spec = { .kind = RUN_LOAD, .database = d, .file = &file, .call = m, .on_started = reply_load };
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
         Session *session;
         Run *run;
-        int r = read_load(m, d, &spec, &bytes, refusal);
+        int r = read_load(m, d, &spec, &bytes, &file, refusal);
 
         if (r < 0)
                 return r;
@@ -521,21 +542,30 @@ static int wait_for_load(sd_bus_message *m, Database *d, Refusal *refusal) {
 /* Reads the arguments of ExecuteBatch, and makes its run. */
 static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal) {
         g_auto(StatementList) list = STATEMENT_LIST_INIT;
+        g_auto(ArgumentFile) file = ARGUMENT_FILE_INIT;
         g_autoptr(GBytes) first = NULL;
         Session *session = session_get(d->context, peer_of(d->context, m));
-        RunSpec spec = { .kind = RUN_EXECUTE, .database = d, .list = &list, .call = m, .on_ended = reply_execute_batch };
+        RunSpec spec = { .kind = RUN_EXECUTE, .database = d, .list = &list, .file = &file, .is_batch = true, .call = m,
+                         .on_ended = reply_execute_batch };
         Run *transaction = NULL;
         Options options;
         int r = statement_array_read(m, session->user, d, &list, refusal);
 
         if (r >= 0)
-                r = options_read(m, OPTIONS_OF_RUNS, &options, refusal);
+                r = options_read(m, OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r >= 0)
                 r = find_transaction(m, d, &options, &transaction, refusal);
+        if (r >= 0 && list.n > 0 && options.arguments_fd >= 0)
+                r = refuse(refusal, ERROR_INVALID_OPTION,
+                           "Option \"arguments\": the file has the statements, so the call must have none.");
+        else if (r >= 0 && list.n == 0 && options.arguments_fd < 0)
+                r = refuse(refusal, ERROR_EMPTY_STATEMENT, "The batch has no statement.");
+        if (r >= 0)
+                r = argument_file_take(options.arguments_fd, &file, refusal);
         if (r < 0)
                 return r;
         spec.transaction = transaction;
-        spec.sql = first = statement_array_first(&list);
+        spec.sql = first = list.n > 0 ? statement_array_first(&list) : g_bytes_new_static("", 0);
         if (!first)
                 return -ENOMEM;
         spec.timeout_usec = options.timeout_usec;

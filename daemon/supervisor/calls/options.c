@@ -32,6 +32,7 @@ static const OptionRow option_table[] = {
         { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },
         { "since", OPTION_SINCE, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, since) },
         { "lock-wait-usec", OPTION_LOCK_WAIT, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, lock_wait_usec) },
+        { "arguments", OPTION_ARGUMENTS, 'h', 0, 0, G_STRUCT_OFFSET(Options, arguments_fd) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
 
@@ -80,6 +81,8 @@ static int read_option(sd_bus_message *m, const OptionRow *row, Options *options
 
         if (r >= 0 && row->type == 's')
                 return read_string(m, row, options, refusal);
+        if (r >= 0 && row->type == 'h')
+                return sd_bus_message_read(m, "v", "h", (int *) G_STRUCT_MEMBER_P(options, row->offset));
         if (r >= 0)
                 r = read_number(m, row, &value);
         if (r < 0)
@@ -135,6 +138,7 @@ int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *ref
                 .timeout_usec = UINT64_MAX,
                 .lock_wait_usec = UINT64_MAX,
                 .since = UINT64_MAX,
+                .arguments_fd = -1,
         };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 

@@ -31,6 +31,8 @@ typedef enum OptionKey {
         OPTION_LOCK_WAIT = 1 << 14,
         OPTION_FOREIGN_KEYS = 1 << 15,
         OPTION_TIME_ZONE = 1 << 16,
+        OPTION_TIME_ZONE = 1 << 16,
+        OPTION_ARGUMENTS = 1 << 17,
 
         OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS,
         OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_FOREIGN_KEYS | OPTION_TIME_ZONE |
@@ -57,6 +59,7 @@ typedef struct Options {
         const char *time_zone; /* the same; valid */
         uint64_t statement;    /* 0: not given */
         uint64_t since;        /* UINT64_MAX: not given */
+        int arguments_fd;      /* of the message; -1: not given */
 } Options;
 
 /* Size limits for the rows in one reply, in bytes. */

@@ -51,8 +51,11 @@ int waiting_call_new(sd_bus_message *call, sd_bus_message **ret) {
         return 0;
 }
 
+/* A descriptor counts as so many bytes: calls that wait may have 512 of them for each user. */
+#define DESCRIPTOR_SIZE ((size_t) 64 * 1024)
+
 /* Adds the size of the rest of the container, or of the body. sd-bus does not tell it. */
-static int measure(sd_bus_message *m, size_t size_max, size_t *size, Refusal *refusal) {
+static int measure(sd_bus_message *m, size_t size_max, size_t *size, unsigned *n_descriptors, Refusal *refusal) {
         const char *contents;
         char type;
         int r;
@@ -61,15 +64,19 @@ static int measure(sd_bus_message *m, size_t size_max, size_t *size, Refusal *re
                 const void *bytes = NULL;
                 uint64_t value;
                 size_t n = 0;
+                int fd;
 
-                if (type == 'h')
-                        return refuse(refusal, ERROR_INVALID_OPTION, "No value of the call may be a descriptor.");
-                if (type == 'a' && strcmp(contents, "y") == 0)
+                if (type == 'h') {
+                        r = sd_bus_message_read_basic(m, 'h', &fd);
+                        n = DESCRIPTOR_SIZE;
+                        if (r >= 0 && (*n_descriptors)++ > 0)
+                                return refuse(refusal, ERROR_INVALID_OPTION, "A call may have one descriptor at most.");
+                } else if (type == 'a' && strcmp(contents, "y") == 0)
                         r = sd_bus_message_read_array(m, 'y', &bytes, &n);
                 else if (strchr("arev", type)) {
                         r = sd_bus_message_enter_container(m, type, contents);
                         if (r >= 0)
-                                r = measure(m, size_max, size, refusal);
+                                r = measure(m, size_max, size, n_descriptors, refusal);
                         if (r >= 0)
                                 r = sd_bus_message_exit_container(m);
                 } else if (strchr("sog", type)) {
@@ -89,11 +96,12 @@ static int measure(sd_bus_message *m, size_t size_max, size_t *size, Refusal *re
 
 int waiting_call_copy(sd_bus_message *call, size_t size_max, sd_bus_message **ret, size_t *ret_size, Refusal *refusal) {
         g_autoptr(sd_bus_message) m = NULL;
+        unsigned n_descriptors = 0;
         size_t size = 0;
         int r = sd_bus_message_rewind(call, true);
 
         if (r >= 0)
-                r = measure(call, size_max, &size, refusal);
+                r = measure(call, size_max, &size, &n_descriptors, refusal);
         if (r >= 0)
                 r = sd_bus_message_rewind(call, true);
         if (r >= 0)

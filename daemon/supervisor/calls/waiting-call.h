@@ -17,8 +17,8 @@
 int waiting_call_new(sd_bus_message *call, sd_bus_message **ret);
 
 /* Makes a stand-in that also has the body of `call`, so it can be dispatched like the call itself. `ret_size`: the memory
- * that it needs, at most `size_max`. A body with descriptors is refused, because no method takes one. LIMITS_EXCEEDED,
- * INVALID_OPTION; -EBADMSG: the body cannot be read; -ENOMEM. */
+ * that it needs, at most `size_max`. It has its own copy of a descriptor. More than one are refused, because no method takes
+ * them. LIMITS_EXCEEDED, INVALID_OPTION; -EBADMSG: the body cannot be read; -ENOMEM. */
 int waiting_call_copy(sd_bus_message *call, size_t size_max, sd_bus_message **ret, size_t *ret_size, Refusal *refusal);
 
 #endif

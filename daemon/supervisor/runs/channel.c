@@ -518,7 +518,7 @@ static Message hand_over_message(const Channel *c, const Worker *w) {
 
 int channel_hand_over(Channel *c, Worker *w) {
         Message m = hand_over_message(c, w);
-        int r = message_send_channel(w->control_fd, &m, c->fd, c->memory ? shared_memory_fd(c->memory) : -1);
+        int r = message_send_with(w->control_fd, &m, c->fd, c->memory ? shared_memory_fd(c->memory) : -1);
 
         if (r == -EAGAIN || r == -ETOOMANYREFS || r == -EPIPE || r == -ECONNRESET)
                 return -EAGAIN;

@@ -60,6 +60,8 @@ static Message statement_message(const Run *run) {
                         .n_named = run->parameters.n_named,
                         .parameters = run->parameters.row,
                         .parameters_size = run->parameters.row_size,
+                        .in_file = run->file.fd >= 0,
+                        .parameters_size_max = run->parameters_size_max,
                 },
         };
 }
@@ -77,13 +79,15 @@ static Message batch_message(const Run *run) {
                         .n_statements = run->list.n,
                         .statements = run->list.bytes,
                         .statements_size = run->list.size,
+                        .in_file = run->file.fd >= 0,
+                        .parameters_size_max = run->parameters_size_max,
                 },
         };
 }
 
 static Message job_message(const Run *run) {
         return run->kind == RUN_TRANSACTION ? begin_message(run)
-               : run->list.n > 0            ? batch_message(run)
+               : run->is_batch              ? batch_message(run)
                                             : statement_message(run);
 }
 
@@ -101,7 +105,7 @@ static int send_to_transaction(Run *run) {
         if (!t || t->state != RUN_STARTED || t->end.error != ERROR_NONE)
                 return -ENOTCONN;
         Message m = job_message(run);
-        int r = message_send(t->worker->control_fd, &m, run->pipe ? run->pipe->write_fd : -1);
+        int r = message_send_with(t->worker->control_fd, &m, run->pipe ? run->pipe->write_fd : -1, run->file.fd);
         if (r >= 0)
                 return run_on_taken(run, t->worker);
         if (r == -EPIPE || r == -ECONNRESET) /* the worker is dead, which is noticed soon */
@@ -143,7 +147,7 @@ static int send_job(Group *g, Run *run, Worker *writer) {
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
         Worker *w = writer ?: group_find_idle_worker(g);
 
-        if (w && message_send(w->control_fd, &m, pipe_fd) >= 0) {
+        if (w && message_send_with(w->control_fd, &m, pipe_fd, run->file.fd) >= 0) {
                 if (worker_takes_job(w))
                         group_on_job_sent(g, w);
                 int taken = run_on_taken(run, w);
@@ -151,7 +155,7 @@ static int send_job(Group *g, Run *run, Worker *writer) {
                 run_answer_at_once(run);
                 return taken;
         }
-        int r = message_send(g->job_fd, &m, pipe_fd);
+        int r = message_send_with(g->job_fd, &m, pipe_fd, run->file.fd);
         if (r >= 0)
                 move_to_sent(g, run);
         return r;

@@ -24,6 +24,7 @@ static void set_limits(Run *run, const RunSpec *spec) {
         run->deadline_usec = smaller(run->asked_usec + smaller(spec->timeout_usec, max), t ? t->deadline_usec : UINT64_MAX);
         run->idle_usec = l.transaction_idle_usec;
         run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
+        run->parameters_size_max = l.row_size_max;
         run->result_rows_max = l.result_rows_max;
         run->result_size_max = l.result_size_max;
 }
@@ -50,7 +51,15 @@ static const char *begin_excerpt(const RunSpec *spec) {
         return spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
 }
 
-/* Takes `group`, `call`, the parameters and the list. */
+static char *excerpt(const RunSpec *spec) {
+        if (!spec->sql)
+                return g_strdup(begin_excerpt(spec));
+        if (g_bytes_get_size(spec->sql) == 0 && spec->file && spec->file->fd >= 0)
+                return sql_text_excerpt_of_file(spec->file);
+        return sql_text_excerpt(spec->sql);
+}
+
+/* Takes `group`, `call`, the parameters, the list and the file. */
 static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
         Run *run = g_new(Run, 1);
 
@@ -75,9 +84,11 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .transaction = spec->transaction ? spec->transaction->number : 0,
                 .counts = session_counts_place(s, spec->database),
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
-                .excerpt = spec->sql ? sql_text_excerpt(spec->sql) : g_strdup(begin_excerpt(spec)),
+                .excerpt = excerpt(spec),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
                 .list = spec->list ? *spec->list : STATEMENT_LIST_INIT,
+                .file = spec->file ? *spec->file : ARGUMENT_FILE_INIT,
+                .is_batch = spec->is_batch,
                 .describe = spec->kind != RUN_FETCH && spec->kind != RUN_EXECUTE && spec->kind != RUN_TRANSACTION &&
                             !spec->answers_at_once,
                 .answers_at_once = spec->answers_at_once,
@@ -98,6 +109,8 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 *spec->parameters = PARAMETERS_INIT;
         if (spec->list)
                 *spec->list = STATEMENT_LIST_INIT;
+        if (spec->file)
+                *spec->file = ARGUMENT_FILE_INIT;
         if (run->pipe && !run->statement)
                 run->pipe->number = run->number;
         set_limits(run, spec);
@@ -137,6 +150,11 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         r = user_hold(s->user, size_to_hold(&spec), refusal);
         if (r < 0)
                 return r;
+        r = user_hold_file(s->user, spec.file ? spec.file->size : 0, refusal);
+        if (r < 0) {
+                user_release(s->user, size_to_hold(&spec));
+                return r;
+        }
         Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
         run_count(run, 1);
         g_queue_push_tail_link(&s->runs, &run->session_link);

@@ -15,6 +15,9 @@ typedef struct RunSpec {
         Pipe *pipe;             /* borrowed */
         Parameters *parameters; /* taken if the run is made; NULL: none */
         StatementList *list;    /* ExecuteBatch, whose `sql` is that of its first statement. Taken as `parameters` are */
+        ArgumentFile *file;     /* it has parameters, and SQL unless that is above; taken as `parameters` are; NULL, or
+                                 * without a descriptor: none */
+        bool is_batch;          /* ExecuteBatch, also with a file */
         sd_bus_message *call;   /* borrowed; NULL: the reader has the call */
         RunStartedFunc on_started;
         RunEndedFunc on_ended;

@@ -34,6 +34,8 @@ static void drop_job(Run *run) {
         g_clear_pointer(&run->sql, g_bytes_unref);
         parameters_done(&run->parameters);
         statement_list_done(&run->list);
+        user_release_file(run->user, run->file.size);
+        argument_file_done(&run->file);
 }
 
 static void disarm(Run *run) {
@@ -680,6 +682,15 @@ static void fail_taken(Run *run, const Failure *failure) {
         fail(run, &explained);
 }
 
+/* The worker is the first to read a file, so only it knows how many statements are there. */
+static bool are_changes_valid(const Run *run, const Ended *ended) {
+        size_t n = ended->changes.size / sizeof(int64_t);
+
+        if (!run->is_batch || ended->failure.error != ERROR_NONE)
+                return n == 0;
+        return run->list.n > 0 ? n == run->list.n : n > 0 && n <= STATEMENT_LIST_N_MAX;
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
         bool failed = ended->failure.error != ERROR_NONE;
 
@@ -687,7 +698,7 @@ int run_on_ended(Run *run, const Ended *ended) {
                 return -EBADMSG;
         if (run->state == RUN_TAKEN && !failed && run->kind != RUN_EXECUTE)
                 return -EBADMSG;
-        if (ended->changes.size != (failed ? 0 : run->list.n * sizeof(int64_t)))
+        if (!are_changes_valid(run, ended))
                 return -EBADMSG;
         if (!run->finds_tables && (ended->tables.size > 0 || ended->names.size > 0))
                 return -EBADMSG;

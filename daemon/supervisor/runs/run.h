@@ -23,6 +23,7 @@
 
 #include "daemon/protocol/statement-list.h"
 #include "daemon/supervisor/base/database.h"
+#include "daemon/supervisor/calls/argument-file.h"
 #include "daemon/supervisor/calls/parameters.h"
 #include "daemon/supervisor/runs/pipe.h"
 #include "daemon/supervisor/runs/row-reader.h"
@@ -76,7 +77,10 @@ struct Run {
         /* for the worker; dropped when the run has started */
         GBytes *sql;
         Parameters parameters;
-        StatementList list;     /* EXECUTE of several statements; n 0: of one */
+        StatementList list;     /* EXECUTE of several statements that are not in the file */
+        ArgumentFile file;
+        bool is_batch;          /* EXECUTE of several statements */
+        uint64_t parameters_size_max;
         bool finds_tables;      /* EXECUTE: the SQL is not run, but its tables are found, for a watch */
         bool names;             /* the same, and `sql` has names of tables, as in JobSpec */
         WatchSpec watch;        /* the same */

@@ -19,6 +19,15 @@ int sql_text_check(User *u, const Database *d, const char *sql, size_t *ret_size
         return 0;
 }
 
+char *sql_text_excerpt_of_file(const ArgumentFile *file) {
+        char text[SQL_EXCERPT_LENGTH * 6]; /* the longest character that g_utf8_make_valid() makes of a byte has fewer */
+        size_t size = argument_file_read_sql(file, text, sizeof text);
+        g_autofree char *valid = g_utf8_make_valid(text, (gssize) size);
+        g_autoptr(GBytes) bytes = g_bytes_new_static(valid, strlen(valid));
+
+        return sql_text_excerpt(bytes);
+}
+
 char *sql_text_excerpt(GBytes *sql) {
         size_t size;
         const char *text = g_bytes_get_data(sql, &size) ?: "", *end = text; /* GBytes returns NULL for empty SQL */

@@ -5,6 +5,7 @@
 
 #include "daemon/supervisor/base/database.h"
 #include "daemon/supervisor/base/user.h"
+#include "daemon/supervisor/calls/argument-file.h"
 
 /* The largest number of characters that are kept for lists. */
 #define SQL_EXCERPT_LENGTH 200
@@ -15,5 +16,8 @@ int sql_text_check(User *u, const Database *d, const char *sql, size_t *ret_size
 
 /* Returns the first characters of the SQL, for lists. The caller frees the result. */
 char *sql_text_excerpt(GBytes *sql);
+
+/* The same of SQL in a file, which may be any bytes. */
+char *sql_text_excerpt_of_file(const ArgumentFile *file);
 
 #endif

@@ -106,6 +106,7 @@ static void init_modules(Manager *m, char **directories, uint64_t n_descriptors)
         context->watch_poll = &m->watch_poll;
         m->changes.page.fd = m->watch_poll.fd = -1; /* until they are started */
         context->watch_pipes_max = n_descriptors / 5; /* 13,107 of the units' LimitNOFILE= */
+        context->argument_files_max = n_descriptors / 32;
         m->announcements.context = context;
         m->reload = (Reload) { .context = context, .directories = directories, .put_in_force = put_in_force };
 }

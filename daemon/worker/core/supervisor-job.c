@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See supervisor-job.h. From top to bottom: creation and destruction, the owner of the job, the task.
+ * Side: worker. See supervisor-job.h. From top to bottom: a job that is in a file, creation and destruction, the owner
+ * of the job, the task.
  */
 #include "daemon/worker/core/supervisor-job.h"
 
@@ -9,13 +10,16 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
+#include "daemon/protocol/statement-list.h"
 #include "daemon/worker/core/job-end.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 #include "daemon/worker/core/statement-frames.h"
+#include "dbus-interfaces/wire/call-arguments.h"
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC) /* between two reports of progress */
 #define LACK_USEC (10 * USEC_PER_MSEC)      /* until the next attempt if the kernel has no memory for a pipe */
@@ -23,6 +27,88 @@
 
 static const JobOwner owner;
 static const TaskType task_type;
+
+/* ---- a job that is in a file ---- */
+
+static bool refuse_file(SqlError *error) {
+        return sql_error_set(error, ERROR_INVALID_REQUEST,
+                             "the file of the option \"arguments\" does not have the form that is described for it");
+}
+
+/* Checks a statement of the file, which any client may have made. */
+static bool check_statement(const SupervisorJob *j, const JobSpec *statement, SqlError *error) {
+        const JobContext *context = j->job.context;
+        uint64_t max = j->received.message.job.parameters_size_max;
+
+        if (statement->sql[statement->sql_size] != 0 || !job_parameters_are_valid(statement))
+                return refuse_file(error);
+        if (statement->parameters_size > max)
+                return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                     "the parameters take %zu bytes, and RowSizeMax= allows %llu: pass less, or in several "
+                                     "runs", statement->parameters_size, (unsigned long long) max);
+        return engine_check_sql_size(context->setup, statement->sql_size, error);
+}
+
+/* Sets the statements of a batch. */
+static bool use_list(SupervisorJob *j, SqlError *error) {
+        const uint8_t *at = j->arguments, *end = at + j->arguments_size;
+        JobSpec *spec = &j->received.message.job, one = {};
+
+        for (spec->n_statements = 0; at < end; spec->n_statements++) {
+                if (spec->n_statements == STATEMENT_LIST_N_MAX)
+                        return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                             "a batch has at most %u statements: divide it", STATEMENT_LIST_N_MAX);
+                if (!statement_list_next(&at, end, &one))
+                        return refuse_file(error);
+                if (!check_statement(j, &one, error)) {
+                        sql_error_prefix(error, "statement %u: ", spec->n_statements + 1);
+                        return false;
+                }
+        }
+        spec->statements = j->arguments;
+        spec->statements_size = (size_t) j->arguments_size;
+        return true;
+}
+
+/* Sets SQL and parameters of the only statement. */
+static bool use_statement(SupervisorJob *j, SqlError *error) {
+        const uint8_t *at = j->arguments, *end = at + j->arguments_size;
+        JobSpec *spec = &j->received.message.job, one = *spec;
+
+        if (!statement_list_next(&at, end, &one) || at != end || (spec->sql_size > 0 && one.sql_size > 0))
+                return refuse_file(error);
+        if (!check_statement(j, &one, error))
+                return false;
+        if (spec->sql_size > 0) {
+                one.sql = spec->sql;
+                one.sql_size = spec->sql_size;
+        }
+        if (one.parameters_size == 0)
+                one.parameters = NULL;
+        *spec = one;
+        return true;
+}
+
+/* Maps the file, whose descriptor is not needed any more. */
+static bool map_file(SupervisorJob *j, SqlError *error) {
+        int fd = j->received.memory_fd, r = call_arguments_check(fd, &j->arguments_size);
+
+        if (r >= 0)
+                r = call_arguments_map(fd, j->arguments_size, &j->arguments);
+        (void) close(fd);
+        j->received.memory_fd = -1;
+        if (r == -ENOMEM)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY,
+                                     "SQL and parameters of %llu bytes need more memory than HeapMax= allows",
+                                     (unsigned long long) j->arguments_size);
+        return r >= 0 || refuse_file(error);
+}
+
+static bool use_file(SupervisorJob *j, SqlError *error) {
+        if (!map_file(j, error))
+                return false;
+        return j->received.message.kind == MESSAGE_EXECUTE_BATCH ? use_list(j, error) : use_statement(j, error);
+}
 
 /* ---- creation and destruction ---- */
 
@@ -36,9 +122,10 @@ static void begin_load(SupervisorJob *j) {
 static int init(SupervisorJob *j, JobContext *context, const ReceivedMessage *received) {
         const JobSpec *spec = &received->message.job;
         bool has_page = received->message.kind == MESSAGE_RUN, is_batch = received->message.kind == MESSAGE_EXECUTE_BATCH;
+        uint32_t n = spec->in_file ? STATEMENT_LIST_N_MAX : spec->n_statements;
 
         if (is_batch)
-                j->changes = calloc(spec->n_statements, sizeof(int64_t));
+                j->changes = calloc(n, sizeof(int64_t));
         if (is_batch && !j->changes)
                 return -ENOMEM;
         return job_init(&j->job, &j->task, &owner, context, received->pipe_fd, has_page ? spec->page_size : 0);
@@ -46,6 +133,7 @@ static int init(SupervisorJob *j, JobContext *context, const ReceivedMessage *re
 
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret) {
         MessageKind received_kind = received->message.kind;
+        SqlError error = SQL_ERROR_INIT;
         bool is_prepare = received_kind == MESSAGE_PREPARE;
         SupervisorJob *j = calloc(1, sizeof *j);
         int r;
@@ -60,10 +148,13 @@ int supervisor_job_new(JobContext *context, ReceivedMessage *received, Superviso
         }
         j->received = *received;
         *received = RECEIVED_MESSAGE_INIT;
+        if (j->received.message.job.in_file && message_has_memory(&j->received.message))
+                (void) use_file(j, &error);
         j->job.write.changes = j->changes;
         j->job.watched = received_kind == MESSAGE_TABLES ? j->found : NULL;
         j->task = (Task) { .type = &task_type, .job = &j->job, .number = j->received.message.job.number };
         job_begin(&j->job, &j->received.message.job, is_prepare, NULL);
+        j->job.error = error;
         if (j->received.message.kind == MESSAGE_LOAD)
                 begin_load(j);
         j->progress_usec = j->job.taken_usec;
@@ -77,6 +168,7 @@ SupervisorJob *supervisor_job_free(SupervisorJob *j) {
         job_done(&j->job);
         load_done(&j->load);
         received_message_done(&j->received);
+        call_arguments_unmap(j->arguments, j->arguments_size);
         free(j->changes);
         free((char *) j->found[0].data);
         free((char *) j->found[1].data);

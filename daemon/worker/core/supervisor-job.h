@@ -16,6 +16,8 @@ typedef struct SupervisorJob {
         Job job;
         ReceivedMessage received; /* owned; has SQL, parameters and the pipe */
         Load load;                /* owned; of a LOAD */
+        uint8_t *arguments;       /* owned: the mapping of a job that is in a file; NULL: it is in the message */
+        uint64_t arguments_size;
         uint8_t *changes;         /* owned: of EXECUTE_BATCH; NULL: it is none */
         Bytes found[2];           /* TABLES: room for the answer; owned */
         uint64_t progress_usec;   /* when progress was last reported */
@@ -23,7 +25,7 @@ typedef struct SupervisorJob {
         bool watched;             /* the pipe is in the worker's epoll */
 } SupervisorJob;
 
-/* Takes over `received`. The job is READY. -ENOMEM. */
+/* Takes over `received`. The job is READY; with an error, if it is in a file that is not valid. -ENOMEM. */
 int supervisor_job_new(JobContext *context, ReceivedMessage *received, SupervisorJob **ret);
 
 /* Frees a job in any state; its task must not be in the queue. Returns NULL. */

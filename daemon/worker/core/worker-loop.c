@@ -112,7 +112,8 @@ static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
 
         if (supervisor_job_new(&w->context, m, &j) < 0)
                 return refuse_without_memory(w, number);
-        if (j->job.spec->transaction > 0 && !transaction_add(&w->transactions, &j->job)) {
+        if (j->job.error.error == ERROR_NONE && j->job.spec->transaction > 0 &&
+            !transaction_add(&w->transactions, &j->job)) {
                 (void) supervisor_job_free(j);
                 return refuse_job(w, number, ERROR_TRANSACTION_ENDED, "the transaction has ended");
         }
