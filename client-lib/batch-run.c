@@ -2,6 +2,7 @@
 /* ExecuteBatch (batch.h). Library. */
 #include <string.h>
 
+#include "client-lib/call-file.h"
 #include "client-lib/batch.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
@@ -92,8 +93,46 @@ static int append_statements(sd_bus_message *m, const sqlipc_batch *b) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Makes a file of the statements (call-arguments.h). */
+static int write_file(const sqlipc_batch *b, int *ret_fd) {
+        uint8_t *bytes, *at;
+        int fd, r;
+
+        r = call_arguments_new(b->size, &fd, &bytes);
+        if (r < 0)
+                return r;
+        at = bytes;
+        for (size_t i = 0; i < b->n_statements; i++) {
+                const BatchStatement *s = &b->statements[i];
+                size_t size = s->sql_size + 1 + s->row_size;
+
+                call_arguments_write_head(at, s->sql_size, s->row_size, s->n_positional, s->n_named);
+                memcpy(at + CALL_ARGUMENTS_HEAD_SIZE, s->sql, size);
+                at += CALL_ARGUMENTS_HEAD_SIZE + size;
+        }
+        r = call_arguments_seal(fd, bytes, b->size);
+        if (r < 0)
+                (void) safe_close(fd);
+        else
+                *ret_fd = fd;
+        return r;
+}
+
+/* Appends the statements to the call, or none if they are in a file. */
+static int append_all(sd_bus_message *m, const sqlipc_batch *b, int *ret_fd) {
+        int r;
+
+        if (!b->needs_file)
+                return append_statements(m, b);
+        if (connection_bus_descriptors(b->connection) == DESCRIPTORS_NONE)
+                return -E2BIG;
+        r = write_file(b, ret_fd);
+        return r < 0 ? r : sd_bus_message_append(m, "a(sava{sv})", 0);
+}
+
 static int try_to_send(sqlipc_batch *b) {
         _cleanup_message_ sd_bus_message *m = NULL;
+        _cleanup_(close_file) int fd = -1;
         sqlipc_connection *c = b->connection;
         sqlipc_transaction *t = b->transaction;
         int r = t ? 0 : connection_bus_ensure(c); /* no other bus can name the transaction */
@@ -101,10 +140,10 @@ static int try_to_send(sqlipc_batch *b) {
         if (r >= 0)
                 r = connection_bus_new_call(c, &m, t ? t->owner : NULL, b->path, "ExecuteBatch");
         if (r >= 0)
-                r = append_statements(m, b);
+                r = append_all(m, b, &fd);
         if (r >= 0)
                 r = call_append_options(c, m, false, true, c->run_timeout_usec, t ? t->number : 0,
-                                        channel_link_foreign_keys(c, b->path));
+                                        channel_link_foreign_keys(c, b->path), fd);
         return r < 0 ? r : call_new(&b->call, c, m, on_reply, NULL, b, UINT64_MAX);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "client-lib/call-file.h"
 #include "client-lib/arguments.h"
 #include "client-lib/batch.h"
 #include "client-lib/call.h"
@@ -17,6 +18,7 @@ void batch_clear(sqlipc_batch *b) {
                 free(b->statements[i].sql);
         b->n_statements = 0;
         b->size = 0;
+        b->needs_file = false;
 }
 
 _public_ int sqlipc_batch_new(sqlipc_connection *connection, const char *database, sqlipc_batch **ret_batch) {
@@ -78,9 +80,13 @@ static int add_copy(sqlipc_batch *b, const char *sql, const ParameterRow *row) {
         memcpy(copy, sql, sql_size);
         if (row->size > 0)
                 parameter_row_write(row, (uint8_t *) copy + sql_size);
-        b->statements[b->n_statements++] = (BatchStatement) { .sql = copy, .n_positional = row->n_positional,
+        b->statements[b->n_statements++] = (BatchStatement) { .sql = copy, .sql_size = sql_size - 1,
+                                                              .row_size = row->size,
+                                                              .n_positional = row->n_positional,
                                                               .n_named = row->n_named };
         b->size += BATCH_HEAD_SIZE + size;
+        b->needs_file = b->needs_file || b->size > BATCH_MESSAGE_SIZE_MAX || sql_size > MESSAGE_SQL_MAX ||
+                        row->size > MESSAGE_PARAMETERS_MAX;
         return 0;
 }
 
@@ -97,7 +103,7 @@ static int add(sqlipc_batch *b, const char *sql, const Parameter *parameters, si
         r = call_check_sql(&c->error, sql);
         if (r < 0)
                 return r;
-        r = parameter_row_init(&row, parameters, n_parameters, 0, BUS_PARAMETERS_SIZE_MAX);
+        r = parameter_row_init(&row, parameters, n_parameters, 0, SQLIPC_ROW_SIZE_MAX);
         return r < 0 ? connection_fail_send(c, r) : add_copy(b, sql, &row);
 }
 

@@ -193,7 +193,7 @@ int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys) {
 }
 
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
-                        uint64_t transaction, ForeignKeys foreign_keys) {
+                        uint64_t transaction, ForeignKeys foreign_keys, int file_fd) {
         const char *zone = c ? client_zone_get(&c->zone) : "";
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -207,6 +207,8 @@ int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, boo
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
         if (r >= 0 && transaction > 0)
                 r = sd_bus_message_append(m, "{sv}", "transaction", "t", transaction);
+        if (r >= 0 && file_fd >= 0)
+                r = sd_bus_message_append(m, "{sv}", "arguments", "h", file_fd);
         if (r >= 0)
                 r = call_append_foreign_keys(m, foreign_keys);
         if (r >= 0 && *zone)

@@ -57,9 +57,10 @@ void call_forget_cancel(Cancellation *c);
  * Prepare, which has no `c` (NULL). They ask for errors with SQLite's code and the offset into the SQL, which
  * error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
  * the highest version that the library knows. `describe`: false if the reply need not describe the statement.
- * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. */
+ * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. `file_fd`:
+ * borrowed (call-file.h); -1 for none. */
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
-                        uint64_t transaction, ForeignKeys foreign_keys);
+                        uint64_t transaction, ForeignKeys foreign_keys, int file_fd);
 
 /* Appends the option for a setting, unless there is none. */
 int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys);

@@ -45,6 +45,7 @@ struct sqlipc_cursor {
         uint8_t *query;              /* payload of QUERY, of a query that was not sent over the bus */
         size_t query_size;
         sd_bus_message *sent;        /* a query's call of Query or OpenRows, which may have to be sent again */
+        bool has_file;               /* `sent` passes a file (call-file.h) */
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
         sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */

@@ -313,7 +313,7 @@ int error_set_send(Error *e, int r) {
         case -E2BIG:
         case -EMSGSIZE:
         case -ENOBUFS:
-                return error_set(e, ERROR_LIMITS_EXCEEDED, "The parameters are too large for one call.");
+                return error_set(e, ERROR_LIMITS_EXCEEDED, "SQL or parameters are too large for one call.");
         default:
                 return error_set_errno(e, r, NULL);
         }

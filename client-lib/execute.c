@@ -3,6 +3,7 @@
  * Executing a statement: sqlipc_execute() (sqlipc.h), and the request for a run, over the bus or a channel (transport.h).
  * Library.
  */
+#include "client-lib/call-file.h"
 #include "client-lib/bindings.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
@@ -74,6 +75,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         const sqlipc_statement *s = c->statement;
         const Bindings *b = c->bindings;
         _cleanup_message_ sd_bus_message *m = NULL;
+        _cleanup_(close_file) int fd = -1;
         int r;
 
         r = connection_bus_new_call(s->connection, &m, s->fetch.source->owner, s->fetch.path, "Fetch");
@@ -82,11 +84,12 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         r = sd_bus_message_append(m, "t", s->number);
         if (r < 0)
                 return r;
-        r = parameter_append_all(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
+        r = call_file_append(m, connection_bus_descriptors(s->connection) != DESCRIPTORS_NONE, NULL,
+                                 b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters, &fd);
         if (r < 0)
                 return r;
         r = call_append_options(c->connection, m, false, true, c->run_timeout_usec, cursor_transaction_number(c),
-                                s->fetch.link->foreign_keys);
+                                s->fetch.link->foreign_keys, fd);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -228,7 +231,7 @@ static void start_described(sqlipc_cursor *c) {
         if (check_bindings(c) < 0)
                 return;
         r = parameter_row_init(&row, c->bindings ? c->bindings->values : NULL, c->bindings ? c->bindings->n_values : 0,
-                               s->description.n_parameters, PARAMETER_ROW_SIZE_MAX);
+                               s->description.n_parameters, SQLIPC_ROW_SIZE_MAX);
         if (r < 0) {
                 cursor_fail_send(c, r);
                 return;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client-lib/call-file.h"
 #include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
 #include "client-lib/description.h"
@@ -187,6 +188,7 @@ static void on_load_reply(sd_bus_message *reply, void *userdata) {
 
 static int try_to_send_load(sqlipc_load *l) {
         _cleanup_message_ sd_bus_message *m = NULL;
+        _cleanup_(close_file) int fd = -1;
         sqlipc_connection *c = l->connection;
         sqlipc_transaction *t = l->transaction;
         int r = t ? 0 : connection_bus_ensure(c); /* no other bus can name the transaction */
@@ -194,10 +196,10 @@ static int try_to_send_load(sqlipc_load *l) {
         if (r >= 0)
                 r = connection_bus_new_call(c, &m, t ? t->owner : NULL, l->path, "Load");
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", l->sql);
+                r = call_file_append_sql(m, connection_bus_descriptors(c) != DESCRIPTORS_NONE, l->sql, &fd);
         if (r >= 0)
                 r = call_append_options(c, m, true, true, l->run_timeout_usec, t ? t->number : 0,
-                                        channel_link_foreign_keys(c, l->path));
+                                        channel_link_foreign_keys(c, l->path), fd);
         if (r >= 0)
                 r = call_new(&l->call, c, m, on_load_reply, undo_load, l, UINT64_MAX);
         l->bus_generation = c->bus_generation;

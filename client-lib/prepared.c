@@ -2,6 +2,7 @@
 /* Statements (prepared.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
 #include <string.h>
 
+#include "client-lib/call-file.h"
 #include "client-lib/bindings.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
@@ -115,6 +116,8 @@ static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
+        if (strlen(s->sql) > MESSAGE_PREPARE_MAX)
+                return -E2BIG;
         r = connection_bus_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
         if (r < 0)
                 return r;

@@ -2,6 +2,7 @@
 /* Query and OpenRows (query-call.h). Library. */
 #include <string.h>
 
+#include "client-lib/call-file.h"
 #include "client-lib/call.h"
 #include "client-lib/channel-link.h"
 #include "client-lib/connection-bus.h"
@@ -24,6 +25,7 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
                    size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
         bool is_piped = strcmp(method, "Query") == 0;
+        _cleanup_(close_file) int fd = -1;
         bool describe = !is_piped || c->connection->describe_option == DESCRIBE_REFUSED;
         int r;
 
@@ -36,15 +38,14 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
                                     method);
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "s", sql);
+        r = call_file_append(m, connection_bus_descriptors(c->connection) != DESCRIPTORS_NONE, sql, parameters,
+                                 n_parameters, n_positional_min, &fd);
         if (r < 0)
                 return r;
-        r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
-        if (r < 0)
-                return r;
+        c->has_file = fd >= 0;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
         r = call_append_options(c->connection, m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c),
-                                c->fetch->link->foreign_keys);
+                                c->fetch->link->foreign_keys, fd);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -84,6 +85,8 @@ static int append_sql(const sqlipc_cursor *c, sd_bus_message *m) {
         _cleanup_free_ char *sql = NULL;
         int r;
 
+        if (c->sent && c->has_file)
+                return -ENODATA;
         if (c->sent) {
                 r = sd_bus_message_rewind(c->sent, true);
                 return r < 0 ? r : sd_bus_message_copy(m, c->sent, false);
@@ -103,7 +106,7 @@ int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
         if (r >= 0)
                 r = append_sql(c, m);
         if (r >= 0)
-                r = call_append_options(NULL, m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED);
+                r = call_append_options(NULL, m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED, -1);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -120,7 +123,7 @@ int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd
                 r = sd_bus_message_copy(m, sent, false);
         if (r >= 0)
                 r = call_append_options(c->connection, m, true, true, c->run_timeout_usec, cursor_transaction_number(c),
-                                        c->fetch->link->foreign_keys);
+                                        c->fetch->link->foreign_keys, -1);
         if (r < 0)
                 return r;
         *ret = steal(m);

@@ -49,7 +49,7 @@ static void on_query_reply(sd_bus_message *reply, void *userdata);
 static bool send_without_describe(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_message_ sd_bus_message *m = NULL;
 
-        if (c->connection->describe_option != DESCRIBE_UNTRIED ||
+        if (c->connection->describe_option != DESCRIBE_UNTRIED || c->has_file ||
             !sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(UnknownOption)))
                 return false;
         c->connection->describe_option = DESCRIBE_REFUSED;
@@ -163,13 +163,13 @@ static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
         return send_on_bus(c, way, sql, parameters, (size_t) n_positional + n_named);
 }
 
-static Way choose(sqlipc_cursor *c, size_t parameters_size) {
-        return cursor_choose_way(c, transport_is_large(c->fetch->link, NULL, c->sql_sum), parameters_size);
+static Way choose(sqlipc_cursor *c, size_t size) {
+        return cursor_choose_way(c, transport_is_large(c->fetch->link, NULL, c->sql_sum), size);
 }
 
 /* Sends a query whose payload is kept. */
 static void start_kept(sqlipc_cursor *c) {
-        Way way = choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16));
+        Way way = choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE);
         int r = 0;
 
         switch (way) {
@@ -219,11 +219,11 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
         Way way;
         int r;
 
-        r = parameter_row_init(&row, parameters, n_parameters, 0, PARAMETER_ROW_SIZE_MAX);
+        r = parameter_row_init(&row, parameters, n_parameters, 0, SQLIPC_ROW_SIZE_MAX);
         if (r < 0)
                 return r;
         c->sql_sum = transport_sql_sum(sql);
-        way = choose(c, row.size);
+        way = choose(c, row.size + strlen(sql));
         if (way == WAY_BUS || way == WAY_ROWS)
                 return send_on_bus(c, way, sql, parameters, n_parameters);
         r = keep_query(c, sql, &row);

@@ -607,8 +607,8 @@ uint64_t sqlipc_cursor_sequence(sqlipc_cursor *cursor);
  * How the requests and rows of runs travel. The transports differ in speed only. AUTO, the default, sends requests over the
  * bus and reads rows from a pipe, which suits large results. It moves to a channel (a private socket to the worker, one for
  * each database) from the second small result on, returns to the bus if the channel is lost, and uses the bus
- * and a pipe for queries whose results turn out to be large. Parameters of more than 1 MiB need a channel; the library opens
- * one for them.
+ * and a pipe for queries whose results turn out to be large. For parameters of more than 1 MiB the library opens a channel,
+ * or sends them in a file over the bus.
  *
  * Buses without descriptors. Pipes and channels are descriptors, and some buses pass none: those behind a program
  * ("unixexec:" in their address, as over ssh) or TCP, and those that do not negotiate it. There AUTO is the same as DBUS,
@@ -743,8 +743,8 @@ int sqlipc_batch_new(sqlipc_connection *connection, const char *database, sqlipc
  * sqlipc_query_with() takes them. SQL and values are copied. The SQL is not compiled before the batch runs, so it may depend
  * on the statements before it. A statement that cannot be added leaves the batch as it was.
  *
- * Errors: -EDQUOT with SQLIPC_ERROR_LIMITS_EXCEEDED (the batch would have more than 4096 statements, or more than 4 MiB of
- * SQL, values and a few bytes for each statement and value; or the statement has more than 1 MiB of values); -EINVAL with
+ * Errors: -EDQUOT with SQLIPC_ERROR_LIMITS_EXCEEDED (the batch would have more than 4096 statements, or more than 2 GiB of
+ * SQL, values and a few bytes for each statement and value; or the statement has more than 1 GiB of values); -EINVAL with
  * SQLIPC_ERROR_SQL (the SQL is not UTF-8) or with SQLIPC_ERROR_NONE (`types`, a type, a name or `struct_size` is invalid);
  * -EOPNOTSUPP (as sqlipc_query_with()); -EBUSY (the batch is running). Since: 0.2
  */

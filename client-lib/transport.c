@@ -4,6 +4,7 @@
 #include "client-lib/connection-bus.h"
 #include "client-lib/connection.h"
 #include "client-lib/error.h"
+#include "client-lib/parameter-row.h"
 #include "client-lib/transport.h"
 
 /* A result is small if it is at most this large and took at most so long. */
@@ -89,7 +90,8 @@ Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t param
         }
         if (ch->connection->transport == SQLIPC_TRANSPORT_DBUS)
                 return WAY_ROWS;
-        if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || *attempt == ATTEMPT_BUS)
+        if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || *attempt == ATTEMPT_BUS ||
+            parameters_size > PARAMETER_ROW_SIZE_MAX) /* no request on a channel is as large, but a file is */
                 return WAY_BUS;
         if (!transport_needs_channel(ch, parameters_size))
                 return choose_freely(ch, large, attempt);

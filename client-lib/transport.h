@@ -38,13 +38,14 @@ typedef enum Attempt {
         ATTEMPT_BUS,    /* it was on a channel, and must not be again */
 } Attempt;
 
-/* Chooses the way of a request. `*attempt` is kept with it; `parameters_size`: of the row of parameters. */
+/* Chooses the way of a request. `*attempt` is kept with it; `parameters_size`: of the row of parameters, and
+ * of SQL that is sent with it. */
 Way transport_choose(ChannelLink *ch, bool large, Attempt *attempt, size_t parameters_size);
 
-/* Limit of the service for parameters over the bus, measured as a row; larger ones need a channel. */
+/* Parameters of this size are sent over a channel rather than in a file, which older services do not know. */
 #define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
 
-/* True if only a channel can carry the parameters, or the program wants only channels. */
+/* True if a channel should carry the parameters, or the program wants only channels. */
 bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size);
 
 /* Notes the result of a run: `n_bytes` long, after `usec`. `habit` is NULL for a query, which `sql_sum` identifies. */

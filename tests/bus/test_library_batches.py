@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Batches of libsqlipc: the rows that they leave, their limits, and their errors."""
+import contextlib
 import os
 import signal
+import sqlite3
 
 from harness import BUILD_ROOT, PATIENCE, main
 from library import Library, each_way, rows_of, service_of_notes
@@ -61,21 +63,26 @@ def failures(transport):
 
 @test
 def limits():
-    """The library refuses what the service would refuse, and nothing less"""
+    """Statements and batches that are too large for a message are sent in a file, also in a transaction"""
     with service_of_notes() as (service, path), Library(service) as library:
         library.ok("batch notes")
         sql = f"{INSERT} (?)"
         head = 16 + len(sql) + 1  # of each statement
         row = 5 + 1  # around a text: its type, its end, and its NUL
         most = 1024 * 1024 - row
-        equal(library.failure(f"add {'78' * (most + 1)} {sql}")[1], "LimitsExceeded", "too much for one statement")
-        for _ in range(3):
-            library.ok(f"add {'78' * most} {INSERT.replace('INSERT', 'REPLACE')} (?)")
-        room = 4 * 1024 * 1024 - 3 * (most + row + head + 1) - head - row
-        equal(library.failure(f"add {'79' * (room + 1)} {sql}")[1], "LimitsExceeded", "one byte more")
-        library.ok(f"add {'79' * room} {sql}")
-        equal(library.ask("run 4")[1], "changes 4 1 1 1 1")
-        equal(len(texts(path)), 2, "rows")
+        room = 4 * 1024 * 1024 - 3 * (most + row + head) - head - row
+        for transaction in (False, True):
+            for sizes in ([most + 1], [most] * 3 + [room], [most - n for n in range(3)] + [room + 2, 5], [5_000_000, 1]):
+                if transaction:
+                    library.ok("begin write notes")
+                for n, size in enumerate(sizes):
+                    library.ok(f"add {f'{n + 0x61:02x}' * size} {sql}")
+                equal(library.ask(f"run {len(sizes)}")[1], f"changes {len(sizes)}" + " 1" * len(sizes))
+                if transaction:
+                    library.ok("commit")
+                equal(sorted(map(len, texts(path))), sorted(sizes), "rows")
+                with contextlib.closing(sqlite3.connect(path)) as db, db:
+                    db.execute("DELETE FROM note")
 
 
 @each_way

@@ -504,6 +504,39 @@ def large_values():
         equal(lengths, [len(value) for value in db.execute("SELECT * FROM t").fetchone()], "lengths")
 
 
+def write_large(connect, **keywords):
+    """The outcomes of statements with SQL of 2 to 17 MB, and with values of 2 to 20 MB."""
+    long, blob = "x" * 3_000_000, bytes(range(256)) * 80_000
+    seen = []
+    with contextlib.closing(connect(**keywords)) as db:
+        cursor = db.execute(f"INSERT INTO t VALUES ('{long}', ?)", (blob[:2_000_000],))
+        seen.append((cursor.rowcount, cursor.lastrowid))
+        db.execute("INSERT INTO t VALUES (:a, :b)", {"a": long, "b": blob})
+        db.executemany("INSERT INTO t VALUES (?, ?)", [(i, blob[i:3_000_000]) for i in range(5)])
+        db.execute(f"UPDATE t SET a = length(a) /* {long * 5} */ WHERE b = ?", (blob,))
+        seen.append(db.execute(f"SELECT count(*), sum(b = ?) /* {long} */ FROM t", (blob[1:3_000_000],)).fetchall())
+        row = db.execute("INSERT INTO t VALUES (?, ?) RETURNING b, length(a)", (long, blob[:5_000_000])).fetchone()
+        seen.append((row[0] == blob[:5_000_000], row[1]))
+        if not keywords:
+            db.commit()
+        db.executescript(f"INSERT INTO t VALUES ('{long}', 1); INSERT INTO t SELECT length('{long}'), 2;")
+        db.commit()
+        seen.append(db.execute("SELECT length(a), length(b), typeof(a) FROM t").fetchall())
+    return seen
+
+
+@test
+def large_statements():
+    """SQL of 17 MB less, and values of 20 MB, in transactions and outside: the same as with sqlite3"""
+    for keywords in ({}, {"isolation_level": None}):
+        path = service.add(f"sizes{len(keywords)}", "CREATE TABLE t(a, b);")
+        ours = write_large(lambda name=f"sizes{len(keywords)}", **k: service.connect(name, **k), **keywords)
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("DELETE FROM t")
+        theirs = write_large(lambda path=path, **k: sqlite3.connect(path, **k), **keywords)
+        equal(ours, theirs, f"as with sqlite3, {keywords}")
+
+
 @test
 def too_many_parameters():
     """More parameters than VariablesMax= allows: the error names the key, on each way to run a statement"""

@@ -12,6 +12,7 @@ import sqlite3
 from fault_stage import check_failure, refused, scenario
 from settled import send
 
+from argument_files import call, file, statement
 from channel import Channel
 from client import DATABASE, Failure, GLib, Text, object_path
 from harness import UID_A
@@ -83,6 +84,24 @@ def write_execute(stage, client):
         equal(all_right([done]), [1], "changes")
         equal(client.execute(database, "CREATE TABLE IF NOT EXISTS note(number)")[0], 0, "changes of a table that exists")
         refused(client.execute, database, "INSERT INTO note(id) VALUES (1)")
+
+
+@scenario
+def write_in_file(stage, client):
+    """Execute and ExecuteBatch with SQL and parameters in a file, and a file that is not sealed"""
+
+    def execute(number):
+        with file(statement(INSERT, [number, "text"])) as fd:
+            return call(client, database, "Execute", "(sava{sv}a{sv})", "", [], {}, fd=fd)
+
+    def batch(number):
+        with file(statement(INSERT, [number, "text"]) * 2) as fd:
+            return call(client, database, "ExecuteBatch", "(a(sava{sv})a{sv})", [], fd=fd)
+
+    for database in BOTH:
+        all_right([write(stage, database, execute), write(stage, database, batch, 2)])
+    with file(statement(INSERT, [1, "text"]), seals=0) as fd:
+        refused(call, client, "log", "Execute", "(sava{sv}a{sv})", "", [], {}, fd=fd)
 
 
 @scenario

@@ -97,6 +97,8 @@ CANNOT_FAIL = [
 TIMER = "its source is a timer or a turn, which costs nothing to enable"
 OTHER_SIDE = "the other side decodes that"
 MAKES_MEMORY = "only the supervisor makes memory"
+MAKES_FILE = "only the library makes files of SQL and parameters"
+READS_FILE = "only the supervisor and a worker read files of SQL and parameters"
 NO_NUMBERS = "commits have no number only if the service had no memory for the page of them when it started"
 TABLES = "no job asks for the tables of its statement: tests/unit/test-worker-sqlite-engine.c does"
 SERVERS = "no database here is that of a server: tests/unit/test-worker-process.c, tests/bus/test_engine.py"
@@ -149,6 +151,11 @@ UNREACHED = {
     ("send", "wake"): "called only if a reader sleeps sooner than the supervisor writes: tests/bus/test_channel.py",
     ("open", "open_named"): "called only on a file system that has no O_TMPFILE",
     ("getrandom", "open_named"): "called only on a file system that has no O_TMPFILE",
+    ("memfd_create", "call_arguments_new"): MAKES_FILE,
+    ("posix_fallocate", "call_arguments_new"): MAKES_FILE,
+    ("mmap", "call_arguments_new"): MAKES_FILE,
+    ("fcntl", "call_arguments_seal"): MAKES_FILE,
+    ("mmap", "call_arguments_map"): "only a worker maps a file of SQL and parameters, which is a case",
     ("memfd_create", "channel_memory_new"): MAKES_MEMORY,
     ("ftruncate", "set_up"): MAKES_MEMORY,
     ("fcntl", "set_up"): MAKES_MEMORY,
@@ -170,6 +177,10 @@ UNREACHED = {
 OLD_SERVICE = "an older service has to answer: tests/unit/test-library-cursor.c"
 WITH_MEMORY = "called only if channels have no memory: tests/unit/test-library-channel.c"
 LIBRARY_UNREACHED = {
+    ("fcntl", "call_arguments_check"): READS_FILE,
+    ("fstatfs", "call_arguments_check"): READS_FILE,
+    ("fstat", "call_arguments_check"): READS_FILE,
+    ("mmap", "call_arguments_map"): READS_FILE,
     ("sd_bus_message_rewind", "query_call_without_describe"): OLD_SERVICE,
     ("sd_bus_message_copy", "query_call_without_describe"): OLD_SERVICE,
     ("memfd_create", "channel_memory_new"): MAKES_MEMORY,
@@ -494,7 +505,8 @@ def library():
         service.database("odd", Path=service.data / "odd.sqlite")
         service.database("broken", Path=CHINOOK, Expsoe="Genre")
         with contextlib.closing(sqlite3.connect(service.data / "notes.sqlite")) as db:
-            db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE note(number INTEGER); CREATE INDEX i ON note(number)")
+            db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE note(number INTEGER, text)")
+            db.execute("CREATE INDEX i ON note(number)")
         service.database("notes", Path=service.data / "notes.sqlite", Mode="read-write")
         service.start()
         before = settled.settle(service)

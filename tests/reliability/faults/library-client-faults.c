@@ -268,6 +268,17 @@ static int write_notes(sqlipc_connection *c) {
         return r;
 }
 
+/* Writes a row with a value that is too large for a message. */
+static int write_large(sqlipc_connection *c, int64_t number) {
+        static const char bytes[1200000];
+        const sqlipc_parameter parameters[] = {
+                { .struct_size = sizeof *parameters, .type = SQLIPC_INTEGER, .integer = number },
+                { .struct_size = sizeof *parameters, .type = SQLIPC_BLOB, .bytes = bytes, .size = sizeof bytes },
+        };
+
+        return sqlipc_exec_with(c, "notes", "INSERT INTO note(number, text) VALUES (?, ?)", parameters, 2, NULL);
+}
+
 /* A transaction that is committed, and one that is rolled back. */
 static int write_in_transaction(sqlipc_connection *c) {
         static unsigned n_written;
@@ -276,9 +287,8 @@ static int write_in_transaction(sqlipc_connection *c) {
         char sql[100];
         int r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_WRITE, &t);
 
-        (void) snprintf(sql, sizeof sql, "INSERT INTO note(number) VALUES (%lld)", (long long) number);
         if (r >= 0)
-                r = sqlipc_exec(c, "notes", sql, NULL);
+                r = write_large(c, number);
         if (r >= 0)
                 r = sqlipc_commit(t);
         (void) sqlipc_transaction_close(t);
