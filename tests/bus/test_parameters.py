@@ -140,10 +140,14 @@ def large_parameters():
 
 @test
 def large_statements():
-    """SQL of 1 MB is compiled, more is refused"""
-    padding = "SELECT 1 --" + "x" * (1000000 - 11)
+    """SQL of 16 MiB is compiled from a message and prepared, more is refused"""
+    padding = "SELECT 1 --" + "x" * ((16 << 20) - 11)
     equal(client.query("chinook", padding).read().rows, [[1]], "row")
-    expect("LimitsExceeded", client.query, "chinook", padding + "x" * 100000)
+    statement = client.prepare("chinook", padding)
+    equal(statement.fetch().read().rows, [[1]], "row of a statement")
+    statement.close()
+    failure = expect("LimitsExceeded", client.query, "chinook", padding + "x")
+    true("SQLSizeMax=" in failure.message, failure.message)
     client.point()
 
 
