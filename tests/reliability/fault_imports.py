@@ -34,7 +34,7 @@ NO_SITES = {
     SQLITE: "sqlite3_*",
     SERVERS: "connect socket seccomp_rule_add",
     IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf
-        puts putc putchar fwrite fflush raise setpriority setvbuf setitimer signal waitpid""",
+        puts putc putchar fwrite fflush raise setpriority setvbuf setitimer signal unlink waitpid""",
 }
 # Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).
 TEST_BUILD = "__asan_* __ubsan_* __sanitizer_* __lsan_* asprintf opendir readdir sd_bus_wait"

@@ -151,6 +151,7 @@ UNREACHED = {
     ("send", "wake"): "called only if a reader sleeps sooner than the supervisor writes: tests/bus/test_channel.py",
     ("open", "open_named"): "called only on a file system that has no O_TMPFILE",
     ("getrandom", "open_named"): "called only on a file system that has no O_TMPFILE",
+    ("sd_bus_message_read_basic", "measure"): "a call with a descriptor has to wait: tests/bus/test_polkit.py",
     ("memfd_create", "call_arguments_new"): MAKES_FILE,
     ("posix_fallocate", "call_arguments_new"): MAKES_FILE,
     ("mmap", "call_arguments_new"): MAKES_FILE,
@@ -177,6 +178,7 @@ UNREACHED = {
 OLD_SERVICE = "an older service has to answer: tests/unit/test-library-cursor.c"
 WITH_MEMORY = "called only if channels have no memory: tests/unit/test-library-channel.c"
 LIBRARY_UNREACHED = {
+    ("sd_bus_message_append", "call_file_append_sql"): "the client loads no rows: tests/unit/test-library-load.c",
     ("fcntl", "call_arguments_check"): READS_FILE,
     ("fstatfs", "call_arguments_check"): READS_FILE,
     ("fstat", "call_arguments_check"): READS_FILE,
