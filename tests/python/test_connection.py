@@ -664,7 +664,7 @@ def errors():
         {"database": "x", "bus": "unix:path=/bus", "host": "box"},
     ):
         raises(sqlipc.ProgrammingError, sqlipc.connect, **arguments)
-    for method in ("create_function", "set_authorizer", "blobopen", "serialize", "load_extension", "getlimit"):
+    for method in ("create_function", "set_authorizer", "blobopen", "serialize", "load_extension", "getconfig"):
         with contextlib.closing(service.connect()) as db:
             raises(sqlipc.NotSupportedError, getattr(db, method), "x")
 

@@ -275,8 +275,7 @@ def names_of_sqlite3():
         missing += [name for name in dir(direct.cursor()) if not hasattr(db.cursor(), name)]
         missing += [name for name in dir(sqlite3.Row) if not hasattr(sqlipc.Row, name)]
         equal([name for name in missing if not name.startswith("_")], [], "methods and attributes")
-    for function in (sqlipc.enable_shared_cache, sqlipc.Blob):
-        raises(sqlipc.NotSupportedError, function, True)
+    raises(TypeError, sqlipc.Blob)
 
 
 @test

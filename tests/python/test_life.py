@@ -25,7 +25,7 @@ from tap import at_most, equal, test, true
 service = PythonService()
 UNSUPPORTED = (
     "create_function create_aggregate create_window_function create_collation set_authorizer set_progress_handler"
-    " enable_load_extension load_extension blobopen serialize deserialize setlimit getlimit setconfig getconfig"
+    " enable_load_extension load_extension blobopen serialize deserialize setconfig getconfig"
 ).split()
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 
@@ -61,9 +61,9 @@ def thread_failures(module, db, cursor):
         "create_window_function": ("f", 1, object),
         "deserialize": (b"",),
         "enable_load_extension": (False,),
-        "getlimit": (0,),
+        "getlimit": (1,),
         "load_extension": ("x",),
-        "setlimit": (0, 1),
+        "setlimit": (1, -1),
         "set_authorizer": (None,),
         "set_progress_handler": (None, 1),
         "set_trace_callback": (None,),

@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from random import Random
 
@@ -442,8 +443,53 @@ def traces(module, connect):
         db.executescript("BEGIN; SELECT 2; COMMIT;")
         db.execute("BEGIN")
         db.rollback()
+        db.execute("CREATE TABLE traced(a, b)")
+        rows = [(1, "it's"), (-0.0, b"\0\xff"), (True, None), (1e15, "a\0b"), (0.1, "ä"), (float("inf"), 1e300)]
+        db.executemany("INSERT INTO traced VALUES (?2, ?1)", iter(rows))
+        db.executemany("INSERT INTO traced VALUES (:a, '?')", [{"a": datetime.date(2026, 1, 2)}])
+        db.executemany("DELETE FROM traced WHERE a = ?", [])
+        db.execute("SELECT /* ? */ $a, @b, :a -- ?", {"a": 1, "b": bytearray(b"x")}).fetchall()
+        for wrong in ((), (1, 2), {"b": 1}, (object(),), 5):
+            seen.append(attempt(lambda wrong=wrong: db.execute("SELECT :a", wrong))[0])
+        db.execute("DROP TABLE traced")
+        db.commit()
         db.close()
     return [sql.rstrip(";").strip() for sql in seen]
+
+
+@program
+def limits(module, connect):
+    """setlimit() and getlimit(), for the length of SQL and the number of parameters; and what has little use"""
+    db, seen = connect(), []
+    length, variables = module.SQLITE_LIMIT_SQL_LENGTH, module.SQLITE_LIMIT_VARIABLE_NUMBER
+    before = db.getlimit(length)
+    seen.append((db.setlimit(length, 20) == before, db.setlimit(length, -1), db.getlimit(length)))
+    for sql in ("SELECT 1".ljust(20), "SELECT 2".ljust(21), "SELECT 'äöüäöü'", "SELECT 'äöüäö'", "SELECT 1".ljust(20)):
+        seen.append(attempt(lambda sql=sql: db.execute(sql).fetchall()))
+        seen.append(attempt(lambda sql=sql: db.executescript(sql).fetchall()))
+        seen.append(attempt(lambda sql=sql: db(sql))[:1] if len(sql) > 20 else None)
+    seen.append(attempt(lambda: db.executemany("DELETE FROM pet WHERE id = ?", [(1,)])))
+    db.setlimit(length, 2**31 - 1)
+    seen.append(db.getlimit(length) == before)
+    db.setlimit(variables, 2)
+    for sql, values in (("SELECT ?, ?", (1, 2)), ("SELECT ?, ?, ?", (1, 2, 3)), ("SELECT :a, :b, :a", {"a": 1, "b": 2})):
+        seen.append(attempt(lambda sql=sql, values=values: db.execute(sql, values).fetchall()))
+    for category in (-1, 12, 1111):
+        seen += [attempt(db.getlimit, category), attempt(db.setlimit, category, 0)]
+    seen += [attempt(kind)[0] for kind in (module.Blob, type(db("SELECT 1")))]
+    seen += [attempt(db, "SELECT '\ud8ff'")[0], attempt(db, None)[0], attempt(db.backup, db)]
+    if hasattr(module, "enable_shared_cache") and module is sqlipc:  # Python 3.12 has it no more
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            module.enable_shared_cache(True)
+        equal([each.category for each in found], [DeprecationWarning], "warnings")
+    other = connect()
+    other.execute("INSERT INTO pet(name) VALUES ('a')")
+    seen.append(attempt(db.backup, other)[:2])
+    other.close()
+    seen += [attempt(db.backup, other), attempt(other)]
+    db.close()
+    return seen
 
 
 @program

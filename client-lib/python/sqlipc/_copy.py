@@ -7,7 +7,7 @@ import tempfile
 
 import _sqlite3 as sqlite3  # A program may have put this package in the place of sqlite3.
 
-from ._errors import CODES, NotSupportedError, OperationalError, ProgrammingError
+from ._errors import CODES, NotSupportedError, OperationalError, ProgrammingError, error_of_code
 
 _ROWS = 1000
 _SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
@@ -112,6 +112,16 @@ def _inserts(cursor, table):
 # ---- into a file ----
 
 
+def _refuse(connection, target):
+    """Raises an exception, because the target is a connection of this package."""
+    if target is connection:
+        raise ValueError("target cannot be the same connection instance")
+    target._check()
+    if target.in_transaction:
+        raise error_of_code("ERROR", "target is in transaction")
+    raise NotSupportedError("backup() writes a file; the target is a database of the service.")
+
+
 def backup(connection, target, pages, progress, name, sleep):
     if name != "main":
         raise NotSupportedError("The service publishes a database as main; there is no other name.")
@@ -127,6 +137,8 @@ def backup(connection, target, pages, progress, name, sleep):
         with _temporary(os.path.dirname(os.path.abspath(target))) as path:
             _write_file(connection, path, pages, progress, sleep)
             os.replace(path, target)
+    elif hasattr(target, "_plain"):
+        _refuse(connection, target)
     else:
         raise TypeError("backup() argument 'target' must be sqlite3.Connection or a path, not " + type(target).__name__)
 

@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 
-from . import _native
+from . import _adapters, _native
 from ._errors import (
     BUSY,
     LIMITS_EXCEEDED,
@@ -17,6 +17,7 @@ from ._errors import (
     SQL_FAILED,
     TRANSACTION_ENDED,
     UNKNOWN_OPTION,
+    DataError,
     Error,
     IntegrityError,
     NotSupportedError,
@@ -32,6 +33,9 @@ LOOK = "look at the data before you repeat it"
 CANCEL_SECONDS = _native.CANCEL_SECONDS
 MILLISECONDS_MAX = 2**31 - 1  # of PRAGMA busy_timeout
 ROLLED_BACK = "a statement failed, which has rolled back the transaction"  # in the service's error for the next statement
+SQL_LENGTH, VARIABLE_NUMBER = 1, 9
+LIMITS = {SQL_LENGTH: 1_000_000_000, VARIABLE_NUMBER: 32766}  # those that a connection can keep, beside the service's
+N_LIMITS = 12  # that SQLite has
 shows_tracebacks = False
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 
@@ -117,6 +121,7 @@ class Core:
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
         self.trace = None
+        self.limits = LIMITS
         self.total_changes = self.last_rowid = 0
 
     @property
@@ -366,13 +371,31 @@ class Core:
         except Error:  # such as that of a transaction that has ended, which the next statement gets as well
             pass
 
+    def limit(self, category, value=-1):
+        """Sets a limit, unless the value is negative. Returns the one of before."""
+        if not 0 <= category < N_LIMITS:
+            raise ProgrammingError("'category' is out of bounds")
+        if category not in LIMITS:
+            raise NotSupportedError("The administrator sets this limit; SQLITE_LIMIT_SQL_LENGTH and _VARIABLE_NUMBER are yours.")
+        before = self.limits[category]
+        if value >= 0:
+            self.limits = self.limits | {category: min(value, LIMITS[category])}
+        return before
+
+    def check_size(self, sql):
+        if self.limits is not LIMITS and len(sql.encode()) > self.limits[SQL_LENGTH]:
+            raise DataError("query string is too large")
+
     async def statement(self, sql):
         statement = self.statements.get(sql)
         if statement is not None:
             return statement
         if not isinstance(sql, str):
             raise TypeError(f"execute() argument 1 must be str, not {type(sql).__name__}")
+        self.check_size(sql)
         statement = Statement(self.link, sql, await self.read("analyse", sql))
+        if self.limits is not LIMITS and len(statement.analysis.names) > self.limits[VARIABLE_NUMBER]:
+            raise error_of_code("ERROR", "too many SQL variables")
         if self.cached_statements > 0:
             if len(self.statements) >= self.cached_statements:
                 del self.statements[next(iter(self.statements))]
@@ -397,13 +420,37 @@ class Core:
             return None, -1
         self.check_not_lost()
         await self.prepare_transaction(analysis)
-        self.tell(sql)
+        if self.trace is not None:
+            self.tell_with_values(statement, parameters)
         return await self.run(statement, parameters, configure)
 
     def tell(self, sql):
         """Calls the trace callback."""
         if self.trace is not None:
             _native.trace(self.trace, sql, shows_tracebacks)
+
+    def tell_with_values(self, statement, parameters):
+        """The same, with the values as literals. If these are wrong the statement does not begin, and SQLite tells nothing."""
+        from . import _sql
+
+        text, names = statement.analysis.text, statement.analysis.names
+        if names:
+            try:
+                is_mapping = isinstance(parameters, dict) or not hasattr(parameters, "__len__")
+                values = [parameters[name] for name in names] if is_mapping else list(parameters)
+                literals = [_sql.literal(_adapters.adapt_parameter(value)) for value in values]
+            except Exception:  # noqa: BLE001 - of the program's objects, which the statement meets, too
+                return
+            if len(literals) != len(names):
+                return
+            text = _sql.expand(text, self.dialect or _sql.SQLITE, literals)
+        self.tell(text)
+
+    def told(self, statement, rows):
+        """Yields the rows of executemany(), and tells each."""
+        for row in rows:
+            self.tell_with_values(statement, row)
+            yield row
 
     async def run_in_order(self, statement, parameters):
         """Runs a statement about savepoints in the transaction in which it belongs."""
@@ -579,7 +626,8 @@ class Core:
             raise ProgrammingError("executemany() can only execute DML statements.")
         self.check_not_lost()
         await self.prepare_transaction(analysis)
-        self.tell(sql)
+        if self.trace is not None:
+            rows = self.told(statement, rows)
         if isinstance(rows, (list, tuple)):
             return await self.write(statement, rows)
         return await self.write_chunks(statement, rows)
@@ -728,6 +776,7 @@ class Core:
             raise TypeError(f"executescript() argument must be str, not {type(script).__name__}")
         if "\0" in script:
             raise ValueError("embedded null character")
+        self.check_size(script)
         if self.autocommit is LEGACY_TRANSACTION_CONTROL:
             await self.end("COMMIT")
         level, self.isolation_level = self.isolation_level, None

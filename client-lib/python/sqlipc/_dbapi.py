@@ -42,13 +42,27 @@ def _unsupported(name, why):
 _ELSEWHERE = "SQL runs in the service, which calls no code of its clients"
 _NO_BLOB = "a value is read as a whole; use substr() to read a part"
 
-enable_shared_cache = _unsupported("enable_shared_cache", "the service manages the memory of its connections")
+
+def enable_shared_cache(do_enable, /):
+    """Do nothing: the service manages the memory of its connections. Deprecated, as in sqlite3."""
+    import warnings
+
+    warnings.warn("enable_shared_cache is deprecated: it has no effect", DeprecationWarning, stacklevel=2)
 
 
-class Blob:
+class _Uninstantiable:
+    """A class of which a program makes no objects."""
+
+    def __new__(cls, *arguments, **keywords):
+        raise TypeError(f"cannot create '{cls.__module__}.{cls.__name__}' instances")
+
+
+class Blob(_Uninstantiable):
     """Exists so that programs can import it: blobopen() would make one, and is not supported."""
 
-    __init__ = _unsupported("Blob", _NO_BLOB)
+
+class _Statement(_Uninstantiable):
+    """What a call of a connection returns. Nothing takes it, as in sqlite3."""
 
 
 class _Unsupported:
@@ -65,8 +79,6 @@ class _Unsupported:
     blobopen = _unsupported("blobopen", _NO_BLOB)
     serialize = _unsupported("serialize", "the file is the service's; use backup()")
     deserialize = _unsupported("deserialize", "the file is the service's")
-    setlimit = _unsupported("setlimit", "the administrator sets the limits of the service")
-    getlimit = _unsupported("getlimit", "the administrator sets the limits of the service")
     setconfig = _unsupported("setconfig", "connections in the service are shared")
     getconfig = _unsupported("getconfig", "connections in the service are shared")
 
@@ -309,6 +321,13 @@ class Connection(_Unsupported):
             raise ProgrammingError("Base Connection.__init__ not called.")
         return self._core
 
+    def __call__(self, sql=None, /):
+        """Return the statement, as an object. The service compiles it when it runs."""
+        self._check()
+        text = self._finish(self._core.statement(sql)).native.text
+        text.encode()  # raises an exception for text that is not Unicode, as in sqlite3
+        return object.__new__(_Statement)
+
     # ---- cursors and their short forms ----
 
     def cursor(self, factory=Cursor):
@@ -432,6 +451,17 @@ class Connection(_Unsupported):
         """Return the databases that the user may use on this bus: a list of (name, description, mode)."""
         self._check()
         return self._core.link.databases()
+
+    def getlimit(self, category, /):
+        """Return a limit of this connection: SQLITE_LIMIT_SQL_LENGTH or SQLITE_LIMIT_VARIABLE_NUMBER. The service has its
+        own, which the administrator sets."""
+        self._check()
+        return self._core.limit(category)
+
+    def setlimit(self, category, limit, /):
+        """Set one of these limits, unless `limit` is negative. Returns the one of before."""
+        self._check()
+        return self._core.limit(category, limit)
 
     def set_run_timeout(self, seconds, /):
         """End each later run at the service after this time. None: the service's limit alone."""

@@ -5,6 +5,7 @@ Each function does so by the rules of a dialect. SQLITE: those of SQLite, and of
 with the placeholders that the service replaces (sqlipc-postgresql(7)); it sets standard_conforming_strings.
 """
 
+import math
 import re
 from collections import namedtuple
 
@@ -288,16 +289,18 @@ class _Parameters:
         self.names, self.numbers = [], {}
 
     def add(self, text):
+        """Returns the parameter's number."""
         if text == "?":
             self.names.append(None)
-            return
+            return len(self.names)
         is_number = text[0] == "?" or (self.dialect == POSTGRESQL and text[1:].isdecimal())
         number = int(text[1:]) if is_number else self.numbers.setdefault(text, len(self.names) + 1)
         if number > _NUMBER_MAX:
-            return
+            return number
         self.names += [None] * (number - len(self.names))
         if number > 0 and self.names[number - 1] is None:  # the first name stays
             self.names[number - 1] = text[1:]
+        return number
 
 
 def analyse(sql, dialect):
@@ -343,6 +346,32 @@ def analyse(sql, dialect):
         has_more,
         writes_within,
     )
+
+
+def literal(value):
+    """Returns a value as sqlite3_expanded_sql() writes it."""
+    if value is None or value != value:
+        return "NULL"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        if value in (math.inf, -math.inf):
+            return "Inf" if value > 0 else "-Inf"
+        mantissa, e, exponent = f"{value or 0.0:.15g}".partition("e")  # SQLite has no -0.0
+        return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+    if isinstance(value, str):
+        return "'" + value.partition("\0")[0].replace("'", "''") + "'"
+    return f"x'{bytes(value).hex()}'"
+
+
+def expand(sql, dialect, literals):
+    """Returns SQL with literals in the place of its parameters."""
+    parts, begin, parameters = [], 0, _Parameters(dialect)
+    for kind, text, end in _tokens(sql, dialect):
+        if kind == "parameter":
+            parts += [sql[begin : end - len(text)], literals[parameters.add(text) - 1]]
+            begin = end
+    return "".join(parts) + sql[begin:]
 
 
 def split(script, dialect):
