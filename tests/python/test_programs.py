@@ -300,7 +300,7 @@ def tokens(module, connect):
     for _ in range(400):
         sql = random.choice(("SELECT ", "select/**/", "WITH replace(a) AS (VALUES(1)) SELECT "))
         sql += ", ".join(random.choices(EXPRESSIONS, k=random.randint(1, 4)))
-        sql += random.choice(("", ";", " -- ?", "; /* ? */"))
+        sql += random.choice(("", ";", " -- ?", "; /* ? */", ";;", "; /* ; */ ;"))
         for parameters in ((), (1,), (1, 2), named):
             done = attempt(lambda sql=sql, parameters=parameters: db.execute(sql, parameters).fetchall())
             # A statement may have several errors, of which sqlite3 finds another one first.
@@ -323,6 +323,8 @@ def tokens(module, connect):
         script = random.choice((";", " ;\n", "\n;;", ";/* ; */")).join(text + "\n" for text in texts)
         seen.append((script, attempt(lambda script=script: db.executescript(script) and None)))
         seen.append(db.execute("SELECT a, count(*) FROM log GROUP BY a ORDER BY a").fetchall())
+    db.executescript("DELETE FROM log; INSERT INTO log VALUES (?); INSERT INTO log SELECT ?2 WHERE :a IS NULL")
+    seen.append(db.execute("SELECT * FROM log").fetchall())
     db.close()
     return seen
 

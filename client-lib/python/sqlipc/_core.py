@@ -786,7 +786,7 @@ class Core:
             for sql in await self.read("split", script):
                 analysis = (await self.statement(sql)).analysis
                 try:
-                    run, _ = await self.execute(sql, ())
+                    run, _ = await self.execute(sql, (None,) * len(analysis.names))
                 except BaseException as error:
                     if has_written and self.is_given_up(error):
                         text = f"The first statements of the script have taken effect: {LOOK}."

@@ -310,14 +310,14 @@ def analyse(sql, dialect):
     returns = has_more = is_over = writes_within = False
     for token in _tokens(sql, dialect):
         kind, text, _ = token
-        if kind == "end":
-            if not is_over and end.take(token) and end.head:
-                is_over, text_size = True, token.end
-            previous = text
-            continue
         if is_over:
             has_more = True
             break
+        if kind == "end":
+            if end.take(token) and end.head:
+                is_over, text_size = True, token.end
+            previous = text
+            continue
         end.take(token)
         if kind == "word":
             word = upper(text)
