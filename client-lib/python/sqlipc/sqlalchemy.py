@@ -85,8 +85,8 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
         return pool.QueuePool
 
     def _get_server_version_info(self, connection):
-        """The version of the service's SQLite."""
-        text = connection.exec_driver_sql("SELECT sqlite_version()").scalar()
+        """The version of the service's SQLite. No event or log of the engine sees the query, as with pysqlite."""
+        text, = connection.connection.cursor().execute("SELECT sqlite_version()").fetchone()
         return tuple(int(part) for part in text.split("."))
 
     def on_connect(self):
