@@ -376,7 +376,7 @@ class Core:
         if not 0 <= category < N_LIMITS:
             raise ProgrammingError("'category' is out of bounds")
         if category not in LIMITS:
-            raise NotSupportedError("The administrator sets this limit; SQLITE_LIMIT_SQL_LENGTH and _VARIABLE_NUMBER are yours.")
+            raise NotSupportedError("The administrator sets this limit; yours are SQL_LENGTH and VARIABLE_NUMBER.")
         before = self.limits[category]
         if value >= 0:
             self.limits = self.limits | {category: min(value, LIMITS[category])}
@@ -430,7 +430,7 @@ class Core:
             _native.trace(self.trace, sql, shows_tracebacks)
 
     def tell_with_values(self, statement, parameters):
-        """The same, with the values as literals. If these are wrong the statement does not begin, and SQLite tells nothing."""
+        """The same, with the values as literals. If these are wrong the statement does not begin, and nothing is told."""
         from . import _sql
 
         text, names = statement.analysis.text, statement.analysis.names

@@ -62,7 +62,7 @@ class Blob(_Uninstantiable):
 
 
 class _Statement(_Uninstantiable):
-    """What a call of a connection returns. Nothing takes it, as in sqlite3."""
+    """The result of a call of a connection. Nothing takes it, as in sqlite3."""
 
 
 class _Unsupported:
