@@ -90,7 +90,7 @@ def pep_249():
 def documented():
     """Each difference of a list is described in the documentation, and each that is described there is in a list"""
     named = set()
-    for name in ("cpython", "ordinary", "pep249"):
+    for name in ("cpython", "ordinary", "pep249", "sqlalchemy"):
         named |= set(Suites(name, "Difference", {}, folder="programs", page="programs").differences().values())
     equal(sorted(named), sorted(programs.described()), "differences")
 
