@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """SQLAlchemy's own tests of its engine, SQL, ORM and SQLite, with the dialect of this package: those files that meet a
-database, and do not look at the clock. Those that fail are in sqlalchemy-differences.txt, each for a difference that docs/programs.md
-describes.
+database, and do not look at the clock. Those that fail are in sqlalchemy-differences.txt, each for a difference that
+docs/programs.md describes.
 
 usage: test_sqlalchemy.py [--verbose] [CASE]...
 """
