@@ -64,7 +64,7 @@ async def programs_of_aiosqlite():
         seen = []
         await db.set_trace_callback(seen.append)
         equal(await db.execute_insert("INSERT INTO note(text) VALUES (?)", ["a"]), (1,), "a rowid")
-        equal(seen, ["BEGIN ", "INSERT INTO note(text) VALUES (?)"], "what was traced")
+        equal(seen, ["BEGIN ", "INSERT INTO note(text) VALUES ('a')"], "what was traced")
         await db.set_trace_callback(None)
         db.row_factory = sqlipc.aio.Row
         row = await db.execute_insert(sql="INSERT INTO note(text) VALUES (:t)", parameters={"t": "b"})
