@@ -59,7 +59,8 @@ static bool go_on(Job *job) {
 /* Returns how it ended; ERROR_NONE: with END. */
 static ErrorNumber load(const uint8_t *bytes, size_t size, size_t chunk) {
         JobContext context = { .engine = &engine };
-        Job job = { .context = &context, .owner = &owner, .error = SQL_ERROR_INIT };
+        const JobSpec spec = {};
+        Job job = { .context = &context, .owner = &owner, .spec = &spec, .error = SQL_ERROR_INIT };
         Load l;
         ErrorNumber error;
         bool ok = true;

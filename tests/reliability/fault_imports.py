@@ -14,6 +14,7 @@ GIVES_BACK = "releases a resource; its errors leave nothing to do"
 ABORTS = "ends the process if there is no memory; test_faults.py has how much a client may make it ask for"
 SQLITE = "fails by SQLite's own means: test_sqlite_faults.py"
 SERVERS = "only for databases of servers: tests/unit/test-worker-process.c and test-worker-sandbox.c"
+ZONE = "fails without memory only, and then the run does, as of any other shortage of a worker"
 IGNORED = "its failure is ignored on purpose, or it cannot fail with these arguments"
 
 NO_SITES = {
@@ -34,7 +35,8 @@ NO_SITES = {
     SQLITE: "sqlite3_*",
     SERVERS: "connect socket seccomp_rule_add",
     IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf
-        puts putc putchar fwrite fflush raise setpriority setvbuf setitimer signal unlink waitpid""",
+        puts putc putchar fwrite fflush raise realpath setpriority setvbuf setitimer signal tzset unlink waitpid""",
+    ZONE: "putenv setenv unsetenv",
 }
 # Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).
 TEST_BUILD = "__asan_* __ubsan_* __sanitizer_* __lsan_* asprintf opendir readdir sd_bus_wait"
