@@ -22,6 +22,7 @@
 #include "client-lib/transact.h"
 #include "client-lib/transport.h"
 #include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/call-arguments.h"
 
 static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         _cleanup_(description_done) Description description = { .page_size = 0 };
@@ -115,7 +116,8 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
 static int keep_query(sqlipc_cursor *c, const char *sql, const ParameterRow *row) {
         size_t sql_size = strlen(sql);
 
-        if (sql_size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_QUERY_HEAD_SIZE - row->size)
+        /* what is too large for a channel goes to the bus in a file */
+        if (row->size >= CALL_ARGUMENTS_SIZE_MAX / 2 || sql_size >= CALL_ARGUMENTS_SIZE_MAX / 2)
                 return -E2BIG;
         c->query_size = CHANNEL_QUERY_HEAD_SIZE + sql_size + row->size;
         c->query = malloc(c->query_size);

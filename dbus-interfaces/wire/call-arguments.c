@@ -12,6 +12,18 @@
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define BLOCK_SIZE UINT64_C(512) /* of st_blocks */
+#define PIECE_SIZE (UINT64_C(8) << 20)
+
+/* In pieces, each of which a signal may interrupt: for a large file as a whole this might never end. */
+static int allocate(int fd, uint64_t size) {
+        int r = 0;
+
+        for (uint64_t at = 0; at < size && r == 0; at += PIECE_SIZE)
+                do
+                        r = -posix_fallocate(fd, (off_t) at, (off_t) (size - at < PIECE_SIZE ? size - at : PIECE_SIZE));
+                while (r == -EINTR);
+        return r;
+}
 
 int call_arguments_new(uint64_t size, int *ret_fd, uint8_t **ret) {
         int fd, r;
@@ -22,7 +34,7 @@ int call_arguments_new(uint64_t size, int *ret_fd, uint8_t **ret) {
         fd = memfd_create("sqlipc-arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
-        r = -posix_fallocate(fd, 0, (off_t) size); /* without memory an access to the mapping would raise SIGBUS */
+        r = allocate(fd, size); /* without memory an access to the mapping would raise SIGBUS */
         if (r == 0) {
                 bytes = mmap(NULL, (size_t) size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
                 r = bytes == MAP_FAILED ? -errno : 0;
@@ -71,6 +83,9 @@ int call_arguments_map(int fd, uint64_t size, uint8_t **ret) {
 
         if (size > SIZE_MAX / 2)
                 return -ENOMEM;
+        /* st_blocks counts memory past the end as well, so only this finds each hole; it looks at each page */
+        if (lseek(fd, 0, SEEK_HOLE) < (off_t) size)
+                return -ENODATA;
         /* a shared mapping of a file with this seal was refused by kernels before 6.7 */
         bytes = mmap(NULL, (size_t) size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)

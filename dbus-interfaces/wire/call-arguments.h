@@ -33,10 +33,10 @@ int call_arguments_seal(int fd, uint8_t *bytes, uint64_t size);
 /* Writes the head of a statement. */
 void call_arguments_write_head(uint8_t *at, size_t sql_size, size_t row_size, uint32_t n_positional, uint32_t n_named);
 
-/* Checks the descriptor, and no content. -EBADMSG: it is no such file; -E2BIG; -ENODATA: it has holes. */
+/* Checks the descriptor, and no content. -EBADMSG: it is no such file; -E2BIG; -ENODATA: it has less memory than bytes. */
 int call_arguments_check(int fd, uint64_t *ret_size);
 
-/* Maps a checked file to be read. -errno of mmap(). */
+/* Maps a checked file to be read. -ENODATA: it has holes; -errno of mmap(). */
 int call_arguments_map(int fd, uint64_t size, uint8_t **ret);
 
 /* Accepts NULL. */

@@ -27,7 +27,7 @@ BUS = "org.freedesktop.DBus"
 
 service = Service(
     {"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}},
-    limits=PATIENT,
+    limits=PATIENT | {"SQLSizeMax": 1000000},
 )
 victim, attacker = (service.client(uid if ROOT else None) for uid in (UID_A, UID_B))
 

@@ -80,6 +80,22 @@ static void test_hostile(void) {
         refused(fd, -EBADMSG);
 }
 
+/* Memory past the end makes up for that of a hole, but only in number. */
+static void test_hidden_hole(void) {
+        int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        uint8_t *bytes;
+        uint64_t size;
+
+        CHECK(fd >= 0);
+        CHECK_INT(write(fd, "0123456789abcdefg", 17), 17);
+        CHECK_INT(ftruncate(fd, 1 << 20), 0);
+        CHECK_INT(fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20), 0);
+        CHECK_INT(fcntl(fd, F_ADD_SEALS, CALL_ARGUMENTS_SEALS), 0);
+        CHECK_INT(call_arguments_check(fd, &size), 0);
+        CHECK_INT(call_arguments_map(fd, size, &bytes), -ENODATA);
+        close(fd);
+}
+
 /* Memory of huge pages has seals, too. */
 static void test_huge_pages(void) {
         int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
@@ -93,7 +109,8 @@ static void test_huge_pages(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_round_trip), TEST(test_hostile), TEST(test_huge_pages) };
+        static const Test tests[] = { TEST(test_round_trip), TEST(test_hostile), TEST(test_hidden_hole),
+                TEST(test_huge_pages) };
 
         return test_main(tests, N_ELEMENTS(tests));
 }

@@ -101,7 +101,8 @@ static int on_turn(Context *context) {
 /* True for calls to a database that bring SQL or parameters, or ask for rows. */
 static bool may_be_large(sd_bus_message *message) {
         static const char *const members[] = {
-                "Prepare", "Fetch", "Query", "QueryRows", "OpenRows", "NextRows", "Execute", "ExecuteBatch", NULL,
+                "Prepare", "Fetch", "Query", "QueryRows", "OpenRows", "NextRows", "Execute", "ExecuteBatch", "Load", "Watch",
+                NULL,
         };
         const char *interface = sd_bus_message_get_interface(message);
 

@@ -75,7 +75,10 @@ static bool use_statement(SupervisorJob *j, SqlError *error) {
         const uint8_t *at = j->arguments, *end = at + j->arguments_size;
         JobSpec *spec = &j->received.message.job, one = *spec;
 
-        if (!statement_list_next(&at, end, &one) || at != end || (spec->sql_size > 0 && one.sql_size > 0))
+        bool is_load = j->received.message.kind == MESSAGE_LOAD;
+
+        if (!statement_list_next(&at, end, &one) || at != end || (spec->sql_size > 0 && one.sql_size > 0) ||
+            (is_load && one.parameters_size > 0)) /* its rows come down the pipe */
                 return refuse_file(error);
         if (!check_statement(j, &one, error))
                 return false;
