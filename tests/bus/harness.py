@@ -597,4 +597,4 @@ def main(service=None):
             service.close()
 
         tests.append(teardown)
-    sys.exit(tap.run(tests=tests, on_failure=service.diagnose if service else None))
+    sys.exit(tap.run(tests=tests, on_failure=service.diagnose if isinstance(service, Service) else None))

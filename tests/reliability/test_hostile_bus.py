@@ -42,7 +42,9 @@ seed = settled.option("--seed", 1)
 RACES = settled.option("--races", 60 if SANITIZED else 250)
 CONNECTIONS_MAX = 256
 service = Service(
-    {"chinook": CHINOOK, "other": CHINOOK}, limits=settled.QUICK, bus_limits={"max_connections_per_user": CONNECTIONS_MAX}
+    {"chinook": CHINOOK, "other": CHINOOK},
+    limits=settled.QUICK | {"SQLSizeMax": 1000000},
+    bus_limits={"max_connections_per_user": CONNECTIONS_MAX},
 )
 service.database(
     "written", Path=make_written(service.data / "written.sqlite", "wal"), Mode="read-write", AllowUsers="*", WriteUsers="*"

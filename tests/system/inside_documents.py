@@ -29,6 +29,7 @@ from terminal import Terminal  # noqa: E402
 ELSEWHERE = (
     re.compile("import adbc_driver_manager"),  # adbc/adbc_programs, which has the packages from Python's registry
     re.compile("PRAGMA foreign_keys = OFF;"),  # python/test_keys.py, with sqlite3
+    re.compile("TZ=America/New_York ipcq-cli "),  # python/test_time_zone.py
     re.compile("(?:[0-9a-f]{8}|[0-9a-f]{2}) [0-9a-f]{2} "),  # vectors, and bus/library_channel
 )
 # test_package.py does these, and installs() of inside_package.py.
