@@ -114,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         ch.fd = fds[0];
         ch.state = CHANNEL_LINK_OPEN;
         play(&in, &ch, memory, fds[1]);
+        client_zone_done(&connection.zone);
         close(fds[1]);
         close(memory_fd);
         (void) channel_memory_unmap(memory);
