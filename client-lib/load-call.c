@@ -196,7 +196,7 @@ static int try_to_send_load(sqlipc_load *l) {
         if (r >= 0)
                 r = sd_bus_message_append(m, "s", l->sql);
         if (r >= 0)
-                r = call_append_options(m, true, true, l->run_timeout_usec, t ? t->number : 0,
+                r = call_append_options(m, true, true, l->run_timeout_usec, transact_place(t),
                                         channel_link_foreign_keys(c, l->path));
         if (r >= 0)
                 r = call_new(&l->call, c, m, on_load_reply, undo_load, l, UINT64_MAX);

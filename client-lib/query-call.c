@@ -43,8 +43,28 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         if (r < 0)
                 return r;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
-        r = call_append_options(m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c),
+        r = call_append_options(m, is_piped, describe, c->run_timeout_usec, transact_place(c->transaction),
                                 c->fetch->link->foreign_keys);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
+/* The same SQL and parameters, for the transaction or pin that the run belongs to now. */
+static int copy_to_transaction(const sqlipc_cursor *c, sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        const char *method = sd_bus_message_get_member(c->sent);
+        bool is_piped = strcmp(method, "Query") == 0;
+        int r = connection_bus_new_call(c->connection, &m, c->transaction->owner, c->fetch->path, method);
+
+        if (r >= 0)
+                r = sd_bus_message_rewind(c->sent, true);
+        for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
+                r = sd_bus_message_copy(m, c->sent, false);
+        if (r >= 0)
+                r = call_append_options(m, is_piped, !is_piped || c->connection->describe_option == DESCRIBE_REFUSED,
+                                        c->run_timeout_usec, transact_place(c->transaction), c->fetch->link->foreign_keys);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -53,8 +73,11 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
 
 int query_call_copy(const sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(c->sent));
+        int r;
 
+        if (c->transaction)
+                return copy_to_transaction(c, ret);
+        r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(c->sent));
         if (r >= 0)
                 r = sd_bus_message_rewind(c->sent, true);
         if (r >= 0)
@@ -103,7 +126,7 @@ int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
         if (r >= 0)
                 r = append_sql(c, m);
         if (r >= 0)
-                r = call_append_options(m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED);
+                r = call_append_options(m, true, true, UINT64_MAX, (CallPlace) {}, FOREIGN_KEYS_CONFIGURED);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -119,7 +142,7 @@ int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd
         for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
                 r = sd_bus_message_copy(m, sent, false);
         if (r >= 0)
-                r = call_append_options(m, true, true, c->run_timeout_usec, cursor_transaction_number(c),
+                r = call_append_options(m, true, true, c->run_timeout_usec, transact_place(c->transaction),
                                         c->fetch->link->foreign_keys);
         if (r < 0)
                 return r;
