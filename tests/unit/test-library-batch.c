@@ -50,6 +50,8 @@ static void read_options(sd_bus_message *m) {
                         CHECK(sd_bus_message_read(m, "v", "t", &named) > 0);
                 else if (strcmp(key, "timeout-usec") == 0)
                         CHECK(sd_bus_message_read(m, "v", "t", &limit) > 0);
+                else if (strcmp(key, "x-time-zone") == 0)
+                        CHECK(sd_bus_message_skip(m, "v") >= 0);
                 else {
                         CHECK_STRING(key, "error-details");
                         CHECK(sd_bus_message_read(m, "v", "b", &(int) { 0 }) > 0);
