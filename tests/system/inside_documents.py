@@ -234,7 +234,9 @@ class Reader:
             at_prompt = lambda: re.fullmatch(r"[^\s<>]+>", terminal.cursor_line())  # noqa: E731
             for line in commands(block):
                 terminal.wait_for(at_prompt, "a prompt")
+                size = len(terminal.raw)  # before the echo the last prompt is on the screen
                 terminal.send(f"{line}\r")
+                terminal.wait_for(lambda size=size: len(terminal.raw) > size, "its echo")
                 if line.startswith(".watch"):
                     terminal.wait_for(lambda: re.search(r"^ *\d{3}$", terminal.text(), re.M), "its row")
                     terminal.send("\x03")
