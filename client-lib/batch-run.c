@@ -111,9 +111,7 @@ static int write_file(const sqlipc_batch *b, int *ret_fd) {
                 at += CALL_ARGUMENTS_HEAD_SIZE + size;
         }
         r = call_arguments_seal(fd, bytes, b->size);
-        if (r < 0)
-                (void) safe_close(fd);
-        else
+        if (r >= 0)
                 *ret_fd = fd;
         return r;
 }

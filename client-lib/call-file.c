@@ -21,15 +21,13 @@ static int write_file(const char *sql, size_t sql_size, const ParameterRow *row,
         if (row->size > 0)
                 parameter_row_write(row, at + sql_size + 1);
         r = call_arguments_seal(fd, bytes, size);
-        if (r < 0)
-                (void) safe_close(fd);
-        else
+        if (r >= 0)
                 *ret_fd = fd;
         return r;
 }
 
 int call_file_append(sd_bus_message *m, bool passes_descriptors, const char *sql, const Parameter *parameters,
-                         size_t n_parameters, size_t n_positional_min, int *ret_fd) {
+                     size_t n_parameters, size_t n_positional_min, int *ret_fd) {
         size_t sql_size = sql ? strlen(sql) : 0;
         bool large_sql = passes_descriptors && sql_size > MESSAGE_SQL_MAX, in_file = large_sql;
         ParameterRow row;

@@ -25,7 +25,7 @@ static inline void close_file(int *fd) {
  * the file for call_append_options(), which the caller closes; -1: there is none. Errors as those of
  * parameter_append_all(); those of call_arguments_new(). */
 int call_file_append(sd_bus_message *m, bool passes_descriptors, const char *sql, const Parameter *parameters,
-                         size_t n_parameters, size_t n_positional_min, int *ret_fd);
+                     size_t n_parameters, size_t n_positional_min, int *ret_fd);
 
 /* Appends SQL alone. */
 int call_file_append_sql(sd_bus_message *m, bool passes_descriptors, const char *sql, int *ret_fd);

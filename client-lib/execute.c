@@ -85,7 +85,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         if (r < 0)
                 return r;
         r = call_file_append(m, connection_bus_descriptors(s->connection) != DESCRIPTORS_NONE, NULL,
-                                 b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters, &fd);
+                             b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters, &fd);
         if (r < 0)
                 return r;
         r = call_append_options(c->connection, m, false, true, c->run_timeout_usec, cursor_transaction_number(c),

@@ -39,7 +39,7 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         if (r < 0)
                 return r;
         r = call_file_append(m, connection_bus_descriptors(c->connection) != DESCRIPTORS_NONE, sql, parameters,
-                                 n_parameters, n_positional_min, &fd);
+                             n_parameters, n_positional_min, &fd);
         if (r < 0)
                 return r;
         c->has_file = fd >= 0;

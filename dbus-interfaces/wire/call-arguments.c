@@ -50,7 +50,13 @@ int call_arguments_new(uint64_t size, int *ret_fd, uint8_t **ret) {
 
 int call_arguments_seal(int fd, uint8_t *bytes, uint64_t size) {
         call_arguments_unmap(bytes, size); /* a file with a mapping that can be written to cannot be sealed */
-        return fcntl(fd, F_ADD_SEALS, CALL_ARGUMENTS_SEALS) < 0 ? -errno : 0;
+        if (fcntl(fd, F_ADD_SEALS, CALL_ARGUMENTS_SEALS) < 0) {
+                int r = -errno;
+
+                (void) close(fd);
+                return r;
+        }
+        return 0;
 }
 
 void call_arguments_write_head(uint8_t *at, size_t sql_size, size_t row_size, uint32_t n_positional, uint32_t n_named) {

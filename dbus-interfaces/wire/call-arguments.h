@@ -27,7 +27,7 @@
  * call_arguments_seal(). -E2BIG; -errno of memfd_create(), posix_fallocate() or mmap(). */
 int call_arguments_new(uint64_t size, int *ret_fd, uint8_t **ret);
 
-/* Unmaps what was written, and seals the file. -errno. */
+/* Unmaps what was written, and seals the file. -errno: the file is closed. */
 int call_arguments_seal(int fd, uint8_t *bytes, uint64_t size);
 
 /* Writes the head of a statement. */
