@@ -29,8 +29,8 @@ ANSWERS = size("answers of hostile")
 CPU_USEC_MAX = 20000 if SANITIZED else 2000
 ROOT = os.geteuid() == 0
 LASTING = 1.5
-LIMITS = {**settled.QUICK, "TempSizeMax": "64M", "PrepareTimeoutSec": 1, "ParkTimeoutSec": 2, "ParkTimeoutRollbackSec": 2,
-          "QueueTimeoutSec": 120}  # fmt: skip
+LIMITS = {**settled.QUICK, "SQLSizeMax": 1000000, "TempSizeMax": "64M", "PrepareTimeoutSec": 1, "ParkTimeoutSec": 2,
+          "ParkTimeoutRollbackSec": 2, "QueueTimeoutSec": 120}  # fmt: skip
 
 
 def cpu_usec(pid):
