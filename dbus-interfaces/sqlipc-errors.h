@@ -65,7 +65,10 @@
         X(40, TRANSACTION_ENDED, TransactionEnded, ENOTCONN)                                                          \
         /* The database is on a server, which cannot be reached, or refuses the service. */                           \
         X(41, SERVER_UNREACHABLE, ServerUnreachable, EHOSTUNREACH)                                                    \
-        X(42, LOGIN_FAILED, LoginFailed, EACCES)
+        X(42, LOGIN_FAILED, LoginFailed, EACCES)                                                                      \
+        /* The statement needs a connection of its client's own, a pin, or that is gone with its TEMP tables. */      \
+        X(43, NEEDS_PIN, NeedsPin, EREMOTE)                                                                           \
+        X(44, PIN_LOST, PinLost, ESTALE)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

@@ -414,8 +414,10 @@ def wanted(right, way, statement):
     if LISTED in right.may and statement.needs == TRANSACTION:
         return set() if way is Sender.in_transaction else {"NotAllowed"}
     if LISTED in right.may:
-        return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "Sql", "SeveralStatements"}
-    return {"ReadOnly"} if statement.needs in (LISTED, OTHER) else {"ReadOnly", "NotAllowed", "Sql", "SeveralStatements"}
+        return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
+    if statement.needs in (LISTED, OTHER):
+        return {"ReadOnly"}
+    return {"ReadOnly", "NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
 
 
 def try_one(service, sender, way, statement):

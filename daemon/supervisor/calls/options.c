@@ -27,6 +27,7 @@ static const OptionRow option_table[] = {
         { "foreign-keys", OPTION_FOREIGN_KEYS, 'b', 0, 1, G_STRUCT_OFFSET(Options, foreign_keys) },
         { "x-time-zone", OPTION_TIME_ZONE, 's', 0, 0, G_STRUCT_OFFSET(Options, time_zone) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
+        { "pin", OPTION_PIN, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, pin) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
         { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },

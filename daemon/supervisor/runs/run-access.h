@@ -15,6 +15,7 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
 int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal);
 
 /* The same as run_access_find() for a transaction that is open. TRANSACTION_ENDED. */
+int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal);
 

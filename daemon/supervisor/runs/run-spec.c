@@ -48,7 +48,7 @@ static uint64_t cookie_of(sd_bus_message *call) {
 }
 
 static const char *begin_excerpt(const RunSpec *spec) {
-        return spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
+        return spec->is_pin ? "TEMP tables" : spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
 }
 
 static char *excerpt(const RunSpec *spec) {
@@ -81,7 +81,9 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .deferred = spec->deferred,
                 .finds_tables = spec->finds_tables,
                 .names = spec->names,
+                .is_pin = spec->is_pin,
                 .transaction = spec->transaction ? spec->transaction->number : 0,
+                .pin = spec->pin ? spec->pin->number : 0,
                 .counts = session_counts_place(s, spec->database),
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
                 .excerpt = excerpt(spec),
@@ -117,11 +119,17 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         return run;
 }
 
-/* A transaction is in one worker. */
+/* The run whose worker must get this one: a transaction or pin is in one worker. */
+static const Run *place_of(const RunSpec *spec) {
+        return spec->transaction ?: spec->pin;
+}
+
 static int get_group(const Session *s, const RunSpec *spec, Group **ret) {
-        if (!spec->transaction)
+        const Run *place = place_of(spec);
+
+        if (!place)
                 return group_get(s->user, spec->database, session_may_write(s, spec->database), ret);
-        *ret = group_ref(spec->transaction->group);
+        *ret = group_ref(place->group);
         return 0;
 }
 
@@ -130,8 +138,8 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(Group) group = NULL;
         int r;
 
-        if (spec.transaction) /* a reload has made a new object for the same database */
-                spec.database = spec.transaction->database;
+        if (place_of(&spec)) /* a reload has made a new object for the same database */
+                spec.database = place_of(&spec)->database;
         r = run_kind_is_execution(spec.kind) ? quota_check_run(s->user, spec.database, refusal) : 0;
         pacing_charge(s->user, job_size(&spec));
         if (r < 0)
@@ -142,7 +150,9 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                         return r;
         }
         r = get_group(s, &spec, &group);
-        if (r >= 0 && spec.kind == RUN_TRANSACTION)
+        if (r >= 0 && spec.is_pin)
+                r = quota_check_pin(s->user, refusal);
+        else if (r >= 0 && spec.kind == RUN_TRANSACTION)
                 r = quota_check_transaction(s->user, transaction_takes_turns(spec.database, spec.writes, spec.deferred),
                                             group->n_writers, refusal);
         if (r < 0)

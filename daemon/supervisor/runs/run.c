@@ -49,6 +49,10 @@ void run_count(Run *run, int change) {
                 quota_count_run(run->user, run->database, change);
         if (run->kind != RUN_TRANSACTION)
                 return;
+        if (run->is_pin) {
+                quota_count_pin(run->user, change);
+                return;
+        }
         run->group->n_writers -= takes_turns && change < 0;
         quota_count_transaction(run->user, takes_turns, run->group->n_writers, change);
         run->group->n_writers += takes_turns && change > 0;
@@ -66,7 +70,7 @@ static void detach(Run *run) {
 
 /* The last statement of its transaction is over, as far as it is known. */
 static void note_use(const Run *run) {
-        Run *t = run->transaction > 0 ? g_hash_table_lookup(run->context->runs, &run->transaction) : NULL;
+        Run *t = run_place(run);
 
         if (t)
                 t->used_usec = clock_usec();
@@ -226,7 +230,7 @@ static void on_compile_timeout(Run *run) {
 
 /* True if it may be long after TAKEN that the worker reports anything. Statements of a transaction wait for each other. */
 static bool starts_late(const Run *run) {
-        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run->transaction > 0;
+        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run_has_place(run);
 }
 
 /* QueueTimeoutSec= is for a queue that does not move. */
@@ -532,7 +536,9 @@ int run_on_started(Run *run, const Started *started) {
                 run_free(run);
                 return 0;
         }
-        if (run->end.error == ERROR_NONE)
+        if (run->end.error == ERROR_NONE && run->is_pin)
+                disarm(run);
+        else if (run->end.error == ERROR_NONE)
                 arm(run, run->deadline_usec);
         return 0;
 }

@@ -29,6 +29,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
         uint64_t n_statements, n_runs, n_channels, n_released_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_pins;
         uint64_t n_transactions; /* those that do not take turns to write */
         uint64_t n_writers;
         size_t held_size, unread_size;
@@ -113,7 +114,8 @@ static void check_run(Check *c, const Run *run) {
         of_user->unread_size += run->unread ? unread_size(run->unread) : 0;
         c->n_runs += run->session != NULL;
         of_user->n_writers += run_takes_turns(run);
-        of_user->n_transactions += run->kind == RUN_TRANSACTION && !run_takes_turns(run);
+        of_user->n_transactions += run->kind == RUN_TRANSACTION && !run_takes_turns(run) && !run->is_pin;
+        of_user->n_pins += run->is_pin;
         if (!run_is_execution(run))
                 return;
         of_user->n_runs++;
@@ -223,6 +225,7 @@ static void check_transactions(const User *u, const Sums *s) {
         }
         HOLD(u->n_writers == s->n_writers && n_writers == s->n_writers, u->uid);
         HOLD(u->n_transactions == s->n_transactions + n_groups, u->uid);
+        HOLD(u->n_pins == s->n_pins, u->uid);
 }
 
 static void check_user(Check *c, const User *u) {

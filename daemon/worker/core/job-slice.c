@@ -91,7 +91,7 @@ static bool refuse_to_write(Job *job) {
 
 /* The transaction that has lent its connection must begin to write first. Then it runs the statement. */
 static bool go_back_to_transaction(Job *job) {
-        if (!job->lender->upgrades)
+        if (!job->lender->upgrades && !job->write.only_temp)
                 return refuse_to_write(job);
         job->write.writes = true;
         job->write.is_savepoint = job_engine(job)->is_savepoint(job->statement);
@@ -105,7 +105,8 @@ static bool tell_start(Job *job) {
 
         if (job->hint)
                 job->hint->writes = writes;
-        if (writes && job->lender)
+        job->write.only_temp = job_statement_only_temp(job);
+        if (writes && job->lender && !job->is_prepare && !(job->load && job->lender->is_pin))
                 return go_back_to_transaction(job);
         if ((writes && !job->is_prepare && !may_write(job)) || (job->load && !load_check(job)))
                 return false;

@@ -1,0 +1,369 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Pins: connections of clients' own, with TEMP tables. Who sees them, how they end, and that no statement ever meets another
+table in the place of one that is gone."""
+import os
+import signal
+
+from client import DATABASE, Failure, object_path
+from gi.repository import GLib
+from harness import UID_A, UID_B, expect, main, wait_for
+from tap import equal, test, true
+from writers import DB, ask, numbers, writable
+
+DETAILS = {"error-details": GLib.Variant("b", True)}
+INSERT = "INSERT INTO written(number) VALUES (?)"
+SELECT = "SELECT number FROM written"
+
+
+def begin(client, mode="pin", **numbers_of):
+    options = {"mode": GLib.Variant("s", mode)} | {key: GLib.Variant("t", n) for key, n in numbers_of.items()}
+    values, _ = client.database(DB, "Begin", "(a{sv})", options)
+    return values[0].get_uint64()
+
+
+def end(client, method, number):
+    client.database(DB, method, "(ta{sv})", number, {})
+
+
+def refused(names, function, *arguments, **keywords):
+    """Fails unless the call returns one of these errors."""
+    try:
+        result = function(*arguments, **keywords)
+        result = result.read() if hasattr(result, "read") else result
+    except Failure as failure:
+        true(failure.name.removeprefix("org.sqlipc1.Error.") in names, f"{arguments}: {failure}")
+        return failure
+    raise AssertionError(f"{arguments}: got {result}, expected {names}")
+
+
+def on(pin):
+    return {"pin": GLib.Variant("t", pin)}
+
+
+def inside(transaction):
+    return {"transaction": GLib.Variant("t", transaction)}
+
+
+def rows(client, sql, options=None):
+    return client.query(DB, sql, options=options).read().rows
+
+
+def fill(client, pin, n):
+    client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+    for i in range(n):
+        equal(client.execute(DB, "INSERT INTO t VALUES(?)", [i], options=on(pin))[0], 1, "changes")
+
+
+@test
+def statements():
+    """A TEMP table on a pin: statements of all kinds, also those that change the file by it"""
+    for journal in ("wal", "delete"):
+        with writable(journal) as service:
+            client = service.client()
+            expect("NeedsPin", client.execute, DB, "CREATE TEMP TABLE t(a)")
+            expect("NeedsPin", client.query, DB, "CREATE TABLE temp.t(a)")
+            pin = begin(client)
+            fill(client, pin, 3)
+            equal(rows(client, "SELECT a FROM temp.t", on(pin)), [[0], [1], [2]], "rows")
+            equal(rows(client, "SELECT changes(), total_changes(), last_insert_rowid()", on(pin)), [[1, 3, 3]], "counts")
+            equal(rows(client, "UPDATE t SET a = a + 10 RETURNING a", on(pin)), [[10], [11], [12]], "RETURNING")
+            equal(client.execute(DB, "INSERT INTO written(number) SELECT a FROM t", options=on(pin))[0], 3, "changes")
+            equal(numbers(service), [10, 11, 12], "in the file")
+            equal(client.execute(DB, INSERT, [13], options=on(pin))[0], 1, "changes")
+            equal(rows(client, "SELECT count(*) FROM written w JOIN t ON w.number = t.a", on(pin)), [[3]], "a join")
+            expect("Sql", client.query, DB, "SELECT * FROM t")
+            expect("Sql", client.query, DB, "SELECT * FROM none", options=on(pin))
+            expect("Sql", client.execute, DB, "CREATE TEMP TABLE t(b)", options=on(pin))
+            client.execute(DB, "ALTER TABLE t ADD COLUMN b DEFAULT 5", options=on(pin))
+            client.execute(DB, "CREATE UNIQUE INDEX temp.i ON t(a)", options=on(pin))
+            expect("Sql", client.execute, DB, "INSERT INTO t VALUES(10, 1)", options=on(pin))
+            equal(rows(client, "SELECT sum(a), sum(b) FROM t", on(pin)), [[33, 15]], "after a failure")
+            client.execute(DB, "DROP TABLE t", options=on(pin))
+            expect("Sql", client.query, DB, "SELECT * FROM t", options=on(pin))
+            end(client, "Rollback", pin)
+            expect("PinLost", client.query, DB, "SELECT 1", options=on(pin))
+
+
+@test
+def transactions():
+    """Transactions on a pin: deferred, to write and to read; COMMIT keeps TEMP rows, ROLLBACK takes them back"""
+    for journal in ("wal", "delete"):
+        with writable(journal) as service:
+            client = service.client()
+            pin = begin(client)
+            client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+            n = 0
+            for mode in ("deferred", "write", "read"):
+                for how in ("Rollback", "Commit"):
+                    t = begin(client, mode, pin=pin)
+                    equal(client.execute(DB, "INSERT INTO t VALUES(1)", options=inside(t))[0], 1, mode)
+                    equal(rows(client, "SELECT count(*) FROM t", inside(t)), [[n + 1]], mode)
+                    if mode == "read":
+                        expect("ReadOnly", client.execute, DB, INSERT, [1], options=inside(t))
+                    else:
+                        equal(client.execute(DB, INSERT, [1], options=inside(t))[0], 1, mode)
+                        equal(rows(client, "SELECT count(*) FROM written", inside(t)), [[len(numbers(service)) + 1]], mode)
+                    expect("Busy", begin, client, "read", pin=pin)
+                    end(client, how, t)
+                    n += how == "Commit"
+                    equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[n]], (mode, how))
+            equal(len(numbers(service)), 2, "in the file")
+
+
+@test
+def deferred():
+    """A transaction on a pin waits for no lock before it writes the file; then what it has read must be true"""
+    with writable() as service:
+        client, other = service.client(), service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        t = begin(client, "deferred", pin=pin)
+        client.execute(DB, "INSERT INTO t VALUES(1)", options=inside(t))
+        other.execute(DB, INSERT, [1])
+        equal(client.execute(DB, "INSERT INTO written(number) SELECT a + 1 FROM t", options=inside(t))[0], 1, "changes")
+        end(client, "Commit", t)
+        equal(numbers(service), [1, 2], "in the file")
+        t = begin(client, "deferred", pin=pin)
+        equal(rows(client, "SELECT count(*) FROM written", inside(t)), [[2]], "a read")
+        other.execute(DB, INSERT, [3])
+        failure = expect("Busy", client.execute, DB, INSERT, [4], options=inside(t) | DETAILS)
+        equal(failure.extended, 517, "SQLITE_BUSY_SNAPSHOT")
+        client.execute(DB, "INSERT INTO t VALUES(2)", options=inside(t))
+        end(client, "Commit", t)
+        equal(rows(client, "SELECT a FROM t", on(pin)), [[1], [2]], "rows")
+        equal(numbers(service), [1, 2, 3], "in the file")
+
+
+@test
+def out_of_a_transaction():
+    """A pin that is made of an open transaction goes on with that, if what it has read is still true"""
+    for journal in ("wal", "delete"):
+        with writable(journal) as service:
+            client, other = service.client(), service.client()
+            for mode in ("deferred", "write", "read"):
+                for reads in (False, True):
+                    for how in ("Commit", "Rollback"):
+                        n = len(numbers(service))
+                        t = begin(client, mode)
+                        if mode == "write":
+                            client.execute(DB, INSERT, [1], options=inside(t))
+                        if reads:
+                            rows(client, "SELECT * FROM written", inside(t))
+                        expect("NeedsPin", client.execute, DB, "CREATE TEMP TABLE t(a)", options=inside(t))
+                        pin = begin(client, transaction=t)
+                        expect("TransactionEnded", begin, client, transaction=t)
+                        client.execute(DB, "CREATE TEMP TABLE t(a)", options=inside(t))
+                        client.execute(DB, "INSERT INTO t VALUES(5)", options=inside(t))
+                        if mode == "read":
+                            expect("ReadOnly", client.execute, DB, INSERT, [1], options=inside(t))
+                        else:
+                            client.execute(DB, "INSERT INTO written(number) SELECT a FROM t", options=inside(t))
+                        end(client, how, t)
+                        if how == "Commit":
+                            equal(rows(client, "SELECT a FROM t", on(pin)), [[5]], (mode, reads))
+                        else:
+                            expect("Sql", rows, client, "SELECT a FROM t", on(pin))
+                        added = 0 if mode == "read" or how == "Rollback" else 1 + (mode == "write")
+                        equal(len(numbers(service)), n + added, (mode, reads, how))
+                        end(client, "Rollback", pin)
+            if journal == "wal":
+                t = begin(client, "deferred")
+                rows(client, "SELECT * FROM written", inside(t))
+                other.execute(DB, INSERT, [9])
+                expect("Busy", begin, client, transaction=t)
+                rows(client, "SELECT * FROM written", inside(t))
+                end(client, "Rollback", t)
+
+
+@test
+def of_others():
+    """No other client reaches a pin: not by its number, and not by a table of the same name"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        fill(client, pin, 2)
+        t = begin(client, "deferred", pin=pin)
+        for uid in (None, UID_A if os.geteuid() == 0 else None):
+            other = service.client(uid)
+            for options in (on(pin), inside(t)):
+                failure = expect("PinLost" if "pin" in options else "TransactionEnded", other.query, DB, "SELECT 1",
+                                 options=options)
+                equal(failure.extended, 0, failure)
+            expect("PinLost", begin, other, "read", pin=pin)
+            expect("TransactionEnded", begin, other, transaction=t)
+            expect("TransactionEnded", end, other, "Rollback", pin)
+            expect("PinLost", other.prepare, DB, "SELECT 1", options=on(pin))
+            expect("Sql", other.query, DB, "SELECT * FROM t")
+            equal(rows(other, "SELECT * FROM sqlite_temp_master"), [], "schema")
+            equal(rows(other, "SELECT * FROM sqlite_temp_master", on(begin(other))), [], "schema of its own pin")
+        expect("TransactionEnded", client.query, DB, "SELECT 1", options=inside(pin))
+        expect("PinLost", client.query, DB, "SELECT 1", options=on(t))
+        end(client, "Commit", t)
+        equal(rows(client, "SELECT * FROM t", on(pin)), [[0], [1]], "rows")
+
+
+@test
+def lost():
+    """Each loss of a pin is an error of the next call: the worker, the file, the client's rights"""
+    def by_worker(service):
+        for pid in service.workers():
+            os.kill(pid, signal.SIGKILL)
+
+    def by_file(service):
+        copy = service.data / "copy.sqlite"
+        copy.write_bytes(service.written.read_bytes())
+        os.rename(copy, service.written)
+
+    def by_rights(service):
+        service.database(DB, Path=service.written, Mode="read-only")
+        service.driver.manager("Reload")
+
+    for lose in (by_worker, by_file, by_rights):
+        for with_transaction in (False, True):
+            with writable("delete") as service:
+                client = service.client()
+                client.execute(DB, "INSERT INTO written(number) VALUES(1)")
+                pin = begin(client)
+                client.execute(DB, "CREATE TEMP TABLE written(number)", options=on(pin))
+                equal(rows(client, SELECT, on(pin)), [], "rows")
+                t = begin(client, "deferred", pin=pin) if with_transaction and lose != by_file else None
+                lose(service)
+                if t:
+                    refused(("TransactionEnded", "WorkerLost"), client.query, DB, SELECT, options=inside(t))
+                for _ in range(3):
+                    refused(("PinLost", "WorkerLost"), client.query, DB, SELECT, options=on(pin))
+                expect("PinLost", client.query, DB, SELECT, options=on(pin))
+                expect("PinLost", begin, client, "deferred", pin=pin)
+                equal(rows(client, SELECT), [[1]], "without the pin")
+
+
+@test
+def quota():
+    """PinsMax= holds for a user; a pin that ends, or whose client leaves, counts no more"""
+    with writable(limits={"PinsMax": 2}) as service:
+        one, two = service.client(), service.client()
+        if os.geteuid() == 0:
+            service.limits(PinsMax=2, ExemptRoot="no")
+        first = begin(one)
+        begin(two)
+        failure = expect("LimitsExceeded", begin, one)
+        true("PinsMax=" in failure.message, failure)
+        end(one, "Rollback", first)
+        begin(one)
+        expect("LimitsExceeded", begin, one)
+        two.close()
+        wait_for(lambda: len(service.driver.manager("ListTransactions")[0]) == 1, "the pins of a client that left are over")
+        begin(one)
+        equal({more["mode"] for *_, more in service.driver.manager("ListTransactions")[0]}, {"pin"}, "modes")
+
+
+@test
+def space():
+    """TempSizeMax= bounds TEMP tables; a statement past it fails alone"""
+    with writable(limits={"TempSizeMax": "8M", "WorkersMax": 1}) as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        client.execute(DB, "INSERT INTO t VALUES(zeroblob(1000000))", options=on(pin))
+        failure = expect("LimitsExceeded", client.execute, DB, "INSERT INTO t WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL "
+                         "SELECT n + 1 FROM c LIMIT 30) SELECT zeroblob(1000000) FROM c", options=on(pin))
+        true("TempSizeMax" in failure.message, failure.message)
+        equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[1]], "rows")
+        equal(client.execute(DB, INSERT, [1], options=on(pin))[0], 1, "changes of the file")
+
+
+@test
+def readers():
+    """A user who may only read has TEMP tables, and nothing of the file is changed by them"""
+    with writable(WriteUsers="") as service:
+        reader = service.client(UID_A) if os.geteuid() == 0 else None
+        if not reader:
+            return
+        service.client().execute(DB, INSERT, [7])
+        expect("NeedsPin", reader.query, DB, "CREATE TEMP TABLE t AS SELECT number FROM written")
+        pin = begin(reader)
+        reader.query(DB, "CREATE TEMP TABLE t AS SELECT number FROM written", options=on(pin)).read()
+        equal(reader.execute(DB, "INSERT INTO t VALUES(8)", options=on(pin))[0], 1, "changes")
+        sql = "SELECT t.number, changes(), last_insert_rowid() FROM t LEFT JOIN written USING(number)"
+        equal(rows(reader, sql, on(pin)),
+              [[7, 1, 2], [8, 1, 2]], "rows")
+        attempts = (INSERT.replace("?", "1"), "INSERT INTO written(number) SELECT number FROM t", "CREATE TABLE x(a)",
+                    "DROP TABLE written",
+                    "DELETE FROM main.written", "PRAGMA main.user_version = 3", "CREATE INDEX main.i ON written(t)",
+                    "REINDEX", "ANALYZE main", "VACUUM", "ALTER TABLE written ADD COLUMN x")
+        for mode in (None, "deferred", "read"):
+            t = begin(reader, mode, pin=pin) if mode else None
+            for sql in attempts:
+                refused(("ReadOnly", "NotAllowed"), reader.execute, DB, sql, options=inside(t) if t else on(pin))
+            if t:
+                equal(reader.execute(DB, "DELETE FROM t", options=inside(t))[0], 2, "changes")
+                end(reader, "Rollback", t)
+        equal(rows(reader, "SELECT count(*) FROM t", on(pin)), [[2]], "rows")
+        expect("ReadOnly", begin, reader, "write", pin=pin)
+        equal(numbers(service), [7], "in the file")
+
+
+@test
+def rights():
+    """WriteTables= and WriteSchema= hold on a pin, whatever TEMP tables and views are named like"""
+    with writable(WriteTables="single") as service:
+        client = service.client()
+        pin = begin(client)
+        for sql in ("CREATE TEMP TABLE written AS SELECT * FROM main.written", "CREATE TEMP VIEW single AS SELECT 1 AS n",
+                    "CREATE TEMP TABLE t(a)", "INSERT INTO t VALUES(1)", "INSERT INTO written(number) VALUES(5)",
+                    "INSERT INTO main.single SELECT a FROM t", "UPDATE t SET a = 2", "DROP VIEW single"):
+            client.query(DB, sql, options=on(pin)).read()
+        for sql in ("INSERT INTO main.written(number) SELECT a FROM t", "UPDATE main.written SET number = 1",
+                    "DELETE FROM main.written", "CREATE TABLE x(a)", "CREATE TABLE main.t(a)", "DROP TABLE main.single",
+                    "CREATE TEMP TRIGGER x AFTER INSERT ON main.single BEGIN DELETE FROM written; END",
+                    "CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN INSERT INTO written(number) VALUES(1); END",
+                    "CREATE VIRTUAL TABLE temp.f USING fts5(x)", "ATTACH 'x' AS x", "ATTACH ':memory:' AS x", "DETACH temp",
+                    "SAVEPOINT x", "BEGIN", "VACUUM", "PRAGMA temp.writable_schema = ON",
+                    "ALTER TABLE main.single ADD x",
+                    'CREATE TEMP TABLE "sqlipc-service-counts"(a)'):
+            refused(("NotAllowed", "ReadOnly"), client.execute, DB, sql, options=on(pin))
+        refused(("NotAllowed", "Sql"), client.execute, DB, "UPDATE sqlite_temp_master SET name = 'x'", options=on(pin))
+        equal(numbers(service), [], "in the file")
+        equal(ask(service, "SELECT n FROM single"), [[1]], "in the file")
+
+
+@test
+def waiting():
+    """A pin whose transaction has changed only TEMP tables keeps no other writer waiting, however long it stays open"""
+    with writable(limits={"TransactionIdleSec": "3600", "TransactionTimeoutSec": "3600"}) as service:
+        client, other = service.client(), service.client()
+        pin = begin(client)
+        t = begin(client, "deferred", pin=pin)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=inside(t))
+        equal(other.execute(DB, INSERT, [1])[0], 1, "changes")
+        equal(client.execute(DB, INSERT, [2], options=inside(t))[0], 1, "changes")
+        late = other.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", INSERT, [GLib.Variant("x", 3)], {}, {})
+        true(not late.is_done(), "another writer waits")
+        end(client, "Commit", t)
+        late.result()
+        equal(numbers(service), [1, 2, 3], "in the file")
+
+
+@test
+def batches_and_statements():
+    """ExecuteBatch, prepared statements and Describe on a pin, also while a transaction is open there"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        batch = [("CREATE TEMP TABLE t(a, b)",), ("INSERT INTO t VALUES(1, 2)",), (INSERT, [1])]
+        equal(client.execute_batch(DB, batch, options=on(pin))[0], [0, 1, 1], "changes")
+        equal(rows(client, "SELECT * FROM t", on(pin)), [[1, 2]], "rows")
+        equal(numbers(service), [1], "in the file")
+        t = begin(client, "deferred", pin=pin)
+        client.execute(DB, "INSERT INTO t VALUES(3, 4)", options=inside(t))
+        statement = client.prepare(DB, "SELECT b FROM t WHERE a = ?", options=on(pin))
+        equal(statement.fetch(3, options=inside(t)).read().rows, [[4]], "rows in the transaction")
+        end(client, "Rollback", t)
+        equal(statement.fetch(3, options=on(pin)).read().rows, [], "rows after it")
+        equal(statement.fetch(1, options=on(pin)).read().rows, [[2]], "rows after it")
+        expect("Sql", statement.fetch, 1)
+
+
+if __name__ == "__main__":
+    main()
