@@ -164,13 +164,17 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each object that is not a channel holds a reference, so there are none here. */
+/* Each object that is neither a channel nor a pin holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
-        Member *channel, *next;
+        Member *channel, *pin, *next;
 
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
+        for (pin = TAILQ_FIRST(&c->transactions); pin; pin = next) {
+                next = TAILQ_NEXT(pin, link);
+                pin->operations->free(pin);
+        }
         for (channel = TAILQ_FIRST(&c->channels); channel; channel = next) {
                 next = TAILQ_NEXT(channel, link);
                 channel->operations->free(channel);

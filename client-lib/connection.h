@@ -43,7 +43,7 @@ typedef struct MemberOperations {
         /* Watches, live queries, channels: the time of the next advance(), at the latest; UINT64_MAX: any time. */
         uint64_t (*deadline)(const Member *member);
 
-        /* Channels: frees it, when nothing else refers to the connection. */
+        /* Channels, pins: frees it, when nothing else refers to the connection. */
         void (*free)(Member *member);
 
         /* All but channels: the object to whose descriptor the program may have been sent to wait; NULL: none. */

@@ -12,6 +12,7 @@
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transact.h"
 #include "client-lib/transport.h"
 
 int prepared_channel_send(sqlipc_statement *s) {
@@ -91,7 +92,7 @@ static int choose(sqlipc_statement *s) {
 }
 
 int prepared_channel_start(sqlipc_statement *s) {
-        s->attempt = ATTEMPT_ANY;
+        s->attempt = transact_pin_of(s->connection, s->fetch.path) ? ATTEMPT_BUS : ATTEMPT_ANY;
         s->retries_left = CHANNEL_RETRIES_MAX;
         s->n_interrupts = connection_interrupts(s->connection);
         prepared_lose(s);

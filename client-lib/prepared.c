@@ -68,6 +68,7 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
                 return;
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&s->error, reply);
+                transact_note_lost_pin(s->connection, s->fetch.path, &s->error);
                 prepared_fail(s);
                 return;
         }
@@ -114,18 +115,19 @@ static void release(sqlipc_statement *s) {
 /* The library prepares a statement again if the service has released it, so the program never asks for one to be kept. */
 static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
+        const sqlipc_transaction *pin = transact_pin_of(s->connection, s->fetch.path);
         int r;
 
         if (strlen(s->sql) > MESSAGE_PREPARE_MAX)
                 return -E2BIG;
-        r = connection_bus_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
+        r = connection_bus_new_call(s->connection, &m, pin ? pin->owner : NULL, s->fetch.path, "Prepare");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
         s->asks_cached = !s->connection->without_cached;
-        r = call_append_prepare_options(m, s->asks_cached);
+        r = call_append_prepare_options(m, s->asks_cached, transact_place(pin));
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, prepared_undo, s, UINT64_MAX);
@@ -285,6 +287,9 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
                 return connection_fail_errno(connection, -EINVAL);
         kept = sqlipc_connection_ref(connection); /* a handler may close it */
         r = prepare(connection, database, sql, ret_statement);
+        if (r < 0 && connection->blocking && connection->error.number == ERROR_NEEDS_PIN &&
+            transact_wait_pin(connection, database) >= 0)
+                r = prepare(connection, database, sql, ret_statement);
         if (r < 0 && connection->blocking) {
                 r = transact_ask_to_write(connection, database);
                 if (r == 0)

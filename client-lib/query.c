@@ -209,6 +209,13 @@ static void restart(sqlipc_cursor *c) {
 
 /* Sends a query whose call or payload is kept. */
 static void start(sqlipc_cursor *c) {
+        Error e;
+        int r = c->sent && c->transaction ? cursor_check_transaction(c, &e) : 1;
+
+        if (r < 0)
+                cursor_fail(c, &e);
+        if (r <= 0)
+                return;
         if (c->sent)
                 restart(c);
         else
@@ -255,7 +262,7 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         r = cursor_new(&c, connection, NULL, path, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        if (alone && c->transaction) {
+        if (alone && c->transaction && !c->transaction->is_pin) {
                 c->transaction = transact_unref(c->transaction);
                 c->attempt = ATTEMPT_ANY;
         }

@@ -27,8 +27,12 @@ static void notice_lost_bus(sqlipc_transaction *t) {
 
         if (t->state != TRANSACTION_OPEN || (t->bus_generation == c->bus_generation && connection_bus_is_open(c)))
                 return;
-        (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
-                         "The connection to the bus was lost, and the transaction with it.");
+        if (t->is_pin)
+                (void) error_set(&t->error, ERROR_PIN_LOST,
+                                 "The connection to the bus was lost, and your TEMP tables with it.");
+        else
+                (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
+                                 "The connection to the bus was lost, and the transaction with it.");
         transact_end(t);
 }
 
@@ -54,6 +58,10 @@ static void give_up(sqlipc_transaction *t) {
 
 /* ---- The beginning ------------------------------------------------------------------------------------------------ */
 
+CallPlace transact_place(const sqlipc_transaction *t) {
+        return t ? (CallPlace) { .option = t->is_pin ? "pin" : "transaction", .number = t->number } : (CallPlace) {};
+}
+
 static void undo_begin(sd_bus_message *reply, const char *path) {
         uint64_t number;
 
@@ -77,8 +85,10 @@ static void on_begin_reply(sd_bus_message *reply, void *userdata) {
         int r;
 
         t->call = call_free(t->call);
+        t->inside = transact_unref(t->inside);
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&t->error, reply);
+                transact_note_lost_pin(t->connection, t->path, &t->error);
                 transact_end(t);
                 return;
         }
@@ -110,7 +120,10 @@ static int append_options(const sqlipc_transaction *t, sd_bus_message *m) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "mode", "s", mode_name(t->mode), "error-details", "b", 1);
+                r = sd_bus_message_append(m, "{sv}{sv}", "mode", "s", t->is_pin ? "pin" : mode_name(t->mode),
+                                          "error-details", "b", 1);
+        if (r >= 0)
+                r = call_append_place(m, transact_place(t->is_pin ? t->inside : transact_pin_of(t->connection, t->path)));
         if (r >= 0 && lock_wait_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "lock-wait-usec", "t", lock_wait_usec);
         if (r >= 0)
@@ -159,14 +172,26 @@ static sqlipc_transaction *find_current(sqlipc_connection *c, const char *path) 
         TAILQ_FOREACH(member, &c->transactions, link) {
                 sqlipc_transaction *t = (sqlipc_transaction *) member;
 
-                if (!t->told && strcmp(t->path, path) == 0)
+                if (!t->told && !t->is_pin && strcmp(t->path, path) == 0)
+                        return t;
+        }
+        return NULL;
+}
+
+static sqlipc_transaction *find_pin(const sqlipc_connection *c, const char *path) {
+        Member *member;
+
+        TAILQ_FOREACH(member, &c->transactions, link) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                if (!t->told && t->is_pin && strcmp(t->path, path) == 0)
                         return t;
         }
         return NULL;
 }
 
 sqlipc_transaction *transact_ref_current(sqlipc_connection *c, const char *path) {
-        sqlipc_transaction *t = find_current(c, path);
+        sqlipc_transaction *t = find_current(c, path) ?: find_pin(c, path);
 
         if (t)
                 t->n_ref++;
@@ -174,12 +199,18 @@ sqlipc_transaction *transact_ref_current(sqlipc_connection *c, const char *path)
 }
 
 sqlipc_transaction *transact_unref(sqlipc_transaction *t) {
+        sqlipc_connection *c;
+
         if (!t || --t->n_ref > 0)
                 return NULL;
-        (void) sqlipc_connection_unref(t->connection);
+        c = t->is_pin ? NULL : t->connection;
+        t->call = call_free(t->call);
+        (void) transact_unref(t->inside);
         free(t->path);
         free(t->owner);
         free(t);
+        if (c)
+                (void) sqlipc_connection_unref(c);
         return NULL;
 }
 
@@ -197,6 +228,7 @@ int transact_check(sqlipc_transaction *t, Error *e) {
         case TRANSACTION_STATE_MAX:
                 break;
         }
+        t->told = t->told || t->is_pin;
         if (t->closed || t->error.result == 0)
                 return error_set(e, ERROR_TRANSACTION_ENDED, "The program has ended the transaction.");
         *e = t->error;
@@ -212,7 +244,24 @@ static bool may_be_committed(const sqlipc_transaction *t) {
         return t->commits && !t->rolled_back && t->mode != SQLIPC_TRANSACTION_READ;
 }
 
+/* The program learns from `e` that its TEMP tables are gone. */
+static void on_failure_of_pin(sqlipc_transaction *t, Error *e) {
+        if (e->number == ERROR_DAEMON_LOST)
+                (void) error_set(e, ERROR_PIN_LOST, "The service was lost, and your TEMP tables with it.");
+        if (e->number != ERROR_PIN_LOST)
+                return;
+        t->told = true;
+        if (t->state != TRANSACTION_OPEN)
+                return;
+        t->error = *e;
+        transact_end(t);
+}
+
 void transact_on_failure(sqlipc_transaction *t, Error *e) {
+        if (t->is_pin) {
+                on_failure_of_pin(t, e);
+                return;
+        }
         if (e->number == ERROR_DAEMON_LOST && !may_be_committed(t))
                 (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
         if (e->number != ERROR_TRANSACTION_ENDED || t->state != TRANSACTION_OPEN)
@@ -224,7 +273,7 @@ void transact_on_failure(sqlipc_transaction *t, Error *e) {
 void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact) {
         size_t n;
 
-        if (may_be_committed(t)) {
+        if (t->is_pin || may_be_committed(t)) { /* a statement of a pin is committed by itself */
                 repeat_set_unknown(e, fact);
                 return;
         }
@@ -262,7 +311,16 @@ static bool call_back(Member *member) {
         return true;
 }
 
+/* Of a connection that is being freed, and has nothing else. */
+static void free_pin(Member *member) {
+        sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+        TAILQ_REMOVE(&t->connection->transactions, member, link);
+        (void) transact_unref(t);
+}
+
 static const MemberOperations member_operations = {
+        .free = free_pin,
         .close = on_connection_closed,
         .descriptor_owner = descriptor_owner,
         .call_back = call_back,
@@ -280,7 +338,7 @@ static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char 
                 return -ENOMEM;
         }
         *t = (sqlipc_transaction) { .member.operations = &member_operations, .n_ref = 1,
-                                    .connection = sqlipc_connection_ref(c), .mode = mode, .path = path,
+                                    .connection = c, .mode = mode, .path = path,
                                     .n_interrupts = connection_interrupts(c), .error = { .sql_offset = -1 } };
         TAILQ_INSERT_TAIL(&c->transactions, &t->member, link);
         *ret = t;
@@ -314,6 +372,19 @@ static int wait_open(sqlipc_transaction *t) {
         return t->state == TRANSACTION_OVER ? connection_fail(t->connection, &t->error) : 0;
 }
 
+/* A transaction must be on the pin if there is one. */
+static int check_pin(sqlipc_connection *c, const char *path) {
+        sqlipc_transaction *pin = find_pin(c, path);
+        Error e;
+        int r = pin ? transact_check(pin, &e) : 1;
+
+        if (r < 0)
+                return connection_fail(c, &e);
+        if (r > 0)
+                return 0;
+        return error_set_errno(&c->error, -EBUSY, "A statement with TEMP tables is being sent: wait for its answer.");
+}
+
 static int begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode, bool waits,
                  sqlipc_transaction **ret_transaction) {
         _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
@@ -328,9 +399,15 @@ static int begin(sqlipc_connection *connection, const char *database, sqlipc_tra
                 return error_set_errno(&connection->error, -EBUSY,
                                        "This connection has a transaction on the database already.");
         }
+        r = check_pin(connection, path);
+        if (r < 0) {
+                free(path);
+                return r;
+        }
         r = transaction_new(&t, connection, path, mode);
         if (r < 0)
                 return connection_fail_errno(connection, r);
+        (void) sqlipc_connection_ref(connection);
         r = send_begin(t);
         if (r < 0)
                 return connection_fail_send(connection, r);
@@ -341,6 +418,87 @@ static int begin(sqlipc_connection *connection, const char *database, sqlipc_tra
         }
         *ret_transaction = steal(t);
         return 0;
+}
+
+/* ---- Pins --------------------------------------------------------------------------------------------------------- */
+
+/* Frees those whose end the program knows. */
+static void drop_pins(sqlipc_connection *c) {
+        Member *member = TAILQ_FIRST(&c->transactions), *next;
+
+        for (; member; member = next) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                next = TAILQ_NEXT(member, link);
+                if (t->is_pin && t->told && t->n_ref == 1)
+                        free_pin(member);
+        }
+}
+
+static int begin_pin(sqlipc_connection *c, const char *path, sqlipc_transaction *inside, sqlipc_transaction **ret) {
+        sqlipc_transaction *t;
+        char *copy = strdup(path);
+        int r;
+
+        drop_pins(c);
+        r = copy ? transaction_new(&t, c, copy, SQLIPC_TRANSACTION_DEFERRED) : -ENOMEM;
+        if (r < 0)
+                return connection_fail_errno(c, r);
+        t->is_pin = true;
+        if (inside) {
+                inside->n_ref++;
+                t->inside = inside;
+        }
+        r = send_begin(t);
+        if (r < 0) {
+                free_pin(&t->member);
+                return connection_fail_send(c, r);
+        }
+        *ret = t;
+        return 0;
+}
+
+int transact_take_pin(sqlipc_connection *c, const char *path, sqlipc_transaction *inside, sqlipc_transaction **ret) {
+        sqlipc_transaction *t = find_pin(c, path);
+        int r = t ? 0 : begin_pin(c, path, inside, &t);
+
+        if (r < 0)
+                return r;
+        t->n_ref++;
+        *ret = t;
+        return 0;
+}
+
+int transact_wait_pin(sqlipc_connection *c, const char *database) {
+        _cleanup_free_ char *path = NULL;
+        sqlipc_transaction *t;
+        int r = call_database_path(database, &path);
+
+        if (r < 0 || c->dispatching)
+                return -EBUSY;
+        r = transact_take_pin(c, path, find_current(c, path), &t);
+        if (r < 0)
+                return r;
+        r = wait_open(t);
+        t->told = t->told || t->state == TRANSACTION_OVER;
+        (void) transact_unref(t);
+        return r;
+}
+
+sqlipc_transaction *transact_pin_of(const sqlipc_connection *c, const char *path) {
+        sqlipc_transaction *t = find_pin(c, path);
+
+        return t && t->state == TRANSACTION_OPEN ? t : NULL;
+}
+
+void transact_note_lost_pin(sqlipc_connection *c, const char *path, const Error *e) {
+        sqlipc_transaction *t = find_pin(c, path);
+
+        if (!t || e->number != ERROR_PIN_LOST)
+                return;
+        t->told = true;
+        if (t->state == TRANSACTION_OPEN)
+                transact_end(t);
 }
 
 _public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,

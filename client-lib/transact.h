@@ -13,6 +13,13 @@
  * the transaction back: otherwise a later Commit could write what the program was told is not written. A load whose result
  * is still to come does not end the transaction, because the program can ask for the result again; until then its outcome
  * is unknown.
+ *
+ * A *pin* is a connection of SQLite in the service that belongs to this connection of the program, with its TEMP tables. The
+ * program does not ask for it: if the service refuses a statement with NeedsPin, the library begins a pin, and sends the
+ * statement again. From then on each run on the database that belongs to no transaction names the pin, as it would name a
+ * transaction, and transactions are begun on it. So no run can meet another table of the same name if the TEMP tables are
+ * gone: it fails with PinLost, once, and the runs after it do without a pin. A pin has no reference to its connection, which
+ * keeps it until it is closed.
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_H
 #define SQLIPC_CLIENT_LIB_TRANSACT_H
@@ -27,9 +34,11 @@ struct sqlipc_transaction {
         sqlipc_connection *connection; /* a reference */
         TransactionState state;
         sqlipc_transaction_mode mode;
+        bool is_pin;                   /* it is no transaction, but the connection's pin on the database: see below */
         bool may_have_written;         /* by a run that has ended, a batch or a load */
         bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
         bool rolled_back;              /* OVER: the commit failed, and the service has taken all back */
+        sqlipc_transaction *inside;    /* of a pin that begins: a reference on the transaction that needs it; or NULL */
         bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */
         bool closed;                   /* by the program */
         char *path;                    /* database object */
@@ -48,8 +57,24 @@ struct sqlipc_transaction {
  * service asks the user only if a call is certainly about writing, such as Begin. */
 int transact_ask_to_write(sqlipc_connection *c, const char *database);
 
+/* The option by which a call names it; NULL: none. */
+CallPlace transact_place(const sqlipc_transaction *t);
+
 /* Returns a new reference on the transaction to which new runs on the database belong, or NULL. */
 sqlipc_transaction *transact_ref_current(sqlipc_connection *connection, const char *path);
+
+/* Returns a new reference on the pin for the database, which is begun if there is none. `inside`: the transaction that needs
+ * it, NULL: none does. Negative, with an error of the connection. */
+int transact_take_pin(sqlipc_connection *c, const char *path, sqlipc_transaction *inside, sqlipc_transaction **ret);
+
+/* The same for a blocking program, which waits until it is open. 0. */
+int transact_wait_pin(sqlipc_connection *c, const char *database);
+
+/* The pin for the database if it is open, borrowed. NULL: there is none. */
+sqlipc_transaction *transact_pin_of(const sqlipc_connection *c, const char *path);
+
+/* A call on the database failed with `e`: if that is PinLost, the program knows it from this call. */
+void transact_note_lost_pin(sqlipc_connection *c, const char *path, const Error *e);
 
 /* Accepts NULL. Returns NULL. */
 sqlipc_transaction *transact_unref(sqlipc_transaction *t);

@@ -113,6 +113,7 @@ class Core:
         self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
         self.is_pending = False  # BEGIN was said; the first statement begins the transaction
+        self.may_have_temp = False  # there may be TEMP tables: a statement spoke of something like that
         self.reads_beyond_limit = False  # if the user has all transactions of TransactionsMax=, one may read without a place
         self.has_read_outside = False  # it has done so: it cannot write, because its reads are of no snapshot
         self.savepoints = []  # those that are open
@@ -288,7 +289,8 @@ class Core:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
                 self.tell("BEGIN " + self.isolation_level)
-                await self.open(_native.WRITE)
+                defers = self.may_have_temp and self.isolation_level in ("", "DEFERRED")  # see open_pending()
+                await self.open(_native.DEFERRED if defers else _native.WRITE)
         if self.is_pending:
             await self.open_pending(analysis)
         if self.transaction is not None or not analysis.reads:
@@ -307,13 +309,13 @@ class Core:
 
     async def open_pending(self, analysis):
         """Begins the transaction that was announced. One that writes first has read nothing, and waits for its turn as long
-        as `timeout` says."""
+        as `timeout` says. But if it may write to a TEMP table, it must not keep others from the file."""
         if not analysis.reads:
             self.check_snapshot()
         if self.has_read_outside:
             return
         try:
-            await self.open(_native.DEFERRED if analysis.reads else _native.WRITE)
+            await self.open(_native.DEFERRED if analysis.reads or self.may_have_temp else _native.WRITE)
         except Error as error:
             if not (self.reads_beyond_limit and analysis.reads and error.service_error == LIMITS_EXCEEDED):
                 raise
@@ -396,6 +398,7 @@ class Core:
         statement = Statement(self.link, sql, await self.read("analyse", sql))
         if self.limits is not LIMITS and len(statement.analysis.names) > self.limits[VARIABLE_NUMBER]:
             raise error_of_code("ERROR", "too many SQL variables")
+        self.may_have_temp = self.may_have_temp or "temp" in sql.lower()
         if self.cached_statements > 0:
             if len(self.statements) >= self.cached_statements:
                 del self.statements[next(iter(self.statements))]
