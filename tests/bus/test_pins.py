@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Pins: connections of clients' own, with TEMP tables. Who sees them, how they end, and that no statement ever meets another
-table in the place of one that is gone."""
+"""Pins: connections of clients' own, with TEMP tables. No other client sees these, and no statement ever meets another table
+in the place of one that is gone."""
 import os
 import signal
 

@@ -176,10 +176,6 @@ STATEMENTS = [
     Statement(NEVER, "ROLLBACK"),
     Statement(NEVER, "RELEASE statement"),
     Statement(NEVER, "ROLLBACK TO statement"),
-    Statement(NEVER, "CREATE TEMP TABLE a(b)"),
-    Statement(NEVER, "CREATE TABLE temp.a AS SELECT * FROM secret"),
-    Statement(NEVER, "CREATE TEMP VIEW author AS SELECT * FROM secret"),
-    Statement(NEVER, "CREATE TEMP TRIGGER a AFTER INSERT ON author BEGIN DELETE FROM secret; END"),
     Statement(NEVER, "UPDATE author SET name = load_extension('@/a.so')"),
     Statement(NEVER, "INSERT INTO author(name) VALUES(fts3_tokenizer('simple', x'00'))"),
     Statement(NEVER, "INSERT INTO words_data VALUES(1, x'00')"),  # a virtual table's own
