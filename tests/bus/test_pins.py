@@ -2,13 +2,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Pins: connections of clients' own, with TEMP tables. No other client sees these, and no statement ever meets another table
 in the place of one that is gone."""
+import contextlib
 import os
 import signal
+import sqlite3
+import time
 
-from client import DATABASE, Failure, object_path
+import argument_files
+from client import DATABASE, Failure, Run, object_path
 from gi.repository import GLib
-from harness import UID_A, UID_B, expect, main, wait_for
-from tap import equal, test, true
+from harness import CHINOOK, UID_A, UID_B, expect, fds, main, needs_root, processor_time, wait_for
+from idle_service import Idle
+from load_stream import begin_load, send, stream, wait_for_load
+from tap import at_most, equal, test, true
 from writers import DB, ask, numbers, writable
 
 DETAILS = {"error-details": GLib.Variant("b", True)}
@@ -363,6 +369,240 @@ def batches_and_statements():
         equal(statement.fetch(3, options=on(pin)).read().rows, [], "rows after it")
         equal(statement.fetch(1, options=on(pin)).read().rows, [[2]], "rows after it")
         expect("Sql", statement.fetch, 1)
+
+
+@test
+def from_files():
+    """SQL and parameters in a file (option "arguments") on a pin, and in a transaction there, of each method"""
+    large, long = bytes(range(256)) * 8192, " " * 1_200_000
+    with writable(limits={"SQLSizeMax": "2M", "RowSizeMax": "8M", "PinsMax": 2}) as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE written(a, b)", options=on(pin))
+
+        def call(method, signature, *arguments, content, options):
+            with argument_files.file(b"".join(content)) as fd:
+                return argument_files.call(client, DB, method, signature, *arguments, fd=fd, options=options)
+
+        def query(sql, values, options):
+            values, got = call("Query", "(sava{sv}a{sv})", "", [], {}, content=[argument_files.statement(sql + long, values)],
+                               options=options)
+            number, handle, columns, info = values
+            return Run(client, DB, number.get_uint64(), got[handle.get_handle()], columns.unpack(), info.unpack()).read().rows
+
+        insert = argument_files.statement("INSERT INTO written VALUES(?, ?)" + long, [1, large])
+        n = 0
+        for mode in (None, "deferred", "write", "read"):
+            t = begin(client, mode, pin=pin) if mode else None
+            options = inside(t) if mode else on(pin)
+            values, _ = call("Execute", "(sava{sv}a{sv})", "", [], {}, content=[insert], options=options)
+            equal(values[0].get_int64(), 1, "changes")
+            values, _ = call("ExecuteBatch", "(a(sava{sv})a{sv})", [], content=[insert, insert], options=options)
+            equal(values[0].unpack(), [1, 1], "changes")
+            values, got = call("Load", "(sa{sv})", "", options=options,
+                               content=[argument_files.statement("INSERT INTO written VALUES(?, ?)" + long)])
+            send(got[values[1].get_handle()], stream([[i, 0] for i in range(5)]))
+            equal(wait_for_load(client, DB, values[0].get_uint64())[0], 5, "rows of the load")
+            n += 8
+            equal(query("SELECT count(*), sum(b = ?) FROM written", [large], options), [[n, n // 8 * 3]], mode)
+            if t:
+                end(client, "Commit", t)
+        expect("PinLost", query, "SELECT 1", [], on(pin + 1))
+        equal(numbers(service), [], "in the file")
+
+
+@test
+def time_zone():
+    """The client's time zone holds on a pin, for statements that read and that change TEMP tables"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        for zone, hour in (("UTC0", 12), ("XYZ-3", 15), ("XYZ5", 7)):
+            for mode in (None, "deferred", "write"):
+                t = begin(client, mode, pin=pin) if mode else None
+                options = (inside(t) if t else on(pin)) | {"x-time-zone": GLib.Variant("s", zone)}
+                local = "CAST(strftime('%H', '2024-07-01 12:00', 'localtime') AS INTEGER)"
+                equal(rows(client, f"SELECT {local}", options), [[hour]], zone)
+                client.execute(DB, f"INSERT INTO t SELECT {local}", options=options)
+                equal(rows(client, "SELECT a FROM t", options), [[hour]], zone)
+                client.execute(DB, "DELETE FROM t", options=options)
+                if t:
+                    end(client, "Rollback", t)
+
+
+@test
+def many_rows():
+    """RETURNING of a TEMP table with more rows than memory holds of them: they wait in a file, which counts and is closed"""
+    sql = "UPDATE t SET a = a + 1 RETURNING a, zeroblob(100000)"
+    with writable(limits={"TempSizeMax": "64M", "WorkersMax": 1}) as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 300) "
+                       "SELECT n AS a FROM c", options=on(pin))
+        (worker,) = service.workers()
+        before = len(fds(worker))
+        for _ in range(3):
+            t = begin(client, "deferred", pin=pin)
+            equal(len(rows(client, sql, inside(t))), 300, "rows in a transaction")
+            end(client, "Rollback", t)
+            result = rows(client, sql, on(pin))
+            equal(sum(row[0] for row in result), sum(range(1, 301)) + 300 * (_ + 1), "rows")
+        client.execute(DB, "INSERT INTO t SELECT a FROM t, (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)", options=on(pin))
+        failure = expect("LimitsExceeded", rows, client, sql, on(pin))
+        true("TempSizeMax" in failure.message, failure.message)
+        equal(rows(client, "SELECT count(*), min(a) FROM t", on(pin)), [[1200, 4]], "the statement is taken back")
+        wait_for(lambda: len(fds(worker)) <= before, "files of rows are closed")
+
+
+@test
+def loads():
+    """Loads into TEMP tables, of a pin and of its transactions; one that is cancelled leaves no row"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        for mode in (None, "deferred", "write", "read"):
+            t = begin(client, mode, pin=pin) if mode else None
+            options = inside(t) if mode else on(pin)
+            run, pipe = begin_load(client, DB, "INSERT INTO t VALUES(?)", options)
+            send(pipe, stream([[i] for i in range(7)]))
+            equal(wait_for_load(client, DB, run)[0], 7, "rows")
+            run, pipe = begin_load(client, DB, "INSERT INTO t VALUES(?)", options)
+            send(pipe, stream([[i] for i in range(3)])[:-40])
+            client.cancel(DB, run)
+            refused(("Cancelled", "TransactionEnded"), wait_for_load, client, DB, run)
+            if t:
+                end(client, "Rollback", t)
+            equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[7]], mode)
+
+
+@test
+def beside():
+    """A statement that does not name the transaction of its pin waits for its end, and keeps no processor busy meanwhile"""
+    with writable(limits={"WorkersMax": 1}) as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        t = begin(client, "deferred", pin=pin)
+        client.execute(DB, "INSERT INTO t VALUES(1)", options=inside(t))
+        late = client.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", "INSERT INTO t VALUES(2)", [], {}, on(pin))
+        client.execute(DB, "INSERT INTO t VALUES(3)", options=inside(t))
+        (worker,) = service.workers()
+        before = processor_time(worker)
+        time.sleep(1)
+        at_most(processor_time(worker) - before, 0.3, "seconds of the processor")
+        true(not late.is_done(), "the statement runs")
+        end(client, "Rollback", t)
+        late.result()
+        equal(rows(client, "SELECT a FROM t", on(pin)), [[2]], "rows")
+
+
+def log_is_free(service):
+    """True if no reader keeps the log from being written back."""
+    with contextlib.closing(sqlite3.connect(service.written, timeout=60)) as db:
+        return db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+
+
+@test
+def checkpoints():
+    """A pin keeps no snapshot between statements, and one in a transaction that reads is ended when the log has grown"""
+    with writable(limits={"WalSizeMax": "128K", "ParkTimeoutRollbackSec": "0.2", "TransactionTimeoutSec": 3600,
+                          "TransactionIdleSec": 3600}) as service:
+        client, other = service.client(), service.client()
+        pin = begin(client)
+        fill(client, pin, 3)
+        equal(rows(client, "SELECT count(*) FROM written, t", on(pin)), [[0]], "rows")
+        other.execute(DB, INSERT, [1])
+        true(log_is_free(service), "the pin rests")
+        t = begin(client, "deferred", pin=pin)
+        client.execute(DB, "INSERT INTO t VALUES(4)", options=inside(t))
+        equal(rows(client, "SELECT count(*) FROM t", inside(t)), [[4]], "rows")
+        other.execute(DB, INSERT, [2])
+        true(log_is_free(service), "its transaction has not read the file")
+        equal(rows(client, "SELECT count(*) FROM written", inside(t)), [[2]], "rows")
+
+        def is_over():
+            other.execute(DB, "INSERT INTO written(t) SELECT zeroblob(60000)")
+            return len(service.driver.manager("ListTransactions")[0]) == 1
+
+        wait_for(is_over, "the transaction is ended", 120)
+        expect("TransactionEnded", client.query, DB, "SELECT 1", options=inside(t))
+        equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[3]], "rows of the pin, which goes on")
+        true(log_is_free(service), "nothing keeps the log")
+
+
+@test
+def unread_rows():
+    """A reader of a pin that stops reading is ended as any other, and the pin goes on"""
+    with writable(limits={"ParkTimeoutSec": "0.2"}) as service:
+        client = service.client()
+        pin = begin(client)
+        fill(client, pin, 1)
+        run = client.query(DB, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 900000) SELECT n, a FROM t, c",
+                           options=on(pin))
+        client.execute(DB, "INSERT INTO t VALUES(2)", options=on(pin))
+        expect("ReaderTooSlow", run.read)
+        equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[2]], "rows")
+
+
+@test
+def idle_exit():
+    """A pin prevents the idle exit of the service and of its worker; a client that dies gives up its pin, and the service exits"""
+    with Idle() as service:
+        client = service.client()
+        values, _ = client.database("chinook", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})
+        pin = values[0].get_uint64()
+        service.make_impatient()
+        client.query("chinook", "CREATE TEMP TABLE t AS SELECT 5 AS a", options=on(pin)).read()
+        for _ in range(3):
+            time.sleep(0.2)  # two hundred times IdleExitSec=
+            equal(client.query("chinook", "SELECT a FROM t", options=on(pin)).read().rows, [[5]], "rows")
+        client.close()
+        service.wait_for_exit()
+
+
+@test
+def reloads():
+    """A reload that changes nothing of the database leaves pins; one that withdraws it ends them"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        fill(client, pin, 2)
+        service.database("another", Path=CHINOOK)
+        service.driver.manager("Reload")
+        equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[2]], "rows")
+        (service.config_dir / "databases.d" / f"{DB}.conf").unlink()
+        service.driver.manager("Reload")
+        refused(("org.freedesktop.DBus.Error.UnknownObject",), client.query, DB, "SELECT 1", options=on(pin))
+        wait_for(lambda: not service.driver.manager("ListTransactions")[0], "the pin is over")
+
+
+@needs_root
+def masses():
+    """Each user has PinsMax= pins, however many clients there are; a flood of one user leaves those of another alone"""
+    with writable(limits={"PinsMax": 8, "WorkersMax": 2}, WriteUsers="*") as service:
+        other = service.client(UID_B)
+        kept = begin(other)
+        fill(other, kept, 1)
+        clients = [service.client(UID_A) for _ in range(20)]
+        for _ in range(3):
+            begun = [client.begin(object_path(DB), DATABASE, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})
+                     for client in clients for _ in range(2)]
+            n = 0
+            for call in begun:
+                try:
+                    call.result()
+                    n += 1
+                except Failure as failure:
+                    true("PinsMax=" in failure.message, failure)
+            equal(n, 8, "pins")
+            at_most(len(service.workers()), 4, "workers")
+            equal(rows(other, "SELECT a FROM t", on(kept)), [[0]], "rows of the other user")
+            for client in clients:
+                client.close()
+            wait_for(lambda: len(service.driver.manager("ListTransactions")[0]) == 1, "the pins are over")
+            clients = [service.client(UID_A) for _ in range(20)]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import sqlite3
+import time
 
 import sqlipc
 from harness import PATIENT, children, main, wait_for
@@ -235,6 +236,55 @@ def staging():
         equal([int(next(cursor)[0]) for _ in range(3)], [0, 1, 2], "the first rows")
         equal(len(one.execute("SELECT a.text FROM stage a JOIN note b USING(text)").fetchall()), 5000, "a join")
         raises(sqlipc.OperationalError, two.execute, "SELECT * FROM stage")
+
+
+@test
+def large():
+    """The statement that needs the pin may be larger than a message: it is sent again, from its file"""
+    service.empty()
+    long, value = " " * 1_500_000, os.urandom(3_000_000)
+    for isolation in (None, "", "IMMEDIATE"):
+        for sql, values in (
+            (f"CREATE TEMP TABLE big AS SELECT 1 AS a {long}", ()),
+            ("CREATE TEMP TABLE big AS SELECT ? AS a, ? AS b", (value, 1)),
+            (f"CREATE TEMP TABLE big AS SELECT ? AS a {long}", (value,)),
+        ):
+            with contextlib.closing(service.connect(isolation_level=isolation)) as db:
+                if isolation is not None:
+                    db.execute("INSERT OR REPLACE INTO note(text) VALUES('in the transaction')")
+                db.execute(sql, values)
+                db.execute(f"INSERT INTO big(a) VALUES(?) {long}", (value,))
+                db.executemany(f"INSERT INTO big(a) VALUES(?) {long}", [(value,), (value,)])
+                db.executescript(f"INSERT INTO big(a) VALUES(5); {long} INSERT INTO big(a) VALUES(6)")
+                equal(db.execute(f"SELECT a = ? FROM big {long}", (value,)).fetchall()[1:],
+                      [(1,), (1,), (1,), (0,), (0,)], (isolation, sql[:60]))
+                db.rollback()
+
+
+@test
+def zone():
+    """The program's time zone holds for TEMP tables"""
+    before = os.environ.get("TZ")
+    try:
+        with contextlib.closing(service.connect(isolation_level=None)) as ours, \
+                contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as theirs:
+            for i, name in enumerate(("Asia/Kathmandu", "America/New_York", "XYZ-11")):
+                os.environ["TZ"] = name
+                time.tzset()
+                results = []
+                for db in (ours, theirs):
+                    db.execute(f"CREATE TEMP TABLE t{i} AS SELECT datetime('2024-07-01 12:00', 'localtime') AS a")
+                    db.execute("BEGIN")
+                    db.execute(f"INSERT INTO t{i} SELECT datetime(a, 'utc') FROM t{i}")
+                    db.executemany(f"INSERT INTO t{i} SELECT datetime(?, 'localtime')", [("2024-01-01",), ("2024-08-01",)])
+                    results.append(db.execute(f"SELECT a, datetime(a, 'localtime') FROM t{i} ORDER BY rowid").fetchall())
+                    db.execute("COMMIT")
+                equal(results[0], results[1], name)
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 main(service)
