@@ -55,6 +55,10 @@ def rows(client, sql, options=None):
     return client.query(DB, sql, options=options).read().rows
 
 
+def count_to(n):
+    return f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT {n})"
+
+
 def fill(client, pin, n):
     client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
     for i in range(n):
@@ -385,10 +389,11 @@ def from_files():
                 return argument_files.call(client, DB, method, signature, *arguments, fd=fd, options=options)
 
         def query(sql, values, options):
-            values, got = call("Query", "(sava{sv}a{sv})", "", [], {}, content=[argument_files.statement(sql + long, values)],
-                               options=options)
+            content = [argument_files.statement(sql + long, values)]
+            values, got = call("Query", "(sava{sv}a{sv})", "", [], {}, content=content, options=options)
             number, handle, columns, info = values
-            return Run(client, DB, number.get_uint64(), got[handle.get_handle()], columns.unpack(), info.unpack()).read().rows
+            pipe = got[handle.get_handle()]
+            return Run(client, DB, number.get_uint64(), pipe, columns.unpack(), info.unpack()).read().rows
 
         insert = argument_files.statement("INSERT INTO written VALUES(?, ?)" + long, [1, large])
         n = 0
@@ -438,17 +443,16 @@ def many_rows():
     with writable(limits={"TempSizeMax": "64M", "WorkersMax": 1}) as service:
         client = service.client()
         pin = begin(client)
-        client.execute(DB, "CREATE TEMP TABLE t AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 300) "
-                       "SELECT n AS a FROM c", options=on(pin))
+        client.execute(DB, f"CREATE TEMP TABLE t AS {count_to(300)} SELECT n AS a FROM c", options=on(pin))
         (worker,) = service.workers()
         before = len(fds(worker))
-        for _ in range(3):
+        for i in range(3):
             t = begin(client, "deferred", pin=pin)
             equal(len(rows(client, sql, inside(t))), 300, "rows in a transaction")
             end(client, "Rollback", t)
             result = rows(client, sql, on(pin))
-            equal(sum(row[0] for row in result), sum(range(1, 301)) + 300 * (_ + 1), "rows")
-        client.execute(DB, "INSERT INTO t SELECT a FROM t, (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)", options=on(pin))
+            equal(sum(row[0] for row in result), sum(range(1, 301)) + 300 * (i + 1), "rows")
+        client.execute(DB, f"INSERT INTO t {count_to(3)} SELECT a FROM t, c", options=on(pin))
         failure = expect("LimitsExceeded", rows, client, sql, on(pin))
         true("TempSizeMax" in failure.message, failure.message)
         equal(rows(client, "SELECT count(*), min(a) FROM t", on(pin)), [[1200, 4]], "the statement is taken back")
@@ -486,7 +490,8 @@ def beside():
         client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
         t = begin(client, "deferred", pin=pin)
         client.execute(DB, "INSERT INTO t VALUES(1)", options=inside(t))
-        late = client.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", "INSERT INTO t VALUES(2)", [], {}, on(pin))
+        late = client.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", "INSERT INTO t VALUES(2)", [], {},
+                            on(pin))
         client.execute(DB, "INSERT INTO t VALUES(3)", options=inside(t))
         (worker,) = service.workers()
         before = processor_time(worker)
@@ -539,8 +544,7 @@ def unread_rows():
         client = service.client()
         pin = begin(client)
         fill(client, pin, 1)
-        run = client.query(DB, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 900000) SELECT n, a FROM t, c",
-                           options=on(pin))
+        run = client.query(DB, f"{count_to(900000)} SELECT n, a FROM t, c", options=on(pin))
         client.execute(DB, "INSERT INTO t VALUES(2)", options=on(pin))
         expect("ReaderTooSlow", run.read)
         equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[2]], "rows")
@@ -548,7 +552,7 @@ def unread_rows():
 
 @test
 def idle_exit():
-    """A pin prevents the idle exit of the service and of its worker; a client that dies gives up its pin, and the service exits"""
+    """A pin prevents the idle exit of the service; a client that leaves gives up its pin, and the service exits"""
     with Idle() as service:
         client = service.client()
         values, _ = client.database("chinook", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})

@@ -85,7 +85,8 @@ int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint
         if (!run || !run->is_pin || run->state != RUN_STARTED || run->end.error != ERROR_NONE || !run->session ||
             strcmp(run->session->name, p->name) != 0 || strcmp(database_name(run->database), database_name(d)) != 0)
                 return refuse(refusal, ERROR_PIN_LOST,
-                              "Your connection with TEMP tables (pin %" PRIu64 ") is gone, and they are gone with it%s%s", number, why ? ": " : ".", why ?: "");
+                              "Your connection with TEMP tables (pin %" PRIu64 ") is gone, and they are gone with it%s%s",
+                              number, why ? ": " : ".", why ?: "");
         *ret = run;
         return 0;
 }

@@ -15,9 +15,11 @@ int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t
 int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal);
 
 /* The same as run_access_find() for a transaction that is open. TRANSACTION_ENDED. */
-int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal);
+
+/* The same for a pin. PIN_LOST. */
+int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would use. A
  * run that has started and reads is not affected, because its transaction is older than the change. One that writes may have
