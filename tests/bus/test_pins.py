@@ -11,7 +11,7 @@ import time
 import argument_files
 from client import DATABASE, Failure, Run, object_path
 from gi.repository import GLib
-from harness import CHINOOK, UID_A, UID_B, expect, fds, main, needs_root, processor_time, wait_for
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, processor_time, wait_for
 from idle_service import Idle
 from load_stream import begin_load, send, stream, wait_for_load
 from tap import at_most, equal, test, true
@@ -583,9 +583,38 @@ def reloads():
 
 
 @needs_root
+def places():
+    """Pins keep half of all workers at most, also pins of transactions; the other half serves all users"""
+    databases = {f"db{i}": CHINOOK for i in range(5)}
+    with Service(databases, limits={"WorkersTotalMax": 4}) as service:
+        clients = [service.client(uid) for uid in (UID_A, UID_B, UID_DAEMON)]
+
+        def begin_in(client, name, mode="pin", **numbers_of):
+            options = {"mode": GLib.Variant("s", mode)} | {key: GLib.Variant("t", n) for key, n in numbers_of.items()}
+            return client.database(name, "Begin", "(a{sv})", options)[0][0].get_uint64()
+
+        held = [begin_in(clients[0], "db0"), begin_in(clients[1], "db0")]
+        for client, name in ((clients[0], "db1"), (clients[1], "db2"), (clients[2], "db3")):
+            failure = expect("LimitsExceeded", begin_in, client, name)
+            true("WorkersTotalMax=" in failure.message, failure)
+            t = begin_in(client, name, "read")
+            expect("LimitsExceeded", begin_in, client, name, transaction=t)
+            client.database(name, "Rollback", "(ta{sv})", t, {})
+        held.append(begin_in(clients[0], "db0"))  # in the worker that has one
+        for _ in range(3):
+            for client in clients:
+                for name in databases:
+                    equal(client.query(name, "SELECT 1").read().rows, [[1]], "rows")
+        equal({number for number, *_ in service.driver.manager("ListTransactions")[0]}, set(held), "pins")
+        clients[1].close()
+        wait_for(lambda: len(service.driver.manager("ListTransactions")[0]) == 2, "the pin is over")
+        begin_in(clients[2], "db3")
+
+
+@needs_root
 def masses():
     """Each user has PinsMax= pins, however many clients there are; a flood of one user leaves those of another alone"""
-    with writable(limits={"PinsMax": 8, "WorkersMax": 2}, WriteUsers="*") as service:
+    with writable(limits={"PinsMax": 8, "WorkersMax": 2, "WorkersTotalMax": 8}, WriteUsers="*") as service:
         other = service.client(UID_B)
         kept = begin(other)
         fill(other, kept, 1)

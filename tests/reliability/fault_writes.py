@@ -382,6 +382,17 @@ class Pin:
         self.client.database(self.name, method, "(ta{sv})", number.get_uint64() if number else self.number, {})
 
 
+def keep_pins():
+    """A list, and Pin(), which also appends to it. A pin that ends within write() could fail after what was written."""
+    pins = []
+
+    def make_pin(*arguments, **options):
+        pins.append(Pin(*arguments, **options))
+        return pins[-1]
+
+    return pins, make_pin
+
+
 @scenario
 def pin_filled(stage, client):
     """A TEMP table is filled in each way, and lost with its pin; a table of the file has the same name"""
@@ -420,23 +431,24 @@ def pin_writes(stage, client):
     """Rows of a TEMP table are written to the file, by one statement and by a transaction"""
 
     def by_statement(number):
-        pin = Pin(client, database)
+        pin = make_pin(client, database)
         pin.execute("CREATE TEMP TABLE new AS SELECT ? AS number, 'text' AS text", number)
         equal(pin.execute("INSERT INTO note(number, text) SELECT number, text FROM new"), 1, "changes")
-        pin.end()
 
     def by_transaction(number):
-        pin = Pin(client, database)
+        pin = make_pin(client, database)
         pin.execute("CREATE TEMP TABLE new AS SELECT ? AS number, 'text' AS text", number)
         t = pin.begin("deferred")
         inside = {"transaction": t}
         equal(pin.rows(f"SELECT count(*) FROM note WHERE number = {number}", inside), [[0]], "rows before it writes")
         equal(pin.execute("INSERT INTO note(number, text) SELECT number, text FROM new", options=inside), 1, "changes")
         pin.end("Commit", t)
-        pin.end()
 
+    pins, make_pin = keep_pins()
     for database in BOTH:
         all_right([write(stage, database, by_statement), write(stage, database, by_transaction)])
+    for pin in pins:
+        pin.end()
 
 
 @scenario
@@ -450,16 +462,18 @@ def pin_of_a_transaction(stage, client):
             t.execute(INSERT, number, "text")
         else:
             equal(t.rows(f"SELECT count(*) FROM note WHERE number = {number}"), [[0]], "rows before it writes")
-        pin = Pin(client, database, transaction=GLib.Variant("t", t.number))
+        make_pin(client, database, transaction=GLib.Variant("t", t.number))
         t.execute(f"CREATE TEMP TABLE new AS SELECT {number} AS number, 'text' AS text")
         t.execute("INSERT INTO note(number, text) SELECT number, text FROM new")
         t.end("Commit")
-        equal(pin.rows("SELECT number FROM new"), [[number]], "rows of the pin")
-        pin.end()
 
+    pins, make_pin = keep_pins()
     for mode, n_rows in (("write", 2), ("deferred", 1)):
         for database in BOTH:
             all_right([write(stage, database, fill, n_rows)])
+    for pin in pins:
+        equal(pin.rows("SELECT text FROM new"), [[Text(b"text")]], "rows of the pin")
+        pin.end()
 
 
 # ---- Many statements, or many rows, in one call ----

@@ -122,7 +122,14 @@ int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refu
         return 0;
 }
 
-int quota_check_pin(const User *u, Refusal *refusal) {
+/* A worker with pins keeps its place for as long as its clients like. So pins leave half of all places to other work. */
+int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal) {
+        uint64_t half = quota_limits(u, d).workers_total_max / 2;
+
+        if (n_places >= MAX(half, 1))
+                return user_refuse(u, "WorkersTotalMax=", refusal,
+                                   "Connections with TEMP tables keep %" PRIu64 " workers, which is half of all "
+                                   "(WorkersTotalMax=): try again when one of them is closed.", n_places);
         if (is_exempt(u) || u->n_pins < u->context->config->limits.pins_max)
                 return 0;
         return user_refuse(u, "PinsMax=", refusal,

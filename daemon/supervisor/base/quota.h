@@ -34,8 +34,10 @@ uint64_t quota_pipe_pages(const User *u);
  * turns to write; `n_writers`: how many such transactions the user has on its database besides. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
-int quota_check_pin(const User *u, Refusal *refusal);
 int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refusal *refusal);
+
+/* The same for a pin. `n_places`: how many workers are kept by pins, if it would keep one more; 0: it would not. */
+int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 

@@ -9,6 +9,7 @@
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/workers/group.h"
+#include "daemon/supervisor/workers/worker.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -133,6 +134,25 @@ static int get_group(const Session *s, const RunSpec *spec, Group **ret) {
         return 0;
 }
 
+static bool has_pin(const Worker *w) {
+        for (GList *i = w->runs.head; i; i = i->next)
+                if (((const Run *) i->data)->is_pin)
+                        return true;
+        return false;
+}
+
+/* How many workers are kept by pins, if a pin would keep one more; otherwise 0. Those of a group are in one worker, except
+ * for those that are made of transactions in others. */
+static uint64_t n_places(const Group *g, const Run *transaction) {
+        uint64_t n = 0;
+
+        if (transaction && transaction->worker ? has_pin(transaction->worker) : g->n_pins > 0)
+                return 0;
+        for (GList *i = g->context->workers.head; i; i = i->next)
+                n += has_pin(i->data);
+        return MAX(n, g->context->n_pinned);
+}
+
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
@@ -151,7 +171,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         }
         r = get_group(s, &spec, &group);
         if (r >= 0 && spec.is_pin)
-                r = quota_check_pin(s->user, refusal);
+                r = quota_check_pin(s->user, spec.database, n_places(group, spec.transaction), refusal);
         else if (r >= 0 && spec.kind == RUN_TRANSACTION)
                 r = quota_check_transaction(s->user, transaction_takes_turns(spec.database, spec.writes, spec.deferred),
                                             group->n_writers, refusal);
