@@ -189,7 +189,9 @@ int transact_check(sqlipc_transaction *t, Error *e) {
         case TRANSACTION_BEGINNING:
                 return 0;
         case TRANSACTION_OPEN:
-                return 1;
+                if (!t->refused)
+                        return 1;
+                /* fall through */
         case TRANSACTION_ENDING:
                 return error_set(e, ERROR_TRANSACTION_ENDED, "The transaction is about to end: wait until it is %s.",
                                  t->commits ? "committed" : "rolled back");

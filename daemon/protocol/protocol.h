@@ -155,6 +155,8 @@ typedef enum MessageKind {
         MESSAGE_CONNECTION_RETURNED,
         MESSAGE_LEASE_KEPT,
         MESSAGE_LEASE_TAKEN,
+        MESSAGE_TRY_COMMIT,
+        MESSAGE_COMMIT_REFUSED,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read

@@ -186,6 +186,102 @@ def shell():
         equal((done.stdout.split(), done.stderr), ([b"0", b"4", b"1"], b""), transport)
 
 
+# ---- deferred keys ----
+
+LATE = "CREATE TABLE late(parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);"
+
+
+def steps(db, script):
+    """What each statement tells, and if a transaction is open after it. A name is a method of the connection."""
+    seen = []
+    for sql in script:
+        try:
+            seen.append(getattr(db, sql)() if sql.islower() else db.execute(sql).fetchall())
+        except Exception as error:
+            seen.append((type(error).__name__, error.sqlite_errorname, str(error)))
+        seen.append(None if sql == "close" else db.in_transaction)
+    return seen
+
+
+REPAIRED = (
+    "BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "SELECT * FROM late", "INSERT INTO parent VALUES (50, 'p')", "COMMIT",
+)  # fmt: skip
+DEFERRED = (
+    REPAIRED,
+    ("BEGIN", "INSERT INTO late VALUES (50)", "commit", "COMMIT", "DELETE FROM late", "commit", "SELECT * FROM late"),
+    ("BEGIN IMMEDIATE", "INSERT INTO late VALUES (50)", "COMMIT", "ROLLBACK", "SELECT * FROM late", "BEGIN", "COMMIT"),
+    ("SAVEPOINT a", "INSERT INTO late VALUES (50)", "RELEASE a", "SELECT * FROM late", "ROLLBACK TO a", "RELEASE a"),
+    ("BEGIN", "PRAGMA defer_foreign_keys = ON", ORPHAN, "COMMIT", "DELETE FROM child WHERE parent = 1000", "COMMIT"),
+    ("INSERT INTO late VALUES (50)", "SELECT * FROM late"),
+    ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "rollback", "SELECT * FROM late"),
+    ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "close"),
+)
+
+
+def in_block(db):
+    with contextlib.suppress(Exception), db:
+        db.execute("BEGIN")
+        db.execute("INSERT INTO late VALUES (50)")
+    return db.in_transaction, db.execute("SELECT * FROM late").fetchall()
+
+
+@test
+def deferred():
+    """A COMMIT that finds violated keys keeps the transaction, which is repaired, or rolled back, as with sqlite3"""
+    for i, script in enumerate(DEFERRED):
+        path, seen = publish(f"late{i}"), []
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(LATE)
+        copy = service.folder / f"late{i}.sqlite"
+        shutil.copyfile(path, copy)
+        for db in (service.connect(f"late{i}", isolation_level=None), sqlite3.connect(copy, isolation_level=None)):
+            with contextlib.closing(db):
+                db.execute("PRAGMA foreign_keys = ON")
+                seen.append((steps(db, script), None if "close" in script else in_block(db)))
+        equal(*seen, f"{script}")
+        with contextlib.closing(sqlite3.connect(path)) as ours, contextlib.closing(sqlite3.connect(copy)) as theirs:
+            equal(list(ours.iterdump()), list(theirs.iterdump()), "contents")
+
+
+@test
+def deferred_elsewhere():
+    """The same by sqlipc.aio, and in the shell; over the bus for those who ask for it"""
+    with contextlib.closing(sqlite3.connect(publish("late"))) as db:
+        db.execute(LATE)
+
+    async def program():
+        async with sqlipc.aio.connect("late", bus=service.address, isolation_level=None) as db:
+            await db.execute("BEGIN")
+            await db.execute("INSERT INTO late VALUES (50)")
+            for _ in range(2):
+                try:
+                    await db.commit()
+                except sqlipc.IntegrityError as error:
+                    equal((error.sqlite_errorname, db.in_transaction), ("SQLITE_CONSTRAINT_FOREIGNKEY", True), "error")
+            await db.execute("UPDATE late SET parent = 1")
+            await db.commit()
+            return await (await db.execute("SELECT * FROM late")).fetchall()
+
+    equal(asyncio.run(program()), [(1,)], "rows")
+    script = ";\n".join(REPAIRED) + ";\nSELECT name FROM parent WHERE id = 50;\n"
+    clean = "DELETE FROM late; DELETE FROM parent WHERE id = 50;"
+    for transport in ("auto", "pipe", "dbus"):
+        options = [f"--address={service.address}", f"--transport={transport}", "--mode=csv", "--headers=off"]
+        done = service.run(CLI, *options, "late", input=(script + clean).encode())
+        equal(done.stdout.split()[-1:], [b"p"], f"{transport}: {done.stdout} {done.stderr}")
+        true(done.stderr.count(b"FOREIGN KEY constraint failed") == 1, f"{done.stderr}")
+    client = service.client()
+    values, _ = client.database("late", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "deferred")})
+    number, inside = values[0].get_uint64(), {"transaction": values[0]}
+    client.execute("late", "INSERT INTO late VALUES (50)", options=inside)
+    for options in ({"x-keeps-open": GLib.Variant("b", True)},) * 2:
+        expect("CommitRefused", client.database, "late", "Commit", "(ta{sv})", number, options)
+        equal(client.query("late", "SELECT * FROM late", options=inside).read().rows, [[50]], "it is open")
+    expect("Sql", client.database, "late", "Commit", "(ta{sv})", number, {})
+    expect("TransactionEnded", client.database, "late", "Commit", "(ta{sv})", number, {})
+    equal(client.query("late", "SELECT * FROM late").read().rows, [], "rows")
+
+
 # ---- beside other clients ----
 
 

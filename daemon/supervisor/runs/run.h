@@ -146,12 +146,13 @@ int run_on_parked(Run *run, bool parked);
 int run_on_filling(Run *run);
 int run_on_committing(Run *run);
 int run_on_ended(Run *run, const Ended *ended);
+int run_on_commit_refused(Run *run, const Failure *failure);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
 
 /* Sends COMMIT for a transaction that is open, whose end answers the call (on_ended). Otherwise Busy: it has another one.
  * run_rollback() cancels it in the same way. */
-int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+int run_commit(Run *run, sd_bus_message *call, bool keeps_open, RunEndedFunc on_ended, Refusal *refusal);
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
 
 /* The end of a load answers the call, at once if it has ended: then the run is freed. Otherwise Busy: another call waits. */

@@ -61,6 +61,7 @@ struct Transaction {
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
         SqlError error;             /* why it ends */
         bool wrote;                 /* it is committed */
+        bool keeps_open;            /* COMMITS: until it can be committed */
         bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
 };
@@ -110,6 +111,11 @@ static void stop_load(Transaction *t) {
         t->batch.rolled_back = !engine_of(t)->is_in_transaction(t->batch.connection);
 }
 
+/* The rows of a load that is taken back do not count. Its client may send those before the one that failed again. */
+static void forget_counts(Job *job) {
+        job->counts = job->counts_before;
+}
+
 /* The transaction has ended, and with it the load under way. */
 static void end_load(Transaction *t) {
         Job *job = t->load;
@@ -121,6 +127,8 @@ static void end_load(Transaction *t) {
         job->counters.wrote = t->wrote;
         job->sequence = t->batch.sequence;
         stop_load(t);
+        if (!t->wrote && t->is_of_load)
+                forget_counts(job);
         write_batch_release(job);
 }
 
@@ -646,6 +654,8 @@ static void fail_load(Transaction *t) {
                 return;
         }
         stop_load(t);
+        if (!t->batch.rolled_back)
+                forget_counts(job);
         write_batch_release(job);
         check_rolled_back(t, job);
 }
@@ -739,7 +749,26 @@ static bool commit_waiting(Transaction *t) {
         return ok;
 }
 
+/* True if the client must repair something first, which it hears. The transaction stays open. */
+static bool refuses(Transaction *t) {
+        SqlError error = SQL_ERROR_INIT;
+
+        if (!t->keeps_open || !t->begin.writes || t->batch.announced || !engine_of(t)->may_commit ||
+            engine_of(t)->may_commit(t->batch.connection, &error))
+                return false;
+        t->state = TRANSACTION_OPEN;
+        t->used_usec = now_usec();
+        report(t, &(Message) {
+                .kind = MESSAGE_COMMIT_REFUSED,
+                .ended = { .number = t->begin.number, .failure = sql_error_as_failure(&error) },
+        });
+        sql_error_done(&error);
+        return true;
+}
+
 static void commit(Transaction *t) {
+        if (refuses(t))
+                return;
         if (t->begin.writes && announce(t)) {
                 bool busy;
 
@@ -1068,11 +1097,13 @@ bool transaction_add(TransactionSet *set, Job *job) {
         return true;
 }
 
-void transaction_commit(TransactionSet *set, uint64_t number) {
+void transaction_commit(TransactionSet *set, uint64_t number, bool keeps_open) {
         Transaction *t = find(set, number);
 
-        if (t && t->state == TRANSACTION_OPEN)
-                t->state = TRANSACTION_COMMITS;
+        if (!t || t->state != TRANSACTION_OPEN)
+                return;
+        t->state = TRANSACTION_COMMITS;
+        t->keeps_open = keeps_open;
 }
 
 bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {

@@ -157,6 +157,16 @@ static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
         return false;
 }
 
+bool sqlite_write_may_commit(const SqliteConnection *c, SqlError *error) {
+        int violated = 0, highest;
+
+        if (sqlite3_db_status(c->file, SQLITE_DBSTATUS_DEFERRED_FKS, &violated, &highest, false) != SQLITE_OK || !violated)
+                return true;
+        (void) sql_error_set(error, ERROR_COMMIT_REFUSED, "FOREIGN KEY constraint failed");
+        error->extended_code = SQLITE_CONSTRAINT_FOREIGNKEY;
+        return false;
+}
+
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc;
 
