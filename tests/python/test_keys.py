@@ -380,7 +380,11 @@ def over_the_bus():
     """Calls tell the setting, and have it as an option"""
     publish("bus")
     client = service.client()
-    equal(client.execute("bus", "PRAGMA foreign_keys = OFF")[1]["foreign-keys"], False, "Execute tells it")
+    expect("NotAllowed", client.execute, "bus", "PRAGMA foreign_keys = OFF")  # as an older library, which would forget it
+    client.execute("bus", "PRAGMA foreign_keys = ON")
+    for known in (ON, {"x-time-zone": GLib.Variant("s", "")}):
+        info = client.execute("bus", "PRAGMA foreign_keys = OFF", options=known)[1]
+        equal(info["foreign-keys"], False, "Execute tells it")
     run, _, _ = client.open_rows("bus", "PRAGMA foreign_keys = yes")
     equal(client.next_rows("bus", run)[2]["foreign-keys"], True, "NextRows tells it")
     for options, value in ((OFF, 0), (ON, 1), ({}, 1)):
@@ -410,6 +414,10 @@ def on_a_channel():
     client = service.client()
     with contextlib.closing(Channel(client, "channel")) as channel:
         equal(channel.ask("PRAGMA foreign_keys"), [[1]], "at first")
+        expect("NotAllowed", channel.ask, "PRAGMA foreign_keys = OFF")  # as an older library, which would forget it
+        with contextlib.closing(Channel(client, "channel")) as newer:
+            newer.time_zone("")
+            equal(newer.ask("PRAGMA foreign_keys = OFF"), [], "as this library, which keeps it")
         expect("Sql", channel.ask, ORPHAN)
         channel.foreign_keys(1)
         equal(channel.ask("PRAGMA foreign_keys"), [[0]], "after FOREIGN_KEYS")
@@ -454,7 +462,7 @@ def rights():
     reader.execute("rows", "PRAGMA foreign_keys = OFF")
     expect("ReadOnly", reader.execute, "rows", "DELETE FROM parent", options=OFF)
     expect("Sql", client.execute, "rows", ORPHAN)
-    equal(client.execute("free", "PRAGMA foreign_keys = ON")[1]["foreign-keys"], True, "ON is no danger")
+    equal(client.execute("free", "PRAGMA foreign_keys = ON", options=OFF)[1]["foreign-keys"], True, "ON is no danger")
     expect("Sql", client.execute, "free", ORPHAN, options=ON)
     equal(client.execute("free", ORPHAN)[0], 1, "changes")
 

@@ -493,7 +493,7 @@ static bool fake_must_commit(const EngineConnection *c) {
         return strstr(writing.pending->str, "set ");
 }
 
-static void fake_set_client(EngineConnection *c, ForeignKeys foreign_keys, bool in_transaction) {
+static void fake_set_client(EngineConnection *c, ForeignKeys foreign_keys, bool keeps, bool in_transaction) {
         g_assert_false(c->writes);
 }
 

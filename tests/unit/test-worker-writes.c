@@ -1289,7 +1289,7 @@ static uint64_t setting(Fixture *f, const char *sql, bool in_transaction) {
         EndCounters counters = {};
 
         g_assert_true(sqlite_engine.connect(f->pool, "", 0, NULL, &connection, &f->error));
-        sqlite_engine.set_client(connection, FOREIGN_KEYS_CONFIGURED, in_transaction);
+        sqlite_engine.set_client(connection, FOREIGN_KEYS_CONFIGURED, true, in_transaction);
         g_assert_true(sqlite_engine.compile(connection, sql, strlen(sql), false, NULL, &statement, &f->error));
         g_assert_true(sqlite_engine.does_nothing(statement));
         sqlite_engine.counters(statement, &counters);

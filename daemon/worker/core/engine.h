@@ -174,9 +174,9 @@ typedef struct Engine {
         /* Frees memory that is easily filled again: the connection waits for a slow reader. */
         void (*trim)(EngineConnection *connection);
 
-        /* The setting of the client whose statements are compiled next. In its transaction it cannot change. NULL: this
-         * engine has no settings of clients. */
-        void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction);
+        /* The setting of the client whose statements are compiled next. In its transaction it cannot change. `keeps`: the
+         * client keeps a new one, and sends it with its later requests. NULL: this engine has no settings of clients. */
+        void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool keeps, bool in_transaction);
 
         /* Sets the time zone of the client whose statements are stepped next (time-zone.h); NULL: the service's own. False:
          * memory or descriptors are short. Called often, mostly with the same zone. NULL: the engine computes no local time

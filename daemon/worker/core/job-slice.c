@@ -177,7 +177,8 @@ static bool start(Job *job) {
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (engine->set_client && !job->lender)
-                engine->set_client(job->connection, job->spec->foreign_keys, false);
+                engine->set_client(job->connection, spec->foreign_keys,
+                                   spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED, false);
         if (job->keeps)
                 engine->hold(job->connection);
         job_enter(job, job->connection, NULL);

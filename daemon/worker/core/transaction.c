@@ -521,7 +521,7 @@ static void run_savepoint(Transaction *t, Job *job) {
 
 static void lend(Transaction *t, Job *job) {
         if (engine_of(t)->set_client)
-                engine_of(t)->set_client(t->snapshot, t->begin.foreign_keys, true);
+                engine_of(t)->set_client(t->snapshot, t->begin.foreign_keys, true, true);
         t->borrower = job;
         job->connection = t->snapshot;
         job->sequence = t->sequence;
