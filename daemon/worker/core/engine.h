@@ -254,14 +254,11 @@ typedef struct Engine {
          * is free again and again, each time for a moment. NULL: no other program can have the lock. */
         bool (*others_commit)(const EnginePool *pool);
 
-        /* False: commit() would fail now because of rows that break a rule until the client repairs them; CommitRefused.
-         * NULL: only commit() can tell. */
-        bool (*may_commit)(EngineConnection *connection, SqlError *error);
-
         /* Makes everything that was kept durable. ERROR_BUSY while is_in_transaction() holds: readers of another program are
-         * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: the changes may exist,
-         * because a server was lost before it answered, or the commit failed when they existed already. The transaction has
-         * ended, and none of its statements may run again. Any other error: it was rolled back. */
+         * in the way; the transaction goes on, and commit() may be called again. CommitRefused: nothing was written,
+         * because rows break a rule until the client repairs them; the transaction goes on, too. OutcomeUnknown: the changes
+         * may exist, because a server was lost before it answered, or the commit failed when they existed already. The
+         * transaction has ended, and none of its statements may run again. Any other error: it was rolled back. */
         bool (*commit)(EngineConnection *connection, SqlError *error);
 
         /* Takes back everything since begin(). */

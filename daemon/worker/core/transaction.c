@@ -61,7 +61,7 @@ struct Transaction {
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
         SqlError error;             /* why it ends */
         bool wrote;                 /* it is committed */
-        bool keeps_open;            /* COMMITS: until it can be committed */
+        bool keeps_open;            /* COMMITS: if the engine refuses that, it is open again */
         bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
 };
@@ -749,30 +749,34 @@ static bool commit_waiting(Transaction *t) {
         return ok;
 }
 
-/* True if the client must repair something first, which it hears. The transaction stays open. */
-static bool refuses(Transaction *t) {
-        SqlError error = SQL_ERROR_INIT;
-
-        if (!t->keeps_open || !t->begin.writes || t->batch.announced || !engine_of(t)->may_commit ||
-            engine_of(t)->may_commit(t->batch.connection, &error))
+/* The engine has refused the commit: it has written nothing, and the client must repair something first. True: the
+ * transaction is open again, as if no commit had been announced. */
+static bool reopen(Transaction *t) {
+        if (!t->keeps_open) {
+                t->error.error = ERROR_SQL;
                 return false;
-        t->state = TRANSACTION_OPEN;
-        t->used_usec = now_usec();
+        }
         report(t, &(Message) {
                 .kind = MESSAGE_COMMIT_REFUSED,
-                .ended = { .number = t->begin.number, .failure = sql_error_as_failure(&error) },
+                .ended = { .number = t->begin.number, .failure = sql_error_as_failure(&t->error) },
         });
-        sql_error_done(&error);
+        sql_error_done(&t->error);
+        if (t->commit_until_usec > 0)
+                context_of(t)->commit_waits = false;
+        t->commit_until_usec = 0;
+        t->batch.announced = false;
+        t->state = TRANSACTION_OPEN;
+        t->used_usec = now_usec();
         return true;
 }
 
 static void commit(Transaction *t) {
-        if (refuses(t))
-                return;
         if (t->begin.writes && announce(t)) {
                 bool busy;
 
                 t->wrote = commit_waiting(t);
+                if (t->error.error == ERROR_COMMIT_REFUSED && reopen(t))
+                        return;
                 busy = t->error.error == ERROR_BUSY && engine_of(t)->is_in_transaction(t->batch.connection);
                 if (busy && commit_later(t))
                         return;
@@ -1112,6 +1116,7 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
         if (!t)
                 return false;
         if (t->waits && t->state == TRANSACTION_COMMITS) {
+                t->keeps_open = false; /* it would not be told again */
                 write_batch_hurry(set->context, now_usec());
                 return true;
         }

@@ -240,10 +240,6 @@ static bool engine_others_commit(const EnginePool *pool) {
         return ((const Pool *) (const void *) pool)->others_commit;
 }
 
-static bool engine_may_commit(EngineConnection *connection, SqlError *error) {
-        return sqlite_write_may_commit(&connection_of(connection)->sqlite, error);
-}
-
 static bool engine_commit(EngineConnection *connection, SqlError *error) {
         return sqlite_write_commit(&connection_of(connection)->sqlite, error);
 }
@@ -371,7 +367,6 @@ const Engine sqlite_engine = {
         .does_nothing = engine_does_nothing,
         .begin = engine_begin,
         .others_commit = engine_others_commit,
-        .may_commit = engine_may_commit,
         .commit = engine_commit,
         .rollback = engine_rollback,
         .allow_savepoints = engine_allow_savepoints,
