@@ -66,11 +66,9 @@ static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         Fate fate;
 
         (void) error_set_reply(e, reply);
-        if (t->commits && e->number == ERROR_COMMIT_REFUSED) {
-                t->commits = false;
-                t->refused = true;
+        t->refused = t->commits && e->number == ERROR_COMMIT_REFUSED;
+        if (t->refused)
                 return;
-        }
         fate = repeat_fate_of_reply(reply, e);
         if (!t->commits && is_rolled_back(e)) {
                 e->result = 0;
@@ -88,9 +86,7 @@ static void on_end_reply(sd_bus_message *reply, void *userdata) {
         t->call = call_free(t->call);
         if (sd_bus_message_get_error(reply))
                 set_failure(t, reply);
-        if (t->refused)
-                transact_life_move(&t->state, TRANSACTION_OPEN);
-        else
+        if (!t->refused)
                 transact_end(t);
 }
 
@@ -131,10 +127,11 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
         int r;
 
         transact_look(t);
-        if (t->state == TRANSACTION_OPEN && t->refused) {
+        if (t->refused) {
                 const Error e = t->error;
 
-                t->refused = false;
+                t->refused = t->commits = false;
+                transact_life_move(&t->state, TRANSACTION_OPEN);
                 t->error = (Error) { .sql_offset = -1 };
                 if (commits)
                         return connection_fail(t->connection, &e);

@@ -13,7 +13,7 @@
  *      BEGINNING  OVER       Begin failed, was interrupted, or the program or its connection closed the transaction
  *      OPEN       ENDING     Commit or Rollback was sent
  *      OPEN       OVER       the service ended it, the service or the bus was lost, or it was closed
- *      ENDING     OPEN       Commit was refused, because deferred foreign keys are violated
+ *      ENDING     OPEN       Commit was refused, because deferred foreign keys are violated, and the program is told
  *      ENDING     OVER       Commit or Rollback was answered otherwise, or it was closed
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_LIFE_H
