@@ -813,6 +813,12 @@ def broken_after(n):
     raise KeyError("broken")
 
 
+class RowsThatFail(list):
+    def __iter__(self):
+        yield self[0]
+        raise OverflowError("no more")
+
+
 MANY_THAT_FAIL = (
     ("INSERT INTO note(id) VALUES (?)", lambda: [(1,), (2,), (1,), (3,)]),
     ("INSERT INTO note(id) VALUES (?)", lambda: ((1,), (2,), (1,), (3,))),
@@ -825,6 +831,9 @@ MANY_THAT_FAIL = (
     ("INSERT INTO note(id) VALUES (?)", lambda: [(1,), (object(),), (4,)]),
     ("INSERT INTO note(id) VALUES (?)", lambda: [(1,), (2**70,), (4,)]),
     ("INSERT INTO note(text) VALUES (?)", lambda: [("a",), ("\ud800",), ("b",)]),
+    ("INSERT INTO note(text) VALUES (?)", lambda: [(object(),), ("a",)]),
+    ("INSERT INTO note(text) VALUES (?)", lambda: [("a",), ("b",), (2**70,)]),
+    ("INSERT INTO note(text) VALUES (?)", lambda: RowsThatFail([("a",), ("b",)])),
     ("INSERT INTO note(id) VALUES (?)", lambda: broken_after(3)),
     ("INSERT INTO note(id) VALUES (?)", lambda: broken_after(0)),
     ("INSERT INTO note(id) VALUES (?)", lambda: broken_after(15000)),
@@ -867,6 +876,25 @@ def many_that_fail():
             for i, (sql, rows) in enumerate(MANY_THAT_FAIL):
                 seen, expected = (failed_many(db, sql, rows(), begins) for db in (ours, theirs))
                 equal(seen, expected, f"{i}: {sql}, isolation_level {level}, begins: {begins}")
+
+
+@test
+def many_whose_end_is_lost():
+    """An error that comes after all rows were given sends none of them again, because they may be written"""
+    service.add("end", SCHEMA)
+    for failure, begins in itertools.product((OverflowError, UnicodeError, sqlipc.OperationalError), (False, True)):
+        with contextlib.closing(service.connect("end", isolation_level=None)) as db:
+            core, finish, error = db._core, db._core.finish, failure("the answer was lost")
+
+            async def lose(load, is_within, finish=finish, error=error):
+                await finish(load, is_within)
+                raise error
+
+            core.finish = lose
+            db.execute("BEGIN" if begins else "SELECT 1")
+            raises(failure, db.executemany, "INSERT INTO note(text) VALUES (?)", [("a",), ("b",), ("c",)])
+            equal(db.execute("SELECT text FROM note").fetchall(), [("a",), ("b",), ("c",)], f"{failure}, begins: {begins}")
+            db.execute("ROLLBACK" if begins else "DELETE FROM note")
 
 
 FILLS = "INSERT INTO thing(a) SELECT randomblob(1000) FROM note a, note b", "INSERT INTO thing(a) VALUES (zeroblob(3000000))"

@@ -121,6 +121,7 @@ class Core:
         self.commit_goes_on = False  # the program has not waited for its end
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
+        self.is_giving = False  # the load that is or was under way has not got all its rows
         self.trace = None
         self.limits = LIMITS
         self.total_changes = self.last_rowid = 0
@@ -631,7 +632,7 @@ class Core:
         await self.prepare_transaction(analysis)
         if self.trace is not None:
             rows = self.told(statement, rows)
-        if isinstance(rows, (list, tuple)):
+        if type(rows) in (list, tuple):  # others may have an __iter__ of their own
             return await self.write(statement, rows)
         return await self.write_chunks(statement, rows)
 
@@ -747,23 +748,22 @@ class Core:
     async def write(self, statement, rows):
         analysis = statement.analysis
         if analysis.names and not analysis.returns and rows:
-            try:
-                return await self.load_all(statement, rows)
-            except NotSupportedError:  # a bus without descriptors; nothing was written
-                pass
+            return await self.load_all(statement, rows)
+        return await self.write_each(statement, rows)
 
-        async def write_each():
+    async def write_each(self, statement, rows):
+        async def write():
             n = 0
             for row in rows:
                 _, changes = await self.run(statement, row)
                 n += changes
             return n
 
-        return await (write_each() if len(rows) < 2 else self.whole(write_each))
+        return await (write() if len(rows) < 2 else self.whole(write))
 
     async def load_all(self, statement, rows):
-        """Loads the rows. A load that fails has written nothing, so the rows before the one that failed are loaded again,
-        and that one is run by itself: then it fails as with sqlite3."""
+        """Loads the rows. If one fails, its load has written nothing, so the rows before it are loaded again, and it is run
+        by itself: then it fails as with sqlite3. After any other failure no row is sent again."""
         from operator import length_hint
 
         n = 0
@@ -771,18 +771,21 @@ class Core:
             transaction, iterator = self.transaction, iter(rows)
             try:
                 return n + await self.load(statement, iterator)
+            except NotSupportedError:  # a bus without descriptors; nothing was written
+                return n + await self.write_each(statement, rows)
             except Exception as error:
                 k, text = number_of_row(error)
                 if k > 0:
                     error.args = (text,)
-                if not self.keeps_rows(error, transaction) or isinstance(error, NotSupportedError):
+                if not self.keeps_rows(error, transaction):
                     raise
                 is_ours = getattr(error, "service_error", None) is None and not isinstance(error, MemoryError)
-                if k == 0 and not is_ours:
+                if is_ours:  # a value that cannot be bound, unless all rows were given: then they may be written
+                    k = len(rows) - length_hint(iterator) if self.is_giving else 0
+                if not 0 < k <= len(rows):
                     raise
-                k = k or len(rows) - length_hint(iterator)
                 n += await self.load_all(statement, rows[: k - 1])
-                if is_ours:  # a value that cannot be bound
+                if is_ours:
                     raise
             n += (await self.run(statement, rows[k - 1]))[1]
             rows = rows[k:]
@@ -791,13 +794,14 @@ class Core:
     async def load(self, statement, rows):
         """All rows in one load: all of them are written, or none."""
         load, is_within = self.link.load(statement.native), self.transaction is not None
-        self.is_loading = True
+        self.is_loading = self.is_giving = True
         try:
             if self.news is None:
                 load.rows(rows)
             else:
                 for row in rows:
                     await self.until(load.row, row)
+            self.is_giving = False
             n = await self.finish(load, is_within)
         except BaseException as error:
             load.close()
