@@ -249,7 +249,7 @@ typedef struct JobSpec {
         CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
-        const char *time_zone;       /* the client's (time-zone.h); NULL: the service's own */
+        const char *time_zone;       /* the client's (time-zone.h); "" and NULL: the service's own */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
