@@ -5,6 +5,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -212,6 +213,7 @@ DEFERRED = (
     ("BEGIN IMMEDIATE", "INSERT INTO late VALUES (50)", "COMMIT", "ROLLBACK", "SELECT * FROM late", "BEGIN", "COMMIT"),
     ("SAVEPOINT a", "INSERT INTO late VALUES (50)", "RELEASE a", "SELECT * FROM late", "ROLLBACK TO a", "RELEASE a"),
     ("BEGIN", "PRAGMA defer_foreign_keys = ON", ORPHAN, "COMMIT", "DELETE FROM child WHERE parent = 1000", "COMMIT"),
+    ("BEGIN", "INSERT INTO late VALUES (5)", "PRAGMA defer_foreign_keys = 1", "INSERT INTO parent VALUES (5, 0)", "COMMIT"),
     ("INSERT INTO late VALUES (50)", "SELECT * FROM late"),
     ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "rollback", "SELECT * FROM late"),
     ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "close"),
@@ -241,6 +243,69 @@ def deferred():
         equal(*seen, f"{script}")
         with contextlib.closing(sqlite3.connect(path)) as ours, contextlib.closing(sqlite3.connect(copy)) as theirs:
             equal(list(ours.iterdump()), list(theirs.iterdump()), "contents")
+
+
+class Random:
+    """Statements about keys: those that violate some, repair them, or take violations away that were there before, by which
+    SQLite's counts of violations become negative."""
+
+    SCHEMA = f"""{LATE}
+    CREATE TABLE tree(id INTEGER PRIMARY KEY, up REFERENCES tree DEFERRABLE INITIALLY DEFERRED);
+    CREATE TABLE strict(id INTEGER PRIMARY KEY, parent REFERENCES parent);"""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+
+    def statement(self):
+        n, m = self.chance.randint(1, 6), self.chance.randint(1, 6)
+        return self.chance.choice((
+            f"INSERT INTO late VALUES ({n})", f"DELETE FROM late WHERE parent = {n}", f"UPDATE late SET parent = {m}",
+            f"INSERT INTO strict(parent) VALUES ({n})", f"DELETE FROM strict WHERE parent = {n}",
+            f"UPDATE strict SET parent = {m} WHERE parent = {n}", f"INSERT INTO child(parent) VALUES ({n})",
+            f"INSERT OR IGNORE INTO parent VALUES ({n}, 'p')", f"DELETE FROM parent WHERE id = {n}",
+            f"UPDATE OR IGNORE parent SET id = {m} WHERE id = {n}", f"INSERT OR REPLACE INTO tree VALUES ({n}, {m})",
+            f"DELETE FROM tree WHERE id = {n}", f"UPDATE tree SET up = {m} WHERE id = {n}",
+        ))  # fmt: skip
+
+    def script(self):
+        """Keys that are violated from the beginning, then transactions, of which most are committed, some after repairs."""
+        script = ["PRAGMA foreign_keys = OFF", *(self.statement() for _ in range(8)), "PRAGMA foreign_keys = ON"]
+        for _ in range(6):
+            script.append(self.chance.choice(("BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT a", "SELECT 1")))
+            can_defer = script[-1] != "SELECT 1"
+            for _ in range(self.chance.randint(1, 8)):
+                extra = ("PRAGMA defer_foreign_keys = ON",) * 4 * can_defer
+                extra += "SAVEPOINT b", "ROLLBACK TO b", "RELEASE b", "COMMIT", "RELEASE a"
+                script.append(self.chance.choice(extra) if self.chance.random() < 0.25 else self.statement())
+                can_defer = can_defer and script[-1] not in ("COMMIT", "RELEASE a")
+            script += ["COMMIT", self.statement(), "DELETE FROM late", "commit", "rollback"][self.chance.randint(0, 1) :]
+        return script
+
+
+def play(seed):
+    random_keys, name = Random(seed), f"random{seed}"
+    path, copy = publish(name), service.folder / f"{name}.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(Random.SCHEMA)
+    shutil.copyfile(path, copy)
+    script, seen, contents = random_keys.script(), [], []
+    for db in (service.connect(name, isolation_level=None), sqlite3.connect(copy, isolation_level=None)):
+        with contextlib.closing(db):
+            seen.append(steps(db, script))
+    for file in (path, copy):
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            contents.append(list(db.iterdump()))
+    for i, sql in enumerate(script):
+        equal(*(what[2 * i : 2 * i + 2] for what in seen), f"seed {seed}: {sql}, after {script[:i]}")
+    equal(*contents, f"seed {seed}: contents after {script}")
+    return [what for what in seen[0] if isinstance(what, tuple)]
+
+
+@test
+def deferred_at_random():
+    """Commits succeed or are refused as with sqlite3: with deferred keys, immediate ones, defer_foreign_keys, savepoints"""
+    errors = [error for seed in range(60) for error in play(seed)]
+    true(any(code == "SQLITE_CONSTRAINT_FOREIGNKEY" for _, code, _ in errors), errors)
 
 
 @test
@@ -385,6 +450,9 @@ def over_the_bus():
     for known in (ON, {"x-time-zone": GLib.Variant("s", "")}):
         info = client.execute("bus", "PRAGMA foreign_keys = OFF", options=known)[1]
         equal(info["foreign-keys"], False, "Execute tells it")
+    with contextlib.closing(client.prepare("bus", "PRAGMA foreign_keys = OFF")) as statement:
+        expect("NotAllowed", statement.fetch().read)
+        equal(statement.fetch(options={"x-time-zone": GLib.Variant("s", "")}).read().rows, [], "a prepared statement")
     run, _, _ = client.open_rows("bus", "PRAGMA foreign_keys = yes")
     equal(client.next_rows("bus", run)[2]["foreign-keys"], True, "NextRows tells it")
     for options, value in ((OFF, 0), (ON, 1), ({}, 1)):
