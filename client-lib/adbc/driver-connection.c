@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* AdbcConnection (driver-connection.h). ADBC driver. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +9,6 @@
 #include "client-lib/adbc/driver-connection.h"
 #include "client-lib/adbc/driver-database.h"
 #include "client-lib/adbc/result-stream.h"
-
-/* An answer that takes longer is read with the next call. */
-#define SETTLE_MSEC 1000
-#define SETTLE_STEP_MSEC 50
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
@@ -172,15 +167,6 @@ unsigned driver_connection_cancels(const DriverConnection *c) { return atomic_lo
 
 AdbcStatusCode driver_connection_cancelled(struct AdbcError *error) {
         return adbc_error_set(error, ADBC_STATUS_CANCELLED, "57014", "The connection was cancelled");
-}
-
-void driver_connection_settle(DriverConnection *c) {
-        for (int left = SETTLE_MSEC / SETTLE_STEP_MSEC; left > 0 && sqlipc_process(c->connection) == 0; left--) {
-                struct pollfd bus = { .fd = sqlipc_get_fd(c->connection),
-                                      .events = (short) sqlipc_get_events(c->connection) };
-
-                (void) poll(&bus, 1, SETTLE_STEP_MSEC);
-        }
 }
 
 /* Rolls the transaction back, which ends a load in it. False: that could not be sent, and it is open. */

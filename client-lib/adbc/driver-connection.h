@@ -95,10 +95,6 @@ AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began
 unsigned driver_connection_cancels(const DriverConnection *connection);
 AdbcStatusCode driver_connection_cancelled(struct AdbcError *error);
 
-/* Waits shortly for the answer to a call that was cancelled, or given up after a timeout. The library ends its run when that
- * answer comes, and reads it only in calls, of which there may be no other. */
-void driver_connection_settle(DriverConnection *connection);
-
 /* The program waits no longer for the end of a load, whose outcome is unknown, as the error of the connection says. Cancels
  * the load, or rolls back the transaction to which it belongs. ADBC_STATUS_OK: it was done before, and `*ret_changes` is
  * set; ADBC_STATUS_TIMEOUT: nothing was written; otherwise the outcome is still unknown. */

@@ -90,8 +90,6 @@ static DriverStatement *enter(struct AdbcStatement *statement, struct AdbcError 
 }
 
 static AdbcStatusCode leave(DriverStatement *s, AdbcStatusCode status) {
-        if (status == ADBC_STATUS_CANCELLED || status == ADBC_STATUS_TIMEOUT)
-                driver_connection_settle(s->connection);
         atomic_fetch_sub(&s->connection->n_busy, 1);
         driver_connection_unlock(s->connection);
         return status;
