@@ -1123,8 +1123,10 @@ static void test_refused(void) {
         sqlipc_transaction *t = commit_in_vain();
         sqlipc_cursor *c;
 
-        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), -ENOTCONN);
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -ENOTCONN);
         check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        sqlipc_cursor_close(c);
         CHECK_INT(sqlipc_commit(t), -EINVAL);
         check_code(SQLIPC_ERROR_COMMIT_REFUSED);
         CHECK_INT(sqlipc_transaction_is_open(t), 1);

@@ -178,7 +178,7 @@ static void test_commit_refused(void) {
         say_ended(((const Run *) worker(0)->runs.tail->data)->number, true);
         check_error(d, "");
         c = call_try_commit(number);
-        commit(number);
+        say_committing(number);
         say_ended(number, true);
         check_error(c, "");
         check_is_over(number);
