@@ -451,7 +451,7 @@ def over_the_bus():
         info = client.execute("bus", "PRAGMA foreign_keys = OFF", options=known)[1]
         equal(info["foreign-keys"], False, "Execute tells it")
     with contextlib.closing(client.prepare("bus", "PRAGMA foreign_keys = OFF")) as statement:
-        expect("NotAllowed", statement.fetch().read)
+        expect("NotAllowed", statement.fetch)
         equal(statement.fetch(options={"x-time-zone": GLib.Variant("s", "")}).read().rows, [], "a prepared statement")
     run, _, _ = client.open_rows("bus", "PRAGMA foreign_keys = yes")
     equal(client.next_rows("bus", run)[2]["foreign-keys"], True, "NextRows tells it")
