@@ -18,7 +18,8 @@ from steps import COMPILES_FOR_MINUTES
 from tap import cases, true
 
 A = UID_A if os.geteuid() == 0 else None
-LIMITS = {**settled.QUICK, "SQLSizeMax": 1000000, "PrepareTimeoutSec": 60, "TempSizeMax": "64M", "HeapMax": "128M", "WorkersMax": 4}
+LIMITS = {**settled.QUICK, "SQLSizeMax": 1000000, "PrepareTimeoutSec": 60, "TempSizeMax": "64M", "HeapMax": "128M",
+          "WorkersMax": 4}  # fmt: skip
 # An endless statement computes until then. The others may reach another limit before.
 SOON, TIMEOUT = {"timeout-usec": 100000}, {"timeout-usec": 300000}
 # For what has no end; what has an answer may take longer, until a worker has started and found a CPU.
