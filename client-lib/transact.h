@@ -29,6 +29,7 @@ struct sqlipc_transaction {
         sqlipc_transaction_mode mode;
         bool may_have_written;         /* by a run that has ended, a batch or a load */
         bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
+        bool refused;                  /* ENDING: the commit was refused with `error`, which the program does not know yet */
         bool rolled_back;              /* OVER: the commit failed, and the service has taken all back */
         bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */
         bool closed;                   /* by the program */

@@ -65,7 +65,9 @@
         X(40, TRANSACTION_ENDED, TransactionEnded, ENOTCONN)                                                          \
         /* The database is on a server, which cannot be reached, or refuses the service. */                           \
         X(41, SERVER_UNREACHABLE, ServerUnreachable, EHOSTUNREACH)                                                    \
-        X(42, LOGIN_FAILED, LoginFailed, EACCES)
+        X(42, LOGIN_FAILED, LoginFailed, EACCES)                                                                      \
+        /* Deferred foreign keys are violated. The transaction is still open. */                                      \
+        X(43, COMMIT_REFUSED, CommitRefused, EINVAL)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

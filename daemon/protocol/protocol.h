@@ -155,6 +155,8 @@ typedef enum MessageKind {
         MESSAGE_CONNECTION_RETURNED,
         MESSAGE_LEASE_KEPT,
         MESSAGE_LEASE_TAKEN,
+        MESSAGE_TRY_COMMIT,
+        MESSAGE_COMMIT_REFUSED,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
@@ -247,7 +249,7 @@ typedef struct JobSpec {
         CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
-        const char *time_zone;       /* the client's (time-zone.h); NULL: the service's own */
+        const char *time_zone;       /* the client's (time-zone.h); "" and NULL: the service's own */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */

@@ -136,6 +136,7 @@ _SERVICE = {
     40: ("ABORT_ROLLBACK", None),  # TRANSACTION_ENDED
     41: ("CANTOPEN", None),  # SERVER_UNREACHABLE
     42: ("CANTOPEN", None),  # LOGIN_FAILED
+    43: ("CONSTRAINT_FOREIGNKEY", None),  # COMMIT_REFUSED
 }
 
 class NoProgressError(OperationalError):

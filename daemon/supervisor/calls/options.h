@@ -32,6 +32,7 @@ typedef enum OptionKey {
         OPTION_FOREIGN_KEYS = 1 << 15,
         OPTION_TIME_ZONE = 1 << 16,
         OPTION_ARGUMENTS = 1 << 17,
+        OPTION_KEEPS_OPEN = 1 << 18,
 
         OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS,
         OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_FOREIGN_KEYS | OPTION_TIME_ZONE |
@@ -50,6 +51,7 @@ typedef struct Options {
         uint32_t cached;       /* 0 or 1 */
         uint32_t call;         /* 0: not given */
         uint32_t foreign_keys; /* 0 or 1; UINT32_MAX: not given */
+        uint32_t keeps_open;   /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t lock_wait_usec; /* the same */
         uint64_t transaction;  /* 0: not given */

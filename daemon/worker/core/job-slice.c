@@ -157,6 +157,14 @@ static bool find_watched(Job *job) {
 
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
+/* True if the client keeps a setting that this statement tells: it sends some. A statement that is only prepared tells none;
+ * its run does, which has the client's settings. */
+static bool keeps_settings(const Job *job) {
+        const JobSpec *spec = job->spec;
+
+        return job->is_prepare || spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED;
+}
+
 static bool start(Job *job) {
         const Engine *engine = job_engine(job);
         const JobSpec *spec = job->spec;
@@ -177,7 +185,7 @@ static bool start(Job *job) {
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (engine->set_client && !job->lender)
-                engine->set_client(job->connection, job->spec->foreign_keys, false);
+                engine->set_client(job->connection, spec->foreign_keys, keeps_settings(job), false);
         if (job->keeps)
                 engine->hold(job->connection);
         job_enter(job, job->connection, NULL);

@@ -201,7 +201,9 @@ void job_leave(Job *job, EngineConnection *connection) {
 }
 
 bool job_set_time_zone(Job *job) {
-        return !job_engine(job)->set_time_zone || job_engine(job)->set_time_zone(job->spec->time_zone) ||
+        const char *zone = job->spec->time_zone;
+
+        return !job_engine(job)->set_time_zone || job_engine(job)->set_time_zone(zone && *zone ? zone : NULL) ||
                sql_error_set(&job->error, ERROR_OUT_OF_MEMORY,
                              "the time zone cannot be read: the service is short of memory or descriptors");
 }

@@ -20,8 +20,8 @@ bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error);
 bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error);
 
 /* Makes the transaction durable, and truncates the log if it is too large. ERROR_BUSY: readers are in the way, the
- * transaction goes on. ERROR_OUTCOME_UNKNOWN: it may exist (commit-point.h), and the connection must be closed. Any other
- * error: it was rolled back. */
+ * transaction goes on. ERROR_COMMIT_REFUSED: deferred foreign keys are violated; it goes on, too. ERROR_OUTCOME_UNKNOWN: it
+ * may exist (commit-point.h), and the connection must be closed. Any other error: it was rolled back. */
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error);
 
 /* Takes the transaction back. Without one it does nothing. */
