@@ -155,8 +155,6 @@ static bool find_watched(Job *job) {
         return ok;
 }
 
-/* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
- * again. */
 /* True if the client keeps a setting that this statement tells: it sends some. A statement that is only prepared tells none;
  * its run does, which has the client's settings. */
 static bool keeps_settings(const Job *job) {
@@ -165,6 +163,8 @@ static bool keeps_settings(const Job *job) {
         return job->is_prepare || spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED;
 }
 
+/* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
+ * again. */
 static bool start(Job *job) {
         const Engine *engine = job_engine(job);
         const JobSpec *spec = job->spec;
