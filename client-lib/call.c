@@ -198,7 +198,7 @@ int call_append_place(sd_bus_message *m, CallPlace place) {
 
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
                         CallPlace place, ForeignKeys foreign_keys, int file_fd) {
-        const char *zone = c ? client_zone_get(&c->zone) : "";
+        const char *zone = c ? client_zone_get(&c->zone) : NULL;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
@@ -215,7 +215,7 @@ int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, boo
                 r = sd_bus_message_append(m, "{sv}", "arguments", "h", file_fd);
         if (r >= 0)
                 r = call_append_foreign_keys(m, foreign_keys);
-        if (r >= 0 && *zone)
+        if (r >= 0 && zone) /* also "": it tells that this library keeps settings */
                 r = sd_bus_message_append(m, "{sv}", "x-time-zone", "s", zone);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

@@ -161,7 +161,8 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->last_number = 0;
         ch->told = FOREIGN_KEYS_CONFIGURED;
         ch->knows_zone = info.knows_zone;
-        *ch->told_zone = 0;
+        ch->told_zone[0] = 1; /* no zone */
+        ch->told_zone[1] = 0;
         ch->frame_left = 0;
         ch->used_usec = now_usec();
         ch->answered = ch->corked = ch->at_end = false;

@@ -87,7 +87,8 @@ typedef struct ChannelLink {
         uint64_t last_number;
         ForeignKeys told;        /* the setting that the channel has */
         bool knows_zone;         /* the service knows TIME_ZONE */
-        char told_zone[TIME_ZONE_SIZE_MAX + 1]; /* the zone that the channel has */
+        char told_zone[TIME_ZONE_SIZE_MAX + 1]; /* the zone that the channel has; no zone if it was not told any, even "":
+                                                 * that also tells that this library keeps settings */
         Buffer in, out;
         size_t frame_left;       /* bytes of the current frame that were not passed on yet */
         bool frame_ends;         /* the current frame is the last of its answer */

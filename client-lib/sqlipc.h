@@ -270,8 +270,9 @@ typedef enum sqlipc_error {
         SQLIPC_ERROR_TRANSACTION_ENDED = 40,
         SQLIPC_ERROR_SERVER_UNREACHABLE = 41,
         SQLIPC_ERROR_LOGIN_FAILED = 42,
-        SQLIPC_ERROR_NEEDS_PIN = 43,
-        SQLIPC_ERROR_PIN_LOST = 44
+        SQLIPC_ERROR_COMMIT_REFUSED = 43,
+        SQLIPC_ERROR_NEEDS_PIN = 44,
+        SQLIPC_ERROR_PIN_LOST = 45
 } sqlipc_error;
 
 /**
@@ -709,7 +710,9 @@ int sqlipc_transaction_is_open(sqlipc_transaction *transaction);
  * during the commit, so it is unknown if the changes were written); the same (*) if the connection's timeout has passed or
  * sqlipc_interrupt() was called: the commit goes on, and another call waits for its answer; -EBUSY with SQLIPC_ERROR_BUSY
  * (other programs read, for longer than BusyTimeoutSec=) or (*) with SQLIPC_ERROR_NONE (a rollback is under way); -EINVAL
- * with SQLIPC_ERROR_SQL (a deferred constraint); -ENOSPC; -ETIMEDOUT (*) and -ECANCELED (*) (as above, before the commit was
+ * (*) with SQLIPC_ERROR_COMMIT_REFUSED (deferred foreign keys are violated, SQLITE_CONSTRAINT_FOREIGNKEY: as in SQLite, the
+ * transaction is still open, so repair the rows and commit again, or roll back. A service of version 0.1 or before ends it,
+ * with SQLIPC_ERROR_SQL); -ENOSPC; -ETIMEDOUT (*) and -ECANCELED (*) (as above, before the commit was
  * sent, or if the transaction only reads); or the error with which it failed to begin. Since: 0.2
  */
 int sqlipc_commit(sqlipc_transaction *transaction);

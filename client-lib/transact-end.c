@@ -66,6 +66,9 @@ static void set_failure(sqlipc_transaction *t, sd_bus_message *reply) {
         Fate fate;
 
         (void) error_set_reply(e, reply);
+        t->refused = t->commits && e->number == ERROR_COMMIT_REFUSED;
+        if (t->refused)
+                return;
         fate = repeat_fate_of_reply(reply, e);
         if (!t->commits && is_rolled_back(e)) {
                 e->result = 0;
@@ -83,7 +86,8 @@ static void on_end_reply(sd_bus_message *reply, void *userdata) {
         t->call = call_free(t->call);
         if (sd_bus_message_get_error(reply))
                 set_failure(t, reply);
-        transact_end(t);
+        if (!t->refused)
+                transact_end(t);
 }
 
 static int send_end(sqlipc_transaction *t, bool commits) {
@@ -92,7 +96,7 @@ static int send_end(sqlipc_transaction *t, bool commits) {
 
         r = connection_bus_new_call(t->connection, &m, t->owner, t->path, commits ? "Commit" : "Rollback");
         if (r >= 0)
-                r = sd_bus_message_append(m, "ta{sv}", t->number, 1, "error-details", "b", 1);
+                r = sd_bus_message_append(m, "ta{sv}", t->number, 2, "error-details", "b", 1, "x-keeps-open", "b", commits);
         if (r >= 0)
                 r = call_new(&t->call, t->connection, m, on_end_reply, NULL, t, UINT64_MAX);
         if (r < 0)
@@ -123,6 +127,15 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
         int r;
 
         transact_look(t);
+        if (t->refused) {
+                const Error e = t->error;
+
+                t->refused = t->commits = false;
+                transact_life_move(&t->state, TRANSACTION_OPEN);
+                t->error = (Error) { .sql_offset = -1 };
+                if (commits)
+                        return connection_fail(t->connection, &e);
+        }
         if (t->state == TRANSACTION_OPEN) {
                 r = send_end(t, commits);
                 if (r < 0) {

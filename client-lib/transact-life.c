@@ -8,7 +8,7 @@
 static const unsigned transitions[TRANSACTION_STATE_MAX] = {
         [TRANSACTION_BEGINNING] = 1u << TRANSACTION_OPEN | 1u << TRANSACTION_OVER,
         [TRANSACTION_OPEN] = 1u << TRANSACTION_ENDING | 1u << TRANSACTION_OVER,
-        [TRANSACTION_ENDING] = 1u << TRANSACTION_OVER,
+        [TRANSACTION_ENDING] = 1u << TRANSACTION_OPEN | 1u << TRANSACTION_OVER,
 };
 
 bool transact_life_permits(TransactionState from, TransactionState to) {

@@ -2,7 +2,7 @@
 /*
  * The life cycle of a transaction: its states, and the changes from one to another. Library. Pure.
  *
- *      BEGINNING --> OPEN --> ENDING --> OVER
+ *      BEGINNING --> OPEN <-> ENDING --> OVER
  *          |           |                  ^
  *          \-----------+------------------/
  *
@@ -13,7 +13,8 @@
  *      BEGINNING  OVER       Begin failed, was interrupted, or the program or its connection closed the transaction
  *      OPEN       ENDING     Commit or Rollback was sent
  *      OPEN       OVER       the service ended it, the service or the bus was lost, or it was closed
- *      ENDING     OVER       Commit or Rollback was answered, or it was closed
+ *      ENDING     OPEN       Commit was refused, because deferred foreign keys are violated, and the program is told
+ *      ENDING     OVER       Commit or Rollback was answered otherwise, or it was closed
  */
 #ifndef SQLIPC_CLIENT_LIB_TRANSACT_LIFE_H
 #define SQLIPC_CLIENT_LIB_TRANSACT_LIFE_H

@@ -46,9 +46,11 @@ static void send_rollback(sqlipc_transaction *t) {
         event_loop_update(c);
 }
 
-/* Gives the transaction up, unless it has ended. A commit under way goes on. */
+/* Gives the transaction up, unless it has ended. A commit under way goes on. If it is refused, the service ends the
+ * transaction because of the Rollback, also if that comes before. */
 static void give_up(sqlipc_transaction *t) {
-        bool may_be_open = t->state == TRANSACTION_OPEN || (t->state == TRANSACTION_OVER && t->error.result < 0);
+        bool may_be_open = t->state == TRANSACTION_OPEN || (t->state == TRANSACTION_ENDING && t->commits) ||
+                           (t->state == TRANSACTION_OVER && t->error.result < 0);
 
         if (may_be_open)
                 send_rollback(t);
@@ -241,7 +243,7 @@ bool transact_is_at(const sqlipc_transaction *t, const char *owner) {
 
 /* True if it can write, and its commit was sent, and is not known to have failed. */
 static bool may_be_committed(const sqlipc_transaction *t) {
-        return t->commits && !t->rolled_back && t->mode != SQLIPC_TRANSACTION_READ;
+        return t->commits && !t->refused && !t->rolled_back && t->mode != SQLIPC_TRANSACTION_READ;
 }
 
 /* The program learns from `e` that its TEMP tables are gone. */

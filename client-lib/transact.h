@@ -37,6 +37,7 @@ struct sqlipc_transaction {
         bool is_pin;                   /* it is no transaction, but the connection's pin on the database: see below */
         bool may_have_written;         /* by a run that has ended, a batch or a load */
         bool commits;                  /* ENDING, OVER: the program wants or wanted it committed, not rolled back */
+        bool refused;                  /* ENDING: the commit was refused with `error`, which the program does not know yet */
         bool rolled_back;              /* OVER: the commit failed, and the service has taken all back */
         sqlipc_transaction *inside;    /* of a pin that begins: a reference on the transaction that needs it; or NULL */
         bool told;                     /* OVER: the program knows how it ended, so later runs do not belong to it */

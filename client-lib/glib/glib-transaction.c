@@ -143,6 +143,7 @@ SqlipcTransaction *sqlipc_glib_connection_begin_finish(SqlipcConnection *self, G
 
 static Outcome try_end(Operation *o, GError **error) {
         SqlipcTransaction *self = SQLIPC_TRANSACTION(o->owner);
+        Outcome outcome;
         int r;
 
         if (!self->handle) {
@@ -154,7 +155,12 @@ static Outcome try_end(Operation *o, GError **error) {
                 self->commits |= o->flag;
                 return OUTCOME_WAIT;
         }
-        return r < 0 ? fail(o, r, error) : OUTCOME_DONE;
+        if (r >= 0)
+                return OUTCOME_DONE;
+        outcome = fail(o, r, error);
+        if (sqlipc_transaction_is_open(self->handle) > 0) /* the commit was refused */
+                self->commits = false;
+        return outcome;
 }
 
 static bool end_may_write(const Operation *o) {
@@ -214,7 +220,8 @@ static void end_async(SqlipcTransaction *self, bool commits, gpointer tag, GCanc
  * @error: return location for an error
  *
  * Commits the transaction. On success its changes are durable. After an error it is over and has changed nothing, except
- * after %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN and %G_IO_ERROR_CANCELLED.
+ * after %SQLIPC_GLIB_ERROR_OUTCOME_UNKNOWN, %G_IO_ERROR_CANCELLED and %SQLIPC_GLIB_ERROR_COMMIT_REFUSED. After the last the
+ * transaction is open: repair the rows that violate deferred foreign keys, and commit it again, or roll it back.
  *
  * If it is cancelled, this function waits for up to five seconds for the answer of the service. After
  * %G_IO_ERROR_CANCELLED the commit was not sent, and the transaction is still open, or it has only read. After

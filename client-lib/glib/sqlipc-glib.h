@@ -149,6 +149,7 @@ typedef enum {
  * @SQLIPC_GLIB_ERROR_TRANSACTION_ENDED: the transaction has ended
  * @SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE: the server of the database cannot be reached
  * @SQLIPC_GLIB_ERROR_LOGIN_FAILED: the server of the database refuses the service
+ * @SQLIPC_GLIB_ERROR_COMMIT_REFUSED: deferred foreign keys are violated, and the transaction is still open
  *
  * Errors of the service, with the numbers of the error table. Later versions may add more.
  */
@@ -195,6 +196,7 @@ typedef enum {
         SQLIPC_GLIB_ERROR_TRANSACTION_ENDED = 40,
         SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE = 41,
         SQLIPC_GLIB_ERROR_LOGIN_FAILED = 42,
+        SQLIPC_GLIB_ERROR_COMMIT_REFUSED = 43,
 } SqlipcError;
 
 GQuark sqlipc_error_quark(void);

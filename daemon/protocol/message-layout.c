@@ -344,6 +344,8 @@ static const Layout layouts[] = {
         [MESSAGE_CONNECTION_RETURNED] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_KEPT] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_LEASE_TAKEN] = { nothing, MESSAGE_SIZE_MAX },
+        [MESSAGE_TRY_COMMIT] = { number, MESSAGE_SIZE_MAX },
+        [MESSAGE_COMMIT_REFUSED] = { ended, MESSAGE_SIZE_MAX, ended_is_valid },
 };
 
 const Layout *message_layout(uint32_t kind) {

@@ -157,6 +157,8 @@ typedef enum MessageKind {
         MESSAGE_CONNECTION_RETURNED,
         MESSAGE_LEASE_KEPT,
         MESSAGE_LEASE_TAKEN,
+        MESSAGE_TRY_COMMIT,
+        MESSAGE_COMMIT_REFUSED,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
@@ -251,7 +253,7 @@ typedef struct JobSpec {
         uint64_t pin;                /* and not `transaction`: of the worker's pin that it runs on; 0: none. Of PREPARE and
                                       * TABLES, too */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
-        const char *time_zone;       /* the client's (time-zone.h); NULL: the service's own */
+        const char *time_zone;       /* the client's (time-zone.h); "" and NULL: the service's own */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */

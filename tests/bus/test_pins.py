@@ -503,6 +503,41 @@ def beside():
         equal(rows(client, "SELECT a FROM t", on(pin)), [[2]], "rows")
 
 
+@test
+def refused_commits():
+    """A commit that violates deferred keys of TEMP tables leaves the transaction open for a client that can repair it"""
+    keeps = {"x-keeps-open": GLib.Variant("b", True)}
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        for sql in ("CREATE TEMP TABLE parent(a PRIMARY KEY)",
+                    "CREATE TEMP TABLE child(a REFERENCES parent(a) DEFERRABLE INITIALLY DEFERRED)"):
+            client.execute(DB, sql, options=on(pin))
+        expect("Sql", client.execute, DB, "INSERT INTO child VALUES(1)", options=on(pin))
+        for mode in ("deferred", "read", "write"):
+            for writes in (False, True):
+                if mode == "read" and writes:
+                    continue
+                n = len(numbers(service))
+                t = begin(client, mode, pin=pin)
+                if writes:
+                    client.execute(DB, INSERT, [7], options=inside(t))
+                client.execute(DB, "INSERT INTO child VALUES(1)", options=inside(t))
+                for _ in range(2):
+                    expect("CommitRefused", client.database, DB, "Commit", "(ta{sv})", t, keeps)
+                equal(rows(client, "SELECT count(*) FROM child", inside(t)), [[1]], "rows while it is open")
+                client.execute(DB, "INSERT INTO parent VALUES(1)", options=inside(t))
+                client.database(DB, "Commit", "(ta{sv})", t, keeps)
+                equal(rows(client, "SELECT a FROM child JOIN parent USING(a)", on(pin)), [[1]], (mode, writes))
+                equal(len(numbers(service)), n + writes, "rows of the file")
+                client.execute_batch(DB, ["DELETE FROM child", "DELETE FROM parent"], options=on(pin))
+                t = begin(client, mode, pin=pin)
+                client.execute(DB, "INSERT INTO child VALUES(1)", options=inside(t))
+                expect("Sql", client.database, DB, "Commit", "(ta{sv})", t, {})
+                expect("TransactionEnded", client.query, DB, "SELECT 1", options=inside(t))
+                equal(rows(client, "SELECT * FROM child", on(pin)), [], "rows after it")
+
+
 def log_is_free(service):
     """True if no reader keeps the log from being written back."""
     with contextlib.closing(sqlite3.connect(service.written, timeout=60)) as db:

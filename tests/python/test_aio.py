@@ -156,6 +156,7 @@ async def writes():
         await db.rollback()
         error = await fails(sqlipc.IntegrityError, db.executemany("INSERT INTO note(text) VALUES (?)", [("b",), ("a",)]))
         equal(error.sqlite_errorname, "SQLITE_CONSTRAINT_UNIQUE", "error")
+        equal(await (await db.execute("SELECT text FROM note")).fetchall(), [("a",), ("b",)], "the row before stays")
         await db.rollback()
         await db.executescript("CREATE TABLE x(a); INSERT INTO x VALUES (1); DROP TABLE x;")
         await db.execute("INSERT INTO note(text) VALUES ('kept')")

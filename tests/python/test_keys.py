@@ -5,6 +5,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -186,6 +187,166 @@ def shell():
         equal((done.stdout.split(), done.stderr), ([b"0", b"4", b"1"], b""), transport)
 
 
+# ---- deferred keys ----
+
+LATE = "CREATE TABLE late(parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);"
+
+
+def steps(db, script):
+    """What each statement tells, and if a transaction is open after it. A name is a method of the connection."""
+    seen = []
+    for sql in script:
+        try:
+            seen.append(getattr(db, sql)() if sql.islower() else db.execute(sql).fetchall())
+        except Exception as error:
+            seen.append((type(error).__name__, error.sqlite_errorname, str(error)))
+        seen.append(None if sql == "close" else db.in_transaction)
+    return seen
+
+
+REPAIRED = (
+    "BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "SELECT * FROM late", "INSERT INTO parent VALUES (50, 'p')", "COMMIT",
+)  # fmt: skip
+DEFERRED = (
+    REPAIRED,
+    ("BEGIN", "INSERT INTO late VALUES (50)", "commit", "COMMIT", "DELETE FROM late", "commit", "SELECT * FROM late"),
+    ("BEGIN IMMEDIATE", "INSERT INTO late VALUES (50)", "COMMIT", "ROLLBACK", "SELECT * FROM late", "BEGIN", "COMMIT"),
+    ("SAVEPOINT a", "INSERT INTO late VALUES (50)", "RELEASE a", "SELECT * FROM late", "ROLLBACK TO a", "RELEASE a"),
+    ("BEGIN", "PRAGMA defer_foreign_keys = ON", ORPHAN, "COMMIT", "DELETE FROM child WHERE parent = 1000", "COMMIT"),
+    ("BEGIN", "INSERT INTO late VALUES (5)", "PRAGMA defer_foreign_keys = 1", "INSERT INTO parent VALUES (5, 0)", "COMMIT"),
+    ("INSERT INTO late VALUES (50)", "SELECT * FROM late"),
+    ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "rollback", "SELECT * FROM late"),
+    ("BEGIN", "INSERT INTO late VALUES (50)", "COMMIT", "close"),
+)
+
+
+def in_block(db):
+    with contextlib.suppress(Exception), db:
+        db.execute("BEGIN")
+        db.execute("INSERT INTO late VALUES (50)")
+    return db.in_transaction, db.execute("SELECT * FROM late").fetchall()
+
+
+@test
+def deferred():
+    """A COMMIT that finds violated keys keeps the transaction, which is repaired, or rolled back, as with sqlite3"""
+    for i, script in enumerate(DEFERRED):
+        path, seen = publish(f"late{i}"), []
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(LATE)
+        copy = service.folder / f"late{i}.sqlite"
+        shutil.copyfile(path, copy)
+        for db in (service.connect(f"late{i}", isolation_level=None), sqlite3.connect(copy, isolation_level=None)):
+            with contextlib.closing(db):
+                db.execute("PRAGMA foreign_keys = ON")
+                seen.append((steps(db, script), None if "close" in script else in_block(db)))
+        equal(*seen, f"{script}")
+        with contextlib.closing(sqlite3.connect(path)) as ours, contextlib.closing(sqlite3.connect(copy)) as theirs:
+            equal(list(ours.iterdump()), list(theirs.iterdump()), "contents")
+
+
+class Random:
+    """Statements about keys: those that violate some, repair them, or take violations away that were there before, by which
+    SQLite's counts of violations become negative."""
+
+    SCHEMA = f"""{LATE}
+    CREATE TABLE tree(id INTEGER PRIMARY KEY, up REFERENCES tree DEFERRABLE INITIALLY DEFERRED);
+    CREATE TABLE strict(id INTEGER PRIMARY KEY, parent REFERENCES parent);"""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+
+    def statement(self):
+        n, m = self.chance.randint(1, 6), self.chance.randint(1, 6)
+        return self.chance.choice((
+            f"INSERT INTO late VALUES ({n})", f"DELETE FROM late WHERE parent = {n}", f"UPDATE late SET parent = {m}",
+            f"INSERT INTO strict(parent) VALUES ({n})", f"DELETE FROM strict WHERE parent = {n}",
+            f"UPDATE strict SET parent = {m} WHERE parent = {n}", f"INSERT INTO child(parent) VALUES ({n})",
+            f"INSERT OR IGNORE INTO parent VALUES ({n}, 'p')", f"DELETE FROM parent WHERE id = {n}",
+            f"UPDATE OR IGNORE parent SET id = {m} WHERE id = {n}", f"INSERT OR REPLACE INTO tree VALUES ({n}, {m})",
+            f"DELETE FROM tree WHERE id = {n}", f"UPDATE tree SET up = {m} WHERE id = {n}",
+        ))  # fmt: skip
+
+    def script(self):
+        """Keys that are violated from the beginning, then transactions, of which most are committed, some after repairs."""
+        script = ["PRAGMA foreign_keys = OFF", *(self.statement() for _ in range(8)), "PRAGMA foreign_keys = ON"]
+        for _ in range(6):
+            script.append(self.chance.choice(("BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT a", "SELECT 1")))
+            can_defer = script[-1] != "SELECT 1"
+            for _ in range(self.chance.randint(1, 8)):
+                extra = ("PRAGMA defer_foreign_keys = ON",) * 4 * can_defer
+                extra += "SAVEPOINT b", "ROLLBACK TO b", "RELEASE b", "COMMIT", "RELEASE a"
+                script.append(self.chance.choice(extra) if self.chance.random() < 0.25 else self.statement())
+                can_defer = can_defer and script[-1] not in ("COMMIT", "RELEASE a")
+            script += ["COMMIT", self.statement(), "DELETE FROM late", "commit", "rollback"][self.chance.randint(0, 1) :]
+        return script
+
+
+def play(seed):
+    random_keys, name = Random(seed), f"random{seed}"
+    path, copy = publish(name), service.folder / f"{name}.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(Random.SCHEMA)
+    shutil.copyfile(path, copy)
+    script, seen, contents = random_keys.script(), [], []
+    for db in (service.connect(name, isolation_level=None), sqlite3.connect(copy, isolation_level=None)):
+        with contextlib.closing(db):
+            seen.append(steps(db, script))
+    for file in (path, copy):
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            contents.append(list(db.iterdump()))
+    for i, sql in enumerate(script):
+        equal(*(what[2 * i : 2 * i + 2] for what in seen), f"seed {seed}: {sql}, after {script[:i]}")
+    equal(*contents, f"seed {seed}: contents after {script}")
+    return [what for what in seen[0] if isinstance(what, tuple)]
+
+
+@test
+def deferred_at_random():
+    """Commits succeed or are refused as with sqlite3: with deferred keys, immediate ones, defer_foreign_keys, savepoints"""
+    errors = [error for seed in range(60) for error in play(seed)]
+    true(any(code == "SQLITE_CONSTRAINT_FOREIGNKEY" for _, code, _ in errors), errors)
+
+
+@test
+def deferred_elsewhere():
+    """The same by sqlipc.aio, and in the shell; over the bus for those who ask for it"""
+    with contextlib.closing(sqlite3.connect(publish("late"))) as db:
+        db.execute(LATE)
+
+    async def program():
+        async with sqlipc.aio.connect("late", bus=service.address, isolation_level=None) as db:
+            await db.execute("BEGIN")
+            await db.execute("INSERT INTO late VALUES (50)")
+            for _ in range(2):
+                try:
+                    await db.commit()
+                except sqlipc.IntegrityError as error:
+                    equal((error.sqlite_errorname, db.in_transaction), ("SQLITE_CONSTRAINT_FOREIGNKEY", True), "error")
+            await db.execute("UPDATE late SET parent = 1")
+            await db.commit()
+            return await (await db.execute("SELECT * FROM late")).fetchall()
+
+    equal(asyncio.run(program()), [(1,)], "rows")
+    script = ";\n".join(REPAIRED) + ";\nSELECT name FROM parent WHERE id = 50;\n"
+    clean = "DELETE FROM late; DELETE FROM parent WHERE id = 50;"
+    for transport in ("auto", "pipe", "dbus"):
+        options = [f"--address={service.address}", f"--transport={transport}", "--mode=csv", "--headers=off"]
+        done = service.run(CLI, *options, "late", input=(script + clean).encode())
+        equal(done.stdout.split()[-1:], [b"p"], f"{transport}: {done.stdout} {done.stderr}")
+        true(done.stderr.count(b"FOREIGN KEY constraint failed") == 1, f"{done.stderr}")
+    client = service.client()
+    values, _ = client.database("late", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "deferred")})
+    number, inside = values[0].get_uint64(), {"transaction": values[0]}
+    client.execute("late", "INSERT INTO late VALUES (50)", options=inside)
+    for options in ({"x-keeps-open": GLib.Variant("b", True)},) * 2:
+        expect("CommitRefused", client.database, "late", "Commit", "(ta{sv})", number, options)
+        equal(client.query("late", "SELECT * FROM late", options=inside).read().rows, [[50]], "it is open")
+    expect("Sql", client.database, "late", "Commit", "(ta{sv})", number, {})
+    expect("TransactionEnded", client.database, "late", "Commit", "(ta{sv})", number, {})
+    equal(client.query("late", "SELECT * FROM late").read().rows, [], "rows")
+
+
 # ---- beside other clients ----
 
 
@@ -284,7 +445,14 @@ def over_the_bus():
     """Calls tell the setting, and have it as an option"""
     publish("bus")
     client = service.client()
-    equal(client.execute("bus", "PRAGMA foreign_keys = OFF")[1]["foreign-keys"], False, "Execute tells it")
+    expect("NotAllowed", client.execute, "bus", "PRAGMA foreign_keys = OFF")  # as an older library, which would forget it
+    client.execute("bus", "PRAGMA foreign_keys = ON")
+    for known in (ON, {"x-time-zone": GLib.Variant("s", "")}):
+        info = client.execute("bus", "PRAGMA foreign_keys = OFF", options=known)[1]
+        equal(info["foreign-keys"], False, "Execute tells it")
+    with contextlib.closing(client.prepare("bus", "PRAGMA foreign_keys = OFF")) as statement:
+        expect("NotAllowed", statement.fetch)
+        equal(statement.fetch(options={"x-time-zone": GLib.Variant("s", "")}).read().rows, [], "a prepared statement")
     run, _, _ = client.open_rows("bus", "PRAGMA foreign_keys = yes")
     equal(client.next_rows("bus", run)[2]["foreign-keys"], True, "NextRows tells it")
     for options, value in ((OFF, 0), (ON, 1), ({}, 1)):
@@ -314,6 +482,10 @@ def on_a_channel():
     client = service.client()
     with contextlib.closing(Channel(client, "channel")) as channel:
         equal(channel.ask("PRAGMA foreign_keys"), [[1]], "at first")
+        expect("NotAllowed", channel.ask, "PRAGMA foreign_keys = OFF")  # as an older library, which would forget it
+        with contextlib.closing(Channel(client, "channel")) as newer:
+            newer.time_zone("")
+            equal(newer.ask("PRAGMA foreign_keys = OFF"), [], "as this library, which keeps it")
         expect("Sql", channel.ask, ORPHAN)
         channel.foreign_keys(1)
         equal(channel.ask("PRAGMA foreign_keys"), [[0]], "after FOREIGN_KEYS")
@@ -358,7 +530,7 @@ def rights():
     reader.execute("rows", "PRAGMA foreign_keys = OFF")
     expect("ReadOnly", reader.execute, "rows", "DELETE FROM parent", options=OFF)
     expect("Sql", client.execute, "rows", ORPHAN)
-    equal(client.execute("free", "PRAGMA foreign_keys = ON")[1]["foreign-keys"], True, "ON is no danger")
+    equal(client.execute("free", "PRAGMA foreign_keys = ON", options=OFF)[1]["foreign-keys"], True, "ON is no danger")
     expect("Sql", client.execute, "free", ORPHAN, options=ON)
     equal(client.execute("free", ORPHAN)[0], 1, "changes")
 

@@ -30,6 +30,7 @@ CREATE TABLE child(id INTEGER PRIMARY KEY AUTOINCREMENT, parent REFERENCES paren
 CREATE TABLE exact(i INT PRIMARY KEY, t TEXT, r REAL, b BLOB, a ANY) STRICT, WITHOUT ROWID;
 CREATE TABLE keyed(a, b, c, PRIMARY KEY (a, b)) WITHOUT ROWID;
 CREATE TABLE hasty(x UNIQUE ON CONFLICT ROLLBACK, y NOT NULL ON CONFLICT IGNORE, z UNIQUE ON CONFLICT REPLACE);
+CREATE TABLE late(id INTEGER PRIMARY KEY, parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE log(what);
 CREATE VIEW named AS SELECT id, name FROM parent;
 CREATE TRIGGER by_view INSTEAD OF INSERT ON named BEGIN INSERT INTO parent VALUES (new.id, new.name); END;
@@ -59,7 +60,8 @@ class Player:
     def insert(self):
         table, *columns = self.chance.choice((
             ("parent", "id", "name"), ("child", "parent", "note"), ("child", "id", "parent"), ("keyed", "a", "b", "c"),
-            ("exact", "i", "t", "r", "b", "a"), ("hasty", "x", "y", "z"), ("log", "what"), ("named", "id", "name"),
+            ("late", "parent"), ("exact", "i", "t", "r", "b", "a"),
+            ("hasty", "x", "y", "z"), ("log", "what"), ("named", "id", "name"),
         ))  # fmt: skip
         values = [self.number() if self.chance.random() < 0.5 else self.value() for _ in columns]
         # SQLite 3.40 keeps the rows before one with a wrong type (OR ROLLBACK): it does not foresee that error.
@@ -83,6 +85,7 @@ class Player:
             ("DELETE FROM parent WHERE id = ?", [self.number()]),
             ("DELETE FROM child WHERE id % 2 RETURNING id, parent", []),
             ("DELETE FROM keyed", []),
+            ("DELETE FROM late WHERE parent NOT IN (SELECT id FROM parent)", []),
             ("DELETE FROM hasty WHERE y = ?", [self.value()]),
         ))  # fmt: skip
 

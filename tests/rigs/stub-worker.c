@@ -392,6 +392,7 @@ static int hear_control(StubWorker *w) {
                 hear_cancel(w, &m.message.cancel);
                 break;
         case MESSAGE_COMMIT:
+        case MESSAGE_TRY_COMMIT:
                 hear_commit(w, m.message.number);
                 break;
         case MESSAGE_WATCH:

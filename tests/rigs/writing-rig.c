@@ -439,8 +439,8 @@ static bool fake_commit(EngineConnection *c, SqlError *error) {
                 return sql_error_set(error, ERROR_BUSY, "a reader");
         if (writing.n_commit_results + 1 < G_N_ELEMENTS(writing.commits))
                 writing.n_commit_results++;
-        if (result == ERROR_BUSY)
-                return sql_error_set(error, ERROR_BUSY, "a reader");
+        if (result == ERROR_BUSY || result == ERROR_COMMIT_REFUSED)
+                return sql_error_set(error, result, result == ERROR_BUSY ? "a reader" : "a rule is broken");
         writing.in_transaction = false;
         writing.file_counter++;
         writing.clock_usec += writing.commit_usec;
@@ -493,7 +493,7 @@ static bool fake_must_commit(const EngineConnection *c) {
         return strstr(writing.pending->str, "set ");
 }
 
-static void fake_set_client(EngineConnection *c, ForeignKeys foreign_keys, bool in_transaction) {
+static void fake_set_client(EngineConnection *c, ForeignKeys foreign_keys, bool keeps, bool in_transaction) {
         g_assert_false(c->writes);
 }
 
@@ -591,6 +591,10 @@ static void add_report(GString *text, const Message *m) {
         case MESSAGE_CONNECTION_RETURNED: g_string_append(text, "connection returned; "); return;
         case MESSAGE_COMMITTING: add_numbers(text, "committing", &m->committing.numbers); return;
         case MESSAGE_ENDED: add_ended(text, &m->ended); return;
+        case MESSAGE_COMMIT_REFUSED:
+                g_string_append_printf(text, "refused %" G_GUINT64_FORMAT " error %u; ", m->ended.number,
+                                       m->ended.failure.error);
+                return;
         case MESSAGE_STARTED:
                 g_string_append_printf(text, "started %" G_GUINT64_FORMAT "%s; ", m->started.number,
                                        m->started.read_only ? "" : " to write");
@@ -741,6 +745,10 @@ uint64_t writing_open_deferred(uint64_t usec) {
 
 void writing_commit(uint64_t transaction) {
         post(&(Message) { .kind = MESSAGE_COMMIT, .number = transaction }, -1);
+}
+
+void writing_try_commit(uint64_t transaction) {
+        post(&(Message) { .kind = MESSAGE_TRY_COMMIT, .number = transaction }, -1);
 }
 
 Outcome writing_read(int fd, uint64_t number) {

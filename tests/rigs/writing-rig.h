@@ -114,6 +114,7 @@ uint64_t writing_open(bool writes, uint64_t usec);
 /* The same for one that reads until it writes. */
 uint64_t writing_open_deferred(uint64_t usec);
 void writing_commit(uint64_t transaction);
+void writing_try_commit(uint64_t transaction);
 
 /* EXECUTE with a deadline, so long from now. */
 uint64_t writing_execute_until(const char *sql, uint64_t usec);

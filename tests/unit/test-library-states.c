@@ -269,9 +269,10 @@ static void test_channels(void) {
         fake_done(&f);
 }
 
-/* Transactions that are committed, closed while they are open, and refused. */
+/* Transactions that are committed, closed while they are open, and refused; and one whose commits are refused. */
 static void test_transactions(void) {
         sqlipc_transaction *t;
+        int r;
 
         begin();
         CHECK_INT(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t), 0);
@@ -281,6 +282,25 @@ static void test_transactions(void) {
         sqlipc_transaction_close(t);
         fail_next("Begin");
         CHECK(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t) < 0);
+
+        failing_with = "org.sqlipc1.Error.CommitRefused";
+        CHECK_INT(sqlipc_begin(f.connection, "db", SQLIPC_TRANSACTION_WRITE, &t), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                fail_next("Commit");
+                CHECK_INT(sqlipc_commit(t), -EINVAL);
+                CHECK_INT((int) sqlipc_error_code(f.connection), SQLIPC_ERROR_COMMIT_REFUSED);
+                CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        }
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        fail_next("Commit");
+        CHECK_INT(sqlipc_commit(t), -EAGAIN);
+        while ((r = sqlipc_commit(t)) == -EAGAIN)
+                CHECK(sqlipc_process(f.connection) >= 0);
+        CHECK_INT(r, -EINVAL);
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
         fake_done(&f);
 }
 

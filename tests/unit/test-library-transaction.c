@@ -1101,6 +1101,79 @@ static void test_without_blocking(void) {
 }
 
 /* A transaction that cannot begin fails the runs that wait for it. */
+/* Sends Commit, which is refused, and reads the answer. The program does not know it yet. */
+static sqlipc_transaction *commit_in_vain(void) {
+        sqlipc_transaction *t;
+
+        start();
+        t = begin(SQLIPC_TRANSACTION_WRITE);
+        n_called = 0;
+        on_commit = (Script) { ANSWER_FAILURE, "CommitRefused" };
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+        CHECK_INT(sqlipc_transaction_set_ready_callback(t, on_ready, &n_called), 0);
+        CHECK_INT(sqlipc_commit(t), -EAGAIN);
+        while (n_called == 0)
+                turn();
+        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+        return t;
+}
+
+/* A refused commit leaves the transaction open, once the program knows it. Until then statements fail. */
+static void test_refused(void) {
+        sqlipc_transaction *t = commit_in_vain();
+        sqlipc_cursor *c;
+
+        CHECK_INT(sqlipc_query(f.connection, DB, SQL, &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -ENOTCONN);
+        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_commit(t), -EINVAL);
+        check_code(SQLIPC_ERROR_COMMIT_REFUSED);
+        CHECK_INT(sqlipc_transaction_is_open(t), 1);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(exec(), 0);
+        CHECK_INT(named, NUMBER);
+        on_commit = (Script) { ANSWER_OK, NULL };
+        CHECK_INT(sqlipc_commit(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_commit, 2);
+        CHECK_INT(n_rollback, 0);
+
+        t = commit_in_vain();
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_rollback(t), 0);
+        sqlipc_transaction_close(t);
+        fake_done(&f);
+        CHECK_INT(n_rollback, 1);
+}
+
+/* The service gets a Rollback, so that a refused commit leaves no transaction open, if its transaction or connection is
+ * closed before the program knows the answer, or before there is one. */
+static void test_refused_and_closed(void) {
+        sqlipc_transaction *t = commit_in_vain();
+
+        sqlipc_transaction_close(t);
+        fake_wait_for(&n_rollback, 1);
+        fake_done(&f);
+
+        for (unsigned i = 0; i < 2; i++) {
+                start();
+                t = begin(SQLIPC_TRANSACTION_WRITE);
+                on_commit = (Script) { ANSWER_NONE, NULL };
+                CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+                CHECK_INT(sqlipc_commit(t), -EAGAIN);
+                if (i == 0) {
+                        sqlipc_connection_ref(f.connection);
+                        sqlipc_close(f.connection);
+                }
+                sqlipc_transaction_close(t);
+                fake_wait_for(&n_rollback, 1);
+                fake_done(&f);
+                CHECK_INT(n_commit, 1);
+        }
+}
+
 static void test_without_blocking_fails(void) {
         sqlipc_transaction *t;
         sqlipc_cursor *c;
@@ -1233,7 +1306,7 @@ int main(void) {
                 TEST(test_commit_timeout),
                 TEST(test_interrupted),
                 TEST(test_without_blocking),
-                TEST(test_without_blocking_fails),
+                TEST(test_refused), TEST(test_refused_and_closed), TEST(test_without_blocking_fails),
                 TEST(test_in_handler),
                 TEST(test_fork),
         };

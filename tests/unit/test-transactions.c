@@ -22,7 +22,20 @@ static const RigCall *call_statement(const char *method, uint64_t transaction) {
         return send_call(A, m);
 }
 
+static const RigCall *call_try_commit(uint64_t number) {
+        sd_bus_message *m = rig_new_call(A, OPEN, SQLIPC_DATABASE_INTERFACE, "Commit");
+
+        CHECK(sd_bus_message_append(m, "ta{sv}", number, 1, "x-keeps-open", "b", 1) >= 0);
+        return send_call(A, m);
+}
+
 /* ---- The worker ---- */
+
+static void say_refused(uint64_t number) {
+        say(&(Message) { .kind = MESSAGE_COMMIT_REFUSED,
+                         .ended = { .number = number, .failure = { .error = ERROR_COMMIT_REFUSED, .sql_offset = -1,
+                                                                   .message = "a rule is broken" } } });
+}
 
 static void say_ended(uint64_t number, bool wrote) {
         say(&(Message) { .kind = MESSAGE_ENDED, .ended = { .number = number, .wrote = wrote, .drained = true } });
@@ -139,6 +152,99 @@ static void test_rollback(void) {
         c = call_with_number(A, "Rollback", number);
         say_failed(number, ERROR_TRANSACTION_ENDED);
         check_error(c, ERROR("TransactionEnded"));
+        end();
+}
+
+/* Commit with x-keeps-open waits. */
+static uint64_t begin_trying(const RigCall **ret) {
+        uint64_t number = begin_open();
+
+        *ret = call_try_commit(number);
+        CHECK_INT(stub_worker_commits(0), 1);
+        check_waits(*ret);
+        return number;
+}
+
+/* A commit that is refused leaves the transaction open, unless a Rollback came meanwhile. */
+static void test_commit_refused(void) {
+        const RigCall *c, *d;
+        uint64_t number = begin_trying(&c);
+
+        commit(number);
+        say_refused(number);
+        check_error(c, ERROR("CommitRefused"));
+        CHECK_INT(stub_worker_cancels(0), 0);
+        d = call_statement("Execute", number);
+        say_ended(((const Run *) worker(0)->runs.tail->data)->number, true);
+        check_error(d, "");
+        c = call_try_commit(number);
+        say_committing(number);
+        say_ended(number, true);
+        check_error(c, "");
+        check_is_over(number);
+        end();
+
+        number = begin_trying(&c);
+        check_error(call_with_number(A, "Rollback", number), ERROR("Busy"));
+        commit(number);
+        CHECK_INT(stub_worker_cancels(0), 0);
+        say_refused(number);
+        CHECK_INT(stub_worker_cancels(0), 1);
+        check_waits(c);
+        say_failed(number, ERROR_SQL);
+        check_error(c, ERROR("Sql"));
+        check_is_over(number);
+        end();
+
+        number = begin_trying(&c); /* the worker is lost later: nothing was written */
+        commit(number);
+        say_refused(number);
+        check_error(c, ERROR("CommitRefused"));
+        die();
+        check_is_over(number);
+        end();
+
+        number = begin_trying(&c);
+        commit(number);
+        say_refused(number);
+        c = call_try_commit(number);
+        die();
+        check_error(c, ERROR("WorkerLost"));
+        check_is_over(number);
+        end();
+}
+
+/* It was told to end before: its end is the answer. */
+static void test_commit_refused_late(void) {
+        const RigCall *c;
+        uint64_t number = begin_trying(&c);
+
+        commit(number);
+        cancel();
+        say_refused(number);
+        check_waits(c);
+        say_failed(number, ERROR_CANCELLED);
+        check_error(c, ERROR("Cancelled"));
+        check_is_over(number);
+        end();
+
+        number = begin_trying(&c); /* the worker is lost: nothing was written */
+        commit(number);
+        cancel();
+        say_refused(number);
+        die();
+        check_error(c, ERROR("Cancelled"));
+        check_is_over(number);
+        end();
+
+        number = begin_trying(&c);
+        commit(number);
+        rig_leave(A);
+        pump();
+        say_refused(number);
+        CHECK_INT(stub_worker_cancels(0), 1);
+        say_failed(number, ERROR_CANCELLED);
+        CHECK_INT(n_runs(), 0);
         end();
 }
 
@@ -732,6 +838,10 @@ static void test_messages_out_of_turn(void) {
         say_ended(number, true);
         check_is_ended(number);
 
+        number = begin_open(); /* the same */
+        say_refused(number);
+        check_is_ended(number);
+
         number = begin_open();
         const RigCall *c = call_with_number(A, "Rollback", number);
         say_ended(number, false);
@@ -779,6 +889,7 @@ static void test_no_reply(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_lock_wait), TEST(test_commit), TEST(test_rollback), TEST(test_statements),
+                TEST(test_commit_refused), TEST(test_commit_refused_late),
                 TEST(test_lost_before_commit),
                 TEST(test_tells_why_it_ended), TEST(test_lost_after_commit), TEST(test_worker_that_ends),
                 TEST(test_cancelled), TEST(test_begin_cancelled), TEST(test_client_leaves), TEST(test_deadline),

@@ -285,6 +285,71 @@ static void test_commit_busy(void) {
         writing_end();
 }
 
+/* The engine refuses a commit until the client has repaired something. Each one is announced. */
+static void test_commit_refused(void) {
+        begin_to_write();
+        writing.commits[0] = writing.commits[2] = ERROR_COMMIT_REFUSED;
+        writing.commits[1] = ERROR_BUSY;
+        (void) writing_execute("a");
+        writing_try_commit(1);
+        writing_expect("ended 2 wrote 3 77; committing 1; refused 1 error 43; ");
+        (void) writing_execute("b");
+        writing_try_commit(1);
+        writing_expect("ended 3 wrote 3 77; committing 1; ");
+        g_assert_true(writing.loop.context.commit_waits);
+        writing_pass(20 * MSEC);
+        writing_expect("refused 1 error 43; ");
+        g_assert_false(writing.loop.context.commit_waits);
+        writing_expect_durable("");
+        (void) writing_execute("c");
+        writing_try_commit(1);
+        writing_expect("ended 4 wrote 3 77; committing 1; ended 1 wrote 0 0; ");
+        writing_expect_durable("a b c | ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 0);
+        writing_end();
+}
+
+/* After a refusal it ends as any open one. */
+static void test_commit_refused_and_ended(void) {
+        begin_to_write();
+        writing.commits[0] = ERROR_COMMIT_REFUSED;
+        writing_try_commit(1);
+        writing_expect("committing 1; refused 1 error 43; ");
+        writing_cancel(1);
+        writing_expect("ended 1 error 30; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+
+        begin_to_write();
+        writing.commits[0] = ERROR_COMMIT_REFUSED;
+        writing_try_commit(1);
+        writing_expect("committing 1; refused 1 error 43; ");
+        writing_pass(LONG);
+        writing_expect("ended 1 error 40; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+}
+
+/* A client that has not asked to keep the transaction, and statements of a batch, which are over. */
+static void test_commit_refused_at_the_end(void) {
+        begin_to_write();
+        writing.commits[0] = ERROR_COMMIT_REFUSED;
+        (void) writing_execute("a");
+        commit("ended 2 wrote 3 77; committing 1; ended 1 error 11; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_end();
+
+        writing_begin();
+        writing.commits[0] = ERROR_COMMIT_REFUSED;
+        (void) writing_execute("a");
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 1; ended 1 error 11; ");
+        g_assert_cmpuint(writing.n_rollbacks, ==, 1);
+        writing_expect_durable("");
+        writing_end();
+}
+
 static void test_commit_busy_for_long(void) {
         begin_to_write();
         for (size_t i = 0; i < G_N_ELEMENTS(writing.commits); i++)
@@ -1104,6 +1169,9 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/cancels-job-that-waits", test_cancels_job_that_waits);
         g_test_add_func("/worker/transaction/commit-fails", test_commit_fails);
         g_test_add_func("/worker/transaction/commit-busy", test_commit_busy);
+        g_test_add_func("/worker/transaction/commit-refused", test_commit_refused);
+        g_test_add_func("/worker/transaction/commit-refused-and-ended", test_commit_refused_and_ended);
+        g_test_add_func("/worker/transaction/commit-refused-at-the-end", test_commit_refused_at_the_end);
         g_test_add_func("/worker/transaction/commit-busy-for-long", test_commit_busy_for_long);
         g_test_add_func("/worker/transaction/timeout", test_timeout);
         g_test_add_func("/worker/transaction/idle", test_idle);

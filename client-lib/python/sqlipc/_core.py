@@ -19,7 +19,6 @@ from ._errors import (
     UNKNOWN_OPTION,
     DataError,
     Error,
-    IntegrityError,
     NotSupportedError,
     ProgrammingError,
     error_of_code,
@@ -36,6 +35,8 @@ ROLLED_BACK = "a statement failed, which has rolled back the transaction"  # in 
 SQL_LENGTH, VARIABLE_NUMBER = 1, 9
 LIMITS = {SQL_LENGTH: 1_000_000_000, VARIABLE_NUMBER: 32766}  # those that a connection can keep, beside the service's
 N_LIMITS = 12  # that SQLite has
+COMMIT_ENDS = "SQLITE_CONSTRAINT", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM"
+STATEMENT_ENDS = *COMMIT_ENDS, "SQLITE_INTERRUPT"
 shows_tracebacks = False
 CHUNK_ROWS = 10000  # rows of an iterator that are collected before they are sent
 
@@ -121,6 +122,7 @@ class Core:
         self.commit_goes_on = False  # the program has not waited for its end
         self.lost = None  # the error that ended the transaction, from the commit that failed until rollback()
         self.is_loading = False
+        self.is_giving = False  # the load that is or was under way has not got all its rows
         self.trace = None
         self.limits = LIMITS
         self.total_changes = self.last_rowid = 0
@@ -217,8 +219,8 @@ class Core:
             raise error
 
     async def send_commit(self, advice):
-        """Commits the transaction at the service. If that fails, all is refused until rollback(): sqlite3 would go on
-        without a transaction, and a second commit() would return as if the changes were written.
+        """Commits the transaction at the service. If the transaction is lost, all is refused until rollback(): a second
+        commit() would return as if the changes were written. After an error of SQLite the program goes on as with sqlite3.
 
         advice: for a program that has given up the wait. None: the connection waits for the end before it does anything
         else, as sqlite3 would, so a CancelledError arrives."""
@@ -233,9 +235,10 @@ class Core:
                 advice = advice or "call commit() again to learn its result"
                 raise self.unknown(error, f"The commit goes on, but the program has not waited for its end: {advice}.")
             self.commit_goes_on = False
-            if isinstance(error, Error) and error.service_error is not None and not transaction.open:
+            ends = ends_transactions(error, COMMIT_ENDS)
+            if (ends or isinstance(error, Error) and error.service_error is not None) and not transaction.open:
                 self.forget()
-                self.lost = error
+                self.lost = None if ends else error
             raise
         self.transaction = None
 
@@ -508,9 +511,10 @@ class Core:
             await self.count()
 
     async def forget_if_rolled_back(self, error):
-        """Leaves the transaction if a failure has rolled it back by ON CONFLICT ROLLBACK or RAISE(ROLLBACK), as in sqlite3.
-        The service tells that to the next statement. A transaction that was lost otherwise waits for rollback()."""
-        if self.transaction is None or not isinstance(error, IntegrityError):
+        """Leaves the transaction if a failure has rolled it back, as in sqlite3: ON CONFLICT ROLLBACK, RAISE(ROLLBACK), a
+        full disk, an interrupt. The service tells that to the next statement. A transaction that was lost otherwise waits
+        for rollback()."""
+        if self.transaction is None or not ends_transactions(error, STATEMENT_ENDS):
             return
         run = self.link.start(_native.Sql(self.link, "SELECT 1", ()), ())
         try:
@@ -631,27 +635,53 @@ class Core:
         await self.prepare_transaction(analysis)
         if self.trace is not None:
             rows = self.told(statement, rows)
-        if isinstance(rows, (list, tuple)):
+        if type(rows) in (list, tuple):  # others may have an __iter__ of their own
             return await self.write(statement, rows)
         return await self.write_chunks(statement, rows)
 
     async def write_chunks(self, statement, rows):
-        """The iterator may use the connection, so no load is open while it runs. All or nothing is written: if one chunk is
-        not enough, in a transaction."""
+        """The iterator may use the connection, so no load is open while it runs. If it fails, the rows before stay."""
         iterator = iter(rows)
-        chunk = list(itertools.islice(iterator, CHUNK_ROWS))
+
+        def collect():
+            chunk = []
+            try:
+                chunk.extend(itertools.islice(iterator, CHUNK_ROWS))
+            except Exception as error:  # extend() has kept the rows before
+                return chunk, error
+            return chunk, None
+
+        first = collect()
+
+        failure = None
 
         async def write_all():
-            n, rows = 0, chunk
+            nonlocal failure
+            n, (rows, failure) = 0, first
             while rows:
                 n += await self.write(statement, rows)
-                rows = list(itertools.islice(iterator, CHUNK_ROWS))
+                rows, failure = collect() if failure is None else ([], failure)
             return n
 
-        return await (write_all() if len(chunk) < CHUNK_ROWS else self.whole(write_all))
+        n = await (write_all() if len(first[0]) < CHUNK_ROWS else self.whole(write_all))
+        if failure is not None:
+            raise failure
+        return n
+
+    def keeps_rows(self, error, transaction):
+        """True if a row has failed: those before it stay, as with sqlite3. A write that is given up is taken back."""
+        if self.link.closed or self.transaction is not transaction:
+            return False
+        if isinstance(error, (OverflowError, UnicodeError)):  # values that cannot be bound
+            return True
+        if not isinstance(error, Error):
+            return isinstance(error, MemoryError)
+        gives_up = error.sqlite_errorname == "SQLITE_INTERRUPT"
+        return not gives_up and error.service_error not in (OUTCOME_UNKNOWN, TRANSACTION_ENDED)
 
     async def whole(self, write):
-        """Awaits write(), of which all or nothing is written: it gets a savepoint, or a transaction if none is open."""
+        """Awaits write(), of which nothing is written if it is given up: it gets a savepoint, or a transaction if none is
+        open. If a row fails, those before it are written."""
         transaction, n_interrupts = self.transaction, self.link.n_interrupts
         if transaction is None:
             await self.open(_native.WRITE)
@@ -659,6 +689,13 @@ class Core:
             try:
                 n = await write()
             except BaseException as error:
+                if self.keeps_rows(error, transaction):
+                    try:
+                        await self.commit(LOOK)
+                    except BaseException:
+                        self.forget()
+                        raise
+                    raise
                 found = self.without_unknown(error, transaction, n_interrupts)
                 self.forget()
                 raise found  # noqa: B904
@@ -674,6 +711,9 @@ class Core:
             if self.transaction is transaction:  # an iterator may have ended it
                 await self.run(await self.statement("RELEASE sqlipc_whole"), ())
         except BaseException as error:
+            if self.keeps_rows(error, transaction):
+                await self.run(await self.statement("RELEASE sqlipc_whole"), ())
+                raise
             await self.undo(error, transaction)
             raise self.without_unknown(error, transaction, n_interrupts)  # noqa: B904
         return n
@@ -711,30 +751,60 @@ class Core:
     async def write(self, statement, rows):
         analysis = statement.analysis
         if analysis.names and not analysis.returns and rows:
-            try:
-                return await self.load(statement, rows)
-            except NotSupportedError:  # a bus without descriptors; nothing was written
-                pass
+            return await self.load_all(statement, rows)
+        return await self.write_each(statement, rows)
 
-        async def write_each():
+    async def write_each(self, statement, rows):
+        async def write():
             n = 0
             for row in rows:
                 _, changes = await self.run(statement, row)
                 n += changes
             return n
 
-        return await (write_each() if len(rows) < 2 else self.whole(write_each))
+        return await (write() if len(rows) < 2 else self.whole(write))
+
+    async def load_all(self, statement, rows):
+        """Loads the rows. If one fails, its load has written nothing, so the rows before it are loaded again, and it is run
+        by itself: then it fails as with sqlite3. After any other failure no row is sent again."""
+        from operator import length_hint
+
+        n = 0
+        while rows:
+            transaction, iterator = self.transaction, iter(rows)
+            try:
+                return n + await self.load(statement, iterator)
+            except NotSupportedError:  # a bus without descriptors; nothing was written
+                return n + await self.write_each(statement, rows)
+            except Exception as error:
+                k, text = number_of_row(error)
+                if k > 0:
+                    error.args = (text,)
+                if not self.keeps_rows(error, transaction):
+                    raise
+                is_ours = getattr(error, "service_error", None) is None and not isinstance(error, MemoryError)
+                if is_ours:  # a value that cannot be bound, unless all rows were given: then they may be written
+                    k = len(rows) - length_hint(iterator) if self.is_giving else 0
+                if not 0 < k <= len(rows):
+                    raise
+                n += await self.load_all(statement, rows[: k - 1])
+                if is_ours:
+                    raise
+            n += (await self.run(statement, rows[k - 1]))[1]
+            rows = rows[k:]
+        return n
 
     async def load(self, statement, rows):
         """All rows in one load: all of them are written, or none."""
         load, is_within = self.link.load(statement.native), self.transaction is not None
-        self.is_loading = True
+        self.is_loading = self.is_giving = True
         try:
             if self.news is None:
-                load.rows(iter(rows))
+                load.rows(rows)
             else:
                 for row in rows:
                     await self.until(load.row, row)
+            self.is_giving = False
             n = await self.finish(load, is_within)
         except BaseException as error:
             load.close()
@@ -820,6 +890,21 @@ class Core:
             self.link.close()  # first: it may refuse
             self.forget()
             self.statements.clear()
+
+
+def number_of_row(error):
+    """The number of the row that has failed in a load, 0 if the service names none, and the error's text without it."""
+    name, colon, text = str(error).partition(": ")
+    is_named = colon and name.startswith("row ") and name[4:].isdecimal() and getattr(error, "sqlite_errorcode", None)
+    return (int(name[4:]), text) if is_named else (0, str(error))
+
+
+def ends_transactions(error, names):
+    """True for an error of SQLite after which it may have rolled back a transaction."""
+    if isinstance(error, MemoryError):
+        return True
+    name = isinstance(error, Error) and error.service_error != OUTCOME_UNKNOWN and error.sqlite_errorname
+    return bool(name) and name.startswith(names)
 
 
 def description_of(names):

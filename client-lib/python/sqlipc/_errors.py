@@ -136,8 +136,9 @@ _SERVICE = {
     40: ("ABORT_ROLLBACK", None),  # TRANSACTION_ENDED
     41: ("CANTOPEN", None),  # SERVER_UNREACHABLE
     42: ("CANTOPEN", None),  # LOGIN_FAILED
-    43: ("AUTH", None),  # NEEDS_PIN
-    44: ("ABORT", None),  # PIN_LOST
+    43: ("CONSTRAINT_FOREIGNKEY", None),  # COMMIT_REFUSED
+    44: ("AUTH", None),  # NEEDS_PIN
+    45: ("ABORT", None),  # PIN_LOST
 }
 
 class NoProgressError(OperationalError):

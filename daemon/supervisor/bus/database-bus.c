@@ -663,7 +663,7 @@ static int end_transaction(sd_bus_message *m, Database *d, bool commits, Refusal
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_ERROR_DETAILS, &options, refusal);
+        r = options_read(m, OPTION_ERROR_DETAILS | (commits ? OPTION_KEEPS_OPEN : 0), &options, refusal);
         if (r < 0)
                 return r;
         const Peer *peer = peer_of(d->context, m);
@@ -676,7 +676,7 @@ static int end_transaction(sd_bus_message *m, Database *d, bool commits, Refusal
                 return r;
         if (!run->call) /* else another call waits, and this one is refused */
                 run->error_details = options.error_details;
-        r = commits ? run_commit(run, m, reply_transaction_ended, refusal)
+        r = commits ? run_commit(run, m, options.keeps_open, reply_transaction_ended, refusal)
                     : run_rollback(run, m, reply_transaction_ended, refusal);
         return r < 0 ? r : 1;
 }

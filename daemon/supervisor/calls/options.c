@@ -25,6 +25,7 @@ static const OptionRow option_table[] = {
         { "memory", OPTION_MEMORY, 'b', 0, 1, G_STRUCT_OFFSET(Options, memory) },
         { "cached", OPTION_CACHED, 'b', 0, 1, G_STRUCT_OFFSET(Options, cached) },
         { "foreign-keys", OPTION_FOREIGN_KEYS, 'b', 0, 1, G_STRUCT_OFFSET(Options, foreign_keys) },
+        { "x-keeps-open", OPTION_KEEPS_OPEN, 'b', 0, 1, G_STRUCT_OFFSET(Options, keeps_open) },
         { "x-time-zone", OPTION_TIME_ZONE, 's', 0, 0, G_STRUCT_OFFSET(Options, time_zone) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
         { "pin", OPTION_PIN, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, pin) },

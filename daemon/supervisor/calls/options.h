@@ -32,7 +32,8 @@ typedef enum OptionKey {
         OPTION_FOREIGN_KEYS = 1 << 15,
         OPTION_TIME_ZONE = 1 << 16,
         OPTION_ARGUMENTS = 1 << 17,
-        OPTION_PIN = 1 << 18,
+        OPTION_KEEPS_OPEN = 1 << 18,
+        OPTION_PIN = 1 << 19,
 
         OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS | OPTION_PIN |
                            OPTION_TRANSACTION,
@@ -52,6 +53,7 @@ typedef struct Options {
         uint32_t cached;       /* 0 or 1 */
         uint32_t call;         /* 0: not given */
         uint32_t foreign_keys; /* 0 or 1; UINT32_MAX: not given */
+        uint32_t keeps_open;   /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t lock_wait_usec; /* the same */
         uint64_t transaction;  /* 0: not given */

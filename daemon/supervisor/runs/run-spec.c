@@ -98,7 +98,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .page_size = spec->page_size,
                 .lock_wait_usec = spec->lock_wait_usec,
                 .foreign_keys = spec->foreign_keys,
-                .time_zone = spec->time_zone && *spec->time_zone ? g_strdup(spec->time_zone) : NULL,
+                .time_zone = g_strdup(spec->time_zone),
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),
                 .asked_usec = clock_usec(),

@@ -24,7 +24,7 @@ typedef struct RunSpec {
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
         ForeignKeys foreign_keys; /* the client's setting */
-        const char *time_zone;  /* the client's, borrowed; NULL: the service's own */
+        const char *time_zone;  /* the client's, borrowed; "" and NULL: the service's own */
         uint32_t page_size;
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
         const Run *pin;         /* borrowed: it runs on it, or is on it; NULL: on none */

@@ -798,19 +798,33 @@ static int take_call(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refu
         return r;
 }
 
-int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
+int run_commit(Run *run, sd_bus_message *call, bool keeps_open, RunEndedFunc on_ended, Refusal *refusal) {
         int r = take_call(run, call, on_ended, refusal);
 
         if (r < 0)
                 return r;
-        r = message_send(run->worker->control_fd, &(Message) { .kind = MESSAGE_COMMIT, .number = run->number }, -1);
+        r = message_send(run->worker->control_fd,
+                         &(Message) { .kind = keeps_open ? MESSAGE_TRY_COMMIT : MESSAGE_COMMIT, .number = run->number }, -1);
         run->commits = r >= 0;
+        run->keeps_open = keeps_open;
         if (r == -EPIPE || r == -ECONNRESET) /* it was not asked to commit; its end answers the call */
                 cancel(run, ERROR_TRANSACTION_ENDED, "The worker of the transaction ended before it was asked to commit.");
         if (r >= 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;
         run->call = sd_bus_message_unref(run->call);
         return r == -EAGAIN ? refuse(refusal, ERROR_BUSY, "The worker has too many messages waiting: try again.") : r;
+}
+
+int run_on_commit_refused(Run *run, const Failure *failure) {
+        if (!run->commits || failure->error == ERROR_NONE)
+                return -EBADMSG;
+        run->commits = run->committing = false;
+        run->used_usec = clock_usec();
+        if (!run->keeps_open)
+                cancel(run, ERROR_SQL, failure->message);
+        if (run->end.error == ERROR_NONE) /* else it does not stay open: its worker was told, and ENDED is the answer */
+                answer_failure(run, failure);
+        return 0;
 }
 
 int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
@@ -836,8 +850,10 @@ int run_wait(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *ref
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal) {
         int r = take_call(run, call, on_ended, refusal);
 
-        if (r < 0)
+        if (r < 0) {
+                run->keeps_open = false;
                 return r;
+        }
         run->rolls_back = true;
         cancel(run, ERROR_CANCELLED, "The transaction is rolled back.");
         return 0;

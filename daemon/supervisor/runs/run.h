@@ -97,11 +97,12 @@ struct Run {
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
         ForeignKeys foreign_keys; /* the client's setting */
-        char *time_zone;       /* the client's, owned; NULL: the service's own */
+        char *time_zone;       /* the client's, owned; "" and NULL: the service's own. Only newer libraries send "" */
         uint64_t used_usec;     /* TRANSACTION: when it began, or its last statement was over */
         bool deferred;          /* TRANSACTION: it reads until a statement writes. `writes` says if one may */
         bool commits, rolls_back; /* TRANSACTION: its worker was told COMMIT; Rollback ends it. Not states: they are about
                                    * the answer */
+        bool keeps_open;        /* TRANSACTION: a commit that is refused leaves it open; no Rollback has come meanwhile */
         size_t held_size;       /* bytes of this that count for the user */
 
         /* Not states: they are about the statement and its transaction. */
@@ -151,12 +152,14 @@ int run_on_parked(Run *run, bool parked);
 int run_on_filling(Run *run);
 int run_on_committing(Run *run);
 int run_on_ended(Run *run, const Ended *ended);
+int run_on_commit_refused(Run *run, const Failure *failure);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
 
 /* Sends COMMIT for a transaction that is open, whose end answers the call (on_ended). Otherwise Busy: it has another one.
- * run_rollback() cancels it in the same way. */
-int run_commit(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
+ * run_rollback() cancels it in the same way. `keeps_open`: the worker may refuse the commit. That answers the call, too, and
+ * the transaction goes on, but not if run_rollback() was called meanwhile. */
+int run_commit(Run *run, sd_bus_message *call, bool keeps_open, RunEndedFunc on_ended, Refusal *refusal);
 int run_rollback(Run *run, sd_bus_message *call, RunEndedFunc on_ended, Refusal *refusal);
 
 /* The end of a load answers the call, at once if it has ended: then the run is freed. Otherwise Busy: another call waits. */

@@ -104,6 +104,7 @@ int worker_runs_dispatch(Worker *w, const Message *m) {
         case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);
         case MESSAGE_FILLING: return run_on_filling(run);
         case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
+        case MESSAGE_COMMIT_REFUSED: return run_on_commit_refused(run, &m->ended.failure);
         case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
         case MESSAGE_DRAINED: return run_on_drained(run, &m->drained);
         default: return -EBADMSG;

@@ -557,7 +557,8 @@ uint64_t worker_message_number(const Message *m) {
         switch (m->kind) {
         case MESSAGE_STARTED: return m->started.number;
         case MESSAGE_PARKED: return m->parked.number;
-        case MESSAGE_ENDED: return m->ended.number;
+        case MESSAGE_ENDED:
+        case MESSAGE_COMMIT_REFUSED: return m->ended.number;
         case MESSAGE_PROGRESS: return m->progress.number;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING: return m->number;
@@ -581,6 +582,7 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_EXECUTE_BATCH:
         case MESSAGE_BEGIN:
         case MESSAGE_COMMIT:
+        case MESSAGE_TRY_COMMIT:
         case MESSAGE_LOAD:
         case MESSAGE_LEASE:
         case MESSAGE_LEASE_ASKED:

@@ -194,7 +194,7 @@ static void begin_job(ServedChannel *c, uint64_t number) {
                 .sql = "",
                 .counts = c->setup.counts,
                 .foreign_keys = c->settings.foreign_keys,
-                .time_zone = *c->settings.time_zone ? c->settings.time_zone : NULL,
+                .time_zone = c->settings.keeps ? c->settings.time_zone : NULL,
                 .page_size = c->setup.page_size,
                 .row_size_max = c->setup.row_size_max,
                 .result_rows_max = c->setup.result_rows_max,
@@ -248,6 +248,17 @@ static void begin_invalid(ServedChannel *c) {
         (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "this is no request, so the channel is closed");
 }
 
+static void set_foreign_keys(ServedChannel *c, ForeignKeys foreign_keys) {
+        c->settings.foreign_keys = foreign_keys;
+        c->settings.keeps = true;
+}
+
+static void set_time_zone(ServedChannel *c, const ChannelRequest *q) {
+        memcpy(c->settings.time_zone, q->payload, q->size);
+        c->settings.time_zone[q->size] = 0;
+        c->settings.keeps = true;
+}
+
 bool channel_request_begin_next(ServedChannel *c) {
         ChannelRequest q;
         int r;
@@ -257,9 +268,9 @@ bool channel_request_begin_next(ServedChannel *c) {
                         if (q.kind == REQUEST_FINALIZE)
                                 channel_statements_remove(&c->statements, q.number);
                         else if (q.kind == REQUEST_FOREIGN_KEYS)
-                                c->settings.foreign_keys = (ForeignKeys) q.number;
+                                set_foreign_keys(c, (ForeignKeys) q.number);
                         else if (q.kind == REQUEST_TIME_ZONE)
-                                *(char *) mempcpy(c->settings.time_zone, q.payload, q.size) = 0;
+                                set_time_zone(c, &q);
                         else {
                                 begin(c, &q);
                                 return true;

@@ -31,7 +31,8 @@ int channel_state_pack(const ChannelInput *in, const ChannelStatements *statemen
         store_le64(at + 8, in->discard);
         store_le32(at + 16, (uint32_t) statements->n);
         store_le32(at + 20, (uint32_t) input_size);
-        store_le64(at + 24, settings->foreign_keys);
+        store_le32(at + 24, settings->foreign_keys);
+        store_le32(at + 28, settings->keeps);
         store_le64(at + 32, zone_size);
         at = mempcpy(at + HEAD_SIZE, settings->time_zone, zone_size);
         for (size_t i = 0; i < statements->n; i++) {
@@ -82,7 +83,8 @@ int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *state
         discard = load_le64(at + 8);
         n = load_le32(at + 16);
         input_size = load_le32(at + 20);
-        foreign_keys = load_le64(at + 24);
+        foreign_keys = load_le32(at + 24);
+        settings.keeps = load_le32(at + 28) != 0;
         zone_size = load_le64(at + 32);
         at += HEAD_SIZE;
         if (foreign_keys >= FOREIGN_KEYS_MAX_ || (size_t) (end - at) < zone_size ||

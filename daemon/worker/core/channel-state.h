@@ -5,7 +5,8 @@
  * them as hostile.
  *
  *      u64 number of the last request that was taken, u64 bytes to discard, u32 n_statements, u32 input_size,
- *      u64 ForeignKeys, u64 size of the time zone, the time zone, n_statements of (u64 number, u32 size, SQL), the input
+ *      u32 ForeignKeys, u32 keeps, u64 size of the time zone, the time zone, n_statements of (u64 number, u32 size, SQL),
+ *      the input
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
@@ -17,6 +18,7 @@
 /* The client's settings for the requests that come. */
 typedef struct ChannelSettings {
         ForeignKeys foreign_keys;
+        bool keeps;        /* the client has sent a setting, so it knows that it must keep them */
         char time_zone[TIME_ZONE_SIZE_MAX + 1]; /* "": the service's own */
 } ChannelSettings;
 

@@ -181,9 +181,9 @@ typedef struct Engine {
         /* Frees memory that is easily filled again: the connection waits for a slow reader. */
         void (*trim)(EngineConnection *connection);
 
-        /* The setting of the client whose statements are compiled next. In its transaction it cannot change. NULL: this
-         * engine has no settings of clients. */
-        void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction);
+        /* The setting of the client whose statements are compiled next. In its transaction it cannot change. `keeps`: the
+         * client keeps a new one, and sends it with its later requests. NULL: this engine has no settings of clients. */
+        void (*set_client)(EngineConnection *connection, ForeignKeys foreign_keys, bool keeps, bool in_transaction);
 
         /* Sets the time zone of the client whose statements are stepped next (time-zone.h); NULL: the service's own. False:
          * memory or descriptors are short. Called often, mostly with the same zone. NULL: the engine computes no local time
@@ -262,9 +262,10 @@ typedef struct Engine {
         bool (*others_commit)(const EnginePool *pool);
 
         /* Makes everything that was kept durable. ERROR_BUSY while is_in_transaction() holds: readers of another program are
-         * in the way; the transaction goes on, and commit() may be called again. OutcomeUnknown: the changes may exist,
-         * because a server was lost before it answered, or the commit failed when they existed already. The transaction has
-         * ended, and none of its statements may run again. Any other error: it was rolled back. */
+         * in the way; the transaction goes on, and commit() may be called again. CommitRefused: nothing was written,
+         * because rows break a rule until the client repairs them; the transaction goes on, too. OutcomeUnknown: the changes
+         * may exist, because a server was lost before it answered, or the commit failed when they existed already. The
+         * transaction has ended, and none of its statements may run again. Any other error: it was rolled back. */
         bool (*commit)(EngineConnection *connection, SqlError *error);
 
         /* Takes back everything since begin(). */
@@ -348,8 +349,8 @@ typedef struct Engine {
          * it. ERROR_BUSY as of begin(); after UPGRADE, is_current() tells if it can ever succeed. */
         bool (*begin_pin)(EngineConnection *connection, PinBegin how, bool enforces, bool only_temp, SqlError *error);
 
-        /* Commits a transaction that has changed only TEMP tables; commit() does that with others. On failure it is rolled
-         * back. */
+        /* Commits a transaction that has changed only TEMP tables; commit() does that with others. COMMIT_REFUSED: it
+         * is open. On other failures it is rolled back. */
         bool (*commit_temp)(EngineConnection *connection, SqlError *error);
 
         /* True if the statement, which writes, changes only TEMP tables. */

@@ -178,7 +178,7 @@ static bool start(Job *job) {
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (engine->set_client && !job->lender)
-                engine->set_client(job->connection, job->spec->foreign_keys, false);
+                engine->set_client(job->connection, spec->foreign_keys, job_keeps_settings(job), false);
         if (job->keeps)
                 engine->hold(job->connection);
         job_enter(job, job->connection, NULL);

@@ -201,7 +201,9 @@ void job_leave(Job *job, EngineConnection *connection) {
 }
 
 bool job_set_time_zone(Job *job) {
-        return !job_engine(job)->set_time_zone || job_engine(job)->set_time_zone(job->spec->time_zone) ||
+        const char *zone = job->spec->time_zone;
+
+        return !job_engine(job)->set_time_zone || job_engine(job)->set_time_zone(zone && *zone ? zone : NULL) ||
                sql_error_set(&job->error, ERROR_OUT_OF_MEMORY,
                              "the time zone cannot be read: the service is short of memory or descriptors");
 }
@@ -217,6 +219,12 @@ void job_rewind(Job *job) {
         begin_sink(job);
         job->rows_ended = false;
         job->counters = (EndCounters) {};
+}
+
+bool job_keeps_settings(const Job *job) {
+        const JobSpec *spec = job->spec;
+
+        return job->is_prepare || spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED;
 }
 
 bool job_statement_only_temp(const Job *job) {

@@ -249,6 +249,10 @@ void job_rewind(Job *job);
 /* True if the statement of the job, which is compiled, writes. */
 bool job_statement_writes(const Job *job);
 
+/* True if the client keeps a setting that this statement tells: it sends some. A statement that is only prepared tells none;
+ * its run does, which has the client's settings. */
+bool job_keeps_settings(const Job *job);
+
 /* True if it changes only TEMP tables. */
 bool job_statement_only_temp(const Job *job);
 

@@ -61,6 +61,7 @@ struct Transaction {
         uint64_t asked_usec, writer_usec; /* when it last checked for writers; since when one waits, 0: none */
         SqlError error;             /* why it ends */
         bool wrote;                 /* it is committed */
+        bool keeps_open;            /* COMMITS: if the engine refuses that, it is open again */
         bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
         Transaction *pin;           /* borrowed: the pin on which it is; NULL: it is on connections of the pool */
@@ -125,6 +126,11 @@ static void stop_load(Transaction *t) {
                 t->batch.connection = NULL; /* see run_next() */
 }
 
+/* The rows of a load that is taken back do not count. Its client may send those before the one that failed again. */
+static void forget_counts(Job *job) {
+        job->counts = job->counts_before;
+}
+
 /* The transaction has ended, and with it the load under way. */
 static void end_load(Transaction *t) {
         Job *job = t->load;
@@ -136,6 +142,8 @@ static void end_load(Transaction *t) {
         job->counters.wrote = t->wrote;
         job->sequence = t->batch.sequence;
         stop_load(t);
+        if (!t->wrote && t->is_of_load)
+                forget_counts(job);
         write_batch_release(job);
 }
 
@@ -659,7 +667,7 @@ static void run_savepoint(Transaction *t, Job *job) {
 static void lend(Transaction *t, Job *job) {
         if (engine_of(t)->set_client)
                 engine_of(t)->set_client(t->snapshot, is_pin(t) ? job->spec->foreign_keys : t->begin.foreign_keys,
-                                         !is_pin(t) || t->guest);
+                                         !is_pin(t) || job_keeps_settings(job), !is_pin(t) || t->guest);
         t->borrower = job;
         job->connection = t->snapshot;
         job->sequence = t->sequence;
@@ -879,6 +887,8 @@ static void fail_load(Transaction *t) {
                 return;
         }
         stop_load(t);
+        if (!t->batch.rolled_back)
+                forget_counts(job);
         write_batch_release(job);
         check_rolled_back(t, job);
 }
@@ -973,15 +983,40 @@ static bool commit_waiting(Transaction *t) {
         return ok;
 }
 
+/* The engine has refused the commit: it has written nothing, and the client must repair something first. True: the
+ * transaction is open again, as if no commit had been announced. */
+static bool reopen(Transaction *t) {
+        if (!t->keeps_open) {
+                t->error.error = ERROR_SQL;
+                return false;
+        }
+        report(t, &(Message) {
+                .kind = MESSAGE_COMMIT_REFUSED,
+                .ended = { .number = t->begin.number, .failure = sql_error_as_failure(&t->error) },
+        });
+        sql_error_done(&t->error);
+        if (t->commit_until_usec > 0)
+                context_of(t)->commit_waits = false;
+        t->commit_until_usec = 0;
+        t->batch.announced = false;
+        t->state = TRANSACTION_OPEN;
+        t->used_usec = now_usec();
+        return true;
+}
+
 static void commit(Transaction *t) {
         if (t->pin && (t->only_temp || !t->begin.writes)) {
                 bool ok = engine_of(t)->commit_temp(t->pin->snapshot, &t->error);
 
+                if (!ok && t->error.error == ERROR_COMMIT_REFUSED && reopen(t))
+                        return;
                 t->wrote = ok && t->only_temp; /* which only its job learns */
         } else if (t->begin.writes && announce(t)) {
                 bool busy;
 
                 t->wrote = commit_waiting(t);
+                if (t->error.error == ERROR_COMMIT_REFUSED && reopen(t))
+                        return;
                 busy = t->error.error == ERROR_BUSY && engine_of(t)->is_in_transaction(t->batch.connection);
                 if (busy && commit_later(t))
                         return;
@@ -1382,11 +1417,13 @@ bool transaction_add(TransactionSet *set, Job *job) {
         return true;
 }
 
-void transaction_commit(TransactionSet *set, uint64_t number) {
+void transaction_commit(TransactionSet *set, uint64_t number, bool keeps_open) {
         Transaction *t = find(set, number);
 
-        if (t && t->state == TRANSACTION_OPEN)
-                t->state = TRANSACTION_COMMITS;
+        if (!t || t->state != TRANSACTION_OPEN)
+                return;
+        t->state = TRANSACTION_COMMITS;
+        t->keeps_open = keeps_open;
 }
 
 bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
@@ -1395,6 +1432,7 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
         if (!t)
                 return false;
         if (t->waits && t->state == TRANSACTION_COMMITS) {
+                t->keeps_open = false; /* it would not be told again */
                 write_batch_hurry(set->context, now_usec());
                 return true;
         }

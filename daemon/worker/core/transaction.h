@@ -54,8 +54,9 @@ int transaction_begin(TransactionSet *set, const Begin *begin);
 /* Puts a job that has just begun into its transaction, or on its pin. False: that has ended. */
 bool transaction_add(TransactionSet *set, Job *job);
 
-/* COMMIT; the transaction may have ended already. */
-void transaction_commit(TransactionSet *set, uint64_t number);
+/* COMMIT; the transaction may have ended already. `keeps_open`: TRY_COMMIT, so it goes on if the engine refuses the commit,
+ * and the answer is COMMIT_REFUSED. */
+void transaction_commit(TransactionSet *set, uint64_t number, bool keeps_open);
 
 /* CANCEL. It ends with this error, soon. False: no transaction has the number. */
 bool transaction_cancel(TransactionSet *set, const Cancel *cancel);

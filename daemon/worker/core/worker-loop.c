@@ -155,7 +155,10 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_BEGIN:
                 return begin_transaction(w, &m->message.begin);
         case MESSAGE_COMMIT:
-                transaction_commit(&w->transactions, m->message.number);
+                transaction_commit(&w->transactions, m->message.number, false);
+                return 0;
+        case MESSAGE_TRY_COMMIT:
+                transaction_commit(&w->transactions, m->message.number, true);
                 return 0;
         case MESSAGE_CANCEL:
                 return cancel(w, &m->message.cancel);

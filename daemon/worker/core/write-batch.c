@@ -410,8 +410,11 @@ bool write_batch_commit(WriteBatch *b, SqlError *error) {
         if (!is_announced(b) && !announce(b, error))
                 return false;
         delays_readers = b->context->engine->keeps_writers_out(b->connection); /* there is no WAL */
-        if (!commit(b, error))
+        if (!commit(b, error)) {
+                if (error->error == ERROR_COMMIT_REFUSED) /* the statements are over, so nothing can be repaired */
+                        error->error = ERROR_SQL;
                 return false;
+        }
         b->context->n_commits += !delays_readers;
         while ((job = job_list_take(&b->jobs))) {
                 job->counters.wrote = job->error.error == ERROR_NONE;

@@ -91,10 +91,14 @@ static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char
 
 /* In a transaction SQLite ignores the setting, too. For a user who may only read it has no effect. */
 static int set_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
-        bool on = pragma_is_on(argument);
+        bool on = pragma_is_on(argument), acts = !access->in_transaction && access->rights;
 
-        if (!access->in_transaction && access->rights && !engine_may_enforce(access->rights, on))
+        if (acts && !engine_may_enforce(access->rights, on))
                 return refuse_pragma(access, rule->name, rule->reason);
+        if (acts && !access->keeps_settings && on != engine_enforces(access->setup, access->foreign_keys))
+                return refuse_pragma(access, rule->name,
+                                     "ForeignKeys= of this database sets it for programs that cannot keep a setting: use a "
+                                     "newer library, or the option foreign-keys of org.sqlipc1(5)");
         if (!access->in_transaction)
                 access->pragma.foreign_keys = on ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF;
         return ignore_pragma(access);

@@ -66,7 +66,8 @@ typedef struct Access {
         bool asks_savepoint;     /* SQLite asked for one of them */
         bool keeps_names;        /* ALTER TABLE is refused: tables are checked by their names later; set by the caller */
         bool asks_changes;       /* SQLite asked to call changes() */
-        ForeignKeys foreign_keys; /* the client's; set by caller, as the next */
+        ForeignKeys foreign_keys; /* the client's; set by caller, as the next two */
+        bool keeps_settings;     /* the client keeps a setting, and sends it along */
         bool in_transaction;     /* the client is in one, where SQLite ignores PRAGMA foreign_keys */
         bool is_pin;             /* the connection belongs to one client, which may have TEMP tables; set by caller, as the
                                   * next */

@@ -133,10 +133,11 @@ static void engine_trim(EngineConnection *connection) {
         (void) sqlite3_db_release_memory(readable_of(connection)->file);
 }
 
-static void engine_set_client(EngineConnection *connection, ForeignKeys foreign_keys, bool in_transaction) {
+static void engine_set_client(EngineConnection *connection, ForeignKeys foreign_keys, bool keeps, bool in_transaction) {
         Access *access = &connection_of(connection)->sqlite.access;
 
         access->foreign_keys = foreign_keys;
+        access->keeps_settings = keeps;
         access->in_transaction = in_transaction;
 }
 
@@ -231,7 +232,7 @@ static bool engine_begin(EnginePool *pool, bool enforces, EngineConnection **ret
                 return false;
         c->sqlite.access.savepoints = false;
         *ret = (EngineConnection *) (void *) c;
-        engine_set_client(*ret, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true);
+        engine_set_client(*ret, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true, true);
         return true;
 }
 
@@ -344,7 +345,7 @@ static bool engine_begin_pin(EngineConnection *connection, PinBegin how, bool en
                 return false;
         c->access.savepoints = true;
         c->access.only_temp = only_temp;
-        engine_set_client(connection, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true);
+        engine_set_client(connection, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true, true);
         return true;
 }
 

@@ -188,6 +188,12 @@ bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error) {
         return true;
 }
 
+/* SQLite looks for violated keys before it writes anything, so the transaction is as it was. But if tables of a dump were
+ * checked before, no part of it may be taken back after that (dumped_tables_check()), so it ends. */
+static bool refuses(const SqliteConnection *c, int rc) {
+        return rc == SQLITE_CONSTRAINT_FOREIGNKEY && !c->doubtful && sqlite_write_is_in_transaction(c);
+}
+
 /* If the worker has erred about the changes of a statement, this is an error, and no commit that others do not notice. */
 bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error) {
         int rc;
@@ -202,7 +208,10 @@ bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error) {
         if (rc == SQLITE_OK)
                 return true;
         (void) sqlite_connection_fail(c, rc, 0, error);
-        sqlite_write_rollback(c);
+        if (refuses(c, rc))
+                error->error = ERROR_COMMIT_REFUSED;
+        else
+                sqlite_write_rollback(c);
         return false;
 }
 
@@ -236,7 +245,9 @@ bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         (void) sqlite_connection_fail(c, rc, 0, error);
         if (commit_point_was_passed(&c->place.commit))
                 return fail_unknown(c, rc, error);
-        if ((rc & 0xff) != SQLITE_BUSY)
+        if (refuses(c, rc))
+                error->error = ERROR_COMMIT_REFUSED;
+        else if ((rc & 0xff) != SQLITE_BUSY)
                 sqlite_write_rollback(c);
         return false;
 }

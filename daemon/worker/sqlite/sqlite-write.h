@@ -20,13 +20,14 @@ bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error);
 bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error);
 
 /* Makes the transaction durable, and truncates the log if it is too large. ERROR_BUSY: readers are in the way, the
- * transaction goes on. ERROR_OUTCOME_UNKNOWN: it may exist (commit-point.h), and the connection must be closed. Any other
- * error: it was rolled back. */
+ * transaction goes on. ERROR_COMMIT_REFUSED: deferred foreign keys are violated; it goes on, too. ERROR_OUTCOME_UNKNOWN: it
+ * may exist (commit-point.h), and the connection must be closed. Any other error: it was rolled back. */
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error);
 
 /* Of a pin. begin_temp() begins a transaction that changes only TEMP tables, as yet. upgrade() has it write the file, too:
  * ERROR_BUSY as for begin(), and sqlite_write_is_current() then tells if the transaction has read an old state, so that it
- * never can. commit_temp() commits one that changed only TEMP tables; on failure it is rolled back. */
+ * never can. commit_temp() commits one that changed only TEMP tables; on failure it is rolled back, or open with
+ * COMMIT_REFUSED. */
 bool sqlite_write_begin_temp(SqliteConnection *c, bool enforces, SqlError *error);
 bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error);
 bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error);

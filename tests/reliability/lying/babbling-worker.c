@@ -116,7 +116,7 @@ static Bytes any_tables(void) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_CONNECTION_RETURNED) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMIT_REFUSED) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -152,7 +152,9 @@ static Message any_message(uint64_t own, Bytes *strings) {
                                     .statements_size = 3 };
                 break;
         case MESSAGE_BEGIN: m.begin = (Begin) { .number = number, .writes = one_in(2) }; break;
+        case MESSAGE_COMMIT_REFUSED: m.ended = (Ended) { .number = number, .failure = any_failure() }; break;
         case MESSAGE_COMMIT:
+        case MESSAGE_TRY_COMMIT:
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_LEASE:

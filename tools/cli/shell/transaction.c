@@ -114,8 +114,9 @@ int transaction_begin_script(Shell *shell) {
         return r;
 }
 
-/* The end cannot be cancelled: the service carries it out in any case. */
-static int end(Shell *shell, int (*how)(sqlipc_transaction *)) {
+/* The end cannot be cancelled: the service carries it out in any case. `may_go_on`: the transaction stays if its commit is
+ * refused, so that the user can repair it. */
+static int end(Shell *shell, int (*how)(sqlipc_transaction *), bool may_go_on) {
         sqlipc_connection *connection = shell->session.connection;
         int r;
 
@@ -126,16 +127,17 @@ static int end(Shell *shell, int (*how)(sqlipc_transaction *)) {
         (void) sqlipc_set_blocking(connection, 1);
         if (r < 0)
                 query_complain(shell, r, NULL);
-        session_forget_transaction(&shell->session);
+        if (r >= 0 || !may_go_on || sqlipc_transaction_is_open(of(shell)->object) <= 0)
+                session_forget_transaction(&shell->session);
         return r;
 }
 
 int transaction_commit(Shell *shell) {
-        return end(shell, sqlipc_commit);
+        return end(shell, sqlipc_commit, false);
 }
 
 int transaction_rollback(Shell *shell) {
-        return end(shell, sqlipc_rollback);
+        return end(shell, sqlipc_rollback, false);
 }
 
 /* ---- Savepoints --------------------------------------------------------------------------------------------------- */
@@ -199,7 +201,7 @@ static int go_back(Shell *shell, bool release, const char *name, const char *sql
                 return refuse(shell, -ENODATA, "no transaction is open, so there are no savepoints");
         n = find_savepoint(savepoints, plain);
         if (release && n == 1 && of(shell)->of_savepoint)
-                return transaction_commit(shell);
+                return end(shell, sqlipc_commit, true);
         r = run_savepoint(shell, sql);
         if (r >= 0 && n > 0)
                 g_ptr_array_set_size(savepoints, (gint) (release ? n - 1 : n));
@@ -227,7 +229,7 @@ bool transaction_is_within_script(const Shell *shell) {
 
 static int commit(Shell *shell) {
         if (!of(shell)->of_script)
-                return transaction_commit(shell);
+                return end(shell, sqlipc_commit, true);
         return transaction_is_within_script(shell) ? go_back(shell, true, WITHIN, "RELEASE " WITHIN)
                                                    : transaction_check_none(shell);
 }
