@@ -42,7 +42,8 @@ def exposure_of_engines():
 @test
 def engine_answers():
     """Two users get rows of a server by two instances of the unit, which the server knows by the unit's user"""
-    with server(), published(f"host={FOLDER} dbname=postgres user=sqlipc-engine"):
+    one_each = written("/etc/sqlipc/sqlipcd.conf", "[Limits]\nWorkersMax=1\n", then=reload)  # also if a start takes long
+    with one_each, server(), published(f"host={FOLDER} dbname=postgres user=sqlipc-engine"):
         equal(genre(), "Rock\n", "rows of a reader")
         equal(genre("sqlipc-other"), "Rock\n", "rows of another user")
         equal(len(instances()), 2, "instances")
