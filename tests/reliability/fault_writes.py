@@ -383,7 +383,7 @@ class Pin:
 
 
 def keep_pins():
-    """A list, and Pin(), which also appends to it. A pin that ends within write() could fail after what was written."""
+    """A list, and Pin(), which also appends to it. A pin that ends within write() could fail after the rows were written."""
     pins = []
 
     def make_pin(*arguments, **options):
