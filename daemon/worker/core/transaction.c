@@ -64,8 +64,9 @@ struct Transaction {
         bool keeps_open;            /* COMMITS: if the engine refuses that, it is open again */
         bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
-        Transaction *pin;           /* borrowed: the pin on which it is; NULL: it is on connections of the pool */
-        Transaction *guest;         /* of a pin, borrowed: the transaction that is on it; NULL: none */
+        Transaction *pin;           /* borrowed: the pin on which it is, or for which it waits; NULL: it is on connections of
+                                     * the pool, or has given all back. The pin ends after all of these */
+        Transaction *guest;         /* of a pin, borrowed: the one of these that has it; NULL: none */
         bool outdated;              /* what it has read is no longer true, so no pin can go on with it */
         Job *single;                /* borrowed: the job of a pin for which it was made; NULL: none, or it is over */
         bool is_of_single;          /* it was made for one */
@@ -196,6 +197,7 @@ static void give_back(Transaction *t) {
         t->snapshot = NULL;
         if (t->pin && t->pin->guest == t)
                 t->pin->guest = NULL;
+        t->pin = NULL;
         if (t->commit_until_usec > 0)
                 context_of(t)->commit_waits = false;
 }
@@ -205,13 +207,33 @@ static void break_off(Transaction *t, const char *why) {
                 (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
 }
 
+/* True if no transaction is on the pin, or waits for it. */
+static bool is_alone(const Transaction *pin) {
+        const Transaction *t = pin->set->first;
+
+        while (t && t->pin != pin)
+                t = t->next;
+        return !t;
+}
+
+/* The pin has ended. One that has not begun learns that it has none. */
+static void break_off_guests(const Transaction *pin) {
+        const char *why = sql_error_as_failure(&pin->error).message;
+
+        for (Transaction *t = pin->set->first; t; t = t->next)
+                if (t->pin == pin && t->error.error == ERROR_NONE)
+                        (void) sql_error_set(&t->error,
+                                             t->state == TRANSACTION_WAITS ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
+                                             "the connection with your TEMP tables has ended: %s", why);
+}
+
 /* Not while its batch runs a statement. A job that has its connection is interrupted, and ends first. */
 static void end(Transaction *t) {
         t->state = TRANSACTION_ENDS;
         fail_jobs(t);
-        if (t->guest)
-                break_off(t->guest, "the connection with its TEMP tables has ended");
-        if (t->borrower || t->guest)
+        if (is_pin(t))
+                break_off_guests(t);
+        if (t->borrower || !is_alone(t))
                 return;
         give_back(t);
         t->state = TRANSACTION_OVER;
@@ -232,6 +254,11 @@ static void end(Transaction *t) {
 
 /* ---- locks ---- */
 
+/* False: another transaction has its pin, or statements that came before do. */
+static bool has_place(const Transaction *t) {
+        return !t->pin || t->pin->guest == t;
+}
+
 /* A lock is in the way. True: the transaction has waited long enough for it. */
 static bool has_waited(Transaction *t, uint64_t now) {
         if (t->lock_until_usec == 0)
@@ -246,7 +273,7 @@ static void forget_lock(Transaction *t) {
 /* When the wait for its turn to write ends; 1: it must be checked now, because a transaction is in the way; UINT64_MAX: this
  * is not known, or it does not wait. */
 static uint64_t turn_until(const Transaction *t) {
-        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes);
+        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes && has_place(t));
 
         if (!waits || t->begin.lock_wait_usec == UINT64_MAX)
                 return UINT64_MAX;
@@ -415,7 +442,6 @@ static bool begin_on_pin(Transaction *t) {
 
         if (t->pin->state != TRANSACTION_OPEN)
                 return sql_error_set(&t->error, ERROR_PIN_LOST, "the connection with your TEMP tables has ended");
-        t->pin->guest = t;
         if (!engine_of(t)->check_pin(context_of(t)->pool, pin, &t->error)) {
                 sql_error_copy(&t->pin->error, &t->error);
                 return false;
@@ -520,6 +546,14 @@ static void open_it(Transaction *t) {
                 .kind = MESSAGE_STARTED,
                 .started = { .number = t->begin.number, .read_only = !t->begin.writes && !t->begin.deferred },
         });
+}
+
+/* The pin is free. Only the transaction that has it claims the writer: statements of the pin that came before wait for their
+ * turn to write, too, and must not wait for this one. */
+static void take_pin(Transaction *t) {
+        t->pin->guest = t;
+        if (t->begin.writes)
+                writer_claim(t->set->writer, &t->claim);
 }
 
 /* ---- the turn to write ---- */
@@ -1088,7 +1122,7 @@ static bool can_go_on(const Transaction *t) {
         switch (t->state) {
         case TRANSACTION_WAITS:
                 return t->retry_usec == 0 && !waits_for_pin(t) &&
-                       (!t->begin.writes || t->only_temp || writer_may_begin(t->set->writer, &t->claim));
+                       (!t->begin.writes || t->only_temp || !has_place(t) || writer_may_begin(t->set->writer, &t->claim));
         case TRANSACTION_OPEN:
                 if (t->upgrader)
                         return can_upgrade(t);
@@ -1100,7 +1134,7 @@ static bool can_go_on(const Transaction *t) {
         case TRANSACTION_COMMITS:
                 return t->upgrader ? can_upgrade(t) : !t->borrower && t->retry_usec == 0;
         case TRANSACTION_ENDS:
-                return !t->borrower && !t->guest;
+                return !t->borrower && is_alone(t);
         case TRANSACTION_OVER:
                 return false;
         }
@@ -1136,6 +1170,8 @@ static void turn(Task *task) {
                 end(t);
         else if (is_loading(t) && (t->state != TRANSACTION_WAITS || needs_rows(t)))
                 run_load(t);
+        else if (!has_place(t))
+                take_pin(t);
         else if (t->state == TRANSACTION_WAITS)
                 open_it(t);
         else if (t->upgrader)
@@ -1330,13 +1366,22 @@ static void adapt(const Engine *engine, Begin *begin) {
         begin->writes = engine->allow_savepoints;
 }
 
+/* True if a transaction of a client is on the pin, or waits for it. */
+static bool has_transaction(const Transaction *pin) {
+        const Transaction *t = pin->set->first;
+
+        while (t && (t->pin != pin || t->is_of_single || t->is_of_load))
+                t = t->next;
+        return t;
+}
+
 /* As SQLite, a pin has one transaction at a time. */
 static int find_pin(const TransactionSet *set, uint64_t number, Transaction **ret) {
         Transaction *pin = find(set, number);
 
         if (!pin || !is_pin(pin) || pin->state >= TRANSACTION_ENDS)
                 return -ENOTCONN;
-        if (pin->guest && !pin->guest->is_of_single && !pin->guest->is_of_load)
+        if (has_transaction(pin))
                 return -EBUSY;
         *ret = pin;
         return 0;
@@ -1360,7 +1405,7 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
         t->pin = pin;
         t->jobs.upgrades = adapted.deferred || adapted.is_pin;
         t->jobs.is_pin = adapted.is_pin;
-        if (adapted.writes)
+        if (adapted.writes && !pin)
                 writer_claim(set->writer, &t->claim);
         return 0;
 }

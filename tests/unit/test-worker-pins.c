@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * daemon/worker/core/transaction: pins, and the transactions and statements on them, with the engine of SQLite. Time is the
+ * test's (tests/rigs/writing-rig.h).
+ */
+#include <glib/gstdio.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include "daemon/worker/sqlite/sqlite-engine.h"
+#include "tests/rigs/writing-rig.h"
+
+#define SEC UINT64_C(1000000)
+#define LONG (60 * SEC)
+
+static char *folder, *path;
+
+static void begin(const char *journal_mode, bool writes) {
+        g_autofree char *sql = g_strdup_printf("PRAGMA journal_mode = %s; CREATE TABLE note(n); CREATE TABLE single(n)",
+                                               journal_mode);
+        Setup setup = wide;
+
+        folder = g_dir_make_tmp("sqlipc-pins-XXXXXX", NULL);
+        path = g_build_filename(folder, "notes.sqlite", NULL);
+        exec_sql(path, sql);
+        setup.path = path;
+        setup.database_size_max = UINT64_MAX;
+        setup.writes = setup.write_schema = writes;
+        writing_begin_on(&sqlite_engine, &setup);
+}
+
+static void end(void) {
+        static const char *const files[] = { "notes.sqlite", "notes.sqlite-wal", "notes.sqlite-shm" };
+
+        writing_end();
+        for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
+                g_autofree char *file = g_build_filename(folder, files[i], NULL);
+
+                (void) g_unlink(file);
+        }
+        g_assert_cmpint(g_rmdir(folder), ==, 0);
+        g_free(path);
+        g_free(folder);
+}
+
+/* The worker with a pin, whose number is 1. */
+static void begin_pinned(const char *journal_mode, bool writes) {
+        begin(journal_mode, writes);
+        writing.pin = writing_open_pin(0);
+        writing_expect("started 1; ");
+}
+
+static int64_t count(const char *table) {
+        g_autofree char *sql = g_strdup_printf("SELECT count(*) FROM %s", table);
+        sqlite3_stmt *stmt;
+        sqlite3 *db;
+        int64_t n;
+
+        g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        n = sqlite3_column_int64(stmt, 0);
+        (void) sqlite3_finalize(stmt);
+        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        return n;
+}
+
+/* ---- the end of a pin ---- */
+
+/* A transaction that writes, of another client: it has the turn to write. The worker gets the lease if it wants that. */
+static uint64_t begin_other(const char *expected) {
+        uint64_t pin = writing.pin, other;
+
+        writing.pin = 0;
+        other = writing_open(true, LONG);
+        writing.pin = pin;
+        writing_settle();
+        if (g_str_has_prefix(expected, "wanted"))
+                writing_say(MESSAGE_LEASE);
+        writing_expect(expected);
+        return other;
+}
+
+/* Another client's new pin may have the memory of the one that has ended. */
+static void test_transaction_that_waits(void) {
+        uint64_t other, t, pin;
+
+        begin_pinned("wal", true);
+        other = begin_other("wanted; started 2 to write; ");
+        t = writing_open(true, LONG);
+        writing_expect("");
+        writing_cancel(writing.pin);
+        writing_expect("ended 3 error 45; ended 1 error 30; ");
+        pin = writing_open_pin(0);
+        writing_expect("started 4; ");
+        writing_commit(other);
+        writing_expect("committing 2; ended 2 wrote 0 0; ");
+        writing.transaction = t;
+        (void) writing_execute("CREATE TEMP TABLE t(a)");
+        writing_expect("ended 5 error 40; ");
+        writing.transaction = 0;
+        writing.pin = pin;
+        (void) writing_execute("SELECT * FROM temp.t");
+        writing_expect("ended 6 error 11; ");
+        end();
+}
+
+/* ---- turns ---- */
+
+/* Two transactions that are asked for at once: the second is refused, though the first has not begun. */
+static void test_one_transaction(void) {
+        uint64_t t;
+
+        begin_pinned("wal", true);
+        (void) writing_execute("INSERT INTO note VALUES(1)");
+        t = writing_open(true, LONG);
+        (void) writing_open(false, LONG);
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("ended 4 error 27; wanted; committing 2; ended 2 wrote 1 1; started 3 to write; ");
+        writing_cancel(t);
+        writing_expect("ended 3 error 30; ");
+        (void) writing_open(false, LONG);
+        writing_expect("started 5; ");
+        end();
+}
+
+/* A statement of the pin that came before a transaction waits for its turn to write, and one that comes after it: none waits
+ * for another that waits for it. */
+static void test_turns(void) {
+        uint64_t t;
+
+        begin_pinned("wal", true);
+        (void) begin_other("wanted; started 2 to write; ");
+        (void) writing_execute("INSERT INTO note VALUES(1)");
+        t = writing_open(true, LONG);
+        writing_expect("");
+        writing_commit(2);
+        writing_expect("committing 2; ended 2 wrote 0 0; committing 3; ended 3 wrote 1 1; started 4 to write; ");
+        writing_commit(t);
+        writing_expect("committing 4; ended 4 wrote 0 0; ");
+        (void) begin_other("started 5 to write; ");
+        t = writing_open(true, LONG);
+        writing_expect("");
+        (void) writing_execute("INSERT INTO note VALUES(2)");
+        writing_expect("");
+        writing_commit(5);
+        writing_expect("committing 5; ended 5 wrote 0 0; started 6 to write; ");
+        writing_commit(t);
+        writing_expect("committing 6; ended 6 wrote 0 0; committing 7; ended 7 wrote 1 2; ");
+        g_assert_cmpint(count("note"), ==, 2);
+        (void) begin_other("started 8 to write; ");
+        (void) writing_open(true, LONG); /* the worker ends while it waits */
+        writing_expect("");
+        end();
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
+        g_test_add_func("/worker/pins/transaction-that-waits", test_transaction_that_waits);
+        g_test_add_func("/worker/pins/one-transaction", test_one_transaction);
+        g_test_add_func("/worker/pins/turns", test_turns);
+        return g_test_run();
+}
