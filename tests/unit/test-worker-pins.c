@@ -10,14 +10,36 @@
 #include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/rigs/writing-rig.h"
 
-#define SEC UINT64_C(1000000)
+#define MSEC UINT64_C(1000)
+#define SEC (1000 * MSEC)
 #define LONG (60 * SEC)
 
+#define SLOW "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c, temp.t"
+
 static char *folder, *path;
+
+/* ---- the engine: time passes while a statement computes ---- */
+
+static EngineProgress progress;
+static unsigned n_progress;
+
+static int on_progress(void *userdata) {
+        g_assert_cmpuint(++n_progress, <, 10000);
+        writing.clock_usec += MSEC;
+        return progress(userdata);
+}
+
+static int start(const Setup *setup, EngineProgress p, void *userdata, EnginePool **ret) {
+        progress = p;
+        return sqlite_engine.start(setup, on_progress, userdata, ret);
+}
+
+/* ---- life of a test ---- */
 
 static void begin(const char *journal_mode, bool writes) {
         g_autofree char *sql = g_strdup_printf("PRAGMA journal_mode = %s; CREATE TABLE note(n); CREATE TABLE single(n)",
                                                journal_mode);
+        static Engine engine;
         Setup setup = wide;
 
         folder = g_dir_make_tmp("sqlipc-pins-XXXXXX", NULL);
@@ -26,7 +48,10 @@ static void begin(const char *journal_mode, bool writes) {
         setup.path = path;
         setup.database_size_max = UINT64_MAX;
         setup.writes = setup.write_schema = writes;
-        writing_begin_on(&sqlite_engine, &setup);
+        engine = sqlite_engine;
+        engine.start = start;
+        n_progress = 0;
+        writing_begin_on(&engine, &setup);
 }
 
 static void end(void) {
@@ -105,6 +130,41 @@ static void test_transaction_that_waits(void) {
         end();
 }
 
+static void cancel_pin(void) {
+        writing_cancel(writing.pin);
+}
+
+/* A statement that computes: of the pin, and of transactions that read and that write. It is interrupted at once, and the
+ * pin ends. Otherwise the supervisor would kill the worker, with the pins of others. */
+static void test_statement_that_computes(void) {
+        for (unsigned mode = 0; mode < 4; mode++) {
+                const char *expected;
+                uint64_t t = 0;
+                int fd;
+
+                begin_pinned("wal", true);
+                (void) writing_execute("CREATE TEMP TABLE t(a)");
+                (void) writing_execute("INSERT INTO t VALUES(1)");
+                if (mode > 0)
+                        t = mode == 1 ? writing_open_deferred(LONG) : writing_open(mode == 2, LONG);
+                writing_settle();
+                if (mode == 2)
+                        writing_say(MESSAGE_LEASE);
+                writing_settle();
+                g_free(writing_reports());
+                writing.transaction = t;
+                (void) writing_run(SLOW, &fd);
+                writing.later = cancel_pin;
+                writing.later_usec = writing.clock_usec + 100 * MSEC;
+                expected = t > 0 ? "started 5; ended 5 error 40; ended 4 error 40; ended 1 error 30; "
+                                 : "started 4; ended 4 error 45; ended 1 error 30; ";
+                writing_expect(expected);
+                close(fd);
+                writing.transaction = 0;
+                end();
+        }
+}
+
 /* ---- turns ---- */
 
 /* Two transactions that are asked for at once: the second is refused, though the first has not begun. */
@@ -159,6 +219,7 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
         g_test_add_func("/worker/pins/transaction-that-waits", test_transaction_that_waits);
+        g_test_add_func("/worker/pins/statement-that-computes", test_statement_that_computes);
         g_test_add_func("/worker/pins/one-transaction", test_one_transaction);
         g_test_add_func("/worker/pins/turns", test_turns);
         return g_test_run();

@@ -167,6 +167,15 @@ static void end_single(Transaction *t) {
         write_batch_release(job);
 }
 
+static void fail_borrower(Transaction *t) {
+        if (!t->borrower)
+                return;
+        fail_job(t, t->borrower);
+        job_wake(t->borrower);
+        if (t->borrower->state == JOB_RETRY)
+                (void) job_set_state(t->borrower, JOB_READY);
+}
+
 static void fail_jobs(Transaction *t) {
         Job *job;
 
@@ -179,12 +188,7 @@ static void fail_jobs(Transaction *t) {
                 fail_job(t, job);
                 write_batch_release(job);
         }
-        if (!t->borrower)
-                return;
-        fail_job(t, t->borrower);
-        job_wake(t->borrower);
-        if (t->borrower->state == JOB_RETRY)
-                (void) job_set_state(t->borrower, JOB_READY);
+        fail_borrower(t);
 }
 
 static void give_back(Transaction *t) {
@@ -216,15 +220,22 @@ static bool is_alone(const Transaction *pin) {
         return !t;
 }
 
-/* The pin has ended. One that has not begun learns that it has none. */
-static void break_off_guests(const Transaction *pin) {
-        const char *why = sql_error_as_failure(&pin->error).message;
+/* Its pin has ended. One that has not begun learns that it has none. A statement that computes is interrupted. */
+static void leave_pin(Transaction *t) {
+        const char *why = sql_error_as_failure(&t->pin->error).message;
 
+        if (t->error.error == ERROR_NONE)
+                (void) sql_error_set(&t->error, t->state == TRANSACTION_WAITS ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
+                                     "the connection with your TEMP tables has ended: %s", why);
+        if (t->batch.running)
+                fail_job(t, t->batch.running);
+        fail_borrower(t);
+}
+
+static void break_off_guests(const Transaction *pin) {
         for (Transaction *t = pin->set->first; t; t = t->next)
-                if (t->pin == pin && t->error.error == ERROR_NONE)
-                        (void) sql_error_set(&t->error,
-                                             t->state == TRANSACTION_WAITS ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
-                                             "the connection with your TEMP tables has ended: %s", why);
+                if (t->pin == pin)
+                        leave_pin(t);
 }
 
 /* Not while its batch runs a statement. A job that has its connection is interrupted, and ends first. */
@@ -1486,7 +1497,7 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
         if (t->batch.running)
                 fail_job(t, t->batch.running);
         else if (t->guest && t->guest->batch.running)
-                fail_job(t, t->guest->batch.running); /* and it ends with the transaction */
+                break_off_guests(t); /* and it ends with the transaction */
         else if (t->waits)
                 set->context->wait_until_usec = 1;
         else
