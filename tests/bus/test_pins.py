@@ -314,6 +314,27 @@ def readers():
         equal(numbers(service), [7], "in the file")
 
 
+@needs_root
+def new_rights():
+    """A reader with a pin gets the right to write: the pin only reads the file, as before, and a new one writes it"""
+    with writable(WriteUsers="") as service:
+        reader = service.client(UID_A)
+        pin = begin(reader)
+        fill(reader, pin, 2)
+        service.database(DB, Path=service.written, Mode="read-write", WriteUsers="*")
+        service.driver.manager("Reload")
+        expect("ReadOnly", begin, reader, "write", pin=pin)
+        t = begin(reader, "deferred", pin=pin)
+        expect("ReadOnly", reader.execute, DB, INSERT, [1], options=inside(t))
+        end(reader, "Commit", t)
+        expect("ReadOnly", reader.execute, DB, INSERT, [1], options=on(pin))
+        equal(rows(reader, "SELECT a FROM t", on(pin)), [[0], [1]], "rows")
+        t = begin(reader, "write", pin=begin(reader))
+        reader.execute(DB, INSERT, [1], options=inside(t))
+        end(reader, "Commit", t)
+        equal(numbers(service), [1], "in the file")
+
+
 @test
 def rights():
     """WriteTables= and WriteSchema= hold on a pin, whatever TEMP tables and views are named like"""

@@ -602,25 +602,34 @@ static int execute_batch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* A deferred transaction of a caller who may not write reads, and only its statements that write are refused. */
-static int read_mode(sd_bus_message *m, const Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
-        bool may_write = policy_may_write(d->context, peer_of(d->context, m), d);
-
+static int read_mode(const Options *options, RunSpec *spec, Refusal *refusal) {
         spec->is_pin = g_strcmp0(options->mode, "pin") == 0;
         if (options->transaction > 0 && !spec->is_pin)
                 return refuse(refusal, ERROR_INVALID_OPTION, "Only a pin is made of a transaction: give the mode \"pin\".");
         if (spec->is_pin)
                 return options->pin == 0 ? 0 : refuse(refusal, ERROR_INVALID_OPTION, "A pin is on no other one.");
         spec->deferred = g_strcmp0(options->mode, "deferred") == 0;
-        if (spec->deferred) {
-                spec->writes = may_write;
-                return 0;
-        }
-        spec->writes = g_strcmp0(options->mode, "write") == 0;
+        spec->writes = spec->deferred || g_strcmp0(options->mode, "write") == 0;
         if (!spec->writes && g_strcmp0(options->mode, "read") != 0)
                 return refuse(refusal, ERROR_INVALID_OPTION,
                               "Give the option \"mode\": \"read\", \"write\", \"deferred\" or \"pin\".");
-        return spec->writes && !may_write ? policy_refuse_write(d, refusal) : 0;
+        return 0;
+}
+
+/* A deferred transaction of a caller who may not write reads, and only its statements that write are refused. The worker of
+ * a pin does not write if its client got the right to do so after the pin was begun. */
+static int check_mode(sd_bus_message *m, const Database *d, RunSpec *spec, Refusal *refusal) {
+        bool may_write = policy_may_write(d->context, peer_of(d->context, m), d);
+
+        if (!spec->writes || (may_write && (!spec->pin || spec->pin->group->writes)))
+                return 0;
+        spec->writes = false;
+        if (spec->deferred)
+                return 0;
+        return !may_write ? policy_refuse_write(d, refusal)
+                          : refuse(refusal, ERROR_READ_ONLY,
+                                   "Your connection with TEMP tables was begun when you were allowed only to read this "
+                                   "database: end it, and begin another one.");
 }
 
 static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -639,9 +648,11 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the transaction.");
-        r = read_mode(m, d, &options, &spec, refusal);
+        r = read_mode(&options, &spec, refusal);
         if (r >= 0)
                 r = find_place(m, d, &options, &spec, refusal);
+        if (r >= 0)
+                r = check_mode(m, d, &spec, refusal);
         if (r < 0)
                 return r;
         spec.lock_wait_usec = options.lock_wait_usec;

@@ -1408,7 +1408,7 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
                 return r;
 
         if ((begin->writes || begin->deferred) && !set->context->setup->writes)
-                return -EBADMSG;
+                return -EROFS;
         adapt(set->context->engine, &adapted);
         r = new_transaction(set, &adapted, &t);
         if (r < 0)

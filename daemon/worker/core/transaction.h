@@ -47,8 +47,7 @@ typedef struct TransactionSet {
 /* Borrows all until transaction_set_done(). */
 void transaction_set_init(TransactionSet *set, JobContext *context, GroupWriter *writer, TaskQueue *tasks);
 
-/* Begins a transaction. -EBADMSG: it may not write; -ENOMEM; -ENOTCONN: its pin has ended; -EBUSY: that
- * has a transaction. */
+/* Begins a transaction. -EROFS: it may not write; -ENOMEM; -ENOTCONN: its pin has ended; -EBUSY: that has a transaction. */
 int transaction_begin(TransactionSet *set, const Begin *begin);
 
 /* Puts a job that has just begun into its transaction, or on its pin. False: that has ended. */

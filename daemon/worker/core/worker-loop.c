@@ -132,6 +132,8 @@ static int begin_transaction(WorkerLoop *w, const Begin *begin) {
 
         if (r == -ENOTCONN)
                 return refuse_job(w, begin->number, ERROR_PIN_LOST, NO_PIN);
+        if (r == -EROFS)
+                return refuse_job(w, begin->number, ERROR_READ_ONLY, "this transaction may only read the database");
         if (r == -EBUSY)
                 return refuse_job(w, begin->number, ERROR_BUSY, "the pin has a transaction already: end that first");
         return r == -ENOMEM ? refuse_without_memory(w, begin->number) : r;
