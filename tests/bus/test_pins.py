@@ -4,8 +4,10 @@
 in the place of one that is gone."""
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
+import tempfile
 import time
 
 import argument_files
@@ -57,6 +59,17 @@ def rows(client, sql, options=None):
 
 def count_to(n):
     return f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT {n})"
+
+
+def recovered(service):
+    """The numbers of a copy of the file, whose log SQLite must recover."""
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in ("", "-wal"):
+            if os.path.exists(f"{service.written}{suffix}"):
+                shutil.copy(f"{service.written}{suffix}", f"{folder}/copy{suffix}")
+        with contextlib.closing(sqlite3.connect(f"{folder}/copy")) as db:
+            equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)], "the copy")
+            return [number for (number,) in db.execute("SELECT number FROM written ORDER BY number")]
 
 
 def fill(client, pin, n):
@@ -281,6 +294,29 @@ def space():
         true("TempSizeMax" in failure.message, failure.message)
         equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[1]], "rows")
         equal(client.execute(DB, INSERT, [1], options=on(pin))[0], 1, "changes of the file")
+
+
+@test
+def space_at_commit():
+    """TempSizeMax= may be met when a transaction with rows of both kinds commits: nothing is written, and the pin goes on"""
+    for journal in ("wal", "delete"):
+        with writable(journal, limits={"TempSizeMax": "8M", "WorkersMax": 1}) as service:
+            client = service.client()
+            pin = begin(client)
+            client.execute(DB, f"CREATE TEMP TABLE t AS {count_to(59)} SELECT zeroblob(100000) FROM c", options=on(pin))
+            fill_more = f"INSERT INTO t {count_to(15)} SELECT zeroblob(100000) FROM c"
+            for mode, fits in (("write", True), ("write", False), ("deferred", False)):
+                t = begin(client, mode, pin=pin)
+                client.execute(DB, INSERT, [1], options=inside(t))
+                client.execute(DB, fill_more, options=inside(t))
+                equal(len(numbers(service)), not fits, "before the commit")
+                if fits:
+                    end(client, "Commit", t)
+                else:
+                    failure = expect("LimitsExceeded", end, client, "Commit", t)
+                    true("TempSizeMax" in failure.message, failure.message)
+                equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[74]], "rows of the pin")
+                equal(recovered(service), [1], "rows of the file")
 
 
 @test
@@ -550,7 +586,7 @@ def refused_commits():
                 client.execute(DB, "INSERT INTO parent VALUES(1)", options=inside(t))
                 client.database(DB, "Commit", "(ta{sv})", t, keeps)
                 equal(rows(client, "SELECT a FROM child JOIN parent USING(a)", on(pin)), [[1]], (mode, writes))
-                equal(len(numbers(service)), n + writes, "rows of the file")
+                equal(len(recovered(service)), n + writes, "rows of the file")
                 client.execute_batch(DB, ["DELETE FROM child", "DELETE FROM parent"], options=on(pin))
                 t = begin(client, mode, pin=pin)
                 client.execute(DB, "INSERT INTO child VALUES(1)", options=inside(t))

@@ -227,10 +227,26 @@ static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
         return false;
 }
 
+/* In WAL mode SQLite commits the file, and only then writes pages of TEMP tables to theirs, which may exceed a limit. So they
+ * are written before. Pages of the file go to the log, too, as when a transaction is larger than the cache: without the mark
+ * of a commit no reader sees them. */
+static bool write_temporary(SqliteConnection *c, SqlError *error) {
+        FileState now = {};
+        int rc;
+
+        if (!c->is_pin || sqlite3_txn_state(c->file, "temp") != SQLITE_TXN_WRITE)
+                return true;
+        sqlite_connection_state(c, &now);
+        if (now.kind != FILE_STATE_WAL)
+                return true;
+        rc = sqlite3_db_cacheflush(c->file);
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
+}
+
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc;
 
-        if (!dumped_tables_check(c, error)) {
+        if (!dumped_tables_check(c, error) || !write_temporary(c, error)) {
                 sqlite_write_rollback(c);
                 return false;
         }
