@@ -396,6 +396,31 @@ def rights():
 
 
 @test
+def triggers():
+    """TEMP triggers are refused, however they are written, also if WriteSchema= allows triggers of the database"""
+    with writable(WriteSchema="yes") as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        for what in ("main.single", "single", "temp.t", "t"):
+            for name in ("TEMP TRIGGER x", "TRIGGER temp.x", "TEMPORARY TRIGGER IF NOT EXISTS x",
+                         'TRIGGER IF NOT EXISTS "TEMP".x') + (("TRIGGER x",) if what.endswith("t") else ()):
+                sql = f"CREATE {name} AFTER INSERT ON {what} BEGIN INSERT INTO written(number) VALUES(1); END"
+                for mode in (None, "write", "deferred"):
+                    t = begin(client, mode, pin=pin) if mode else None
+                    expect("NotAllowed", client.execute, DB, sql, options=inside(t) if t else on(pin))
+                    if t:
+                        end(client, "Commit", t)
+        client.execute(DB, "INSERT INTO single VALUES(1)", options=on(pin))
+        equal(numbers(service), [], "rows of a TEMP trigger")
+        equal(rows(client, "SELECT count(*), min(type) = 'table' FROM sqlite_temp_master", on(pin)), [[1, 1]], "objects")
+        client.execute(DB, "CREATE TRIGGER x AFTER INSERT ON single BEGIN INSERT INTO written(number) VALUES(2); END",
+                       options=on(pin))
+        client.execute(DB, "INSERT INTO single VALUES(2)", options=on(pin))
+        equal(numbers(service), [2], "rows of a trigger of the database")
+
+
+@test
 def waiting():
     """A pin whose transaction has changed only TEMP tables keeps no other writer waiting, however long it stays open"""
     with writable(limits={"TransactionIdleSec": "3600", "TransactionTimeoutSec": "3600"}) as service:

@@ -278,16 +278,14 @@ static void note_schema(Access *access, int action, const char *table, const cha
         access->changes_temp_schema |= action != SQLITE_INSERT && action != SQLITE_UPDATE && action != SQLITE_DELETE;
 }
 
-/* On a pin. A virtual table in "temp" could run SQL of its module that this file takes for the worker's. */
+/* On a pin. A virtual table in "temp" could run SQL of its module that this file takes for the worker's. For CREATE TRIGGER
+ * temp.x ON main.t SQLite asks as for a trigger of "main", and then to insert a row into the table of the schema "temp". */
 static int authorize_temporary(Access *access, int action) {
-        switch (action) {
-        case SQLITE_CREATE_TEMP_TRIGGER:
-                return refuse(access, "a TEMP trigger", NULL, "its changes would be taken for those of the database");
-        case SQLITE_CREATE_VTABLE:
+        if (action == SQLITE_CREATE_VTABLE)
                 return refuse(access, "a TEMP virtual table", NULL, "create an ordinary TEMP table");
-        default:
-                return SQLITE_OK;
-        }
+        if (action == SQLITE_CREATE_TEMP_TRIGGER || (action == SQLITE_INSERT && access->creates_trigger))
+                return refuse(access, "a TEMP trigger", NULL, "its changes would be taken for those of the database");
+        return SQLITE_OK;
 }
 
 /* `module` is that of a virtual table; `within`: the trigger or view that does it. */
@@ -296,6 +294,7 @@ static int authorize_change(Access *access, int action, const char *table, const
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
+        access->creates_trigger |= action == SQLITE_CREATE_TRIGGER;
         note_schema(access, action, table, schema);
         if (within || !is_of_client(access))
                 return SQLITE_OK;
@@ -416,6 +415,7 @@ void access_forget(Access *access) {
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = access->asks_savepoint = access->asks_changes = false;
         access->changes_temp = access->changes_temp_schema = access->changes_main = access->needs_pin = false;
+        access->creates_trigger = false;
 }
 
 int access_step(Access *access, sqlite3_stmt *stmt) {

@@ -75,6 +75,7 @@ typedef struct Access {
         bool needs_pin;          /* what was refused is possible on a pin */
         bool changes_temp;       /* SQLite asked to change something in the schema "temp" */
         bool changes_temp_schema; /* the same, and not only rows */
+        bool creates_trigger;    /* SQLite asked to do that in another schema, perhaps for one of "temp" */
         bool changes_main;       /* SQLite asked to change something else than that */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */

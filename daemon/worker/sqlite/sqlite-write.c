@@ -227,9 +227,9 @@ static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
         return false;
 }
 
-/* In WAL mode SQLite commits the file, and only then writes pages of TEMP tables to theirs, which may exceed a limit. So they
- * are written before. Pages of the file go to the log, too, as when a transaction is larger than the cache: without the mark
- * of a commit no reader sees them. */
+/* In WAL mode SQLite commits the file, and only then writes pages of TEMP tables, which may exceed a limit. So these are
+ * written before. Pages of the file go to the log, too, as when a transaction is larger than the cache: without the mark of
+ * a commit no reader sees them. */
 static bool write_temporary(SqliteConnection *c, SqlError *error) {
         FileState now = {};
         int rc;
