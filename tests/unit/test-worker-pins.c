@@ -165,6 +165,38 @@ static void test_statement_that_computes(void) {
         }
 }
 
+/* A statement and a load of the pin have transactions of which their client knows nothing. */
+static void test_own_transactions(void) {
+        int fd, pipe_fd;
+
+        begin_pinned("wal", true);
+        (void) begin_other("wanted; started 2 to write; ");
+        (void) writing_execute("INSERT INTO note VALUES(1)");
+        writing_expect("");
+        writing_cancel(writing.pin);
+        writing_expect("ended 3 error 45; ended 1 error 30; ");
+        writing.pin = writing_open_pin(0);
+        writing_expect("started 4; ");
+        (void) writing_execute("CREATE TEMP TABLE t(a)");
+        writing_expect("ended 5 wrote 0 0; ");
+        (void) writing_load("INSERT INTO t VALUES(?)", &pipe_fd);
+        writing_expect("started 6 to write; ");
+        writing_cancel(writing.pin);
+        writing_expect("ended 6 error 45; ended 4 error 30; ");
+        close(pipe_fd);
+        writing.pin = writing_open_pin(0);
+        writing_expect("started 7; ");
+        (void) writing_execute("CREATE TEMP TABLE t AS SELECT 1");
+        writing_expect("ended 8 wrote 0 0; ");
+        (void) writing_run("INSERT INTO temp.t " SLOW, &fd);
+        writing.later = cancel_pin;
+        writing.later_usec = writing.clock_usec + 100 * MSEC;
+        writing_expect("started 9 to write; ended 7 error 30; ended 9 error 45; ");
+        close(fd);
+        g_assert_cmpint(count("note"), ==, 0);
+        end();
+}
+
 /* ---- turns ---- */
 
 /* Two transactions that are asked for at once: the second is refused, though the first has not begun. */
@@ -220,6 +252,7 @@ int main(int argc, char **argv) {
         g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
         g_test_add_func("/worker/pins/transaction-that-waits", test_transaction_that_waits);
         g_test_add_func("/worker/pins/statement-that-computes", test_statement_that_computes);
+        g_test_add_func("/worker/pins/own-transactions", test_own_transactions);
         g_test_add_func("/worker/pins/one-transaction", test_one_transaction);
         g_test_add_func("/worker/pins/turns", test_turns);
         return g_test_run();

@@ -94,9 +94,16 @@ static bool is_pin(const Transaction *t) {
         return t->begin.is_pin;
 }
 
+/* True if its client knows nothing of it: it was made for one job. */
+static bool is_of_job(const Transaction *t) {
+        return t->is_of_load || t->is_of_single;
+}
+
 /* The jobs go on, and end with an error of their own that says why. */
 static void fail_job(Transaction *t, Job *job) {
-        if (job->error.error == ERROR_NONE)
+        if (job->error.error == ERROR_NONE && is_of_job(t))
+                sql_error_copy(&job->error, &t->error);
+        else if (job->error.error == ERROR_NONE)
                 (void) sql_error_set(&job->error, is_pin(t) ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
                                      "the %s has ended: %s", is_pin(t) ? "connection with your TEMP tables" : "transaction",
                                      sql_error_as_failure(&t->error).message);
@@ -220,13 +227,14 @@ static bool is_alone(const Transaction *pin) {
         return !t;
 }
 
-/* Its pin has ended. One that has not begun learns that it has none. A statement that computes is interrupted. */
+/* Its pin has ended. If the client knows of no transaction, it learns only that. A statement that computes is interrupted. */
 static void leave_pin(Transaction *t) {
-        const char *why = sql_error_as_failure(&t->pin->error).message;
+        bool is_known = !is_of_job(t) && t->state > TRANSACTION_WAITS;
 
         if (t->error.error == ERROR_NONE)
-                (void) sql_error_set(&t->error, t->state == TRANSACTION_WAITS ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
-                                     "the connection with your TEMP tables has ended: %s", why);
+                (void) sql_error_set(&t->error, is_known ? ERROR_TRANSACTION_ENDED : ERROR_PIN_LOST,
+                                     "the connection with your TEMP tables has ended: %s",
+                                     sql_error_as_failure(&t->pin->error).message);
         if (t->batch.running)
                 fail_job(t, t->batch.running);
         fail_borrower(t);
@@ -248,7 +256,7 @@ static void end(Transaction *t) {
                 return;
         give_back(t);
         t->state = TRANSACTION_OVER;
-        if (t->is_of_load || t->is_of_single)
+        if (is_of_job(t))
                 return;
         report(t, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -551,7 +559,7 @@ static void open_it(Transaction *t) {
         forget_lock(t);
         if (is_pin(t)) /* only its beginning has a deadline */
                 t->begin.deadline_usec = UINT64_MAX;
-        if (t->is_of_load || t->is_of_single)
+        if (is_of_job(t))
                 return;
         report(t, &(Message) {
                 .kind = MESSAGE_STARTED,
@@ -1381,7 +1389,7 @@ static void adapt(const Engine *engine, Begin *begin) {
 static bool has_transaction(const Transaction *pin) {
         const Transaction *t = pin->set->first;
 
-        while (t && (t->pin != pin || t->is_of_single || t->is_of_load))
+        while (t && (t->pin != pin || is_of_job(t)))
                 t = t->next;
         return t;
 }
