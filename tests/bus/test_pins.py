@@ -350,6 +350,61 @@ def readers():
         equal(numbers(service), [7], "in the file")
 
 
+def run_lists(client, options):
+    """A list and a load, which add two rows to t each."""
+    equal(client.execute_batch(DB, [("INSERT INTO t VALUES(1)",), ("INSERT INTO t VALUES(2)",)], options=options)[0], [1, 1],
+          "changes")
+    run, pipe = begin_load(client, DB, "INSERT INTO t VALUES(?)", options)
+    send(pipe, stream([[1], [2]]))
+    equal(wait_for_load(client, DB, run)[0], 2, "rows of the load")
+
+
+@needs_root
+def lists_of_readers():
+    """Lists and loads of a user who may only read change TEMP tables: on a pin, in transactions there, and made of them"""
+    with writable(WriteUsers="") as service:
+        reader = service.client(UID_A)
+        for mode in (None, "deferred", "read"):
+            for late in (False, True) if mode else (False,):
+                t = begin(reader, mode) if late else None
+                options = inside(t) if t else {}
+                expect("ReadOnly", reader.execute_batch, DB, ["INSERT INTO single VALUES(1)"], options=options)
+                expect("ReadOnly", begin_load, reader, DB, "INSERT INTO single VALUES(?)", options)
+                pin = begin(reader, transaction=t) if late else begin(reader)
+                reader.execute(DB, "CREATE TEMP TABLE t(a)", options=inside(t) if late else on(pin))
+                t = t or (begin(reader, mode, pin=pin) if mode else None)
+                options = inside(t) if t else on(pin)
+                run_lists(reader, options)
+                equal(rows(reader, "SELECT count(*) FROM t", options), [[4]], (mode, late))
+                both = ["DELETE FROM t", "INSERT INTO single VALUES(1)"]
+                expect("ReadOnly", reader.execute_batch, DB, both, options=options)
+                equal(rows(reader, "SELECT count(*) FROM t", options), [[4]], (mode, late))
+                end(reader, "Rollback", pin)
+        equal(ask(service, "SELECT * FROM single"), [], "in the file")
+
+
+@test
+def savepoints():
+    """Savepoints in each kind of transaction on a pin, also of a user who may only read"""
+    with writable(WriteUsers="") as service:
+        for uid in (None, UID_A) if os.geteuid() == 0 else (None,):
+            client = service.client(uid)
+            pin = begin(client)
+            client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+            for mode in ("deferred", "read") if uid else ("deferred", "read", "write"):
+                t = begin(client, mode, pin=pin)
+                for sql in ("SAVEPOINT a", "INSERT INTO t VALUES(1)", "SAVEPOINT statement", "INSERT INTO t VALUES(2)",
+                            "ROLLBACK TO statement", "INSERT INTO t VALUES(3)", "RELEASE statement", "SAVEPOINT lock",
+                            "INSERT INTO t VALUES(4)", "ROLLBACK TO lock", "RELEASE a"):
+                    equal(client.execute(DB, sql, options=inside(t))[0], sql.startswith("INSERT"), sql)
+                for sql in ("RELEASE a", "ROLLBACK TO lock"):
+                    expect("Sql", client.execute, DB, sql, options=inside(t))
+                end(client, "Commit", t)
+                equal(rows(client, "SELECT a FROM t", on(pin)), [[1], [3]], (uid, mode))
+                client.execute(DB, "DELETE FROM t", options=on(pin))
+            expect("NotAllowed", client.execute, DB, "SAVEPOINT a", options=on(pin))
+
+
 @needs_root
 def new_rights():
     """A reader with a pin gets the right to write: the pin only reads the file, as before, and a new one writes it"""

@@ -519,6 +519,14 @@ void run_answer_at_once(Run *run) {
                 answer_started(run, &(Started) { .number = run->number, .read_only = true });
 }
 
+/* The transaction of which the pin was made is on it from now on. */
+static void move_to_pin(const Run *pin) {
+        Run *t = g_hash_table_lookup(pin->context->runs, &pin->transaction);
+
+        if (t)
+                t->pin = pin->number;
+}
+
 int run_on_started(Run *run, const Started *started) {
         if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
                 return 0;
@@ -528,6 +536,8 @@ int run_on_started(Run *run, const Started *started) {
         run->used_usec = clock_usec();
         if (run->kind != RUN_TRANSACTION)
                 run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
+        if (run->is_pin)
+                move_to_pin(run);
         drop_job(run);
         if (run->end.error != ERROR_NONE)
                 refuse_late(run);

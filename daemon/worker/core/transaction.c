@@ -227,7 +227,8 @@ static bool is_alone(const Transaction *pin) {
         return !t;
 }
 
-/* Its pin has ended. If the client knows of no transaction, it learns only that. A statement that computes is interrupted. */
+/* Its pin has ended. If the client knows of no transaction, it learns only that. A statement that computes is
+ * interrupted. */
 static void leave_pin(Transaction *t) {
         bool is_known = !is_of_job(t) && t->state > TRANSACTION_WAITS;
 

@@ -165,13 +165,13 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
                 return false;
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
+        compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
         compiled->only_temp = !compiled->does_nothing && !sqlite3_stmt_isexplain(stmt) &&
-                access_only_changes_temp(&c->access);
+                (access_only_changes_temp(&c->access) || (compiled->is_savepoint && c->access.only_temp));
         compiled->writes |= compiled->only_temp;
-        compiled->changes_rows = compiled->only_temp ? !c->access.changes_temp_schema
+        compiled->changes_rows = compiled->only_temp ? c->access.changes_temp && !c->access.changes_temp_schema
                                                      : compiled->writes && c->access.has_target && !c->access.changes_schema;
         compiled->asks_changes = c->access.asks_changes;
-        compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
         if (compiled->does_nothing)
                 compiled->foreign_keys = c->access.pragma.foreign_keys;
         /* a pin keeps none: one that was compiled before a TEMP table was made or dropped may mean another table */
