@@ -34,6 +34,20 @@ static int start(const Setup *setup, EngineProgress p, void *userdata, EnginePoo
         return sqlite_engine.start(setup, on_progress, userdata, ret);
 }
 
+/* ---- SQLite without memory ---- */
+
+static const char *without_memory; /* the next statement that begins like this fails; NULL: none does */
+
+int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*row)(void *, int, char **, char **), void *data, char **error);
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*row)(void *, int, char **, char **), void *data, char **error);
+
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*row)(void *, int, char **, char **), void *data, char **error) {
+        if (!without_memory || !g_str_has_prefix(sql, without_memory))
+                return __real_sqlite3_exec(db, sql, row, data, error);
+        without_memory = NULL;
+        return SQLITE_NOMEM;
+}
+
 /* ---- life of a test ---- */
 
 static void begin(const char *journal_mode, bool writes) {
@@ -247,6 +261,33 @@ static void test_turns(void) {
         end();
 }
 
+/* ---- the beginning to write ---- */
+
+/* The engine makes a savepoint for that. If it cannot, one of the client with the same name stays as it is. */
+static void test_savepoint_of_the_engine(void) {
+        begin_pinned("wal", true);
+        (void) writing_execute("CREATE TEMP TABLE t(a)");
+        writing_expect("ended 2 wrote 0 0; ");
+        writing.transaction = writing_open_deferred(LONG);
+        writing_expect("started 3 to write; ");
+        (void) writing_execute("SAVEPOINT lock");
+        (void) writing_execute("INSERT INTO t VALUES(1)");
+        writing_expect("ended 4 wrote 0 0; ended 5 wrote 1 1; ");
+        (void) writing_execute("INSERT INTO note VALUES(1)");
+        without_memory = "SAVEPOINT lock";
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; ended 6 error 25; ");
+        g_assert_null(without_memory);
+        (void) writing_execute("INSERT INTO note SELECT a FROM t");
+        (void) writing_execute("RELEASE lock");
+        writing_expect("ended 7 wrote 1 1; ended 8 wrote 0 0; ");
+        writing_commit(3);
+        writing_expect("committing 3; ended 3 wrote 0 0; ");
+        g_assert_cmpint(count("note"), ==, 1);
+        end();
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
@@ -255,5 +296,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/pins/own-transactions", test_own_transactions);
         g_test_add_func("/worker/pins/one-transaction", test_one_transaction);
         g_test_add_func("/worker/pins/turns", test_turns);
+        g_test_add_func("/worker/pins/savepoint-of-the-engine", test_savepoint_of_the_engine);
         return g_test_run();
 }

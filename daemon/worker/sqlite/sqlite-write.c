@@ -162,19 +162,23 @@ bool sqlite_write_begin_temp(SqliteConnection *c, bool enforces, SqlError *error
 
 /* SQLite takes the lock of a writer for a statement that writes. This one is taken back, and the lock stays. */
 bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error) {
-        static const char take[] = "SAVEPOINT lock; PRAGMA main.user_version = 0";
-        static const char leave[] = "ROLLBACK TO lock; RELEASE lock";
-        int rc, left;
+        static const char take[] = "PRAGMA main.user_version = 0", leave[] = "ROLLBACK TO lock; RELEASE lock";
+        int rc, left = SQLITE_OK;
+        bool has_savepoint;
 
         if (pauses_for_log(c))
                 return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
         sqlite_connection_let_go(c);
         access_pause(c->file, &c->access, true);
         sqlite_connection_set_progress(c, false);
-        rc = sqlite3_exec(c->file, take, NULL, NULL, NULL);
+        rc = sqlite3_exec(c->file, "SAVEPOINT lock", NULL, NULL, NULL);
+        has_savepoint = rc == SQLITE_OK;
+        if (has_savepoint)
+                rc = sqlite3_exec(c->file, take, NULL, NULL, NULL);
         if (rc != SQLITE_OK)
                 (void) sqlite_connection_fail(c, rc, 0, error);
-        left = sqlite3_exec(c->file, leave, NULL, NULL, NULL);
+        if (has_savepoint) /* or else the client's may have this name */
+                left = sqlite3_exec(c->file, leave, NULL, NULL, NULL);
         sqlite_connection_set_progress(c, true);
         access_pause(c->file, &c->access, false);
         c->outpaced = rc == SQLITE_BUSY_SNAPSHOT;
