@@ -784,6 +784,29 @@ def places():
 
 
 @needs_root
+def places_after_reloads():
+    """A pin that is begun after a reload of limits is in a worker with the new ones, which counts among half of all, too"""
+    limits = {"WorkersTotalMax": 6, "WorkersMax": 6}
+    with writable(limits=limits, WriteUsers="*") as service:
+        client = service.client(UID_A)
+        held = [begin(client)]
+        for size in ("10M", "20M"):
+            service.limits(**limits, TempSizeMax=size)
+            service.driver.manager("Reload")
+            held += [begin(client), begin(client)]
+        service.limits(**limits, TempSizeMax="30M")
+        service.driver.manager("Reload")
+        for n in (held[0], held[-1]):
+            failure = expect("LimitsExceeded", begin, client)
+            true("WorkersTotalMax=" in failure.message, failure)
+            fill(client, n, 2)
+        end(client, "Rollback", held[0])
+        held += [begin(client), begin(client)]
+        expect("PinLost", rows, client, "SELECT 1", on(held[0]))
+        equal(len(service.driver.manager("ListTransactions")[0]), 6, "pins")
+
+
+@needs_root
 def masses():
     """Each user has PinsMax= pins, however many clients there are; a flood of one user leaves those of another alone"""
     with writable(limits={"PinsMax": 8, "WorkersMax": 2, "WorkersTotalMax": 8}, WriteUsers="*") as service:

@@ -63,7 +63,6 @@ struct Context {
         uint64_t watch_pipes_max; /* the same for all watches that have a pipe */
         uint64_t argument_files_max, n_argument_files; /* the same for all calls that have a file */
         uint64_t n_watch_pipes;
-        uint64_t n_pinned;       /* groups with pins */
         uint64_t n_undead;       /* how many workers were killed and are not dead yet; they hold no place (worker.h) */
         GQueue starved;          /* of Group that wants a worker, but a bound forbids it, by starved_link; in their order */
         uint64_t moved_usec;     /* when one of them last got a worker; 0: none did */

@@ -144,8 +144,7 @@ static Worker *find_writer(const Group *g) {
         return found;
 }
 
-/* All pins of a group are in one worker if possible, because it keeps its place while they last. */
-static Worker *find_pinned(const Group *g) {
+Worker *group_jobs_find_pinned(const Group *g) {
         for (GList *i = g->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
@@ -160,7 +159,7 @@ static Worker *find_pinned(const Group *g) {
 static Worker *find_worker(const Group *g, const Run *run) {
         if (run_has_place(run))
                 return NULL;
-        return run->is_pin ? find_pinned(g) : run_takes_turns(run) ? find_writer(g) : NULL;
+        return run->is_pin ? group_jobs_find_pinned(g) : run_takes_turns(run) ? find_writer(g) : NULL;
 }
 
 /* `writer`: see find_worker(). */

@@ -6,6 +6,7 @@
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/base/sd-autoptr.h"
 #include "daemon/supervisor/calls/waiting-call.h"
+#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/workers/group.h"
@@ -141,16 +142,39 @@ static bool has_pin(const Worker *w) {
         return false;
 }
 
-/* How many workers are kept by pins, if a pin would keep one more; otherwise 0. Those of a group are in one worker, except
- * for those that are made of transactions in others. */
-static uint64_t n_places(const Group *g, const Run *transaction) {
-        uint64_t n = 0;
+/* True if no worker has taken a pin of the group yet, which one will keep. */
+static bool has_waiting_pin(const Group *g) {
+        const GQueue *const queues[] = { &g->waiting, &g->sent };
 
-        if (transaction && transaction->worker ? has_pin(transaction->worker) : g->n_pins > 0)
-                return 0;
-        for (GList *i = g->context->workers.head; i; i = i->next)
+        for (size_t q = 0; g->n_pins > 0 && q < G_N_ELEMENTS(queues); q++)
+                for (const GList *i = queues[q]->head; i; i = i->next)
+                        if (((const Run *) i->data)->is_pin && ((const Run *) i->data)->transaction == 0)
+                                return true;
+        return false;
+}
+
+/* How many workers are kept by pins, or will be soon. */
+static uint64_t n_kept(const Context *context) {
+        GHashTableIter users;
+        uint64_t n = 0;
+        void *u;
+
+        for (GList *i = context->workers.head; i; i = i->next)
                 n += has_pin(i->data);
-        return MAX(n, g->context->n_pinned);
+        g_hash_table_iter_init(&users, context->users);
+        while (g_hash_table_iter_next(&users, NULL, &u))
+                for (GList *i = ((const User *) u)->groups.head; i; i = i->next)
+                        n += has_waiting_pin(i->data) && !group_jobs_find_pinned(i->data);
+        return n;
+}
+
+/* The same, if a pin would keep one more; otherwise 0. Those of a group are in one worker, except for those that are made of
+ * transactions in others, and those that were begun before a reload of settings. */
+static uint64_t n_places(const Group *g, const Run *transaction) {
+        bool keeps_no_other = transaction && transaction->worker ? has_pin(transaction->worker)
+                                                                 : group_jobs_find_pinned(g) || has_waiting_pin(g);
+
+        return keeps_no_other ? 0 : n_kept(g->context);
 }
 
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {

@@ -51,9 +51,7 @@ void run_count(Run *run, int change) {
                 return;
         if (run->is_pin) {
                 quota_count_pin(run->user, change);
-                run->context->n_pinned -= run->group->n_pins > 0;
                 run->group->n_pins += (uint64_t) change;
-                run->context->n_pinned += run->group->n_pins > 0;
                 return;
         }
         run->group->n_writers -= takes_turns && change < 0;

@@ -39,7 +39,7 @@ typedef struct Check {
         const Context *context;
         GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
         size_t n_statements, n_runs, n_channels, n_watches; /* those that have a session */
-        uint64_t n_watch_pipes, n_pinned;
+        uint64_t n_watch_pipes;
 } Check;
 
 static Sums *sums_of(GHashTable *table, const void *key) {
@@ -214,7 +214,7 @@ static void check_pipes(const Context *context) {
 }
 
 /* All those of a group that take turns to write count as one. */
-static void check_transactions(Check *c, const User *u, const Sums *s) {
+static void check_transactions(const User *u, const Sums *s) {
         uint64_t n_writers = 0, n_pins = 0, n_groups = 0;
 
         for (GList *i = u->groups.head; i; i = i->next) {
@@ -223,7 +223,6 @@ static void check_transactions(Check *c, const User *u, const Sums *s) {
                 n_writers += g->n_writers;
                 n_pins += g->n_pins;
                 n_groups += g->n_writers > 0;
-                c->n_pinned += g->n_pins > 0;
         }
         HOLD(u->n_writers == s->n_writers && n_writers == s->n_writers, u->uid);
         HOLD(u->n_transactions == s->n_transactions + n_groups, u->uid);
@@ -235,7 +234,7 @@ static void check_user(Check *c, const User *u) {
 
         HOLD(u->n_statements == s->n_statements, u->uid);
         HOLD(u->n_runs == s->n_runs, u->uid);
-        check_transactions(c, u, s);
+        check_transactions(u, s);
         HOLD(u->n_channels == s->n_channels && u->n_released_channels == s->n_released_channels, u->uid);
         HOLD(u->n_watches == s->n_watches && u->n_watch_pipes == s->n_watch_pipes, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
@@ -283,7 +282,6 @@ static void check_sessions(const Check *c) {
         HOLD(n_statements == c->n_statements && n_runs == c->n_runs && n_channels == c->n_channels, n_statements);
         HOLD(n_watches == c->n_watches, n_watches);
         HOLD(c->n_watch_pipes == c->context->n_watch_pipes, c->n_watch_pipes);
-        HOLD(c->n_pinned == c->context->n_pinned, c->n_pinned);
 }
 
 #define FOR_EACH(table, check, type)                                     \
