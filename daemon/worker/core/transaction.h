@@ -27,6 +27,9 @@
  * 7. Begin.lock_wait_usec counts from the time when another transaction is known to be in the way: one of this worker, one
  *    of a worker that keeps the lease for it (LEASE_TAKEN), or that of a foreign program. The way of messages and the start
  *    of workers do not count, so 0 means: at once, but only if the database is locked.
+ * 8. A pin (docs/design/own-connection.md) is a transaction that lends its connection to jobs, and to one transaction at a
+ *    time, its guest: that of a client, or one that was made for a job that writes. Others wait for it. It ends after all
+ *    of these.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
 #define SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
