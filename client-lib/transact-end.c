@@ -88,6 +88,8 @@ static void on_end_reply(sd_bus_message *reply, void *userdata) {
                 set_failure(t, reply);
         if (!t->refused)
                 transact_end(t);
+        else
+                transact_send_waiting(t->connection, t->path);
 }
 
 static int send_end(sqlipc_transaction *t, bool commits) {
