@@ -135,7 +135,8 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
                 t->refused = t->commits = false;
                 transact_life_move(&t->state, TRANSACTION_OPEN);
                 t->error = (Error) { .sql_offset = -1 };
-                if (commits)
+                transact_look(t); /* it may have been lost since */
+                if (commits && t->state == TRANSACTION_OPEN)
                         return connection_fail(t->connection, &e);
         }
         if (t->state == TRANSACTION_OPEN) {
