@@ -911,7 +911,8 @@ class Core:
 def number_of_row(error):
     """The number of the row that has failed in a load, 0 if the service names none, and the error's text without it."""
     name, colon, text = str(error).partition(": ")
-    is_named = colon and name.startswith("row ") and name[4:].isdecimal() and getattr(error, "sqlite_errorcode", None)
+    is_named = colon and name.startswith("row ") and name[4:].isdecimal()
+    is_named = is_named and (isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", None))
     return (int(name[4:]), text) if is_named else (0, str(error))
 
 
