@@ -18,7 +18,7 @@ typedef struct Places {
 
 static FakeService f;
 static atomic_ulong pin;          /* the one that the service has; 0: none */
-static atomic_int n_pins;         /* calls */
+static atomic_int n_pins, n_begins; /* calls: Begin of a pin, and of a transaction */
 static Places of_run, of_begin, of_pin; /* of the last calls */
 static const char *pin_error;     /* of Begin of a pin; NULL: none */
 static const char *lost_error;    /* of a call that names a pin which is gone */
@@ -63,8 +63,10 @@ static int on_begin_call(sd_bus_message *m, bool is_pin) {
         if (is_pin) {
                 of_pin = places;
                 n_pins++;
-        } else
+        } else {
                 of_begin = places;
+                n_begins++;
+        }
         if (is_pin && pin_error)
                 return fail(m, pin_error);
         if (places.pin && places.pin != pin)
@@ -127,7 +129,7 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
 
 static void start(void) {
         pin = 0;
-        n_pins = n_held = 0;
+        n_pins = n_begins = n_held = 0;
         of_run = of_begin = of_pin = (Places) { 0, 0 };
         pin_error = held_method = interrupted = NULL;
         lost_error = "org.sqlipc1.Error.PinLost";
@@ -388,6 +390,41 @@ static void test_begin_waits(void) {
         }
 }
 
+/* It is closed, or its connection, before it could be sent: the pin is not concerned. */
+static void test_begin_that_waits_is_closed(void) {
+        sqlipc_transaction *t, *next;
+        sqlipc_cursor *c;
+
+        for (int all = 0; all < 2; all++) {
+                start();
+                held_method = "Pin";
+                CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+                c = query(CREATE);
+                wait_held();
+                CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), 0);
+                CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &next), -EBUSY);
+                if (all) {
+                        sqlipc_connection_ref(f.connection);
+                        sqlipc_close(f.connection);
+                        CHECK_INT(sqlipc_transaction_is_open(t), -ENOTCONN);
+                        CHECK_INT(sqlipc_cursor_next(c), -ENOTCONN);
+                }
+                sqlipc_transaction_close(t);
+                held = false;
+                if (!all) {
+                        CHECK_INT(run_to_end(c), 0);
+                        CHECK_INT(of_run.pin, pin);
+                        CHECK_INT(sqlipc_begin(f.connection, DB, SQLIPC_TRANSACTION_WRITE, &t), 0);
+                        wait_open(t);
+                        CHECK_INT(of_begin.pin, pin);
+                        sqlipc_transaction_close(t);
+                }
+                sqlipc_cursor_close(c);
+                fake_done(&f);
+                CHECK_INT(n_begins, !all);
+        }
+}
+
 /* The transaction began after the statement, and before the library knew that this needs a pin. */
 static void test_begin_before(void) {
         sqlipc_transaction *t;
@@ -502,6 +539,7 @@ int main(void) {
                 TEST(test_unread_loss),
                 TEST(test_prepare_takes_pin),
                 TEST(test_begin_waits),
+                TEST(test_begin_that_waits_is_closed),
                 TEST(test_begin_before),
                 TEST(test_pin_that_fails),
                 TEST(test_interrupted_before),

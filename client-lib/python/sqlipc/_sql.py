@@ -259,8 +259,8 @@ class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml ret
     if it is about transactions, or None; pragma: its Pragma, or None; names: for each parameter its name without prefix, or
     None; text: the SQL without the part after its semicolon; is_dml: it begins with INSERT, UPDATE, DELETE or REPLACE, so
     that sqlite3 begins a transaction before it; returns: it has a RETURNING clause; has_more: another statement follows;
-    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH; makes_temp: it creates something
-    in SQLite's schema temp.
+    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH; makes_temp: it creates
+    something in SQLite's schema temp.
     """
 
     __slots__ = ()
