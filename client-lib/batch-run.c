@@ -232,15 +232,20 @@ static void run(sqlipc_batch *b) {
 }
 
 /* One of its statements needs a pin, and nothing of the batch is kept: sends it again, on the pin. */
-static void run_on_pin(sqlipc_batch *b) {
+static void run_on_pin(sqlipc_batch *b, unsigned n_interrupts) {
         sqlipc_transaction *pin;
 
-        if ((b->transaction && b->transaction->is_pin) ||
-            transact_take_pin(b->connection, b->path, b->transaction, &pin) < 0)
+        if (b->transaction && b->transaction->is_pin)
+                return;
+        if (n_interrupts != connection_interrupts(b->connection)) {
+                (void) error_set(&b->error, ERROR_CANCELLED, "The batch was interrupted.");
+                return;
+        }
+        if (transact_take_pin(b->connection, b->path, &pin, &b->error) < 0)
                 return;
         b->error = (Error) { .sql_offset = -1 };
         if (!b->transaction)
-                b->transaction = transact_ref_current(b->connection, b->path);
+                b->transaction = transact_ref(pin);
         if (wait_for(b, pin))
                 run(b);
         (void) transact_unref(pin);
@@ -260,6 +265,7 @@ static int check_run(sqlipc_batch *b) {
 }
 
 _public_ int sqlipc_batch_run(sqlipc_batch *b, int64_t *ret_changes) {
+        unsigned n_interrupts;
         uint64_t sum = 0;
         int r;
 
@@ -269,10 +275,11 @@ _public_ int sqlipc_batch_run(sqlipc_batch *b, int64_t *ret_changes) {
         if (r < 0)
                 return r;
         b->error.result = 0;
+        n_interrupts = connection_interrupts(b->connection);
         b->transaction = transact_ref_current(b->connection, b->path);
         run(b);
         if (b->error.number == ERROR_NEEDS_PIN && b->error.result < 0)
-                run_on_pin(b);
+                run_on_pin(b, n_interrupts);
         b->transaction = transact_unref(b->transaction);
         if (b->error.result < 0)
                 return connection_fail(b->connection, &b->error);

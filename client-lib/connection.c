@@ -442,8 +442,13 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
 /* ---- Failures ----------------------------------------------------------------------------------------------------- */
 
 int connection_fail(sqlipc_connection *connection, const Error *e) {
+        Member *member;
+
         if (&connection->error != e)
                 connection->error = *e;
+        if (e->lost_pin > 0)
+                TAILQ_FOREACH(member, &connection->transactions, link)
+                        member->operations->tell_loss(member, e->lost_pin);
         return e->result;
 }
 

@@ -40,6 +40,8 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
         c->transaction = transact_ref_current(connection, c->fetch->path);
         if (c->transaction)
                 c->attempt = ATTEMPT_BUS;
+        if (s && s->pin)
+                cursor_use_pin(c, s->pin);
         TAILQ_INSERT_TAIL(&connection->cursors, &c->member, link);
         *ret = c;
         return 0;
@@ -55,19 +57,32 @@ int cursor_check_transaction(sqlipc_cursor *c, Error *e) {
         return r <= 0 ? r : transact_check(c->transaction, e);
 }
 
+void cursor_use_pin(sqlipc_cursor *c, sqlipc_transaction *pin) {
+        if (!c->transaction)
+                c->transaction = transact_ref(pin);
+        else if (!c->pin && !c->transaction->is_pin)
+                c->pin = transact_ref(pin);
+        c->attempt = ATTEMPT_BUS;
+}
+
 bool cursor_take_pin(sqlipc_cursor *c, const Error *e) {
         sqlipc_transaction *pin;
+        Error failure;
 
-        if (e->number != ERROR_NEEDS_PIN || c->pin || (c->transaction && c->transaction->is_pin) || c->delivered ||
-            cursor_is_cancelled(c) || transact_take_pin(c->connection, c->fetch->path, c->transaction, &pin) < 0)
+        if (e->number != ERROR_NEEDS_PIN || c->alone || c->pin || (c->transaction && c->transaction->is_pin) || c->delivered)
                 return false;
-        if (c->transaction)
-                c->pin = pin;
-        else
-                c->transaction = pin;
+        if (cursor_is_cancelled(c)) {
+                cursor_end(c, CURSOR_END_CANCELLED);
+                return true;
+        }
+        if (transact_take_pin(c->connection, c->fetch->path, &pin, &failure) < 0) {
+                cursor_fail(c, &failure);
+                return true;
+        }
         if (c->state != CURSOR_WAITING)
                 cursor_restart(c, true);
-        c->attempt = ATTEMPT_BUS;
+        cursor_use_pin(c, pin);
+        (void) transact_unref(pin);
         if (c->statement)
                 prepared_lose(c->statement);
         return true;

@@ -52,6 +52,7 @@ struct sqlipc_cursor {
         sqlipc_transaction *pin;     /* a reference on the pin that its transaction needs first; NULL: none, or DONE */
         Attempt attempt;             /* earlier attempts to send the request */
         unsigned retries_left;       /* on other channels, and of the question if it reads */
+        bool alone;                  /* it belongs to no transaction and no pin */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         bool read_only;              /* the request, as it was sent, is known to change nothing */
         bool reads;                  /* the service has compiled its SQL for the library, and said so */
@@ -106,8 +107,11 @@ void cursor_set_read_only(sqlipc_cursor *c, bool read_only);
 bool cursor_may_write(const sqlipc_cursor *c);
 
 /* Its request failed with `e`. True: it needs a pin, which was begun if there was none, and is sent again when that is
- * open. */
+ * open; or the cursor has ended. */
 bool cursor_take_pin(sqlipc_cursor *c, const Error *e);
+
+/* Its request must wait for this pin, and name it. */
+void cursor_use_pin(sqlipc_cursor *c, sqlipc_transaction *pin);
 
 /* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. A
  * transaction to which such a run belongs is rolled back, so that the outcome is known (transact_on_no_answer()).

@@ -302,6 +302,8 @@ static void start_undescribed(sqlipc_cursor *c) {
 
         if (r < 0)
                 cursor_fail_send(c, r);
+        else if (c->statement->state == STATEMENT_FAILED)
+                cursor_fail(c, &c->statement->error);
 }
 
 /* A statement that needs the pin is compiled there, too. */
@@ -316,14 +318,9 @@ static void start(sqlipc_cursor *c) {
         prepared_channel_advance(s);
         if (s->state == STATEMENT_FAILED && is_not_kept(c))
                 start_not_kept(c);
-        else if (s->state == STATEMENT_FAILED) {
-                if (!cursor_take_pin(c, &s->error))
-                        cursor_fail(c, &s->error);
-                else {
-                        prepared_life_move(&s->state, STATEMENT_LOST);
-                        start(c);
-                }
-        } else if (!has_its_pin(c))
+        else if (s->state == STATEMENT_FAILED)
+                cursor_fail(c, &s->error);
+        else if (!has_its_pin(c))
                 return;
         else if (s->state != STATEMENT_PREPARING && s->described)
                 start_described(c);

@@ -68,8 +68,9 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
                 return;
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&s->error, reply);
-                transact_note_lost_pin(s->connection, s->fetch.path, &s->error);
-                prepared_fail(s);
+                transact_on_failure_of_pin(s->connection, s->pin_id, &s->error);
+                if (!prepared_take_pin(s))
+                        prepared_fail(s);
                 return;
         }
         r = read_reply(s, reply);
@@ -81,6 +82,15 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         prepared_fail(s);
         (void) sd_bus_message_rewind(reply, true);
         prepared_undo(reply, s->fetch.path);
+}
+
+bool prepared_take_pin(sqlipc_statement *s) {
+        if (s->error.number != ERROR_NEEDS_PIN || s->pin_id > 0 ||
+            transact_take_pin(s->connection, s->fetch.path, &s->pin, &s->error) < 0)
+                return false;
+        if (s->cursor && s->cursor->state != CURSOR_DONE)
+                cursor_use_pin(s->cursor, s->pin);
+        return true;
 }
 
 void prepared_fail(sqlipc_statement *s) {
@@ -106,6 +116,7 @@ bool prepared_is_on_channel(const sqlipc_statement *s) {
 
 /* Gives back everything that the daemon and its workers hold for the statement. */
 static void release(sqlipc_statement *s) {
+        s->pin = transact_unref(s->pin);
         prepared_leave_bus(s);
         if (prepared_is_on_channel(s))
                 channel_link_finalize(s->fetch.link, s->channel_number);
@@ -126,6 +137,7 @@ static int send_prepare(sqlipc_statement *s) {
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
+        s->pin_id = pin ? pin->pin_id : 0;
         s->asks_cached = !s->connection->without_cached;
         r = call_append_prepare_options(m, s->asks_cached, transact_place(pin));
         if (r < 0)
@@ -287,9 +299,6 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
                 return connection_fail_errno(connection, -EINVAL);
         kept = sqlipc_connection_ref(connection); /* a handler may close it */
         r = prepare(connection, database, sql, ret_statement);
-        if (r < 0 && connection->blocking && connection->error.number == ERROR_NEEDS_PIN &&
-            transact_wait_pin(connection, database) >= 0)
-                r = prepare(connection, database, sql, ret_statement);
         if (r < 0 && connection->blocking) {
                 r = transact_ask_to_write(connection, database);
                 if (r == 0)

@@ -243,7 +243,7 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
 }
 
 /* Creates the cursor of a query, and sends the query if it can be sent now. `parameters`: in the internal form. `alone`: not
- * in a transaction. */
+ * in a transaction, or on a pin. */
 static int new_query(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                      size_t n_parameters, bool alone, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
@@ -262,7 +262,8 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         r = cursor_new(&c, connection, NULL, path, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        if (alone && c->transaction && !c->transaction->is_pin) {
+        c->alone = alone;
+        if (alone && c->transaction) {
                 c->transaction = transact_unref(c->transaction);
                 c->attempt = ATTEMPT_ANY;
         }
@@ -271,7 +272,7 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
                 (void) connection_fail_send(connection, r);
                 if (c->transaction)
                         transact_on_failure(c->transaction, &connection->error);
-                return connection->error.result;
+                return connection_fail(connection, &connection->error);
         }
         *ret_cursor = steal(c);
         return 0;

@@ -61,8 +61,7 @@ AdbcStatusCode ingest_target_set(IngestTarget *target, const char *key, const ch
                                       "A database has no schema but \"\": name it as adbc.ingest.target_catalog");
         if (strcmp(key, "adbc.ingest.temporary") == 0)
                 return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
-                                      "An ingest makes no temporary table: make it by CREATE TEMP TABLE, and insert rows by "
-                                      "SQL");
+                                      "An ingest makes no temporary table: use CREATE TEMP TABLE, and insert rows by SQL");
         return driver_settings_unknown(key, error);
 }
 

@@ -197,6 +197,107 @@ def lost():
 
 
 @test
+def lost_unseen():
+    """Counters and live queries, which find the loss first, leave PinLost to the next statement"""
+
+    def read_counter(db):
+        equal(isinstance(db.total_changes, int), True, "total_changes")
+
+    def read_twice(db):
+        read_counter(db)
+        read_counter(db)
+
+    def follow(db):
+        live = db.live("SELECT count(*) FROM note")
+        equal([live.next(60).kind for _ in range(2)], ["added", "settled"], "a live query")
+        live.close()
+
+    for look in (read_counter, read_twice, follow):
+        with PythonService(activation=True) as killed:
+            with contextlib.closing(killed.connect(isolation_level=None)) as db:
+                db.execute("DELETE FROM note")
+                db.execute("INSERT INTO note(text) VALUES('file')")
+
+                def lose(killed=killed, db=db, look=look):
+                    for child in children(owner_pid(killed)):
+                        os.kill(child, signal.SIGKILL)
+                    look(db)
+
+                lose_once(db, lose)
+
+
+@test
+def live_query_beside():
+    """A live query is about the file: it reads no TEMP table, and does not wait for the connection's transaction"""
+    service.add("beside", "CREATE TABLE t(a); INSERT INTO t VALUES('file'); CREATE TABLE plain(a);")
+    with contextlib.closing(service.connect("beside", isolation_level=None)) as db, \
+            contextlib.closing(service.connect("beside", isolation_level=None)) as other:
+        db.execute("CREATE TEMP TABLE t AS SELECT 'temp' AS a")
+        db.execute("BEGIN")
+        equal(db.execute("SELECT a FROM t").fetchall(), [("temp",)], "in the transaction")
+        live = db.live("SELECT a FROM t")
+        equal(live.next(60).row, ("file",), "the live query")
+        equal(live.next(60).kind, "settled", "the live query")
+        other.execute("INSERT INTO t VALUES('more')")
+        equal(live.next(60).row, ("more",), "the live query")
+        live.close()
+        db.execute("ROLLBACK")
+
+
+@test
+def locks():
+    """A connection with a TEMP table meets locks as in sqlite3; without one, TEMP in a name means nothing"""
+    path = service.add("locks", "CREATE TABLE temperature(a, b); CREATE TABLE plain(a, b);")
+    outcomes = []
+    for connect in (
+        lambda **options: service.connect("locks", **options),
+        lambda **options: sqlite3.connect(path, **options),
+    ):
+        with contextlib.closing(connect()) as holder, contextlib.closing(connect(timeout=0)) as db:
+            db.execute("CREATE TEMP TABLE mine(a)")
+            db.commit()
+            holder.execute("INSERT INTO plain VALUES(1, 2)")
+            found = []
+            for run in (
+                lambda db=db: db.execute("INSERT INTO mine VALUES(1)"),
+                lambda db=db: db.execute("INSERT INTO plain VALUES(1, 2)"),
+                lambda db=db: db.executemany("INSERT INTO plain VALUES(?, 2)", [(1,), (2,)]),
+                lambda db=db: db.execute("UPDATE mine SET a = 2"),
+            ):
+                found.append((outcome(run)[:2], db.in_transaction))
+            db.rollback()
+            outcomes.append(found)
+    equal(outcomes[0], outcomes[1], "a writer beside")
+    with contextlib.closing(service.connect("locks")) as holder, \
+            contextlib.closing(service.connect("locks", timeout=0)) as db:
+        holder.execute("INSERT INTO plain VALUES(1, 2)")
+        for table in ("plain", "temperature"):
+            error = raises(sqlipc.OperationalError, db.execute, f"INSERT INTO {table} VALUES(1, 2)")
+            equal((str(error), db.in_transaction), ("database is locked", False), table)
+
+
+@test
+def makers():
+    """Which statements make something in the schema temp: no other changes how transactions begin"""
+    from sqlipc import _sql
+
+    for sql, makes in (
+        ("CREATE TEMP TABLE t(a)", True),
+        ("/* a */ create temporary view v AS SELECT 1", True),
+        ("CREATE TABLE temp.t(a)", True),
+        ('CREATE TABLE IF NOT EXISTS "Temp" . t(a)', True),
+        ("CREATE VIEW [temp].v AS SELECT 1", True),
+        ("CREATE TABLE temp(a)", False),
+        ("CREATE TABLE temperature AS SELECT * FROM temp.t", False),
+        ("CREATE TABLE main.temp(a)", False),
+        ("INSERT INTO temp.t VALUES('CREATE TEMP')", False),
+        ("EXPLAIN CREATE TEMP TABLE t(a)", False),
+        ("", False),
+    ):
+        equal(_sql.analyse(sql, _sql.SQLITE).makes_temp, makes, sql)
+
+
+@test
 def without_end():
     """A connection that is closed gives back its place of PinsMax="""
     with PythonService(limits={"PinsMax": 2, "ExemptRoot": "no"}) as small:

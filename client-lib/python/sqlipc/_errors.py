@@ -150,6 +150,7 @@ BUSY = "org.sqlipc1.Error.Busy"
 SQL_FAILED = "org.sqlipc1.Error.Sql"
 LIMITS_EXCEEDED = "org.sqlipc1.Error.LimitsExceeded"
 TRANSACTION_ENDED = "org.sqlipc1.Error.TransactionEnded"
+PIN_LOST = "org.sqlipc1.Error.PinLost"
 UNKNOWN_OPTION = "org.sqlipc1.Error.UnknownOption"
 
 # Failures of the library itself.
