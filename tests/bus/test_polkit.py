@@ -460,6 +460,7 @@ def descriptors_and_sizes():
     handles = {"x-fd": GLib.Variant("h", 0), "x-other": GLib.Variant("h", 1)}
     in_file = {"arguments": GLib.Variant("h", 0)}
     with polkit(no="hang") as fake, client() as one, file(statement("SELECT 5")) as fd:
+        one.point("open")  # the service asks who a client is, for at most 5 s: not behind megabytes
         before = len(fds(service.pid()))
         for name in ("hang", "no"):
             pending = [

@@ -39,6 +39,7 @@ typedef enum WriteCommand {
         WRITE_COMMIT,
         WRITE_ROLLBACK,
         WRITE_SAVE,
+        WRITE_SAVE_AGAIN,
         WRITE_KEEP,
         WRITE_UNDO,
         WRITE_COMMAND_N,

@@ -16,6 +16,7 @@ static const char *const commands[WRITE_COMMAND_N] = {
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
         [WRITE_SAVE] = "SAVEPOINT statement",
+        [WRITE_SAVE_AGAIN] = "SAVEPOINT again",
         [WRITE_KEEP] = "RELEASE statement",
         [WRITE_UNDO] = "ROLLBACK TO statement",
 };
@@ -284,14 +285,39 @@ bool sqlite_write_is_in_transaction(const SqliteConnection *c) {
         return !c->is_stuck && !sqlite3_get_autocommit(c->file);
 }
 
-bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
+/* FTS5 of SQLite 3.46 writes the words that it has collected only when the outer one of two savepoints ends. */
+static int save(SqliteConnection *c) {
         int rc = execute(c, WRITE_SAVE);
+
+        if (rc == SQLITE_OK && sqlite3_libversion_number() > 3040001) {
+                rc = execute(c, WRITE_SAVE_AGAIN);
+                if (rc != SQLITE_OK)
+                        (void) execute(c, WRITE_KEEP);
+        }
+        return rc;
+}
+
+/* What FTS5 writes when a savepoint begins or ends counts for total_changes(), and not for changes(). */
+static int execute_savepoint(SqliteConnection *c, WriteCommand command) {
+        ClientCounts before = sqlite_counts_leave(&c->counts), after;
+        int rc = command == WRITE_SAVE ? save(c) : execute(c, command);
+
+        after = sqlite_counts_leave(&c->counts);
+        if (after.n_total != before.n_total) {
+                after.n_changes = before.n_changes;
+                sqlite_counts_enter(&c->counts, &after);
+        }
+        return rc;
+}
+
+bool sqlite_write_save(SqliteConnection *c, SqlError *error) {
+        int rc = execute_savepoint(c, WRITE_SAVE);
 
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
 bool sqlite_write_keep(SqliteConnection *c, SqlError *error) {
-        int rc = execute(c, WRITE_KEEP);
+        int rc = execute_savepoint(c, WRITE_KEEP);
 
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
@@ -299,6 +325,6 @@ bool sqlite_write_keep(SqliteConnection *c, SqlError *error) {
 /* If the savepoint cannot be taken back, the whole transaction must be. */
 void sqlite_write_undo(SqliteConnection *c) {
         if (sqlite_write_is_in_transaction(c) &&
-            (execute(c, WRITE_UNDO) != SQLITE_OK || execute(c, WRITE_KEEP) != SQLITE_OK))
+            (execute_savepoint(c, WRITE_UNDO) != SQLITE_OK || execute_savepoint(c, WRITE_KEEP) != SQLITE_OK))
                 sqlite_write_rollback(c);
 }
