@@ -211,7 +211,7 @@ static int save(SqliteConnection *c) {
         return rc;
 }
 
-/* What FTS5 writes when a savepoint begins or ends counts for total_changes(), and not for changes(). */
+/* Rows that FTS5 writes when a savepoint begins or ends count for total_changes(), and not for changes(). */
 static int execute_savepoint(SqliteConnection *c, WriteCommand command) {
         ClientCounts before = sqlite_counts_leave(&c->counts), after;
         int rc = command == WRITE_SAVE ? save(c) : execute(c, command);
