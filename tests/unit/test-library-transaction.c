@@ -1306,7 +1306,9 @@ int main(void) {
                 TEST(test_commit_timeout),
                 TEST(test_interrupted),
                 TEST(test_without_blocking),
-                TEST(test_refused), TEST(test_refused_and_closed), TEST(test_without_blocking_fails),
+                TEST(test_refused),
+                TEST(test_refused_and_closed),
+                TEST(test_without_blocking_fails),
                 TEST(test_in_handler),
                 TEST(test_fork),
         };

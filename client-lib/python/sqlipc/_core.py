@@ -6,6 +6,7 @@ send(); sqlipc.aio awaits it, and its news() suspends until the connection shoul
 """
 
 import itertools
+import operator
 import os
 import time
 
@@ -648,19 +649,17 @@ class Core:
                 return chunk, error
             return chunk, None
 
-        first = collect()
-
-        failure = None
+        rows, failure = collect()
 
         async def write_all():
-            nonlocal failure
-            n, (rows, failure) = 0, first
+            nonlocal rows, failure
+            n = 0
             while rows:
                 n += await self.write(statement, rows)
                 rows, failure = collect() if failure is None else ([], failure)
             return n
 
-        n = await (write_all() if len(first[0]) < CHUNK_ROWS else self.whole(write_all))
+        n = await (write_all() if len(rows) < CHUNK_ROWS else self.whole(write_all))
         if failure is not None:
             raise failure
         return n
@@ -764,8 +763,6 @@ class Core:
     async def load_all(self, statement, rows):
         """Loads the rows. If one fails, its load has written nothing, so the rows before it are loaded again, and it is run
         by itself: then it fails as with sqlite3. After any other failure no row is sent again."""
-        from operator import length_hint
-
         n = 0
         while rows:
             transaction, iterator = self.transaction, iter(rows)
@@ -781,7 +778,7 @@ class Core:
                     raise
                 is_ours = getattr(error, "service_error", None) is None and not isinstance(error, MemoryError)
                 if is_ours:  # a value that cannot be bound, unless all rows were given: then they may be written
-                    k = len(rows) - length_hint(iterator) if self.is_giving else 0
+                    k = len(rows) - operator.length_hint(iterator) if self.is_giving else 0
                 if not 0 < k <= len(rows):
                     raise
                 n += await self.load_all(statement, rows[: k - 1])
