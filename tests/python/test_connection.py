@@ -875,6 +875,8 @@ def many_that_fail():
             theirs.executescript(SCHEMA)
             for i, (sql, rows) in enumerate(MANY_THAT_FAIL):
                 seen, expected = (failed_many(db, sql, rows(), begins) for db in (ours, theirs))
+                if "SQLITE_MISUSE" in expected and "RETURNING" in sql:
+                    continue  # a defect of executemany() in Python 3.13
                 equal(seen, expected, f"{i}: {sql}, isolation_level {level}, begins: {begins}")
 
 

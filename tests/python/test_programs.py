@@ -750,9 +750,10 @@ def at_the_limit():
 
 
 # A program for SQLite sends some of these first. Where the service ignores a setting, this is the value that it has.
+# Without a number PRAGMA optimize may make a table in SQLite 3.46.
 PRAGMAS = """foreign_keys=ON;foreign_keys;journal_mode=WAL;journal_mode;synchronous=NORMAL;busy_timeout;busy_timeout=5000
 busy_timeout;busy_timeout(250);busy_timeout;busy_timeout=-1;busy_timeout;cache_size=-64000;temp_store=MEMORY;temp_store(2)
-recursive_triggers=OFF;case_sensitive_like=0;query_only=false;query_only;defer_foreign_keys=OFF;defer_foreign_keys;optimize
+recursive_triggers=OFF;case_sensitive_like=0;query_only=false;query_only;defer_foreign_keys=OFF;defer_foreign_keys;optimize=0
 wal_autocheckpoint=1000;encoding='UTF-8';encoding;page_size=4096;page_size;auto_vacuum=NONE;auto_vacuum
 legacy_alter_table=OFF;read_uncommitted=0;read_uncommitted;locking_mode=NORMAL;locking_mode;secure_delete;secure_delete=1
 threads=0;threads;trusted_schema=ON;trusted_schema;cell_size_check=OFF;analysis_limit=0;analysis_limit;soft_heap_limit
