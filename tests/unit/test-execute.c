@@ -612,6 +612,33 @@ static void test_rows_are_lost(void) {
         end();
 }
 
+/* A client that gives a call up need not have read that it was answered. */
+static void test_answered_calls_are_cancelled(void) {
+        static const char *const methods[] = { "Query", "OpenRows" };
+
+        for (size_t i = 0; i < N_ELEMENTS(methods); i++) {
+                const RigCall *c;
+                uint64_t number = begin_rows(methods[i], &c);
+
+                check_error(c, "");
+                check_error(call_cancel_of(B, c->cookie), ERROR("UnknownRun"));
+                CHECK_INT(stub_worker_cancels(0), 0);
+                check_error(call_cancel_of(A, c->cookie), "");
+                CHECK_INT(stub_worker_cancels(0), 1);
+                check_error(call_cancel_of(A, c->cookie), ERROR("UnknownRun")); /* it ends */
+                say_failed(number, ERROR_CANCELLED);
+                CHECK_INT(n_runs(), 0);
+                end();
+
+                number = begin_rows(methods[i], &c);
+                commit(number);
+                check_error(call_cancel_of(A, c->cookie), ERROR("UnknownRun"));
+                CHECK_INT(stub_worker_cancels(0), 0);
+                say_wrote(number, 1);
+                end();
+        }
+}
+
 /* The client cancels a run while a call waits for its rows: the call is answered when the run has ended. */
 static void test_rows_are_cancelled(void) {
         const RigCall *c, *next;
@@ -644,7 +671,7 @@ int main(void) {
                 TEST(test_batch), TEST(test_batch_is_lost), TEST(test_batch_with_other_changes), TEST(test_batch_refused),
                 TEST(test_messages_out_of_turn),
                 TEST(test_committing_others), TEST(test_query_is_lost), TEST(test_query_that_started_late),
-                TEST(test_rows_are_lost), TEST(test_rows_are_cancelled),
+                TEST(test_rows_are_lost), TEST(test_rows_are_cancelled), TEST(test_answered_calls_are_cancelled),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

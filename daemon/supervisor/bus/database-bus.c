@@ -711,12 +711,14 @@ static RunEndReason reason_to_end(const Run *run) {
         return run->kind == RUN_ROWS && !answers ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
 }
 
-/* Of a run that is cancelled by the serial of its call. If that is Begin or Load, and was answered, its client gives up the
- * transaction or load without the answer: it has no use for the result of a load, which would be kept for Wait. */
+/* Of a run that is cancelled by the serial of its call. If that was answered, its client gives the run up without the answer:
+ * it has no use for the result of a load, which would be kept for Wait, and asks for no rows. Those in a pipe end with an
+ * error all the same. */
 static RunEndReason reason_to_end_call(const Run *run) {
-        bool is_answered = !run->call && (run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD);
+        bool has_pipe = run->kind == RUN_QUERY || run->kind == RUN_FETCH;
+        bool is_answered = !run->call && !(run->reader && run->reader->call);
 
-        return is_answered ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
+        return is_answered && !has_pipe ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
 }
 
 static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {

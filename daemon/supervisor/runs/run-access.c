@@ -36,11 +36,11 @@ static bool waits_with(const Run *run, uint32_t serial) {
         return call && sd_bus_message_get_cookie(call, &cookie) >= 0 && cookie == serial;
 }
 
-/* True if the run is a transaction or load whose Begin or Load was answered, but whose client may not have read the answer:
- * it has not called Commit, Rollback or Wait, and its worker has not announced the commit. */
+/* True if the call that began the run was answered, but its client may not have read the answer: no Commit, Rollback or Wait
+ * waits for the end of the run, and its worker has not announced a commit. */
 static bool was_begun_by(const Run *run, uint32_t serial) {
-        return (run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD) && run->cookie == serial && run_is_under_way(run) &&
-               !run->call && !run->committing && run->end.error == ERROR_NONE;
+        return run->cookie == serial && run_is_under_way(run) && !run->call && !run->committing &&
+               run->end.error == ERROR_NONE;
 }
 
 int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal) {

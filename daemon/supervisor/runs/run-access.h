@@ -10,8 +10,8 @@
 /* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
 int run_access_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 
-/* The same for the run whose method call has this serial, and is not answered; or for the transaction or load that a Begin
- * or Load with this serial has begun, if its client may not have read the answer. */
+/* The same for the run whose method call has this serial, and is not answered; or for the run that a call with this serial
+ * has begun, if its client may not have read the answer. */
 int run_access_find_call(Context *context, const Peer *p, const Database *d, uint32_t serial, Run **ret, Refusal *refusal);
 
 /* The same as run_access_find() for a transaction that is open. TRANSACTION_ENDED. */
