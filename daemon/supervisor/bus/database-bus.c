@@ -712,13 +712,13 @@ static RunEndReason reason_to_end(const Run *run) {
 }
 
 /* Of a run that is cancelled by the serial of its call. If that was answered, its client gives the run up without the answer:
- * it has no use for the result of a load, which would be kept for Wait, and asks for no rows. Those in a pipe end with an
- * error all the same. */
+ * it has no use for the result of a load, which would be kept for Wait, and asks for no rows. But it asks how a statement that
+ * writes has ended. */
 static RunEndReason reason_to_end_call(const Run *run) {
-        bool has_pipe = run->kind == RUN_QUERY || run->kind == RUN_FETCH;
         bool is_answered = !run->call && !(run->reader && run->reader->call);
+        bool is_unread = run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD || (run->kind == RUN_ROWS && !run->writes);
 
-        return is_answered && !has_pipe ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
+        return is_answered && is_unread ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
 }
 
 static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
