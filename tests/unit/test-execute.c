@@ -627,6 +627,18 @@ static void test_answered_calls_are_cancelled(void) {
                 CHECK_INT(stub_worker_cancels(0), 1);
                 check_error(call_cancel_of(A, c->cookie), ERROR("UnknownRun")); /* it ends */
                 say_failed(number, ERROR_CANCELLED);
+                CHECK_INT(n_runs(), i); /* its client may ask how one without a pipe has ended */
+                end();
+
+                begin();
+                c = call(A, methods[i]);
+                take(0);
+                number = only_run()->number;
+                say(&(Message) { .kind = MESSAGE_STARTED,
+                                 .started = { .number = number, .described = true, .read_only = true } });
+                check_error(call_cancel_of(A, c->cookie), "");
+                CHECK_INT(stub_worker_cancels(0), 1);
+                say_failed(number, ERROR_CANCELLED);
                 CHECK_INT(n_runs(), 0);
                 end();
 

@@ -711,9 +711,9 @@ static RunEndReason reason_to_end(const Run *run) {
         return run->kind == RUN_ROWS && !answers ? RUN_END_CLIENT_GONE : RUN_END_CANCELLED;
 }
 
-/* Of a run that is cancelled by the serial of its call. If that was answered, its client gives the run up without the answer:
- * it has no use for the result of a load, which would be kept for Wait, and asks for no rows. But it asks how a statement that
- * writes has ended. */
+/* Of a run that is cancelled by the serial of its call. If that was answered, its client gives the run up without the
+ * answer: it has no use for the result of a load, which would be kept for Wait, and asks for no rows. But it asks how a
+ * statement that writes has ended. */
 static RunEndReason reason_to_end_call(const Run *run) {
         bool is_answered = !run->call && !(run->reader && run->reader->call);
         bool is_unread = run->kind == RUN_TRANSACTION || run->kind == RUN_LOAD || (run->kind == RUN_ROWS && !run->writes);
