@@ -4,7 +4,7 @@
 # tests/run.sh [--all] [--suite NAME]... [--long] [--report]
 #
 # Builds and tests everything, from a bare checkout on: installs what is missing, then builds with gcc in build-gcc, where
-# warnings are errors, and runs all suites but "slow": the tests that need minutes, for which others try less of the same.
+# warnings are errors, and runs all suites but "slow": the tests that need much time, for which others try less of the same.
 #
 # --all          also the suite slow, and more builds, in parallel:
 #                build-asan     gcc with ASan and UBSan            all suites; build-gcc leaves out what does the same there
