@@ -166,10 +166,13 @@ def restart():
                 wait_for(lambda: member in overheard.members, f"{member} is on its way to the service")
             os.kill(pid, signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)
-            equal(library.hear(), "ok", line)
-            rows, end = library.ask("rows 0") if member != "Prepare" else (None, None)
-            true(rows in (None, [[3]], [[42]]) and end in (None, "end 1"), f"{line}: {rows}, {end}")
-            # The service may have read the call before it was stopped, and have answered it before it heard of the end.
+            answer = library.hear()
+            if member == "Prepare" or "ShuttingDown" not in answer:
+                equal(answer, "ok", line)
+                rows, end = library.ask("rows 0") if member != "Prepare" else (None, None)
+                true(rows in (None, [[3]], [[42]]) and end in (None, "end 1"), f"{line}: {rows}, {end}")
+            # The service may have read the call before it was stopped, and have answered it before it heard of the end, or
+            # have begun the run, which is not repeated (stopped()).
             wait_for(lambda: owner_pid(service) != pid, "the end of the process")  # noqa: B023
             library.ok("query chinook SELECT 7")  # starts the next one, if there is none
             equal(library.ask("rows 0"), ([[7]], "end 1"), "rows of the next service")
