@@ -99,6 +99,20 @@ static void test_writer(void) {
         end();
 }
 
+/* Its client need not have read the answer. */
+static void test_cancelled_before_start(void) {
+        begin_idle();
+        const RigCall *c = query();
+        check_error(c, "");
+        check_error(call_cancel_of(A, c->cookie), "");
+        CHECK_INT(stub_worker_cancels(0), 1);
+        uint64_t number = only_run()->number;
+        say_failed(number, ERROR_CANCELLED);
+        CHECK_INT(n_runs(), 0);
+        check_stream(number, ERROR_CANCELLED, "It failed.");
+        end();
+}
+
 static void test_failure_before_start(void) {
         begin_idle();
         check_error(query(), "");
@@ -152,6 +166,7 @@ static void test_worker_dies(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_idle_worker), TEST(test_worker_is_busy), TEST(test_writer), TEST(test_failure_before_start),
+                TEST(test_cancelled_before_start),
                 TEST(test_no_worker_in_the_end), TEST(test_compile_timeout), TEST(test_worker_dies),
         };
 

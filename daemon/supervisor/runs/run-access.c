@@ -36,10 +36,10 @@ static bool waits_with(const Run *run, uint32_t serial) {
         return call && sd_bus_message_get_cookie(call, &cookie) >= 0 && cookie == serial;
 }
 
-/* True if the call that began the run was answered, but its client may not have read the answer: no Commit, Rollback or Wait
- * waits for the end of the run, and its worker has not announced a commit. */
+/* True if the call that began the run was answered, perhaps before it started, but its client may not have read the answer:
+ * no Commit, Rollback or Wait waits for the end of the run, and its worker has not announced a commit. */
 static bool was_begun_by(const Run *run, uint32_t serial) {
-        return run->cookie == serial && run_is_under_way(run) && !run->call && !run->committing &&
+        return run->cookie == serial && run->state < RUN_ENDED && !run->call && !run->committing &&
                run->end.error == ERROR_NONE;
 }
 
