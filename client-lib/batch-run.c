@@ -46,7 +46,7 @@ static void set_failure(sqlipc_batch *b, sd_bus_message *reply) {
 
         (void) error_set_reply(&b->error, reply);
         fate = repeat_fate_of_reply(reply, &b->error);
-        if (b->transaction)
+        if (b->transaction && (!b->transaction->is_pin || fate != FATE_UNKNOWN))
                 transact_on_failure(b->transaction, &b->error);
         else if (fate == FATE_UNKNOWN && !never_sent)
                 repeat_set_unknown(&b->error, unknown_fact);
@@ -140,7 +140,7 @@ static int try_to_send(sqlipc_batch *b) {
         if (r >= 0)
                 r = append_all(m, b, &fd);
         if (r >= 0)
-                r = call_append_options(c, m, false, true, c->run_timeout_usec, t ? t->number : 0,
+                r = call_append_options(c, m, false, true, c->run_timeout_usec, transact_place(t),
                                         channel_link_foreign_keys(c, b->path), fd);
         return r < 0 ? r : call_new(&b->call, c, m, on_reply, NULL, b, UINT64_MAX);
 }
@@ -206,22 +206,49 @@ static bool wait_on(sqlipc_batch *b, unsigned n_interrupts, uint64_t *deadline) 
         return r >= 0;
 }
 
+/* Waits until the transaction or pin is open. False: it never will be, and `error` says why. */
+static bool wait_for(sqlipc_batch *b, sqlipc_transaction *t) {
+        unsigned n_interrupts = connection_interrupts(b->connection);
+        uint64_t deadline = connection_answer_deadline(b->connection);
+        int r;
+
+        do
+                r = transact_check(t, &b->error);
+        while (r == 0 && wait_on(b, n_interrupts, &deadline));
+        return r > 0;
+}
+
 /* Sends the batch as soon as its transaction is open, and waits for the reply. */
 static void run(sqlipc_batch *b) {
         unsigned n_interrupts = connection_interrupts(b->connection);
         uint64_t deadline = connection_answer_deadline(b->connection);
-        int r = 1;
 
-        do
-                if (b->transaction)
-                        r = transact_check(b->transaction, &b->error);
-        while (r == 0 && wait_on(b, n_interrupts, &deadline));
-        if (r <= 0 || send_batch(b) < 0)
+        if ((b->transaction && !wait_for(b, b->transaction)) || send_batch(b) < 0)
                 return;
         while (b->call && wait_on(b, n_interrupts, &deadline))
                 ;
         b->call = call_free(b->call);
         call_forget_cancel(&b->cancellation);
+}
+
+/* One of its statements needs a pin, and nothing of the batch is kept: sends it again, on the pin. */
+static void run_on_pin(sqlipc_batch *b, unsigned n_interrupts) {
+        sqlipc_transaction *pin;
+
+        if (b->transaction && b->transaction->is_pin)
+                return;
+        if (n_interrupts != connection_interrupts(b->connection)) {
+                (void) error_set(&b->error, ERROR_CANCELLED, "The batch was interrupted.");
+                return;
+        }
+        if (transact_take_pin(b->connection, b->path, &pin, &b->error) < 0)
+                return;
+        b->error = (Error) { .sql_offset = -1 };
+        if (!b->transaction)
+                b->transaction = transact_ref(pin);
+        if (wait_for(b, pin))
+                run(b);
+        (void) transact_unref(pin);
 }
 
 static int check_run(sqlipc_batch *b) {
@@ -238,6 +265,7 @@ static int check_run(sqlipc_batch *b) {
 }
 
 _public_ int sqlipc_batch_run(sqlipc_batch *b, int64_t *ret_changes) {
+        unsigned n_interrupts;
         uint64_t sum = 0;
         int r;
 
@@ -247,8 +275,11 @@ _public_ int sqlipc_batch_run(sqlipc_batch *b, int64_t *ret_changes) {
         if (r < 0)
                 return r;
         b->error.result = 0;
+        n_interrupts = connection_interrupts(b->connection);
         b->transaction = transact_ref_current(b->connection, b->path);
         run(b);
+        if (b->error.number == ERROR_NEEDS_PIN && b->error.result < 0)
+                run_on_pin(b, n_interrupts);
         b->transaction = transact_unref(b->transaction);
         if (b->error.result < 0)
                 return connection_fail(b->connection, &b->error);

@@ -192,8 +192,12 @@ int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys) {
         return sd_bus_message_append(m, "{sv}", "foreign-keys", "b", foreign_keys == FOREIGN_KEYS_ON);
 }
 
+int call_append_place(sd_bus_message *m, CallPlace place) {
+        return place.option ? sd_bus_message_append(m, "{sv}", place.option, "t", place.number) : 0;
+}
+
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
-                        uint64_t transaction, ForeignKeys foreign_keys, int file_fd) {
+                        CallPlace place, ForeignKeys foreign_keys, int file_fd) {
         const char *zone = c ? client_zone_get(&c->zone) : NULL;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -205,8 +209,8 @@ int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, boo
                 r = sd_bus_message_append(m, "{sv}", "describe", "b", false);
         if (r >= 0 && run_timeout_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
-        if (r >= 0 && transaction > 0)
-                r = sd_bus_message_append(m, "{sv}", "transaction", "t", transaction);
+        if (r >= 0)
+                r = call_append_place(m, place);
         if (r >= 0 && file_fd >= 0)
                 r = sd_bus_message_append(m, "{sv}", "arguments", "h", file_fd);
         if (r >= 0)
@@ -216,7 +220,7 @@ int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, boo
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int call_append_prepare_options(sd_bus_message *m, bool cached) {
+int call_append_prepare_options(sd_bus_message *m, bool cached, CallPlace place) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
@@ -224,6 +228,8 @@ int call_append_prepare_options(sd_bus_message *m, bool cached) {
                                           (uint32_t) SQLIPC_PAGE_VERSION);
         if (r >= 0 && cached)
                 r = sd_bus_message_append(m, "{sv}", "cached", "b", 1);
+        if (r >= 0)
+                r = call_append_place(m, place);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -19,6 +19,12 @@
 typedef struct Call Call;
 typedef struct sqlipc_connection sqlipc_connection;
 
+/* The option that names the transaction or pin to which a call belongs. */
+typedef struct CallPlace {
+        const char *option; /* NULL: it belongs to none */
+        uint64_t number;
+} CallPlace;
+
 /* Receives the reply, which may be an error. The owner must free the call before it does anything else. */
 typedef void (*call_handler)(sd_bus_message *reply, void *userdata);
 
@@ -57,16 +63,18 @@ void call_forget_cancel(Cancellation *c);
  * Prepare, which has no `c` (NULL). They ask for errors with SQLite's code and the offset into the SQL, which
  * error_set_reply() reads. `pages`: true if the method negotiates the page format; the call then names
  * the highest version that the library knows. `describe`: false if the reply need not describe the statement.
- * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `transaction`: 0 for none. `file_fd`:
- * borrowed (call-file.h); -1 for none. */
+ * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. `file_fd`: borrowed (call-file.h); -1 for none. */
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
-                        uint64_t transaction, ForeignKeys foreign_keys, int file_fd);
+                        CallPlace place, ForeignKeys foreign_keys, int file_fd);
+
+/* Appends that option, unless there is none. */
+int call_append_place(sd_bus_message *m, CallPlace place);
 
 /* Appends the option for a setting, unless there is none. */
 int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys);
 
 /* The same for a Prepare of a statement that is kept. `cached`: the service may release it while it is idle. */
-int call_append_prepare_options(sd_bus_message *m, bool cached);
+int call_append_prepare_options(sd_bus_message *m, bool cached, CallPlace place);
 
 /* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
 int call_check_sql(Error *e, const char *sql);

@@ -164,13 +164,17 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each object that is not a channel holds a reference, so there are none here. */
+/* Each object that is neither a channel nor a pin holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
-        Member *channel, *next;
+        Member *channel, *pin, *next;
 
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
+        for (pin = TAILQ_FIRST(&c->transactions); pin; pin = next) {
+                next = TAILQ_NEXT(pin, link);
+                pin->operations->free(pin);
+        }
         for (channel = TAILQ_FIRST(&c->channels); channel; channel = next) {
                 next = TAILQ_NEXT(channel, link);
                 channel->operations->free(channel);
@@ -438,8 +442,13 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
 /* ---- Failures ----------------------------------------------------------------------------------------------------- */
 
 int connection_fail(sqlipc_connection *connection, const Error *e) {
+        Member *member;
+
         if (&connection->error != e)
                 connection->error = *e;
+        if (e->lost_pin > 0)
+                TAILQ_FOREACH(member, &connection->transactions, link)
+                        member->operations->tell_loss(member, e->lost_pin);
         return e->result;
 }
 

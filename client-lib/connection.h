@@ -43,8 +43,11 @@ typedef struct MemberOperations {
         /* Watches, live queries, channels: the time of the next advance(), at the latest; UINT64_MAX: any time. */
         uint64_t (*deadline)(const Member *member);
 
-        /* Channels: frees it, when nothing else refers to the connection. */
+        /* Channels, pins: frees it, when nothing else refers to the connection. */
         void (*free)(Member *member);
+
+        /* Transactions and pins: the program gets an error that says that this pin is lost (Error). */
+        void (*tell_loss)(Member *member, uint64_t pin_id);
 
         /* All but channels: the object to whose descriptor the program may have been sent to wait; NULL: none. */
         const void *(*descriptor_owner)(const Member *member);
@@ -109,7 +112,8 @@ struct sqlipc_connection {
         BusSet bus_set;            /* the bus alone, for the descriptors of objects (object-fd.h) */
         struct MemberList statements;
         struct MemberList cursors; /* the oldest first */
-        struct MemberList transactions; /* at most one for each database, and those that are over */
+        struct MemberList transactions; /* at most one for each database, and those that are over; and the pins */
+        uint64_t n_pins;           /* that have begun */
         struct MemberList loads;
         struct MemberList watches;
         struct MemberList lives;

@@ -61,7 +61,15 @@ static bool run_again(sqlipc_cursor *c, Fate fate) {
 
 static void on_error_frame(sqlipc_cursor *c) {
         uint32_t number = c->fetch->decoder.error_number;
+        Error e;
 
+        if (number == ERROR_NEEDS_PIN) {
+                (void) error_set_frame(&e, &c->fetch->decoder);
+                if (c->statement)
+                        c->statement->channel_number = fetch_is_of_run(c->fetch) ? c->statement->channel_number : 0;
+                if (cursor_take_pin(c, &e))
+                        return;
+        }
         if (retry_after_error(c))
                 return;
         if (number == ERROR_DAEMON_LOST && run_again(c, FATE_UNKNOWN)) /* its worker noticed that before we did */

@@ -40,6 +40,8 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
         c->transaction = transact_ref_current(connection, c->fetch->path);
         if (c->transaction)
                 c->attempt = ATTEMPT_BUS;
+        if (s && s->pin)
+                cursor_use_pin(c, s->pin);
         TAILQ_INSERT_TAIL(&connection->cursors, &c->member, link);
         *ret = c;
         return 0;
@@ -49,12 +51,49 @@ uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c) {
         return c->run_timeout_usec == UINT64_MAX ? 0 : c->run_timeout_usec;
 }
 
+int cursor_check_transaction(sqlipc_cursor *c, Error *e) {
+        int r = c->pin ? transact_check(c->pin, e) : 1;
+
+        return r <= 0 ? r : transact_check(c->transaction, e);
+}
+
+void cursor_use_pin(sqlipc_cursor *c, sqlipc_transaction *pin) {
+        if (!c->transaction)
+                c->transaction = transact_ref(pin);
+        else if (!c->pin && !c->transaction->is_pin)
+                c->pin = transact_ref(pin);
+        c->attempt = ATTEMPT_BUS;
+}
+
+bool cursor_take_pin(sqlipc_cursor *c, const Error *e) {
+        sqlipc_transaction *pin;
+        Error failure;
+
+        if (e->number != ERROR_NEEDS_PIN || c->alone || c->pin || (c->transaction && c->transaction->is_pin) || c->delivered)
+                return false;
+        if (cursor_is_cancelled(c)) {
+                cursor_end(c, CURSOR_END_CANCELLED);
+                return true;
+        }
+        if (transact_take_pin(c->connection, c->fetch->path, &pin, &failure) < 0) {
+                cursor_fail(c, &failure);
+                return true;
+        }
+        if (c->state != CURSOR_WAITING)
+                cursor_restart(c, true);
+        cursor_use_pin(c, pin);
+        (void) transact_unref(pin);
+        if (c->statement)
+                prepared_lose(c->statement);
+        return true;
+}
+
 Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size) {
         ChannelLink *ch = c->fetch->link;
         int r;
 
         if (c->transaction) {
-                r = transact_check(c->transaction, &ch->error);
+                r = cursor_check_transaction(c, &ch->error);
                 if (r <= 0)
                         return r < 0 ? WAY_NONE : WAY_WAIT;
         } else
@@ -68,10 +107,6 @@ void cursor_set_read_only(sqlipc_cursor *c, bool read_only) {
 
 bool cursor_may_write(const sqlipc_cursor *c) {
         return c->transport != SQLIPC_TRANSPORT_AUTO && !c->read_only;
-}
-
-uint64_t cursor_transaction_number(const sqlipc_cursor *c) {
-        return c->transaction ? c->transaction->number : 0;
 }
 
 /* ---- States ------------------------------------------------------------------------------------------------------- */
@@ -228,6 +263,7 @@ void cursor_end(sqlipc_cursor *c, CursorEnd reason) {
         if (c->transaction && cursor_may_write(c))
                 c->transaction->may_have_written = true;
         c->transaction = transact_unref(c->transaction);
+        c->pin = transact_unref(c->pin);
 }
 
 void cursor_fail(sqlipc_cursor *c, const Error *e) {
@@ -246,6 +282,8 @@ void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         Error e;
 
         (void) error_set_reply(&e, reply);
+        if (cursor_take_pin(c, &e))
+                return;
         fate = repeat_fate_of_reply(reply, &e);
         if (fate == FATE_UNKNOWN && connection->open_bus && !connection->bus_was_ready)
                 fate = FATE_NOT_BEGUN; /* for example, ssh could not reach the host */

@@ -48,9 +48,11 @@ struct sqlipc_cursor {
         bool has_file;               /* `sent` passes a file (call-file.h) */
         uint32_t sql_sum;            /* of a query */
         sqlipc_transport transport;  /* of this run; AUTO: not decided */
-        sqlipc_transaction *transaction; /* a reference on the one that it belongs to; NULL: none, or DONE */
+        sqlipc_transaction *transaction; /* a reference on the one that it belongs to, or the pin; NULL: none, or DONE */
+        sqlipc_transaction *pin;     /* a reference on the pin that its transaction needs first; NULL: none, or DONE */
         Attempt attempt;             /* earlier attempts to send the request */
         unsigned retries_left;       /* on other channels, and of the question if it reads */
+        bool alone;                  /* it belongs to no transaction and no pin */
         bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         bool read_only;              /* the request, as it was sent, is known to change nothing */
         bool reads;                  /* the service has compiled its SQL for the library, and said so */
@@ -94,6 +96,9 @@ void cursor_restart(sqlipc_cursor *c, bool bus_only);
 /* Chooses the way of the request (transport.h). A run in a transaction waits until that has begun, and uses the bus. */
 Way cursor_choose_way(sqlipc_cursor *c, bool large, size_t parameters_size);
 
+/* transact_check() of its transaction, after that of the pin that it waits for. */
+int cursor_check_transaction(sqlipc_cursor *c, Error *e);
+
 /* Sets `read_only` for a request that is sent, or answered, by its way or by the answer. It stays true if the service has
  * compiled the SQL, and said that it reads. */
 void cursor_set_read_only(sqlipc_cursor *c, bool read_only);
@@ -101,8 +106,12 @@ void cursor_set_read_only(sqlipc_cursor *c, bool read_only);
 /* True if the request was sent, and is not known to change nothing. */
 bool cursor_may_write(const sqlipc_cursor *c);
 
-/* The number of its transaction; 0: none. */
-uint64_t cursor_transaction_number(const sqlipc_cursor *c);
+/* Its request failed with `e`. True: it needs a pin, which was begun if there was none, and is sent again when that is
+ * open; or the cursor has ended. */
+bool cursor_take_pin(sqlipc_cursor *c, const Error *e);
+
+/* Its request must wait for this pin, and name it. */
+void cursor_use_pin(sqlipc_cursor *c, sqlipc_transaction *pin);
 
 /* For a request that brought no result, is not repeated, and failed with `e`: if its outcome is unknown, `e` says so. A
  * transaction to which such a run belongs is rolled back, so that the outcome is known (transact_on_no_answer()).

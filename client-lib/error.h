@@ -18,6 +18,7 @@ typedef struct Error {
         uint32_t number;        /* row of sqlipc-errors.h; ERROR_NONE: not from the service */
         int extended_code;      /* SQLite's, 0: none */
         int sql_offset;         /* -1: none */
+        uint64_t lost_pin;      /* the pin (transact.h) that the program knows to be lost when it gets this; 0: none */
         char name[256];         /* D-Bus error name, "": none; D-Bus allows 255 bytes */
         char message[SQLIPC_MESSAGE_SIZE_MAX + 1];
 } Error;

@@ -37,6 +37,8 @@ static bool retry_after_reply(sqlipc_cursor *c, sd_bus_message *reply) {
 
         (void) error_set_reply(&e, reply);
         fate = repeat_fate_of_reply(reply, &e);
+        if (cursor_take_pin(c, &e))
+                return true;
         if ((!c->transaction || spares_transaction(c, fate, &e)) && repeat_take(&c->repeats, fate, c->read_only)) {
                 c->fetch->cursor = NULL;
                 cursor_life_move(&c->state, CURSOR_WAITING);
@@ -88,7 +90,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
                              b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters, &fd);
         if (r < 0)
                 return r;
-        r = call_append_options(c->connection, m, false, true, c->run_timeout_usec, cursor_transaction_number(c),
+        r = call_append_options(c->connection, m, false, true, c->run_timeout_usec, transact_place(c->transaction),
                                 s->fetch.link->foreign_keys, fd);
         if (r < 0)
                 return r;
@@ -265,7 +267,7 @@ static bool is_not_kept(const sqlipc_cursor *c) {
 /* True if the run belongs to no transaction, or to one that is open. Ends the cursor if the transaction has ended. */
 static bool check_transaction(sqlipc_cursor *c) {
         Error e;
-        int r = c->transaction ? transact_check(c->transaction, &e) : 1;
+        int r = c->transaction ? cursor_check_transaction(c, &e) : 1;
 
         if (r < 0)
                 cursor_fail(c, &e);
@@ -300,6 +302,13 @@ static void start_undescribed(sqlipc_cursor *c) {
 
         if (r < 0)
                 cursor_fail_send(c, r);
+        else if (c->statement->state == STATEMENT_FAILED)
+                cursor_fail(c, &c->statement->error);
+}
+
+/* A statement that needs the pin is compiled there, too. */
+static bool has_its_pin(sqlipc_cursor *c) {
+        return (!c->pin && (!c->transaction || !c->transaction->is_pin)) || check_transaction(c);
 }
 
 /* Advances the statement and the run until something must be waited for, or the run is sent. */
@@ -311,6 +320,8 @@ static void start(sqlipc_cursor *c) {
                 start_not_kept(c);
         else if (s->state == STATEMENT_FAILED)
                 cursor_fail(c, &s->error);
+        else if (!has_its_pin(c))
+                return;
         else if (s->state != STATEMENT_PREPARING && s->described)
                 start_described(c);
         else if (s->state != STATEMENT_PREPARING)

@@ -198,7 +198,7 @@ static int try_to_send_load(sqlipc_load *l) {
         if (r >= 0)
                 r = call_file_append_sql(m, connection_bus_descriptors(c) != DESCRIPTORS_NONE, l->sql, &fd);
         if (r >= 0)
-                r = call_append_options(c, m, true, true, l->run_timeout_usec, t ? t->number : 0,
+                r = call_append_options(c, m, true, true, l->run_timeout_usec, transact_place(t),
                                         channel_link_foreign_keys(c, l->path), fd);
         if (r >= 0)
                 r = call_new(&l->call, c, m, on_load_reply, undo_load, l, UINT64_MAX);

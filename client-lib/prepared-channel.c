@@ -12,6 +12,7 @@
 #include "client-lib/prepared-life.h"
 #include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
+#include "client-lib/transact.h"
 #include "client-lib/transport.h"
 
 int prepared_channel_send(sqlipc_statement *s) {
@@ -91,11 +92,18 @@ static int choose(sqlipc_statement *s) {
 }
 
 int prepared_channel_start(sqlipc_statement *s) {
-        s->attempt = ATTEMPT_ANY;
+        int r;
+
         s->retries_left = CHANNEL_RETRIES_MAX;
         s->n_interrupts = connection_interrupts(s->connection);
+        s->pin_id = 0;
         prepared_lose(s);
-        return choose(s);
+        r = transact_check_pin(s->connection, s->fetch.path, &s->error);
+        s->attempt = r > 0 ? ATTEMPT_BUS : ATTEMPT_ANY;
+        if (r >= 0)
+                return choose(s);
+        prepared_fail(s);
+        return 0;
 }
 
 /* The channel closed before it answered. It may have been closed for a long time, which only the next request finds out. */
@@ -118,10 +126,27 @@ static void on_error_frame(sqlipc_statement *s) {
         }
         (void) error_set_frame(&s->error, &s->fetch.decoder);
         s->channel_number = 0;
+        if (prepared_take_pin(s))
+                return;
         prepared_fail(s);
         /* the limits of statements on a channel and over the bus are separate */
         if (s->error.number == ERROR_LIMITS_EXCEEDED && s->connection->transport == SQLIPC_TRANSPORT_AUTO)
                 fall_back(s);
+}
+
+/* Compiles the statement on the pin if that is open. */
+static void start_on_pin(sqlipc_statement *s) {
+        int r = transact_check(s->pin, &s->error);
+
+        if (r > 0) {
+                s->attempt = ATTEMPT_BUS;
+                r = prepared_prepare(s);
+                if (r < 0)
+                        fail(s, r);
+        } else if (r < 0) {
+                prepared_lose(s);
+                prepared_fail(s);
+        }
 }
 
 void prepared_channel_advance(sqlipc_statement *s) {
@@ -131,6 +156,10 @@ void prepared_channel_advance(sqlipc_statement *s) {
                 prepared_interrupt(s);
         if (s->state != STATEMENT_PREPARING || s->prepare)
                 return;
+        if (s->pin) {
+                start_on_pin(s);
+                return;
+        }
         if (s->channel_number == 0) { /* waits for a channel to open */
                 r = s->fetch.link->state == CHANNEL_LINK_OPENING ? 0 : choose(s);
                 if (r < 0)

@@ -68,7 +68,9 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
                 return;
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&s->error, reply);
-                prepared_fail(s);
+                transact_on_failure_of_pin(s->connection, s->pin_id, &s->error);
+                if (!prepared_take_pin(s))
+                        prepared_fail(s);
                 return;
         }
         r = read_reply(s, reply);
@@ -80,6 +82,15 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         prepared_fail(s);
         (void) sd_bus_message_rewind(reply, true);
         prepared_undo(reply, s->fetch.path);
+}
+
+bool prepared_take_pin(sqlipc_statement *s) {
+        if (s->error.number != ERROR_NEEDS_PIN || s->pin_id > 0 ||
+            transact_take_pin(s->connection, s->fetch.path, &s->pin, &s->error) < 0)
+                return false;
+        if (s->cursor && s->cursor->state != CURSOR_DONE)
+                cursor_use_pin(s->cursor, s->pin);
+        return true;
 }
 
 void prepared_fail(sqlipc_statement *s) {
@@ -105,6 +116,7 @@ bool prepared_is_on_channel(const sqlipc_statement *s) {
 
 /* Gives back everything that the daemon and its workers hold for the statement. */
 static void release(sqlipc_statement *s) {
+        s->pin = transact_unref(s->pin);
         prepared_leave_bus(s);
         if (prepared_is_on_channel(s))
                 channel_link_finalize(s->fetch.link, s->channel_number);
@@ -114,18 +126,20 @@ static void release(sqlipc_statement *s) {
 /* The library prepares a statement again if the service has released it, so the program never asks for one to be kept. */
 static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
+        const sqlipc_transaction *pin = transact_pin_of(s->connection, s->fetch.path);
         int r;
 
         if (strlen(s->sql) > MESSAGE_PREPARE_MAX)
                 return -E2BIG;
-        r = connection_bus_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
+        r = connection_bus_new_call(s->connection, &m, pin ? pin->owner : NULL, s->fetch.path, "Prepare");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
+        s->pin_id = pin ? pin->pin_id : 0;
         s->asks_cached = !s->connection->without_cached;
-        r = call_append_prepare_options(m, s->asks_cached);
+        r = call_append_prepare_options(m, s->asks_cached, transact_place(pin));
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, prepared_undo, s, UINT64_MAX);

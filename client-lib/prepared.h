@@ -30,6 +30,8 @@ struct sqlipc_statement {
         uint64_t number;        /* the daemon's, 0: none */
         uint64_t channel_number, channel_generation; /* valid while that channel is open; 0: none */
         Call *prepare;          /* PREPARING over the bus */
+        sqlipc_transaction *pin; /* PREPARING: a reference on the pin on which it will be compiled, or NULL */
+        uint64_t pin_id;        /* of the pin that the last Prepare has named; 0: none */
         bool asks_cached;       /* PREPARING over the bus: with the option `cached` */
         bool described;         /* it was compiled before: parameters and columns are known */
         Attempt attempt;        /* PREPARING */
@@ -65,6 +67,10 @@ void prepared_leave_bus(sqlipc_statement *s);
 /* For the result `r` of a public function: if it failed, copies the details from the connection to the statement. Returns
  * `r`. */
 int prepared_report(sqlipc_statement *s, int r);
+
+/* It could not be compiled, because of the error that was set. True: it needs a pin, and is compiled again when that is
+ * open. Otherwise the error may be another one then. */
+bool prepared_take_pin(sqlipc_statement *s);
 
 /* The statement fails, with the error that was set. */
 void prepared_fail(sqlipc_statement *s);

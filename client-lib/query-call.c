@@ -44,8 +44,47 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
                 return r;
         c->has_file = fd >= 0;
         /* the frames of a pipe describe the rows, so the reply need not wait for that */
-        r = call_append_options(c->connection, m, is_piped, describe, c->run_timeout_usec, cursor_transaction_number(c),
+        r = call_append_options(c->connection, m, is_piped, describe, c->run_timeout_usec, transact_place(c->transaction),
                                 c->fetch->link->foreign_keys, fd);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
+}
+
+/* The file of a call (call-file.h), which the call keeps; -1: it has none. Reads its options. */
+static int read_file(sd_bus_message *sent, int *ret_fd) {
+        const char *key;
+        int r = sd_bus_message_enter_container(sent, 'a', "{sv}");
+
+        *ret_fd = -1;
+        while (r >= 0 && (r = sd_bus_message_enter_container(sent, 'e', "sv")) > 0) {
+                r = sd_bus_message_read(sent, "s", &key);
+                if (r >= 0)
+                        r = strcmp(key, "arguments") == 0 ? sd_bus_message_read(sent, "v", "h", ret_fd)
+                                                          : sd_bus_message_skip(sent, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(sent);
+        }
+        return r;
+}
+
+/* The same SQL and parameters as in `sent`, with the options that hold for the run now. */
+static int copy_arguments(const sqlipc_cursor *c, sd_bus_message *sent, const char *owner, bool describe,
+                          sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        const char *method = sd_bus_message_get_member(sent);
+        int fd, r = connection_bus_new_call(c->connection, &m, owner, c->fetch->path, method);
+
+        if (r >= 0)
+                r = sd_bus_message_rewind(sent, true);
+        for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
+                r = sd_bus_message_copy(m, sent, false);
+        if (r >= 0)
+                r = read_file(sent, &fd);
+        if (r >= 0)
+                r = call_append_options(c->connection, m, strcmp(method, "Query") == 0, describe, c->run_timeout_usec,
+                                        transact_place(c->transaction), c->fetch->link->foreign_keys, fd);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -54,8 +93,14 @@ int query_call_new(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
 
 int query_call_copy(const sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(c->sent));
+        int r;
 
+        if (c->transaction)
+                return copy_arguments(c, c->sent, c->transaction->owner,
+                                      strcmp(sd_bus_message_get_member(c->sent), "Query") != 0 ||
+                                              c->connection->describe_option == DESCRIBE_REFUSED,
+                                      ret);
+        r = connection_bus_new_call(c->connection, &m, NULL, c->fetch->path, sd_bus_message_get_member(c->sent));
         if (r >= 0)
                 r = sd_bus_message_rewind(c->sent, true);
         if (r >= 0)
@@ -106,7 +151,7 @@ int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
         if (r >= 0)
                 r = append_sql(c, m);
         if (r >= 0)
-                r = call_append_options(NULL, m, true, true, UINT64_MAX, 0, FOREIGN_KEYS_CONFIGURED, -1);
+                r = call_append_options(NULL, m, true, true, UINT64_MAX, (CallPlace) {}, FOREIGN_KEYS_CONFIGURED, -1);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -114,18 +159,5 @@ int query_call_prepare(const sqlipc_cursor *c, sd_bus_message **ret) {
 }
 
 int query_call_without_describe(const sqlipc_cursor *c, sd_bus_message *sent, sd_bus_message **ret) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r = connection_bus_new_call(c->connection, &m, sd_bus_message_get_destination(sent), c->fetch->path, "Query");
-
-        if (r >= 0)
-                r = sd_bus_message_rewind(sent, true);
-        for (unsigned i = 0; r >= 0 && i < 3; i++) /* SQL, positional and named parameters */
-                r = sd_bus_message_copy(m, sent, false);
-        if (r >= 0)
-                r = call_append_options(c->connection, m, true, true, c->run_timeout_usec, cursor_transaction_number(c),
-                                        c->fetch->link->foreign_keys, -1);
-        if (r < 0)
-                return r;
-        *ret = steal(m);
-        return 0;
+        return copy_arguments(c, sent, sd_bus_message_get_destination(sent), true, ret);
 }

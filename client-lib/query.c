@@ -209,6 +209,13 @@ static void restart(sqlipc_cursor *c) {
 
 /* Sends a query whose call or payload is kept. */
 static void start(sqlipc_cursor *c) {
+        Error e;
+        int r = c->sent && c->transaction ? cursor_check_transaction(c, &e) : 1;
+
+        if (r < 0)
+                cursor_fail(c, &e);
+        if (r <= 0)
+                return;
         if (c->sent)
                 restart(c);
         else
@@ -236,7 +243,7 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
 }
 
 /* Creates the cursor of a query, and sends the query if it can be sent now. `parameters`: in the internal form. `alone`: not
- * in a transaction. */
+ * in a transaction, or on a pin. */
 static int new_query(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                      size_t n_parameters, bool alone, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
@@ -255,6 +262,7 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
         r = cursor_new(&c, connection, NULL, path, start);
         if (r < 0)
                 return connection_fail_errno(connection, r);
+        c->alone = alone;
         if (alone && c->transaction) {
                 c->transaction = transact_unref(c->transaction);
                 c->attempt = ATTEMPT_ANY;
@@ -264,7 +272,7 @@ static int new_query(sqlipc_connection *connection, const char *database, const 
                 (void) connection_fail_send(connection, r);
                 if (c->transaction)
                         transact_on_failure(c->transaction, &connection->error);
-                return connection->error.result;
+                return connection_fail(connection, &connection->error);
         }
         *ret_cursor = steal(c);
         return 0;

@@ -8,7 +8,7 @@
 #include "client-lib/cursor.h"
 #include "client-lib/parameter.h"
 
-/* The same as sqlipc_query_with(), but never waits, and the run does not belong to a transaction of the connection. 0, or
+/* The same as sqlipc_query_with(), but never waits, and the run belongs to no transaction or pin of the connection. 0, or
  * the failure, of which the connection then has the details. */
 int query_begin_alone(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                       size_t n_parameters, sqlipc_cursor **ret_cursor);

@@ -88,6 +88,8 @@ static void on_end_reply(sd_bus_message *reply, void *userdata) {
                 set_failure(t, reply);
         if (!t->refused)
                 transact_end(t);
+        else
+                transact_send_waiting(t->connection, t->path);
 }
 
 static int send_end(sqlipc_transaction *t, bool commits) {
@@ -133,7 +135,8 @@ static int advance_end(sqlipc_transaction *t, bool commits) {
                 t->refused = t->commits = false;
                 transact_life_move(&t->state, TRANSACTION_OPEN);
                 t->error = (Error) { .sql_offset = -1 };
-                if (commits)
+                transact_look(t); /* it may have been lost since */
+                if (commits && t->state == TRANSACTION_OPEN)
                         return connection_fail(t->connection, &e);
         }
         if (t->state == TRANSACTION_OPEN) {

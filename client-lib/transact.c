@@ -16,9 +16,15 @@
 /* ---- The end ------------------------------------------------------------------------------------------------------ */
 
 /* A Begin that is given up ends; a Commit goes on. */
-void transact_end(sqlipc_transaction *t) {
+static void end(sqlipc_transaction *t) {
+        t->told = t->told || (t->is_pin && t->state == TRANSACTION_BEGINNING);
         t->call = t->state == TRANSACTION_BEGINNING ? call_abandon(t->call) : call_free(t->call);
         transact_life_move(&t->state, TRANSACTION_OVER);
+}
+
+void transact_end(sqlipc_transaction *t) {
+        end(t);
+        transact_send_waiting(t->connection, t->path);
 }
 
 /* If the bus is gone, the service has rolled the transaction back, and knows no number of ours on another bus. */
@@ -27,8 +33,13 @@ static void notice_lost_bus(sqlipc_transaction *t) {
 
         if (t->state != TRANSACTION_OPEN || (t->bus_generation == c->bus_generation && connection_bus_is_open(c)))
                 return;
-        (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
-                         "The connection to the bus was lost, and the transaction with it.");
+        if (t->is_pin) {
+                (void) error_set(&t->error, ERROR_PIN_LOST,
+                                 "The connection to the bus was lost, and your TEMP tables with it.");
+                t->error.lost_pin = t->pin_id;
+        } else
+                (void) error_set(&t->error, ERROR_TRANSACTION_ENDED,
+                                 "The connection to the bus was lost, and the transaction with it.");
         transact_end(t);
 }
 
@@ -51,10 +62,14 @@ static void give_up(sqlipc_transaction *t) {
         if (may_be_open)
                 send_rollback(t);
         if (t->state != TRANSACTION_OVER)
-                transact_end(t);
+                end(t);
 }
 
 /* ---- The beginning ------------------------------------------------------------------------------------------------ */
+
+CallPlace transact_place(const sqlipc_transaction *t) {
+        return t ? (CallPlace) { .option = t->is_pin ? "pin" : "transaction", .number = t->number } : (CallPlace) {};
+}
 
 static void undo_begin(sd_bus_message *reply, const char *path) {
         uint64_t number;
@@ -81,12 +96,15 @@ static void on_begin_reply(sd_bus_message *reply, void *userdata) {
         t->call = call_free(t->call);
         if (sd_bus_message_get_error(reply)) {
                 (void) error_set_reply(&t->error, reply);
+                if (!t->is_pin)
+                        transact_on_failure_of_pin(t->connection, t->pin_id, &t->error);
                 transact_end(t);
                 return;
         }
         r = read_begin_reply(t, reply);
         if (r >= 0) {
                 transact_life_move(&t->state, TRANSACTION_OPEN);
+                transact_send_waiting(t->connection, t->path);
                 return;
         }
         (void) error_set_errno(&t->error, r, NULL);
@@ -107,12 +125,46 @@ static const char *mode_name(sqlipc_transaction_mode mode) {
         return NULL;
 }
 
+static sqlipc_transaction *find(const sqlipc_connection *c, const char *path, bool is_pin) {
+        Member *member;
+
+        TAILQ_FOREACH(member, &c->transactions, link) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                if (!t->told && t->is_pin == is_pin && strcmp(t->path, path) == 0)
+                        return t;
+        }
+        return NULL;
+}
+
+/* True if the service has it open, as far as is known. */
+static bool is_open(const sqlipc_transaction *t) {
+        return t->state == TRANSACTION_OPEN || (t->state == TRANSACTION_ENDING && t->refused);
+}
+
+/* Its Begin must name this one: the pin for a transaction, and the transaction for a pin, which then goes on there. */
+static sqlipc_transaction *find_other(const sqlipc_transaction *t) {
+        sqlipc_transaction *other = find(t->connection, t->path, !t->is_pin);
+
+        return other && is_open(other) ? other : NULL;
+}
+
+/* True if it is known which one that is. */
+static bool may_send_begin(const sqlipc_transaction *t) {
+        const sqlipc_transaction *other = find(t->connection, t->path, !t->is_pin);
+
+        return !other || other->state == TRANSACTION_OVER || is_open(other);
+}
+
 static int append_options(const sqlipc_transaction *t, sd_bus_message *m) {
         uint64_t lock_wait_usec = t->connection->lock_wait_usec;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "mode", "s", mode_name(t->mode), "error-details", "b", 1);
+                r = sd_bus_message_append(m, "{sv}{sv}", "mode", "s", t->is_pin ? "pin" : mode_name(t->mode),
+                                          "error-details", "b", 1);
+        if (r >= 0)
+                r = call_append_place(m, transact_place(find_other(t)));
         if (r >= 0 && lock_wait_usec != UINT64_MAX)
                 r = sd_bus_message_append(m, "{sv}", "lock-wait-usec", "t", lock_wait_usec);
         if (r >= 0)
@@ -135,15 +187,42 @@ static int try_to_send_begin(sqlipc_transaction *t) {
         return r;
 }
 
+/* Sends Begin, or lets it wait. */
 static int send_begin(sqlipc_transaction *t) {
-        int r = try_to_send_begin(t);
+        const sqlipc_transaction *other;
+        int r;
 
+        if (!may_send_begin(t))
+                return 0;
+        other = find_other(t);
+        if (!t->is_pin)
+                t->pin_id = other ? other->pin_id : 0;
+        r = try_to_send_begin(t);
         return connection_bus_may_send_again(t->connection, r) ? try_to_send_begin(t) : r;
 }
 
-static void notice_interrupt(sqlipc_transaction *t) {
-        if (t->state != TRANSACTION_BEGINNING || t->n_interrupts == connection_interrupts(t->connection))
+void transact_send_waiting(sqlipc_connection *c, const char *path) {
+        Member *member;
+
+        if (c->closed)
                 return;
+        TAILQ_FOREACH(member, &c->transactions, link) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+                int r;
+
+                if (t->state != TRANSACTION_BEGINNING || t->call || strcmp(t->path, path) != 0)
+                        continue;
+                r = send_begin(t);
+                if (r >= 0)
+                        continue;
+                (void) error_set_send(&t->error, r);
+                transact_end(t);
+        }
+}
+
+static void notice_interrupt(sqlipc_transaction *t) {
+        if (t->is_pin || t->state != TRANSACTION_BEGINNING || t->n_interrupts == connection_interrupts(t->connection))
+                return; /* of a pin, the runs that wait for it are interrupted */
         (void) error_set(&t->error, ERROR_CANCELLED, "The transaction was interrupted before it had begun.");
         transact_end(t);
 }
@@ -155,33 +234,32 @@ void transact_look(sqlipc_transaction *t) {
 
 /* ---- Runs --------------------------------------------------------------------------------------------------------- */
 
-static sqlipc_transaction *find_current(sqlipc_connection *c, const char *path) {
-        Member *member;
-
-        TAILQ_FOREACH(member, &c->transactions, link) {
-                sqlipc_transaction *t = (sqlipc_transaction *) member;
-
-                if (!t->told && strcmp(t->path, path) == 0)
-                        return t;
-        }
-        return NULL;
-}
-
-sqlipc_transaction *transact_ref_current(sqlipc_connection *c, const char *path) {
-        sqlipc_transaction *t = find_current(c, path);
-
-        if (t)
-                t->n_ref++;
+sqlipc_transaction *transact_ref(sqlipc_transaction *t) {
+        t->n_ref++;
         return t;
 }
 
+sqlipc_transaction *transact_ref_current(sqlipc_connection *c, const char *path) {
+        sqlipc_transaction *t = find(c, path, false);
+
+        if (t)
+                return transact_ref(t);
+        t = find(c, path, true);
+        return t && t->state != TRANSACTION_BEGINNING ? transact_ref(t) : NULL; /* before that it has no TEMP tables */
+}
+
 sqlipc_transaction *transact_unref(sqlipc_transaction *t) {
+        sqlipc_connection *c;
+
         if (!t || --t->n_ref > 0)
                 return NULL;
-        (void) sqlipc_connection_unref(t->connection);
+        c = t->is_pin ? NULL : t->connection;
+        t->call = call_free(t->call);
         free(t->path);
         free(t->owner);
         free(t);
+        if (c)
+                (void) sqlipc_connection_unref(c);
         return NULL;
 }
 
@@ -214,7 +292,25 @@ static bool may_be_committed(const sqlipc_transaction *t) {
         return t->commits && !t->refused && !t->rolled_back && t->mode != SQLIPC_TRANSACTION_READ;
 }
 
+static void on_failure_of_pin(sqlipc_transaction *t, Error *e) {
+        if (t->number == 0) /* it has never been open */
+                return;
+        if (e->number == ERROR_DAEMON_LOST)
+                (void) error_set(e, ERROR_PIN_LOST, "The service was lost, and your TEMP tables with it.");
+        if (e->number != ERROR_PIN_LOST)
+                return;
+        e->lost_pin = t->pin_id;
+        if (t->state != TRANSACTION_OPEN)
+                return;
+        t->error = *e;
+        transact_end(t);
+}
+
 void transact_on_failure(sqlipc_transaction *t, Error *e) {
+        if (t->is_pin) {
+                on_failure_of_pin(t, e);
+                return;
+        }
         if (e->number == ERROR_DAEMON_LOST && !may_be_committed(t))
                 (void) error_set(e, ERROR_TRANSACTION_ENDED, "The service was lost, and the transaction with it.");
         if (e->number != ERROR_TRANSACTION_ENDED || t->state != TRANSACTION_OPEN)
@@ -226,7 +322,7 @@ void transact_on_failure(sqlipc_transaction *t, Error *e) {
 void transact_on_no_answer(sqlipc_transaction *t, Error *e, const char *fact) {
         size_t n;
 
-        if (may_be_committed(t)) {
+        if (t->is_pin || may_be_committed(t)) { /* a statement of a pin is committed by itself */
                 repeat_set_unknown(e, fact);
                 return;
         }
@@ -264,7 +360,23 @@ static bool call_back(Member *member) {
         return true;
 }
 
+/* Of a connection that is being freed, and has nothing else. */
+static void free_pin(Member *member) {
+        sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+        TAILQ_REMOVE(&t->connection->transactions, member, link);
+        (void) transact_unref(t);
+}
+
+static void tell_loss(Member *member, uint64_t pin_id) {
+        sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+        t->told = t->told || (t->is_pin && t->pin_id == pin_id);
+}
+
 static const MemberOperations member_operations = {
+        .free = free_pin,
+        .tell_loss = tell_loss,
         .close = on_connection_closed,
         .descriptor_owner = descriptor_owner,
         .call_back = call_back,
@@ -282,7 +394,7 @@ static int transaction_new(sqlipc_transaction **ret, sqlipc_connection *c, char 
                 return -ENOMEM;
         }
         *t = (sqlipc_transaction) { .member.operations = &member_operations, .n_ref = 1,
-                                    .connection = sqlipc_connection_ref(c), .mode = mode, .path = path,
+                                    .connection = c, .mode = mode, .path = path,
                                     .n_interrupts = connection_interrupts(c), .error = { .sql_offset = -1 } };
         TAILQ_INSERT_TAIL(&c->transactions, &t->member, link);
         *ret = t;
@@ -320,19 +432,25 @@ static int begin(sqlipc_connection *connection, const char *database, sqlipc_tra
                  sqlipc_transaction **ret_transaction) {
         _cleanup_(sqlipc_transaction_closep) sqlipc_transaction *t = NULL;
         char *path;
+        Error e;
         int r;
 
         r = call_database_path(database, &path);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        if (find_current(connection, path)) {
+        if (find(connection, path, false)) {
                 free(path);
                 return error_set_errno(&connection->error, -EBUSY,
                                        "This connection has a transaction on the database already.");
         }
+        if (transact_check_pin(connection, path, &e) < 0) {
+                free(path);
+                return connection_fail(connection, &e);
+        }
         r = transaction_new(&t, connection, path, mode);
         if (r < 0)
                 return connection_fail_errno(connection, r);
+        (void) sqlipc_connection_ref(connection);
         r = send_begin(t);
         if (r < 0)
                 return connection_fail_send(connection, r);
@@ -343,6 +461,78 @@ static int begin(sqlipc_connection *connection, const char *database, sqlipc_tra
         }
         *ret_transaction = steal(t);
         return 0;
+}
+
+/* ---- Pins --------------------------------------------------------------------------------------------------------- */
+
+/* Frees those whose end the program knows. */
+static void drop_pins(sqlipc_connection *c) {
+        Member *member = TAILQ_FIRST(&c->transactions), *next;
+
+        for (; member; member = next) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                next = TAILQ_NEXT(member, link);
+                if (t->is_pin && t->told && t->n_ref == 1)
+                        free_pin(member);
+        }
+}
+
+static int begin_pin(sqlipc_connection *c, const char *path, sqlipc_transaction **ret) {
+        char *copy = strdup(path);
+        int r;
+
+        drop_pins(c);
+        r = copy ? transaction_new(ret, c, copy, SQLIPC_TRANSACTION_DEFERRED) : -ENOMEM;
+        if (r < 0)
+                return r;
+        (*ret)->is_pin = true;
+        (*ret)->pin_id = ++c->n_pins;
+        r = send_begin(*ret);
+        if (r < 0)
+                free_pin(&(*ret)->member);
+        return r;
+}
+
+int transact_take_pin(sqlipc_connection *c, const char *path, sqlipc_transaction **ret, Error *e) {
+        sqlipc_transaction *t = find(c, path, true);
+        int r = t ? 0 : begin_pin(c, path, &t);
+
+        if (r < 0)
+                return error_set_send(e, r);
+        *ret = transact_ref(t);
+        return 0;
+}
+
+sqlipc_transaction *transact_pin_of(const sqlipc_connection *c, const char *path) {
+        sqlipc_transaction *t = find(c, path, true);
+
+        return t && t->state == TRANSACTION_OPEN ? t : NULL;
+}
+
+int transact_check_pin(sqlipc_connection *c, const char *path, Error *e) {
+        sqlipc_transaction *t = find(c, path, true);
+
+        return t ? transact_check(t, e) : 0;
+}
+
+static sqlipc_transaction *find_pin(const sqlipc_connection *c, uint64_t pin_id) {
+        Member *member;
+
+        TAILQ_FOREACH(member, &c->transactions, link) {
+                sqlipc_transaction *t = (sqlipc_transaction *) member;
+
+                if (t->is_pin && t->pin_id == pin_id)
+                        return t;
+        }
+        return NULL;
+}
+
+void transact_on_failure_of_pin(sqlipc_connection *c, uint64_t pin_id, Error *e) {
+        sqlipc_transaction *t = find_pin(c, pin_id);
+
+        if (t)
+                on_failure_of_pin(t, e);
 }
 
 _public_ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_transaction_mode mode,
@@ -360,7 +550,7 @@ static bool may_ask_user(sqlipc_connection *c, const char *database) {
         _cleanup_free_ char *path = NULL;
 
         return c->error.number == ERROR_READ_ONLY && c->allow_interactive_authorization && !c->dispatching &&
-               call_database_path(database, &path) >= 0 && !find_current(c, path);
+               call_database_path(database, &path) >= 0 && !find(c, path, false);
 }
 
 /* Begins the transaction about which the user is asked. A service that does not know the limit for locks has refused only
@@ -420,6 +610,7 @@ _public_ sqlipc_transaction *sqlipc_transaction_close(sqlipc_transaction *t) {
         give_up(t);
         t->closed = true;
         TAILQ_REMOVE(&t->connection->transactions, &t->member, link);
+        transact_send_waiting(t->connection, t->path);
         return transact_unref(t);
 }
 

@@ -67,7 +67,10 @@
         X(41, SERVER_UNREACHABLE, ServerUnreachable, EHOSTUNREACH)                                                    \
         X(42, LOGIN_FAILED, LoginFailed, EACCES)                                                                      \
         /* Deferred foreign keys are violated. The transaction is still open. */                                      \
-        X(43, COMMIT_REFUSED, CommitRefused, EINVAL)
+        X(43, COMMIT_REFUSED, CommitRefused, EINVAL)                                                                  \
+        /* The statement needs a connection of its client's own, a pin, or that is gone with its TEMP tables. */      \
+        X(44, NEEDS_PIN, NeedsPin, EREMOTE)                                                                           \
+        X(45, PIN_LOST, PinLost, ESTALE)
 
 /* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sqlite/sqlite-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

@@ -419,25 +419,34 @@ static bool is_named(const ObjectsCall *call) {
                (current && strcmp(current, call->catalog) == 0);
 }
 
-/* Tries if the database can be read before anything about it is in the tree. */
-static bool is_readable(ObjectsCall *call) {
+/* Tries if the database can be read before anything about it is in the tree. If TEMP tables are lost, this is the only call
+ * that tells it. */
+static AdbcStatusCode check_readable(ObjectsCall *call, bool *ret_readable) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
-        int r = sqlipc_query(call->connection->connection, call->catalog, "SELECT 1 FROM sqlite_schema", &cursor, NULL);
+        sqlipc_connection *connection = call->connection->connection;
+        int r = sqlipc_query(connection, call->catalog, "SELECT 1 FROM sqlite_schema", &cursor, NULL);
 
-        return r >= 0 && sqlipc_cursor_next(cursor) >= 0;
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        *ret_readable = r >= 0;
+        if (r < 0 && sqlipc_error_code(connection) == SQLIPC_ERROR_PIN_LOST)
+                return adbc_error_connection(call->error, connection, r);
+        return ADBC_STATUS_OK;
 }
 
 static AdbcStatusCode add_catalog(ObjectsCall *call, const char *name) {
         Tree *schemas = arrow_tree_child(call->root, 1);
         AdbcStatusCode status = ADBC_STATUS_OK;
+        bool only_name = call->depth == ADBC_OBJECT_DEPTH_CATALOGS, is_readable = true;
 
         call->catalog = name;
         if (call->depth != ADBC_OBJECT_DEPTH_CATALOGS && call->depth != ADBC_OBJECT_DEPTH_DB_SCHEMAS)
                 status = driver_connection_check_turn(call->connection, name, call->error);
+        if (status == ADBC_STATUS_OK && !only_name && call->depth != ADBC_OBJECT_DEPTH_DB_SCHEMAS && !is_named(call))
+                status = check_readable(call, &is_readable);
         if (status != ADBC_STATUS_OK)
                 return status;
-        if (call->depth == ADBC_OBJECT_DEPTH_CATALOGS ||
-            (call->depth != ADBC_OBJECT_DEPTH_DB_SCHEMAS && !is_named(call) && !is_readable(call))) {
+        if (only_name || !is_readable) {
                 arrow_tree_null(schemas);
         } else {
                 status = add_schema(call, schemas);

@@ -60,7 +60,8 @@ AdbcStatusCode ingest_target_set(IngestTarget *target, const char *key, const ch
                 return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "3F000",
                                       "A database has no schema but \"\": name it as adbc.ingest.target_catalog");
         if (strcmp(key, "adbc.ingest.temporary") == 0)
-                return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000", "The service keeps no temporary tables");
+                return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
+                                      "An ingest makes no temporary table: use CREATE TEMP TABLE, and insert rows by SQL");
         return driver_settings_unknown(key, error);
 }
 

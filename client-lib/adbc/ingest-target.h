@@ -7,7 +7,7 @@
  *      adbc.ingest.mode              create (the default), append, replace or create_append, as adbc.ingest.mode.X
  *      adbc.ingest.target_catalog    the database; by default the current catalog
  *      adbc.ingest.target_db_schema  only ""
- *      adbc.ingest.temporary         only "false": the service keeps no temporary tables
+ *      adbc.ingest.temporary         only "false": a TEMP table is made by SQL
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_INGEST_TARGET_H
 #define SQLIPC_CLIENT_LIB_ADBC_INGEST_TARGET_H

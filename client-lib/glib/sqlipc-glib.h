@@ -150,6 +150,8 @@ typedef enum {
  * @SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE: the server of the database cannot be reached
  * @SQLIPC_GLIB_ERROR_LOGIN_FAILED: the server of the database refuses the service
  * @SQLIPC_GLIB_ERROR_COMMIT_REFUSED: deferred foreign keys are violated, and the transaction is still open
+ * @SQLIPC_GLIB_ERROR_NEEDS_PIN: a live query must not use TEMP tables
+ * @SQLIPC_GLIB_ERROR_PIN_LOST: the TEMP tables of the connection are gone
  *
  * Errors of the service, with the numbers of the error table. Later versions may add more.
  */
@@ -197,6 +199,8 @@ typedef enum {
         SQLIPC_GLIB_ERROR_SERVER_UNREACHABLE = 41,
         SQLIPC_GLIB_ERROR_LOGIN_FAILED = 42,
         SQLIPC_GLIB_ERROR_COMMIT_REFUSED = 43,
+        SQLIPC_GLIB_ERROR_NEEDS_PIN = 44,
+        SQLIPC_GLIB_ERROR_PIN_LOST = 45,
 } SqlipcError;
 
 GQuark sqlipc_error_quark(void);

@@ -56,6 +56,7 @@ typedef struct Limits {
         uint64_t park_timeout_usec;
         uint64_t park_timeout_rollback_usec;
         uint64_t transactions_max;
+        uint64_t pins_max;             /* connections of clients' own */
         uint64_t transaction_timeout_usec;
         uint64_t transaction_idle_usec;
         uint64_t busy_timeout_usec;

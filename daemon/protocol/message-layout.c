@@ -69,6 +69,7 @@ static const Field job[] = {
         FIELD_SPAN(job.sql, job.sql_size, .required = true),
         FIELD(job.names),
         FIELD(job.transaction),
+        FIELD(job.pin),
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
         FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
@@ -92,6 +93,7 @@ static const Field job[] = {
 static const Field job_batch[] = {
         FIELD(job.number),
         FIELD(job.transaction),
+        FIELD(job.pin),
         FIELD(job.counts.slot, .max = COUNTS_N_SLOTS - 1),
         FIELD(job.counts.client),
         FIELD(job.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
@@ -112,6 +114,9 @@ static const Field begin[] = {
         FIELD(begin.idle_usec),
         FIELD(begin.lock_wait_usec),
         FIELD(begin.foreign_keys, .max = FOREIGN_KEYS_MAX_ - 1),
+        FIELD(begin.is_pin),
+        FIELD(begin.transaction),
+        FIELD(begin.pin),
         {},
 };
 

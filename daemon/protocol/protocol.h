@@ -48,6 +48,8 @@
  *                   <---(control)--------    TAKEN
  *                   <--------------------    STARTED: it is open          or ENDED with an error
  *      RUN, EXECUTE, EXECUTE_BATCH, LOAD>    over the control socket, with `transaction`: one of its statements
+ *      BEGIN with `is_pin`  ------------>   a pin: a connection of its client's own. RUN, ... with `pin` and BEGIN with
+ *                                            `pin` run on it; they come over the control socket. ENDED: it is gone
  *      COMMIT       --------------------->   ends it after these. CANCEL takes it back
  *                   <--------------------    ENDED: `wrote`, or an error: nothing was written
  *                   <--------------------    LEASE_WANTED: a statement waits that writes (docs/design/writing.md)
@@ -248,6 +250,8 @@ typedef struct JobSpec {
         /* RUN, EXECUTE and LOAD; all from counts to time_zone, and deadline, also of EXECUTE_BATCH */
         CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
+        uint64_t pin;                /* and not `transaction`: of the worker's pin that it runs on; 0: none. Of PREPARE and
+                                      * TABLES, too */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
         const char *time_zone;       /* the client's (time-zone.h); "" and NULL: the service's own */
         bool describe;               /* STARTED must carry columns and parameters */
@@ -286,6 +290,11 @@ typedef struct Begin {
         uint64_t lock_wait_usec;     /* how long it waits for the lock of another transaction, except for its commit;
                                       * UINT64_MAX: only its deadline and BusyTimeoutSec= hold */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting */
+        bool is_pin;                 /* it is no transaction, but a connection of the client's own, on which statements and
+                                      * transactions of this client run. CANCEL ends it. The two above and `writes` are
+                                      * unused */
+        uint64_t transaction;        /* of a pin: the transaction of the worker that goes on there; 0: none */
+        uint64_t pin;                /* of a transaction: the pin of the worker on which it is; 0: none */
 } Begin;
 
 typedef struct Cancel {

@@ -15,7 +15,7 @@ import adbc_driver_manager
 import pyarrow
 
 from clocks import clocks_of_our_libraries
-from harness import PATIENCE, main, wait_for
+from harness import PATIENCE, children, main, wait_for
 from tap import equal, test, true
 
 # Driver and library go by it, and so all limits of theirs.
@@ -676,6 +676,23 @@ def objects(connection, **keywords):
     found = reader.read_all()
     found.validate(full=True)
     return {row["catalog_name"]: row["catalog_db_schemas"] for row in found.to_pylist()}
+
+
+@test
+def temp_tables_that_are_lost():
+    """If the list of objects finds out that TEMP tables are lost, it fails: no later call tells it"""
+    with empty_notes() as (connection, cursor):
+        cursor.execute("INSERT INTO note VALUES (1, 'file')")
+        cursor.execute("CREATE TEMP TABLE note AS SELECT 'temp' AS text")
+        equal(rows(connection, "SELECT text FROM note"), [("temp",)])
+        workers = children(service.pid())
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: not set(workers) & set(children(service.pid())), "the service knows")
+        error = fails("INVALID_STATE", objects, connection, depth="tables", table_name_filter="note")
+        true("TEMP tables" in str(error), str(error))
+        equal(rows(connection, "SELECT text FROM note"), [("file",)])
+        true(objects(connection, depth="tables", table_name_filter="note")["notes"], "objects")
 
 
 @test

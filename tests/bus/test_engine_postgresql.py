@@ -551,6 +551,15 @@ def test_side_by_side():
 
 
 @test
+def test_no_pins():
+    """a connection of a client's own is refused, as sessions are reset"""
+    client = service.client()
+    failure = expect("NotAllowed", client.database, "reading", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})
+    true("TEMP" in failure.message, failure)
+    equal(client.query("reading", "SELECT 1").read().rows, [[1]])
+
+
+@test
 def test_end_in_late_cancel():
     """a worker ends soon, and its clients are told, though the server does not answer to a request to cancel"""
     n_logged = len(service.log_text())

@@ -65,10 +65,12 @@ def test_large():
 
 @test
 def test_no_transactions():
-    """transactions are refused by name"""
+    """transactions and TEMP tables are refused by name"""
     client = service.client()
-    for mode in ("read", "write"):
+    for mode in ("read", "write", "pin"):
         expect("NotAllowed", client.database, "music", "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)})
+    for ask in (client.execute, client.query):
+        expect("NotAllowed", ask, "music", "CREATE TEMP TABLE t(a)")
 
 
 @test

@@ -101,7 +101,7 @@ def properties_read():
     """Properties have the declared types, and Name is the name of the configuration"""
     manager = client.properties(MANAGER)
     features = ["channel", "write", "batch", "transaction", "load", "describe", "channel-memory", "watch",
-                "deferred", "cancel-call", "lock-wait", "foreign-keys", "time-zone"]
+                "deferred", "cancel-call", "lock-wait", "foreign-keys", "time-zone", "pin"]
     equal(manager["Features"], features, "Features")
     true(manager["DaemonVersion"], "DaemonVersion is empty")
     equal(client.properties(DATABASE, f"{MANAGER_PATH}/database/chinook")["Name"], "chinook", "Name")

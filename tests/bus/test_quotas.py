@@ -535,7 +535,7 @@ def every_limit_has_a_test():
     section = manual.split("SECTION [LIMITS]\n", 1)[1].split("\n====", 2)[0:2]
     named = set(re.findall(r"^\*\*([A-Z]\w+)=\*\*", "".join(section), re.M))
     true(len(named) >= 10, f"only {named} found in the manual")
-    files = ("test_quotas.py", "test_limits.py", "test_channel.py", "test_transactions.py", "test_watch.py")
+    files = ("test_quotas.py", "test_limits.py", "test_channel.py", "test_pins.py", "test_transactions.py", "test_watch.py")
     text = "".join(pathlib.Path(__file__).with_name(name).read_text() for name in files)
     equal(sorted(n for n in named if not re.search(rf"\b{n}(=|\":)", text)), [], "untested limits")
 

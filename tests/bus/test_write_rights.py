@@ -176,10 +176,6 @@ STATEMENTS = [
     Statement(NEVER, "ROLLBACK"),
     Statement(NEVER, "RELEASE statement"),
     Statement(NEVER, "ROLLBACK TO statement"),
-    Statement(NEVER, "CREATE TEMP TABLE a(b)"),
-    Statement(NEVER, "CREATE TABLE temp.a AS SELECT * FROM secret"),
-    Statement(NEVER, "CREATE TEMP VIEW author AS SELECT * FROM secret"),
-    Statement(NEVER, "CREATE TEMP TRIGGER a AFTER INSERT ON author BEGIN DELETE FROM secret; END"),
     Statement(NEVER, "UPDATE author SET name = load_extension('@/a.so')"),
     Statement(NEVER, "INSERT INTO author(name) VALUES(fts3_tokenizer('simple', x'00'))"),
     Statement(NEVER, "INSERT INTO words_data VALUES(1, x'00')"),  # a virtual table's own
@@ -414,8 +410,10 @@ def wanted(right, way, statement):
     if LISTED in right.may and statement.needs == TRANSACTION:
         return set() if way is Sender.in_transaction else {"NotAllowed"}
     if LISTED in right.may:
-        return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "Sql", "SeveralStatements"}
-    return {"ReadOnly"} if statement.needs in (LISTED, OTHER) else {"ReadOnly", "NotAllowed", "Sql", "SeveralStatements"}
+        return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
+    if statement.needs in (LISTED, OTHER):
+        return {"ReadOnly"}
+    return {"ReadOnly", "NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
 
 
 def try_one(service, sender, way, statement):

@@ -8,7 +8,7 @@ import sqlite3
 from pty_shell import ENTER, TAB, Shell, control, generate  # finds what follows
 
 import broken_schema
-from harness import CHINOOK, Service, main
+from harness import CHINOOK, Service, children, main, wait_for
 from overheard import Overheard
 from tap import equal, test, true
 
@@ -233,6 +233,26 @@ def nobody_answers():
         drop(shell)
         mortal.start()
         true("│ 1" in "\n".join(shell.run("SELECT 1;")), "it does not go on")
+
+
+@test
+def temp_tables_that_are_lost():
+    """If the answer to Tab tells that TEMP tables are lost, the next statement fails with that, once"""
+    with Service({"chinook": CHINOOK}) as mortal, Shell("chinook", on=mortal) as shell:
+        shell.run("CREATE TEMP TABLE Genre AS SELECT 'temp' AS Name;")
+        true("temp" in "\n".join(shell.run("SELECT Name FROM Genre;")), "the TEMP table")
+        workers = children(mortal.pid())
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: not set(workers) & set(children(mortal.pid())), "the service knows")
+        shell.type("SELECT * FROM Playli")
+        shell.send(TAB)
+        shell.type("x")
+        drop(shell)
+        told = "\n".join(shell.run("SELECT Name FROM Genre LIMIT 1;"))
+        true("TEMP tables" in told and "Rock" not in told, told)
+        told = "\n".join(shell.run("SELECT Name FROM Genre LIMIT 1;"))
+        true("Rock" in told, told)
 
 
 main(service)

@@ -62,6 +62,15 @@ def public_enum():
 
 
 @test
+def glib_enum():
+    """sqlipc-glib.h has every number under the same name, and says what it means"""
+    header = (ROOT / "client-lib/glib/sqlipc-glib.h").read_text()
+    names = {symbol: number for number, symbol, _, _ in ROWS}
+    equal(dict(re.findall(r"SQLIPC_GLIB_ERROR_([A-Z_]+) = (\d+)", header)), names, "enum SqlipcError")
+    equal(re.findall(r"@SQLIPC_GLIB_ERROR_([A-Z_]+):", header), list(names), "descriptions")
+
+
+@test
 def sqlite_codes():
     """Every primary result code of SQLite that can fail is mapped once, to an error that exists"""
     names = [name for name, _ in SQLITE_ROWS]

@@ -881,6 +881,19 @@ def many_that_fail():
 
 
 @test
+def many_without_memory():
+    """A row of executemany() that needs more memory than there is leaves the rows before it, too"""
+    with PythonService(limits={**PATIENT, "HeapMax": "64M"}) as small:
+        rows = [(1,), (2,), (60_000_000,), (4,)]
+        for level in (None, ""):
+            with contextlib.closing(small.connect(isolation_level=level)) as db:
+                error = raises(MemoryError, db.executemany, "INSERT INTO note(id) SELECT length(hex(zeroblob(?)))", rows)
+                equal(str(error).startswith("row "), False, str(error))
+                equal(db.execute("SELECT id FROM note").fetchall(), [(2,), (4,)], level)
+                db.execute("DELETE FROM note")
+
+
+@test
 def many_whose_end_is_lost():
     """An error that comes after all rows were given sends none of them again, because they may be written"""
     service.add("end", SCHEMA)

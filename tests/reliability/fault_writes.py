@@ -356,6 +356,126 @@ def transaction_listed(stage, client):
     t.end("Rollback")
 
 
+# ---- Connections of clients' own ----
+
+
+class Pin:
+    """A pin, from its beginning or made of an open transaction; what runs on it names it."""
+
+    def __init__(self, client, database, **options):
+        self.client, self.name = client, database
+        values, _ = client.database(database, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")} | options)
+        self.number = values[0].get_uint64()
+        self.on = {"pin": GLib.Variant("t", self.number)}
+
+    def execute(self, sql, *values, options=None):
+        return self.client.execute(self.name, sql, values, options=options or self.on)[0]
+
+    def rows(self, sql, options=None):
+        return self.client.query(self.name, sql, options=options or self.on).read().rows
+
+    def begin(self, mode):
+        values, _ = self.client.database(self.name, "Begin", "(a{sv})", {"mode": GLib.Variant("s", mode)} | self.on)
+        return values[0]
+
+    def end(self, method="Rollback", number=None):
+        self.client.database(self.name, method, "(ta{sv})", number.get_uint64() if number else self.number, {})
+
+
+def keep_pins():
+    """A list, and Pin(), which also appends to it. A pin that ends within write() could fail after the rows were written."""
+    pins = []
+
+    def make_pin(*arguments, **options):
+        pins.append(Pin(*arguments, **options))
+        return pins[-1]
+
+    return pins, make_pin
+
+
+@scenario
+def pin_filled(stage, client):
+    """A TEMP table is filled in each way, and lost with its pin; a table of the file has the same name"""
+    for database in BOTH:
+        number = stage.new_number()
+        stage.expect(database, number, 0)
+        refused(client.execute, database, "CREATE TEMP TABLE note(number, text)")
+        pin = Pin(client, database)
+        pin.execute("CREATE TEMP TABLE note(number, text, UNIQUE(text))")
+        equal(pin.execute(INSERT, number, "text"), 1, "changes")
+        refused(pin.execute, INSERT, number, "text")
+        equal(client.execute_batch(database, [(INSERT, [number, "a"]), (INSERT, [number, "b"])], options=pin.on)[0], [1, 1],
+              "changes")
+        run, pipe = begin_load(client, database, INSERT, pin.on)
+        try:
+            send_what_is_taken(pipe, stream([[number, "c"], [number, "d"]]))
+            equal(outcome_of_load(client, database, run), 2, "changes")
+        finally:
+            client.drop(pipe)
+        prepared = client.prepare(database, "SELECT count(*) FROM note WHERE number = ?", options=pin.on)
+        equal(prepared.fetch(number, options=pin.on).read().rows, [[5]], "rows of a prepared statement")
+        prepared.close()
+        for how, n in (("Rollback", 5), ("Commit", 6)):
+            t = pin.begin("deferred")
+            inside = {"transaction": t}
+            equal(pin.execute(INSERT, number, "e", options=inside), 1, "changes")
+            equal(pin.rows("SELECT count(*) FROM note", inside), [[6]], "rows in the transaction")
+            pin.end(how, t)
+            equal(pin.rows("SELECT count(*) FROM note"), [[n]], how)
+        pin.end()
+        refused(pin.execute, INSERT, number, "text")
+
+
+@scenario
+def pin_writes(stage, client):
+    """Rows of a TEMP table are written to the file, by one statement and by a transaction"""
+
+    def by_statement(number):
+        pin = make_pin(client, database)
+        pin.execute("CREATE TEMP TABLE new AS SELECT ? AS number, 'text' AS text", number)
+        equal(pin.execute("INSERT INTO note(number, text) SELECT number, text FROM new"), 1, "changes")
+
+    def by_transaction(number):
+        pin = make_pin(client, database)
+        pin.execute("CREATE TEMP TABLE new AS SELECT ? AS number, 'text' AS text", number)
+        t = pin.begin("deferred")
+        inside = {"transaction": t}
+        equal(pin.rows(f"SELECT count(*) FROM note WHERE number = {number}", inside), [[0]], "rows before it writes")
+        equal(pin.execute("INSERT INTO note(number, text) SELECT number, text FROM new", options=inside), 1, "changes")
+        pin.end("Commit", t)
+
+    pins, make_pin = keep_pins()
+    for database in BOTH:
+        all_right([write(stage, database, by_statement), write(stage, database, by_transaction)])
+    for pin in pins:
+        pin.end()
+
+
+@scenario
+def pin_of_a_transaction(stage, client):
+    """Transactions that get a pin in their middle, before and after they write"""
+
+    def fill(number):
+        t = Transaction(client, database, mode)
+        t.execute("SAVEPOINT before")
+        if mode == "write":
+            t.execute(INSERT, number, "text")
+        else:
+            equal(t.rows(f"SELECT count(*) FROM note WHERE number = {number}"), [[0]], "rows before it writes")
+        make_pin(client, database, transaction=GLib.Variant("t", t.number))
+        t.execute(f"CREATE TEMP TABLE new AS SELECT {number} AS number, 'text' AS text")
+        t.execute("INSERT INTO note(number, text) SELECT number, text FROM new")
+        t.end("Commit")
+
+    pins, make_pin = keep_pins()
+    for mode, n_rows in (("write", 2), ("deferred", 1)):
+        for database in BOTH:
+            all_right([write(stage, database, fill, n_rows)])
+    for pin in pins:
+        equal(pin.rows("SELECT text FROM new"), [[Text(b"text")]], "rows of the pin")
+        pin.end()
+
+
 # ---- Many statements, or many rows, in one call ----
 
 

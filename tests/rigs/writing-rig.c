@@ -656,6 +656,7 @@ static Message job_message(MessageKind kind, const char *sql, uint64_t deadline_
                 .kind = kind,
                 .job = {
                         .number = ++writing.rig.next_number, .transaction = writing.transaction,
+                        .pin = writing.transaction > 0 ? 0 : writing.pin,
                         .foreign_keys = writing.foreign_keys,
                         .sql = sql, .sql_size = strlen(sql), .page_size = PAGE_SIZE,
                         .deadline_usec = deadline_usec, .row_size_max = SQLIPC_ROW_SIZE_MAX, .result_rows_max = UINT64_MAX,
@@ -723,24 +724,26 @@ uint64_t writing_execute_batch_until(const char *statements, uint64_t usec) {
         return m.job.number;
 }
 
-static uint64_t begin(bool writes, bool deferred, uint64_t usec) {
-        Message m = {
-                .kind = MESSAGE_BEGIN,
-                .begin = { .number = ++writing.rig.next_number, .writes = writes, .deferred = deferred,
-                           .deadline_usec = writing.clock_usec + usec, .idle_usec = WRITING_IDLE_USEC,
-                           .lock_wait_usec = writing.lock_wait_usec, .foreign_keys = writing.foreign_keys },
-        };
-
-        post(&m, -1);
-        return m.begin.number;
+static uint64_t begin(Begin begin, uint64_t usec) {
+        begin.number = ++writing.rig.next_number;
+        begin.deadline_usec = writing.clock_usec + usec;
+        begin.idle_usec = WRITING_IDLE_USEC;
+        begin.lock_wait_usec = writing.lock_wait_usec;
+        begin.foreign_keys = writing.foreign_keys;
+        post(&(Message) { .kind = MESSAGE_BEGIN, .begin = begin }, -1);
+        return begin.number;
 }
 
 uint64_t writing_open(bool writes, uint64_t usec) {
-        return begin(writes, false, usec);
+        return begin((Begin) { .writes = writes, .pin = writing.pin }, usec);
 }
 
 uint64_t writing_open_deferred(uint64_t usec) {
-        return begin(false, true, usec);
+        return begin((Begin) { .deferred = true, .pin = writing.pin }, usec);
+}
+
+uint64_t writing_open_pin(uint64_t transaction) {
+        return begin((Begin) { .is_pin = true, .transaction = transaction }, LATER);
 }
 
 void writing_commit(uint64_t transaction) {

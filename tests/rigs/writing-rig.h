@@ -26,6 +26,7 @@ typedef struct Writing {
         Setup *setup;           /* that of the worker, which a test may change */
         uint64_t clock_usec, until_usec;
         uint64_t transaction;   /* of the jobs that the test sends; 0: none */
+        uint64_t pin;           /* of the other jobs, and of the transactions that it begins; 0: none */
         ForeignKeys foreign_keys; /* of the jobs and transactions that the test sends. The worker's setup has keys off */
         uint64_t lock_wait_usec; /* of the transactions that the test begins; UINT64_MAX at first */
         void (*later)(void);    /* called once, at this time, when the worker waits or polls */
@@ -113,6 +114,9 @@ uint64_t writing_open(bool writes, uint64_t usec);
 
 /* The same for one that reads until it writes. */
 uint64_t writing_open_deferred(uint64_t usec);
+
+/* A pin, which goes on with this transaction; 0: with none. */
+uint64_t writing_open_pin(uint64_t transaction);
 void writing_commit(uint64_t transaction);
 void writing_try_commit(uint64_t transaction);
 

@@ -1148,6 +1148,24 @@ static void test_refused(void) {
         CHECK_INT(n_rollback, 1);
 }
 
+/* The program learns that the transaction is over, not that it is still open. */
+static void test_refused_and_lost(void) {
+        for (int commits = 0; commits < 2; commits++) {
+                sqlipc_transaction *t = commit_in_vain();
+
+                fake_stop_service(&f);
+                for (int i = 0; i < 3; i++)
+                        (void) sqlipc_process(f.connection);
+                if (commits) {
+                        CHECK_INT(sqlipc_commit(t), -ENOTCONN);
+                        check_code(SQLIPC_ERROR_TRANSACTION_ENDED);
+                } else
+                        CHECK_INT(sqlipc_rollback(t), 0);
+                sqlipc_transaction_close(t);
+                fake_done(&f);
+        }
+}
+
 /* The service gets a Rollback, so that a refused commit leaves no transaction open, if its transaction or connection is
  * closed before the program knows the answer, or before there is one. */
 static void test_refused_and_closed(void) {
@@ -1307,6 +1325,7 @@ int main(void) {
                 TEST(test_interrupted),
                 TEST(test_without_blocking),
                 TEST(test_refused),
+                 TEST(test_refused_and_lost),
                 TEST(test_refused_and_closed),
                 TEST(test_without_blocking_fails),
                 TEST(test_in_handler),

@@ -60,7 +60,7 @@ static void test_errors(void) {
                 { "SELECT nofunction(1)", ERROR_MISSING_FUNCTION, 7 },
                 { "SELECT 1 ORDER BY 1 COLLATE nowhere", ERROR_MISSING_COLLATION, -1 },
                 { "INSERT INTO t(i) VALUES(1)", ERROR_READ_ONLY, -1 },
-                { "CREATE TEMP TABLE x(y)", ERROR_READ_ONLY, -1 },
+                { "CREATE TEMP TABLE x(y)", ERROR_NEEDS_PIN, -1 },
                 { "DROP TABLE t", ERROR_READ_ONLY, -1 },
                 { "VACUUM", ERROR_READ_ONLY, -1 },
                 { "ATTACH ':memory:' AS x", ERROR_NOT_ALLOWED, -1 },

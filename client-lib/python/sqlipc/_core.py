@@ -15,6 +15,7 @@ from ._errors import (
     BUSY,
     LIMITS_EXCEEDED,
     OUTCOME_UNKNOWN,
+    PIN_LOST,
     SQL_FAILED,
     TRANSACTION_ENDED,
     UNKNOWN_OPTION,
@@ -115,6 +116,8 @@ class Core:
         self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
         self.is_pending = False  # BEGIN was said; the first statement begins the transaction
+        self.may_have_temp = False  # there may be TEMP tables: a statement has made one
+        self.untold_loss = None  # PinLost that the program has not seen, because it came to a call of the package's own
         self.reads_beyond_limit = False  # if the user has all transactions of TransactionsMax=, one may read without a place
         self.has_read_outside = False  # it has done so: it cannot write, because its reads are of no snapshot
         self.savepoints = []  # those that are open
@@ -287,12 +290,16 @@ class Core:
 
     async def prepare_transaction(self, analysis):
         """Sees to it that the transaction in which a statement belongs has begun."""
+        if self.untold_loss is not None:
+            error, self.untold_loss = self.untold_loss, None
+            raise error
         if not self.in_transaction:
             if self.autocommit is False:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
                 self.tell("BEGIN " + self.isolation_level)
-                await self.open(_native.WRITE)
+                defers = self.may_have_temp and self.isolation_level in ("", "DEFERRED")  # see open_pending()
+                await self.open(_native.DEFERRED if defers else _native.WRITE)
         if self.is_pending:
             await self.open_pending(analysis)
         if self.transaction is not None or not analysis.reads:
@@ -311,13 +318,13 @@ class Core:
 
     async def open_pending(self, analysis):
         """Begins the transaction that was announced. One that writes first has read nothing, and waits for its turn as long
-        as `timeout` says."""
+        as `timeout` says. But if it may write to a TEMP table, it must not keep others from the file."""
         if not analysis.reads:
             self.check_snapshot()
         if self.has_read_outside:
             return
         try:
-            await self.open(_native.DEFERRED if analysis.reads else _native.WRITE)
+            await self.open(_native.DEFERRED if analysis.reads or self.may_have_temp else _native.WRITE)
         except Error as error:
             if not (self.reads_beyond_limit and analysis.reads and error.service_error == LIMITS_EXCEEDED):
                 raise
@@ -372,8 +379,14 @@ class Core:
                 total, rowid = await self.first_row("SELECT total_changes(), last_insert_rowid()")
                 if total >= self.total_changes:
                     self.total_changes, self.last_rowid = total, rowid
-        except Error:  # such as that of a transaction that has ended, which the next statement gets as well
-            pass
+        except Error as error:  # such as that of a transaction that has ended, which the next statement gets as well
+            self.keep_loss(error)
+
+    def keep_loss(self, error):
+        """The library takes an error for one that the program sees, and tells it once that TEMP tables are lost. If the
+        program does not see it, the next statement fails with it."""
+        if error.service_error == PIN_LOST:
+            self.untold_loss = error
 
     def limit(self, category, value=-1):
         """Sets a limit, unless the value is negative. Returns the one of before."""
@@ -494,9 +507,11 @@ class Core:
                 if not self.link.closed:
                     run.close()
             await self.forget_if_rolled_back(error)
+            name_lock(error)
             if not analysis.reads:  # a read would begin the snapshot of a transaction that has none yet
                 await self.count_failure(error)
             raise
+        self.may_have_temp = self.may_have_temp or analysis.makes_temp
         if not analysis.writes_rows:
             return run, -1
         self.total_changes += run.changes
@@ -558,6 +573,7 @@ class Core:
                 await self.until(run.drain)
                 text = "The statement had taken effect before it could be cancelled"
             except Error as end:
+                self.keep_loss(end)
                 if end.service_error not in (None, OUTCOME_UNKNOWN):
                     return
             except BaseException:  # noqa: BLE001 - given up again
@@ -804,6 +820,7 @@ class Core:
             load.close()
             self.is_loading = False
             await self.forget_if_rolled_back(error)
+            name_lock(error)
             await self.count_failure(error)
             raise
         finally:
@@ -832,6 +849,8 @@ class Core:
                     text = "The rows had been written before the load could be cancelled"
                 except Error as end:
                     if end.service_error not in (None, OUTCOME_UNKNOWN):  # nothing was written
+                        if not is_interrupted:
+                            self.keep_loss(end)
                         raise (end if is_interrupted else error)  # noqa: B904
                 except BaseException:  # noqa: BLE001 - given up again
                     pass
@@ -889,8 +908,15 @@ class Core:
 def number_of_row(error):
     """The number of the row that has failed in a load, 0 if the service names none, and the error's text without it."""
     name, colon, text = str(error).partition(": ")
-    is_named = colon and name.startswith("row ") and name[4:].isdecimal() and getattr(error, "sqlite_errorcode", None)
+    is_named = colon and name.startswith("row ") and name[4:].isdecimal()
+    is_named = is_named and (isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", None))
     return (int(name[4:]), text) if is_named else (0, str(error))
+
+
+def name_lock(error):
+    """Gives the error of a lock the text of sqlite3, for which programs look."""
+    if isinstance(error, Error) and error.service_error == BUSY and "database is locked" not in str(error):
+        error.args = ("database is locked",)
 
 
 def ends_transactions(error, names):

@@ -153,6 +153,7 @@ class Cursor:
             and core.transaction is None
             and not core.is_pending
             and core.lost is None
+            and core.untold_loss is None
             and core.autocommit is not False
             and core.trace is None
             and not core.is_loading

@@ -137,6 +137,8 @@ _SERVICE = {
     41: ("CANTOPEN", None),  # SERVER_UNREACHABLE
     42: ("CANTOPEN", None),  # LOGIN_FAILED
     43: ("CONSTRAINT_FOREIGNKEY", None),  # COMMIT_REFUSED
+    44: ("AUTH", None),  # NEEDS_PIN
+    45: ("ABORT", None),  # PIN_LOST
 }
 
 class NoProgressError(OperationalError):
@@ -148,6 +150,7 @@ BUSY = "org.sqlipc1.Error.Busy"
 SQL_FAILED = "org.sqlipc1.Error.Sql"
 LIMITS_EXCEEDED = "org.sqlipc1.Error.LimitsExceeded"
 TRANSACTION_ENDED = "org.sqlipc1.Error.TransactionEnded"
+PIN_LOST = "org.sqlipc1.Error.PinLost"
 UNKNOWN_OPTION = "org.sqlipc1.Error.UnknownOption"
 
 # Failures of the library itself.

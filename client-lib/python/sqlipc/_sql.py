@@ -252,14 +252,15 @@ class Pragma(namedtuple("Pragma", "name value")):
         return cls(_lower(_unquoted(head[at].text)), value)
 
 
-class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml returns has_more writes_within")):
+class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml returns has_more writes_within makes_temp")):
     """The properties of one statement.
 
     verb: the first word, or after WITH that of the statement itself, None if there is nothing to run; control: its Control
     if it is about transactions, or None; pragma: its Pragma, or None; names: for each parameter its name without prefix, or
     None; text: the SQL without the part after its semicolon; is_dml: it begins with INSERT, UPDATE, DELETE or REPLACE, so
     that sqlite3 begins a transaction before it; returns: it has a RETURNING clause; has_more: another statement follows;
-    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH.
+    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH; makes_temp: it creates
+    something in SQLite's schema temp.
     """
 
     __slots__ = ()
@@ -301,6 +302,13 @@ class _Parameters:
         if number > 0 and self.names[number - 1] is None:  # the first name stays
             self.names[number - 1] = text[1:]
         return number
+
+
+def _makes_temp(head):
+    words = [_lower(_unquoted(token.text)) for token in head]
+    if words[2:5] == ["if", "not", "exists"]:
+        del words[2:5]
+    return words[:1] == ["create"] and (words[1:2] in (["temp"], ["temporary"]) or words[2:4] == ["temp", "."])
 
 
 def analyse(sql, dialect):
@@ -345,6 +353,7 @@ def analyse(sql, dialect):
         returns,
         has_more,
         writes_within,
+        _makes_temp(head),
     )
 
 

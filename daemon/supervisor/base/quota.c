@@ -18,7 +18,7 @@ static bool is_exempt(const User *u) {
 /* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
  * WorkerIdleSec= are not changed: they do not bound any resource, but say when to stop waiting. */
 static void lift(Limits *l) {
-        l->statements_max = l->runs_max = l->channels_max = l->watches_max = l->transactions_max = UINT64_MAX;
+        l->statements_max = l->runs_max = l->channels_max = l->watches_max = l->transactions_max = l->pins_max = UINT64_MAX;
         l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
         l->row_size_max = SQLIPC_ROW_SIZE_MAX;
@@ -120,6 +120,21 @@ int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refu
                                    "You have %" PRIu64 " transactions that wait to write, which is all you may have (%u for "
                                    "each of TransactionsMax=): let some end.", u->n_writers, WAITING_PER_TRANSACTION);
         return 0;
+}
+
+/* A worker with pins keeps its place for as long as its clients like. So pins leave half of all places to other work. */
+int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal) {
+        uint64_t half = quota_limits(u, d).workers_total_max / 2;
+
+        if (n_places >= MAX(half, 1))
+                return user_refuse(u, "WorkersTotalMax=", refusal,
+                                   "Connections with TEMP tables keep %" PRIu64 " workers, which is half of all "
+                                   "(WorkersTotalMax=): try again when one of them is closed.", n_places);
+        if (is_exempt(u) || u->n_pins < u->context->config->limits.pins_max)
+                return 0;
+        return user_refuse(u, "PinsMax=", refusal,
+                           "You have %" PRIu64 " connections with TEMP tables, which is all you may have (PinsMax=): "
+                           "close one of them.", u->n_pins);
 }
 
 /* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the
@@ -270,6 +285,10 @@ void quota_count_transaction(User *u, bool writes, uint64_t n_writers, int chang
                 u->n_transactions += (uint64_t) change;
         if (writes)
                 u->n_writers += (uint64_t) change;
+}
+
+void quota_count_pin(User *u, int change) {
+        u->n_pins += (uint64_t) change;
 }
 
 void quota_count_channel(User *u, Database *d, int change) {

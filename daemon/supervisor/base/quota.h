@@ -35,6 +35,9 @@ uint64_t quota_pipe_pages(const User *u);
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refusal *refusal);
+
+/* The same for a pin. `n_places`: how many workers are kept by pins, if it would keep one more; 0: it would not. */
+int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 
@@ -85,6 +88,7 @@ const char *quota_why_no_worker(WorkerBound bound);
 /* Each adds `change`, 1 or -1, to the sums of the user and of the database (of a watch's pipe: of the user and of all). */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
+void quota_count_pin(User *u, int change);
 void quota_count_transaction(User *u, bool writes, uint64_t n_writers, int change);
 void quota_count_channel(User *u, Database *d, int change);
 void quota_count_watch(User *u, Database *d, int change);

@@ -68,6 +68,7 @@ typedef struct User {
         unsigned n_held_calls; /* held-call.h */
         uint64_t n_statements, n_runs, n_channels, n_watches, n_watch_pipes, n_workers;
         uint64_t n_transactions; /* those that may be open at the same time; quota_check_transaction() */
+        uint64_t n_pins;         /* connections of clients' own, open or not */
         uint64_t n_writers;      /* transactions that take turns to write, open or not */
         uint64_t n_released_channels; /* besides n_channels: their workers have not closed them yet */
         size_t held_size, joined_size, unread_size, memory_size;

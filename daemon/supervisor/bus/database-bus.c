@@ -210,16 +210,41 @@ static int reply_wait(Run *run, const Ended *ended) {
 
 /* ---- Methods ---- */
 
+/* Finds the transaction and the pin that the options name, for `spec`. A statement of a transaction is on its pin. */
+static int find_place(sd_bus_message *m, Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
+        const Peer *peer = peer_of(d->context, m);
+        Run *transaction = NULL, *pin = NULL;
+        int r = 0;
+
+        if (options->transaction > 0)
+                r = run_access_find_transaction(d->context, peer, d, options->transaction, &transaction, refusal);
+        else if (options->pin > 0)
+                r = run_access_find_pin(d->context, peer, d, options->pin, &pin, refusal);
+        spec->transaction = transaction;
+        spec->pin = pin;
+        return r;
+}
+
+/* ExecuteBatch and Load: TEMP tables may be changed by a client who may only read. */
+static int check_may_write(sd_bus_message *m, const Database *d, const RunSpec *spec, Refusal *refusal) {
+        bool has_temp = spec->pin || (spec->transaction && spec->transaction->pin > 0);
+
+        return has_temp || policy_may_write(d->context, peer_of(d->context, m), d) ? 0 : policy_refuse_write(d, refusal);
+}
+
 static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         g_autoptr(Statement) statement = NULL;
         const char *sql;
         Options options;
+        RunSpec spec;
         Run *run;
         int r = sd_bus_message_read_basic(m, 's', &sql);
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS | OPTION_CACHED, &options, refusal);
+        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS | OPTION_CACHED | OPTION_PIN, &options, refusal);
+        if (r >= 0)
+                r = find_place(m, d, &options, &spec, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->context, peer_of(d->context, m));
@@ -228,6 +253,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         r = run_spec_make(session, (RunSpec) {
                 .kind = RUN_PREPARE,
+                .pin = spec.pin,
                 .statement = statement,
                 .database = d,
                 .sql = statement->sql,
@@ -241,14 +267,6 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         (void) g_steal_pointer(&statement);
         run_submit(run);
         return 1;
-}
-
-/* Finds the transaction that the options name; NULL: none. */
-static int find_transaction(sd_bus_message *m, Database *d, const Options *options, Run **ret, Refusal *refusal) {
-        *ret = NULL;
-        if (options->transaction == 0)
-                return 0;
-        return run_access_find_transaction(d->context, peer_of(d->context, m), d, options->transaction, ret, refusal);
 }
 
 /* Finds the statement, if its next run can start now. */
@@ -291,7 +309,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         Statement *statement;
         uint64_t number;
         Options options;
-        Run *run, *transaction;
+        RunSpec spec;
+        Run *run;
         int r = sd_bus_message_read_basic(m, 't', &number);
 
         if (r < 0)
@@ -305,14 +324,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r < 0)
                 return r;
-        r = find_transaction(m, d, &options, &transaction, refusal);
-        if (r >= 0)
-                r = take_file(&options, &parameters, &file, refusal);
-        if (r < 0)
-                return r;
-        r = run_spec_make(statement->session, (RunSpec) {
+        spec = (RunSpec) {
                 .kind = RUN_FETCH,
-                .transaction = transaction,
                 .statement = statement,
                 .database = d,
                 .sql = statement->sql,
@@ -326,7 +339,12 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .time_zone = options.time_zone,
                 .error_details = options.error_details,
                 .page_size = statement->page_size,
-        }, &run, refusal);
+        };
+        r = find_place(m, d, &options, &spec, refusal);
+        if (r >= 0)
+                r = take_file(&options, &parameters, &file, refusal);
+        if (r >= 0)
+                r = run_spec_make(statement->session, spec, &run, refusal);
         if (r < 0)
                 return r;
         statement->n_runs++;
@@ -343,7 +361,6 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         g_auto(ArgumentFile) file = ARGUMENT_FILE_INIT;
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
-        Run *transaction;
         const char *sql;
         size_t size;
         int r = sd_bus_message_read_basic(m, 's', &sql);
@@ -364,12 +381,11 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = options_read(m, allowed | OPTION_ARGUMENTS | OPTIONS_OF_RUNS, ret_options, refusal);
         if (r < 0)
                 return r;
-        r = find_transaction(m, d, ret_options, &transaction, refusal);
+        r = find_place(m, d, ret_options, &spec, refusal);
         if (r >= 0)
                 r = take_file(ret_options, &parameters, &file, refusal);
         if (r < 0)
                 return r;
-        spec.transaction = transaction;
         r = spec.kind == RUN_EXECUTE ? 0 : pipe_new(session->user, true, &pipe, refusal);
         if (r < 0)
                 return r;
@@ -464,7 +480,6 @@ static int execute(sd_bus_message *m, Database *d, Refusal *refusal) {
 static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret_bytes, ArgumentFile *ret_file,
                      Refusal *refusal) {
         const Session *session;
-        Run *transaction;
         const char *sql;
         Options options;
         size_t size;
@@ -476,17 +491,17 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the pipe.");
-        if (!policy_may_write(d->context, peer_of(d->context, m), d))
-                return policy_refuse_write(d, refusal);
+        r = find_place(m, d, &options, spec, refusal);
+        if (r >= 0)
+                r = check_may_write(m, d, spec, refusal);
+        if (r < 0)
+                return r;
         session = session_get(d->context, peer_of(d->context, m));
         r = sql_text_check(session->user, d, sql, &size, refusal);
-        if (r >= 0)
-                r = find_transaction(m, d, &options, &transaction, refusal);
         if (r >= 0)
                 r = argument_file_take(options.arguments_fd, ret_file, refusal);
         if (r < 0)
                 return r;
-        spec->transaction = transaction;
         spec->page_size = options.page_size;
         spec->timeout_usec = options.timeout_usec;
         spec->foreign_keys = options_foreign_keys(&options);
@@ -547,14 +562,15 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
         Session *session = session_get(d->context, peer_of(d->context, m));
         RunSpec spec = { .kind = RUN_EXECUTE, .database = d, .list = &list, .file = &file, .is_batch = true, .call = m,
                          .on_ended = reply_execute_batch };
-        Run *transaction = NULL;
         Options options;
         int r = statement_array_read(m, session->user, d, &list, refusal);
 
         if (r >= 0)
                 r = options_read(m, OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r >= 0)
-                r = find_transaction(m, d, &options, &transaction, refusal);
+                r = find_place(m, d, &options, &spec, refusal);
+        if (r >= 0)
+                r = check_may_write(m, d, &spec, refusal);
         if (r >= 0 && list.n > 0 && options.arguments_fd >= 0)
                 r = refuse(refusal, ERROR_INVALID_OPTION,
                            "Option \"arguments\": the file has the statements, so the call must have none.");
@@ -564,7 +580,6 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
                 r = argument_file_take(options.arguments_fd, &file, refusal);
         if (r < 0)
                 return r;
-        spec.transaction = transaction;
         spec.sql = first = list.n > 0 ? statement_array_first(&list) : g_bytes_new_static("", 0);
         if (!first)
                 return -ENOMEM;
@@ -578,8 +593,6 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
 static int execute_batch(sd_bus_message *m, Database *d, Refusal *refusal) {
         Run *run;
 
-        if (!policy_may_write(d->context, peer_of(d->context, m), d))
-                return policy_refuse_write(d, refusal);
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the result.");
         int r = new_batch(m, d, &run, refusal);
@@ -589,20 +602,34 @@ static int execute_batch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* A deferred transaction of a caller who may not write reads, and only its statements that write are refused. */
-static int read_mode(sd_bus_message *m, const Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
-        bool may_write = policy_may_write(d->context, peer_of(d->context, m), d);
-
+static int read_mode(const Options *options, RunSpec *spec, Refusal *refusal) {
+        spec->is_pin = g_strcmp0(options->mode, "pin") == 0;
+        if (options->transaction > 0 && !spec->is_pin)
+                return refuse(refusal, ERROR_INVALID_OPTION, "Only a pin is made of a transaction: give the mode \"pin\".");
+        if (spec->is_pin)
+                return options->pin == 0 ? 0 : refuse(refusal, ERROR_INVALID_OPTION, "A pin is on no other one.");
         spec->deferred = g_strcmp0(options->mode, "deferred") == 0;
-        if (spec->deferred) {
-                spec->writes = may_write;
-                return 0;
-        }
-        spec->writes = g_strcmp0(options->mode, "write") == 0;
+        spec->writes = spec->deferred || g_strcmp0(options->mode, "write") == 0;
         if (!spec->writes && g_strcmp0(options->mode, "read") != 0)
                 return refuse(refusal, ERROR_INVALID_OPTION,
-                              "Give the option \"mode\": \"read\", \"write\" or \"deferred\".");
-        return spec->writes && !may_write ? policy_refuse_write(d, refusal) : 0;
+                              "Give the option \"mode\": \"read\", \"write\", \"deferred\" or \"pin\".");
+        return 0;
+}
+
+/* A deferred transaction of a caller who may not write reads, and only its statements that write are refused. The worker of
+ * a pin does not write if its client got the right to do so after the pin was begun. */
+static int check_mode(sd_bus_message *m, const Database *d, RunSpec *spec, Refusal *refusal) {
+        bool may_write = policy_may_write(d->context, peer_of(d->context, m), d);
+
+        if (!spec->writes || (may_write && (!spec->pin || spec->pin->group->writes)))
+                return 0;
+        spec->writes = false;
+        if (spec->deferred)
+                return 0;
+        return !may_write ? policy_refuse_write(d, refusal)
+                          : refuse(refusal, ERROR_READ_ONLY,
+                                   "Your connection with TEMP tables was begun when you were allowed only to read this "
+                                   "database: end it, and begin another one.");
 }
 
 static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
@@ -621,7 +648,11 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the transaction.");
-        r = read_mode(m, d, &options, &spec, refusal);
+        r = read_mode(&options, &spec, refusal);
+        if (r >= 0)
+                r = find_place(m, d, &options, &spec, refusal);
+        if (r >= 0)
+                r = check_mode(m, d, &spec, refusal);
         if (r < 0)
                 return r;
         spec.lock_wait_usec = options.lock_wait_usec;
@@ -646,7 +677,12 @@ static int end_transaction(sd_bus_message *m, Database *d, bool commits, Refusal
         r = options_read(m, OPTION_ERROR_DETAILS | (commits ? OPTION_KEEPS_OPEN : 0), &options, refusal);
         if (r < 0)
                 return r;
-        r = run_access_find_transaction(d->context, peer_of(d->context, m), d, number, &run, refusal);
+        const Peer *peer = peer_of(d->context, m);
+        run = g_hash_table_lookup(d->context->runs, &number);
+        bool is_own_pin = run && run->is_pin && !commits && run->session && strcmp(run->session->name, peer->name) == 0;
+        r = is_own_pin
+                    ? run_access_find_pin(d->context, peer, d, number, &run, refusal)
+                    : run_access_find_transaction(d->context, peer, d, number, &run, refusal);
         if (r < 0)
                 return r;
         if (!run->call) /* else another call waits, and this one is refused */

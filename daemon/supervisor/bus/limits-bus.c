@@ -20,6 +20,7 @@ static const LimitName names[] = {
         { "queue-timeout-usec", G_STRUCT_OFFSET(Limits, queue_timeout_usec) },
         { "park-timeout-usec", G_STRUCT_OFFSET(Limits, park_timeout_usec) },
         { "transactions-max", G_STRUCT_OFFSET(Limits, transactions_max) },
+        { "pins-max", G_STRUCT_OFFSET(Limits, pins_max) },
         { "transaction-timeout-usec", G_STRUCT_OFFSET(Limits, transaction_timeout_usec) },
         { "transaction-idle-usec", G_STRUCT_OFFSET(Limits, transaction_idle_usec) },
         { "park-timeout-rollback-usec", G_STRUCT_OFFSET(Limits, park_timeout_rollback_usec) },

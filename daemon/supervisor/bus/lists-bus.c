@@ -184,7 +184,7 @@ int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool
 
 static bool has_statement(const Run *t) {
         for (GList *i = t->worker->runs.head; i; i = i->next)
-                if (((const Run *) i->data)->transaction == t->number)
+                if (((const Run *) i->data)->transaction == t->number || ((const Run *) i->data)->pin == t->number)
                         return true;
         return false;
 }
@@ -196,7 +196,7 @@ static const char *transaction_state(const Run *t) {
 }
 
 static const char *transaction_mode(const Run *t) {
-        return t->deferred ? "deferred" : t->writes ? "write" : "read";
+        return t->is_pin ? "pin" : t->deferred ? "deferred" : t->writes ? "write" : "read";
 }
 
 static int append_transaction(Reply *reply, const void *entry, bool with_pid) {

@@ -28,6 +28,7 @@ static const OptionRow option_table[] = {
         { "x-keeps-open", OPTION_KEEPS_OPEN, 'b', 0, 1, G_STRUCT_OFFSET(Options, keeps_open) },
         { "x-time-zone", OPTION_TIME_ZONE, 's', 0, 0, G_STRUCT_OFFSET(Options, time_zone) },
         { "transaction", OPTION_TRANSACTION, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, transaction) },
+        { "pin", OPTION_PIN, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, pin) },
         { "mode", OPTION_MODE, 's', 0, 0, G_STRUCT_OFFSET(Options, mode) },
         { "sql", OPTION_SQL, 's', 0, 0, G_STRUCT_OFFSET(Options, sql) },
         { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },

@@ -33,9 +33,11 @@ typedef enum OptionKey {
         OPTION_TIME_ZONE = 1 << 16,
         OPTION_ARGUMENTS = 1 << 17,
         OPTION_KEEPS_OPEN = 1 << 18,
+        OPTION_PIN = 1 << 19,
 
-        OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS,
-        OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_FOREIGN_KEYS | OPTION_TIME_ZONE |
+        OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS | OPTION_PIN |
+                           OPTION_TRANSACTION,
+        OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_PIN | OPTION_FOREIGN_KEYS | OPTION_TIME_ZONE |
                           OPTION_ERROR_DETAILS,
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
@@ -55,6 +57,7 @@ typedef struct Options {
         uint64_t timeout_usec; /* UINT64_MAX: not given */
         uint64_t lock_wait_usec; /* the same */
         uint64_t transaction;  /* 0: not given */
+        uint64_t pin;          /* 0: not given */
         const char *mode;      /* of the message; NULL: not given */
         const char *sql;       /* the same */
         const char *time_zone; /* the same; valid */

@@ -30,6 +30,9 @@ static Message begin_message(const Run *run) {
                         .idle_usec = run->idle_usec,
                         .lock_wait_usec = run->lock_wait_usec,
                         .foreign_keys = run->foreign_keys,
+                        .is_pin = run->is_pin,
+                        .transaction = run->transaction,
+                        .pin = run->pin,
                 },
         };
 }
@@ -47,6 +50,7 @@ static Message statement_message(const Run *run) {
                         .names = run->names,
                         .counts = run->counts,
                         .transaction = run->transaction,
+                        .pin = run->pin,
                         .foreign_keys = run->foreign_keys,
                         .time_zone = run->time_zone,
                         .describe = run->describe,
@@ -73,6 +77,7 @@ static Message batch_message(const Run *run) {
                         .number = run->number,
                         .counts = run->counts,
                         .transaction = run->transaction,
+                        .pin = run->pin,
                         .foreign_keys = run->foreign_keys,
                         .time_zone = run->time_zone,
                         .deadline_usec = run->deadline_usec,
@@ -97,10 +102,10 @@ static void move_to_sent(Group *g, Run *run) {
         run_on_sent(run);
 }
 
-/* A statement of a transaction goes to the worker that has it, and does not wait for room in its socket: it would delay the
- * jobs after it. */
-static int send_to_transaction(Run *run) {
-        const Run *t = g_hash_table_lookup(run->context->runs, &run->transaction);
+/* A statement of a transaction or pin goes to the worker that has it, and does not wait for room in its socket: it would
+ * delay the jobs after it. */
+static int send_to_place(Run *run) {
+        const Run *t = run_place(run);
 
         if (!t || t->state != RUN_STARTED || t->end.error != ERROR_NONE)
                 return -ENOTCONN;
@@ -139,10 +144,28 @@ static Worker *find_writer(const Group *g) {
         return found;
 }
 
-/* `writer`: see find_writer(). */
+Worker *group_jobs_find_pinned(const Group *g) {
+        for (GList *i = g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                for (GList *k = worker_stays(w) && w->settings == WORKER_CURRENT ? w->runs.head : NULL; k; k = k->next)
+                        if (((const Run *) k->data)->is_pin && !worker_is_stuck(w))
+                                return w;
+        }
+        return NULL;
+}
+
+/* The worker that should get the run. NULL: any. */
+static Worker *find_worker(const Group *g, const Run *run) {
+        if (run_has_place(run))
+                return NULL;
+        return run->is_pin ? group_jobs_find_pinned(g) : run_takes_turns(run) ? find_writer(g) : NULL;
+}
+
+/* `writer`: see find_worker(). */
 static int send_job(Group *g, Run *run, Worker *writer) {
-        if (run->transaction > 0)
-                return send_to_transaction(run);
+        if (run_has_place(run))
+                return send_to_place(run);
         Message m = job_message(run);
         int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
         Worker *w = writer ?: group_find_idle_worker(g);
@@ -162,9 +185,11 @@ static int send_job(Group *g, Run *run, Worker *writer) {
 }
 
 /* A large job needs descriptors and memory of its own. */
-static ErrorNumber error_of_send(int r) {
+static ErrorNumber error_of_send(const Run *run, int r) {
+        ErrorNumber lost = run->transaction > 0 ? ERROR_TRANSACTION_ENDED : ERROR_PIN_LOST;
+
         return r == -ENOMEM                                  ? ERROR_OUT_OF_MEMORY
-               : r == -ENOTCONN                              ? ERROR_TRANSACTION_ENDED
+               : r == -ENOTCONN                              ? lost
                : r == -EBUSY                                 ? ERROR_BUSY
                : r == -E2BIG || r == -EMFILE || r == -ENFILE ? ERROR_LIMITS_EXCEEDED
                                                              : ERROR_INTERNAL;
@@ -182,16 +207,16 @@ void group_jobs_send(Group *g) {
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
                         continue;
                 }
-                Worker *writer = run_takes_turns(run) ? find_writer(g) : NULL;
+                Worker *writer = find_worker(g, run);
                 bool is_busy = writer && !worker_takes_job(writer);
-                has_turn = run->transaction > 0 || is_busy || group_has_turn(g);
+                has_turn = run_has_place(run) || is_busy || group_has_turn(g);
                 if (!has_turn)
                         break;
                 r = send_job(g, run, writer);
                 if (r < 0 && r != -EAGAIN) {
                         LogFields fields = { .database = database_name(g->database), .uid = &g->user->uid };
                         log_full_limited(LOG_WARNING, &fields, "A job cannot be sent: %s", strerror(-r));
-                        run_end(run, RUN_END_FAILED, error_of_send(r), "The job could not be handed to a worker.");
+                        run_end(run, RUN_END_FAILED, error_of_send(run, r), "The job could not be handed to a worker.");
                         r = 0;
                 }
         }
@@ -210,7 +235,7 @@ unsigned group_jobs_n_overdue(const Group *g, uint64_t sent_usec) {
 }
 
 void group_jobs_submit(Group *g, Run *run) {
-        if (run->transaction > 0) /* it is for one worker, and does not wait for room in the job socket */
+        if (run_has_place(run)) /* it is for one worker, and does not wait for room in the job socket */
                 g_queue_push_head_link(&g->waiting, &run->group_link);
         else
                 g_queue_push_tail_link(&g->waiting, &run->group_link);

@@ -9,6 +9,10 @@
 
 typedef struct Run Run;
 
+/* The worker that gets the group's next pin: one that has a pin, because it keeps its place while that lasts. NULL: there is
+ * none. */
+Worker *group_jobs_find_pinned(const Group *g);
+
 /* Queues the run, and sends as many jobs as the socket takes. Runs may fail inside: this run, too, may be freed. */
 void group_jobs_submit(Group *g, Run *run);
 

@@ -67,11 +67,26 @@ int run_access_find_transaction(Context *context, const Peer *p, const Database 
 
         if (why)
                 return refuse(refusal, ERROR_TRANSACTION_ENDED, "Transaction %" PRIu64 " has ended: %s", number, why);
-        if (!run || run->kind != RUN_TRANSACTION || run->state != RUN_STARTED || !run->session ||
+        if (!run || run->kind != RUN_TRANSACTION || run->is_pin || run->state != RUN_STARTED || !run->session ||
             strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0)
                 return refuse(refusal, ERROR_TRANSACTION_ENDED,
                               "You have no transaction %" PRIu64 " on this database; it may have ended.", number);
+        *ret = run;
+        return 0;
+}
+
+/* The number of a pin is given with each call that relies on its TEMP tables. So if they are gone, no statement can meet
+ * another table of the same name instead, not even after a restart of the service, whose numbers differ. */
+int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
+        const char *why = session_why_ended(g_hash_table_lookup(context->sessions, p->name), number);
+        Run *run = g_hash_table_lookup(context->runs, &number);
+
+        if (!run || !run->is_pin || run->state != RUN_STARTED || run->end.error != ERROR_NONE || !run->session ||
+            strcmp(run->session->name, p->name) != 0 || strcmp(database_name(run->database), database_name(d)) != 0)
+                return refuse(refusal, ERROR_PIN_LOST,
+                              "Your connection with TEMP tables (pin %" PRIu64 ") is gone, and they are gone with it%s%s",
+                              number, why ? ": " : ".", why ?: "");
         *ret = run;
         return 0;
 }

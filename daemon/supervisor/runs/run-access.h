@@ -18,6 +18,9 @@ int run_access_find_call(Context *context, const Peer *p, const Database *d, uin
 int run_access_find_transaction(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret,
                                 Refusal *refusal);
 
+/* The same for a pin. PIN_LOST. */
+int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
+
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would use. A
  * run that has started and reads is not affected, because its transaction is older than the change. One that writes may have
  * started and still wait for its turn, so it is cancelled, as is an open transaction; unless the worker is about to commit

@@ -6,9 +6,11 @@
 #include "daemon/supervisor/base/quota.h"
 #include "daemon/supervisor/base/sd-autoptr.h"
 #include "daemon/supervisor/calls/waiting-call.h"
+#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run-spec.h"
 #include "daemon/supervisor/runs/sql-text.h"
 #include "daemon/supervisor/workers/group.h"
+#include "daemon/supervisor/workers/worker.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -48,7 +50,7 @@ static uint64_t cookie_of(sd_bus_message *call) {
 }
 
 static const char *begin_excerpt(const RunSpec *spec) {
-        return spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
+        return spec->is_pin ? "TEMP tables" : spec->writes && !spec->deferred ? "BEGIN IMMEDIATE" : "BEGIN";
 }
 
 static char *excerpt(const RunSpec *spec) {
@@ -81,7 +83,9 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .deferred = spec->deferred,
                 .finds_tables = spec->finds_tables,
                 .names = spec->names,
+                .is_pin = spec->is_pin,
                 .transaction = spec->transaction ? spec->transaction->number : 0,
+                .pin = spec->pin ? spec->pin->number : 0,
                 .counts = session_counts_place(s, spec->database),
                 .sql = spec->sql ? g_bytes_ref(spec->sql) : NULL,
                 .excerpt = excerpt(spec),
@@ -117,12 +121,60 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         return run;
 }
 
-/* A transaction is in one worker. */
+/* The run whose worker must get this one: a transaction or pin is in one worker. */
+static const Run *place_of(const RunSpec *spec) {
+        return spec->transaction ?: spec->pin;
+}
+
 static int get_group(const Session *s, const RunSpec *spec, Group **ret) {
-        if (!spec->transaction)
+        const Run *place = place_of(spec);
+
+        if (!place)
                 return group_get(s->user, spec->database, session_may_write(s, spec->database), ret);
-        *ret = group_ref(spec->transaction->group);
+        *ret = group_ref(place->group);
         return 0;
+}
+
+static bool has_pin(const Worker *w) {
+        for (GList *i = w->runs.head; i; i = i->next)
+                if (((const Run *) i->data)->is_pin)
+                        return true;
+        return false;
+}
+
+/* True if no worker has taken a pin of the group yet, which one will keep. */
+static bool has_waiting_pin(const Group *g) {
+        const GQueue *const queues[] = { &g->waiting, &g->sent };
+
+        for (size_t q = 0; g->n_pins > 0 && q < G_N_ELEMENTS(queues); q++)
+                for (const GList *i = queues[q]->head; i; i = i->next)
+                        if (((const Run *) i->data)->is_pin && ((const Run *) i->data)->transaction == 0)
+                                return true;
+        return false;
+}
+
+/* How many workers are kept by pins, or will be soon. */
+static uint64_t n_kept(const Context *context) {
+        GHashTableIter users;
+        uint64_t n = 0;
+        void *u;
+
+        for (GList *i = context->workers.head; i; i = i->next)
+                n += has_pin(i->data);
+        g_hash_table_iter_init(&users, context->users);
+        while (g_hash_table_iter_next(&users, NULL, &u))
+                for (GList *i = ((const User *) u)->groups.head; i; i = i->next)
+                        n += has_waiting_pin(i->data) && !group_jobs_find_pinned(i->data);
+        return n;
+}
+
+/* The same, if a pin would keep one more; otherwise 0. Those of a group are in one worker, except for those that are made of
+ * transactions in others, and those that were begun before a reload of settings. */
+static uint64_t n_places(const Group *g, const Run *transaction) {
+        bool keeps_no_other = transaction && transaction->worker ? has_pin(transaction->worker)
+                                                                 : group_jobs_find_pinned(g) || has_waiting_pin(g);
+
+        return keeps_no_other ? 0 : n_kept(g->context);
 }
 
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
@@ -130,8 +182,8 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(Group) group = NULL;
         int r;
 
-        if (spec.transaction) /* a reload has made a new object for the same database */
-                spec.database = spec.transaction->database;
+        if (place_of(&spec)) /* a reload has made a new object for the same database */
+                spec.database = place_of(&spec)->database;
         r = run_kind_is_execution(spec.kind) ? quota_check_run(s->user, spec.database, refusal) : 0;
         pacing_charge(s->user, job_size(&spec));
         if (r < 0)
@@ -142,7 +194,9 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                         return r;
         }
         r = get_group(s, &spec, &group);
-        if (r >= 0 && spec.kind == RUN_TRANSACTION)
+        if (r >= 0 && spec.is_pin)
+                r = quota_check_pin(s->user, spec.database, n_places(group, spec.transaction), refusal);
+        else if (r >= 0 && spec.kind == RUN_TRANSACTION)
                 r = quota_check_transaction(s->user, transaction_takes_turns(spec.database, spec.writes, spec.deferred),
                                             group->n_writers, refusal);
         if (r < 0)

@@ -27,7 +27,8 @@ typedef struct RunSpec {
         const char *time_zone;  /* the client's, borrowed; "" and NULL: the service's own */
         uint32_t page_size;
         const Run *transaction; /* borrowed: the run belongs to it; NULL: to none */
-        bool writes, deferred;  /* TRANSACTION: see Run */
+        const Run *pin;         /* borrowed: it runs on it, or is on it; NULL: on none */
+        bool writes, deferred, is_pin; /* TRANSACTION: see Run */
         bool finds_tables, names; /* EXECUTE: see Run */
         bool error_details;
         bool answers_at_once;     /* QUERY: see Run */

@@ -49,6 +49,11 @@ void run_count(Run *run, int change) {
                 quota_count_run(run->user, run->database, change);
         if (run->kind != RUN_TRANSACTION)
                 return;
+        if (run->is_pin) {
+                quota_count_pin(run->user, change);
+                run->group->n_pins += (uint64_t) change;
+                return;
+        }
         run->group->n_writers -= takes_turns && change < 0;
         quota_count_transaction(run->user, takes_turns, run->group->n_writers, change);
         run->group->n_writers += takes_turns && change > 0;
@@ -66,7 +71,7 @@ static void detach(Run *run) {
 
 /* The last statement of its transaction is over, as far as it is known. */
 static void note_use(const Run *run) {
-        Run *t = run->transaction > 0 ? g_hash_table_lookup(run->context->runs, &run->transaction) : NULL;
+        Run *t = run_place(run);
 
         if (t)
                 t->used_usec = clock_usec();
@@ -226,7 +231,7 @@ static void on_compile_timeout(Run *run) {
 
 /* True if it may be long after TAKEN that the worker reports anything. Statements of a transaction wait for each other. */
 static bool starts_late(const Run *run) {
-        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run->transaction > 0;
+        return run->kind == RUN_EXECUTE || run->kind == RUN_TRANSACTION || run_has_place(run);
 }
 
 /* QueueTimeoutSec= is for a queue that does not move. */
@@ -512,6 +517,14 @@ void run_answer_at_once(Run *run) {
                 answer_started(run, &(Started) { .number = run->number, .read_only = true });
 }
 
+/* The transaction of which the pin was made is on it from now on. */
+static void move_to_pin(const Run *pin) {
+        Run *t = g_hash_table_lookup(pin->context->runs, &pin->transaction);
+
+        if (t)
+                t->pin = pin->number;
+}
+
 int run_on_started(Run *run, const Started *started) {
         if (run_is_under_way(run)) /* it was started again after SQLITE_BUSY */
                 return 0;
@@ -521,6 +534,8 @@ int run_on_started(Run *run, const Started *started) {
         run->used_usec = clock_usec();
         if (run->kind != RUN_TRANSACTION)
                 run->writes = run->kind != RUN_PREPARE && run->group->writes && !started->read_only;
+        if (run->is_pin)
+                move_to_pin(run);
         drop_job(run);
         if (run->end.error != ERROR_NONE)
                 refuse_late(run);
@@ -532,7 +547,9 @@ int run_on_started(Run *run, const Started *started) {
                 run_free(run);
                 return 0;
         }
-        if (run->end.error == ERROR_NONE)
+        if (run->end.error == ERROR_NONE && run->is_pin)
+                disarm(run);
+        else if (run->end.error == ERROR_NONE)
                 arm(run, run->deadline_usec);
         return 0;
 }

@@ -17,6 +17,8 @@
  * 6. A run that may have written is not reported as failed before that is known (run-outcome.h).
  * 7. A transaction is STARTED while it is open, and is never parked. Its statements are runs of their own, which its worker
  *    gets directly. It may have written only after COMMIT was sent. It also ends if its client loses its rights.
+ * 8. A pin is a kind of transaction here: it is STARTED, and ends in the same ways. But it has no deadline, writes nothing
+ *    itself, and has a quota of its own. The runs on it go to its worker directly, too.
  */
 #ifndef SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
 #define SQLIPC_DAEMON_SUPERVISOR_RUNS_RUN_H
@@ -87,7 +89,10 @@ struct Run {
         bool describe;
         uint32_t page_size;
         uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
-        uint64_t transaction;   /* the number of the transaction that it belongs to; 0: none */
+        uint64_t transaction;   /* the number of the transaction that it belongs to, or of which it makes a pin; 0: none */
+        uint64_t pin;           /* the number of the pin that it runs on outside of a transaction, or, of a TRANSACTION,
+                                 * that it is on; 0: none */
+        bool is_pin;            /* TRANSACTION: it is none, but a connection of the client's own, on which these run */
         CountsPlace counts;     /* of its client and the database */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
         uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
@@ -193,6 +198,16 @@ static inline bool transaction_takes_turns(const Database *d, bool writes, bool 
 
 static inline bool run_takes_turns(const Run *run) {
         return run->kind == RUN_TRANSACTION && transaction_takes_turns(run->database, run->writes, run->deferred);
+}
+
+/* True if the run is for the worker that has its transaction or pin. */
+static inline bool run_has_place(const Run *run) {
+        return run->transaction > 0 || run->pin > 0;
+}
+
+/* The run that has the worker to which this one must go. NULL: it has ended, or run_has_place() is false. */
+static inline Run *run_place(const Run *run) {
+        return g_hash_table_lookup(run->context->runs, run->transaction > 0 ? &run->transaction : &run->pin);
 }
 
 /* True if the run wants a CPU. A transaction waits for its turn or its client, and a load mostly for its client. */

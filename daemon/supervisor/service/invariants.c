@@ -29,6 +29,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 /* The sums over the objects of one uid or one database. */
 typedef struct Sums {
         uint64_t n_statements, n_runs, n_channels, n_released_channels, n_watches, n_watch_pipes, n_workers;
+        uint64_t n_pins;
         uint64_t n_transactions; /* those that do not take turns to write */
         uint64_t n_writers;
         size_t held_size, unread_size;
@@ -113,7 +114,8 @@ static void check_run(Check *c, const Run *run) {
         of_user->unread_size += run->unread ? unread_size(run->unread) : 0;
         c->n_runs += run->session != NULL;
         of_user->n_writers += run_takes_turns(run);
-        of_user->n_transactions += run->kind == RUN_TRANSACTION && !run_takes_turns(run);
+        of_user->n_transactions += run->kind == RUN_TRANSACTION && !run_takes_turns(run) && !run->is_pin;
+        of_user->n_pins += run->is_pin;
         if (!run_is_execution(run))
                 return;
         of_user->n_runs++;
@@ -213,16 +215,18 @@ static void check_pipes(const Context *context) {
 
 /* All those of a group that take turns to write count as one. */
 static void check_transactions(const User *u, const Sums *s) {
-        uint64_t n_writers = 0, n_groups = 0;
+        uint64_t n_writers = 0, n_pins = 0, n_groups = 0;
 
         for (GList *i = u->groups.head; i; i = i->next) {
                 const Group *g = i->data;
 
                 n_writers += g->n_writers;
+                n_pins += g->n_pins;
                 n_groups += g->n_writers > 0;
         }
         HOLD(u->n_writers == s->n_writers && n_writers == s->n_writers, u->uid);
         HOLD(u->n_transactions == s->n_transactions + n_groups, u->uid);
+        HOLD(u->n_pins == s->n_pins && n_pins == s->n_pins, u->uid);
 }
 
 static void check_user(Check *c, const User *u) {

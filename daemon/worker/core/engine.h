@@ -106,6 +106,13 @@ typedef enum EngineResult {
         ENGINE_TOO_MANY_ROWS, /* a row waits, and the result has as many as are allowed */
 } EngineResult;
 
+/* How a transaction of a pin begins. */
+typedef enum PinBegin {
+        PIN_BEGIN_TEMP,       /* it changes only TEMP tables, as yet */
+        PIN_BEGIN_WRITE,      /* as begin() */
+        PIN_BEGIN_UPGRADE,    /* it has begun with PIN_BEGIN_TEMP or snapshot(), and is as one of begin() from now on */
+} PinBegin;
+
 typedef struct Engine {
         /* ---- the process ---- */
 
@@ -326,6 +333,28 @@ typedef struct Engine {
 
         /* Takes the statement back to before its first step; it keeps no lock. Its parameters stay bound. */
         void (*reset)(EngineStatement *statement);
+
+        /* ---- pins ---- */
+
+        /* Opens a connection for one client alone, with TEMP tables of its own; or, if *connection is one of begin(), takes
+         * that out of the pool with its transaction. disconnect() ends its transaction, and unpin() closes it. The errors of
+         * connect(). NULL: the engine has no pins. */
+        bool (*pin)(EnginePool *pool, EngineConnection **connection, SqlError *error);
+        void (*unpin)(EngineConnection *connection);
+
+        /* PinLost: it reads a file that was replaced, or must be closed. It must not be in a transaction. */
+        bool (*check_pin)(EnginePool *pool, EngineConnection *connection, SqlError *error);
+
+        /* Begins a transaction on a pin that is allowed savepoints. `only_temp`: only TEMP tables may be changed in
+         * it. ERROR_BUSY as of begin(); after UPGRADE, is_current() tells if it can ever succeed. */
+        bool (*begin_pin)(EngineConnection *connection, PinBegin how, bool enforces, bool only_temp, SqlError *error);
+
+        /* Commits a transaction that has changed only TEMP tables; commit() does that with others. COMMIT_REFUSED: it
+         * is open. On other failures it is rolled back. */
+        bool (*commit_temp)(EngineConnection *connection, SqlError *error);
+
+        /* True if the statement, which writes, changes only TEMP tables. */
+        bool (*only_temp)(const EngineStatement *statement);
 
         /* ---- observers ---- */
 

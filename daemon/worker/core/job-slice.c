@@ -91,7 +91,7 @@ static bool refuse_to_write(Job *job) {
 
 /* The transaction that has lent its connection must begin to write first. Then it runs the statement. */
 static bool go_back_to_transaction(Job *job) {
-        if (!job->lender->upgrades)
+        if (!job->lender->upgrades && !job->write.only_temp)
                 return refuse_to_write(job);
         job->write.writes = true;
         job->write.is_savepoint = job_engine(job)->is_savepoint(job->statement);
@@ -105,7 +105,8 @@ static bool tell_start(Job *job) {
 
         if (job->hint)
                 job->hint->writes = writes;
-        if (writes && job->lender)
+        job->write.only_temp = job_statement_only_temp(job);
+        if (writes && job->lender && !job->is_prepare && !(job->load && job->lender->is_pin))
                 return go_back_to_transaction(job);
         if ((writes && !job->is_prepare && !may_write(job)) || (job->load && !load_check(job)))
                 return false;
@@ -155,14 +156,6 @@ static bool find_watched(Job *job) {
         return ok;
 }
 
-/* True if the client keeps a setting that this statement tells: it sends some. A statement that is only prepared tells none;
- * its run does, which has the client's settings. */
-static bool keeps_settings(const Job *job) {
-        const JobSpec *spec = job->spec;
-
-        return job->is_prepare || spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED;
-}
-
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
 static bool start(Job *job) {
@@ -185,7 +178,7 @@ static bool start(Job *job) {
             !engine->connect(job->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (engine->set_client && !job->lender)
-                engine->set_client(job->connection, spec->foreign_keys, keeps_settings(job), false);
+                engine->set_client(job->connection, spec->foreign_keys, job_keeps_settings(job), false);
         if (job->keeps)
                 engine->hold(job->connection);
         job_enter(job, job->connection, NULL);

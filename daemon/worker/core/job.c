@@ -221,8 +221,18 @@ void job_rewind(Job *job) {
         job->counters = (EndCounters) {};
 }
 
+bool job_keeps_settings(const Job *job) {
+        const JobSpec *spec = job->spec;
+
+        return job->is_prepare || spec->time_zone || spec->foreign_keys != FOREIGN_KEYS_CONFIGURED;
+}
+
+bool job_statement_only_temp(const Job *job) {
+        return job_engine(job)->only_temp && job_engine(job)->only_temp(job->statement);
+}
+
 bool job_statement_writes(const Job *job) {
-        return job->context->setup->writes && job_engine(job)->writes(job->statement);
+        return (job->context->setup->writes || job_statement_only_temp(job)) && job_engine(job)->writes(job->statement);
 }
 
 static bool does_nothing(const Job *job) {

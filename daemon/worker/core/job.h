@@ -80,6 +80,7 @@ struct JobWriter {
         void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
                                                  * another job */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
+        bool is_pin;                            /* it lends a pin to jobs outside of transactions, one after the other */
         bool upgrades;                          /* a statement that writes gives a lent connection back, and is added */
 };
 
@@ -157,6 +158,7 @@ typedef struct JobWrite {
         bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
         bool is_savepoint;         /* its statement, in a transaction that may begin to write, is about a savepoint */
+        bool only_temp;            /* its statement, on a pin, changes only TEMP tables */
         bool keeps_rows;           /* its statement has failed, and keeps the rows that it changed before */
         bool ends_batch;           /* its batch ends after it */
         bool gave_way;             /* it was interrupted for others, which happens once if it is alone in its batch */
@@ -246,6 +248,13 @@ void job_rewind(Job *job);
 
 /* True if the statement of the job, which is compiled, writes. */
 bool job_statement_writes(const Job *job);
+
+/* True if the client keeps a setting that this statement tells: it sends some. A statement that is only prepared tells none;
+ * its run does, which has the client's settings. */
+bool job_keeps_settings(const Job *job);
+
+/* True if it changes only TEMP tables. */
+bool job_statement_only_temp(const Job *job);
 
 /* True if it only reads, so that it may be repeated. */
 bool job_statement_reads(const Job *job);

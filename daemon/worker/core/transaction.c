@@ -64,6 +64,13 @@ struct Transaction {
         bool keeps_open;            /* COMMITS: if the engine refuses that, it is open again */
         bool waits;                 /* the engine begins or commits it: it can end only after that */
         bool is_saved;              /* a savepoint is open, for a load in the transaction of a client */
+        Transaction *pin;           /* borrowed: the pin on which it is, or for which it waits; NULL: it is on connections of
+                                     * the pool, or has given all back. The pin ends after all of these */
+        Transaction *guest;         /* of a pin, borrowed: the one of these that has it; NULL: none */
+        bool outdated;              /* what it has read is no longer true, so no pin can go on with it */
+        Job *single;                /* borrowed: the job of a pin for which it was made; NULL: none, or it is over */
+        bool is_of_single;          /* it was made for one */
+        bool only_temp;             /* it was made for a job that changes only TEMP tables, and needs no turn to write */
 };
 
 static JobContext *context_of(const Transaction *t) {
@@ -83,10 +90,22 @@ static void report(Transaction *t, const Message *m) {
 
 /* ---- the end ---- */
 
+static bool is_pin(const Transaction *t) {
+        return t->begin.is_pin;
+}
+
+/* True if its client knows nothing of it: it was made for one job. */
+static bool is_of_job(const Transaction *t) {
+        return t->is_of_load || t->is_of_single;
+}
+
 /* The jobs go on, and end with an error of their own that says why. */
 static void fail_job(Transaction *t, Job *job) {
-        if (job->error.error == ERROR_NONE)
-                (void) sql_error_set(&job->error, ERROR_TRANSACTION_ENDED, "the transaction has ended: %s",
+        if (job->error.error == ERROR_NONE && is_of_job(t))
+                sql_error_copy(&job->error, &t->error);
+        else if (job->error.error == ERROR_NONE)
+                (void) sql_error_set(&job->error, is_pin(t) ? ERROR_PIN_LOST : ERROR_TRANSACTION_ENDED,
+                                     "the %s has ended: %s", is_pin(t) ? "connection with your TEMP tables" : "transaction",
                                      sql_error_as_failure(&t->error).message);
 }
 
@@ -103,12 +122,16 @@ static void stop_load(Transaction *t) {
         leave_load(t);
         t->load = NULL;
         t->used_usec = now_usec();
-        if (t->is_of_load || !t->is_saved)
+        if (t->is_of_load)
                 return;
-        t->is_saved = false;
-        if (engine_of(t)->is_in_transaction(t->batch.connection))
-                engine_of(t)->undo(t->batch.connection);
-        t->batch.rolled_back = !engine_of(t)->is_in_transaction(t->batch.connection);
+        if (t->is_saved) {
+                t->is_saved = false;
+                if (engine_of(t)->is_in_transaction(t->batch.connection))
+                        engine_of(t)->undo(t->batch.connection);
+                t->batch.rolled_back = !engine_of(t)->is_in_transaction(t->batch.connection);
+        }
+        if (t->pin && !t->begin.writes)
+                t->batch.connection = NULL; /* see run_next() */
 }
 
 /* The rows of a load that is taken back do not count. Its client may send those before the one that failed again. */
@@ -132,16 +155,26 @@ static void end_load(Transaction *t) {
         write_batch_release(job);
 }
 
-static void fail_jobs(Transaction *t) {
-        Job *job;
+/* The transaction of the job of a pin has ended: committed, or not. */
+static void end_single(Transaction *t) {
+        Job *job = t->single;
 
-        t->upgrader = NULL;
-        if (t->load)
-                end_load(t);
-        while ((job = job_list_take(&t->queue))) {
-                fail_job(t, job);
-                write_batch_release(job);
+        t->single = NULL;
+        if (job->error.error == ERROR_NONE && t->error.error != ERROR_NONE)
+                sql_error_copy(&job->error, &t->error);
+        job->counters.wrote = t->wrote && job->error.error == ERROR_NONE;
+        job->sequence = t->batch.sequence;
+        if (!t->wrote) {
+                if (!job->write.changes && job->counters.n_changes > 0) { /* see the writer */
+                        job->counts.n_total -= job->counters.n_changes;
+                        job->counts.n_changes = 0;
+                }
+                job_rewind(job);
         }
+        write_batch_release(job);
+}
+
+static void fail_borrower(Transaction *t) {
         if (!t->borrower)
                 return;
         fail_job(t, t->borrower);
@@ -150,25 +183,81 @@ static void fail_jobs(Transaction *t) {
                 (void) job_set_state(t->borrower, JOB_READY);
 }
 
+static void fail_jobs(Transaction *t) {
+        Job *job;
+
+        t->upgrader = NULL;
+        if (t->single)
+                end_single(t);
+        if (t->load)
+                end_load(t);
+        while ((job = job_list_take(&t->queue))) {
+                fail_job(t, job);
+                write_batch_release(job);
+        }
+        fail_borrower(t);
+}
+
 static void give_back(Transaction *t) {
         write_batch_end(&t->batch);
         writer_unclaim(t->set->writer, &t->claim);
-        if (t->snapshot)
+        if (t->snapshot && is_pin(t))
+                engine_of(t)->unpin(t->snapshot);
+        else if (t->snapshot)
                 engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
         t->snapshot = NULL;
+        if (t->pin && t->pin->guest == t)
+                t->pin->guest = NULL;
+        t->pin = NULL;
         if (t->commit_until_usec > 0)
                 context_of(t)->commit_waits = false;
+}
+
+static void break_off(Transaction *t, const char *why) {
+        if (t->error.error == ERROR_NONE)
+                (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
+}
+
+/* True if no transaction is on the pin, or waits for it. */
+static bool is_alone(const Transaction *pin) {
+        const Transaction *t = pin->set->first;
+
+        while (t && t->pin != pin)
+                t = t->next;
+        return !t;
+}
+
+/* Its pin has ended. If the client knows of no transaction, it learns only that. A statement that computes is
+ * interrupted. */
+static void leave_pin(Transaction *t) {
+        bool is_known = !is_of_job(t) && t->state > TRANSACTION_WAITS;
+
+        if (t->error.error == ERROR_NONE)
+                (void) sql_error_set(&t->error, is_known ? ERROR_TRANSACTION_ENDED : ERROR_PIN_LOST,
+                                     "the connection with your TEMP tables has ended: %s",
+                                     sql_error_as_failure(&t->pin->error).message);
+        if (t->batch.running)
+                fail_job(t, t->batch.running);
+        fail_borrower(t);
+}
+
+static void break_off_guests(const Transaction *pin) {
+        for (Transaction *t = pin->set->first; t; t = t->next)
+                if (t->pin == pin)
+                        leave_pin(t);
 }
 
 /* Not while its batch runs a statement. A job that has its connection is interrupted, and ends first. */
 static void end(Transaction *t) {
         t->state = TRANSACTION_ENDS;
         fail_jobs(t);
-        if (t->borrower)
+        if (is_pin(t))
+                break_off_guests(t);
+        if (t->borrower || !is_alone(t))
                 return;
         give_back(t);
         t->state = TRANSACTION_OVER;
-        if (t->is_of_load)
+        if (is_of_job(t))
                 return;
         report(t, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -183,12 +272,12 @@ static void end(Transaction *t) {
         });
 }
 
-static void break_off(Transaction *t, const char *why) {
-        if (t->error.error == ERROR_NONE)
-                (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
-}
-
 /* ---- locks ---- */
+
+/* False: another transaction has its pin, or statements that came before do. */
+static bool has_place(const Transaction *t) {
+        return !t->pin || t->pin->guest == t;
+}
 
 /* A lock is in the way. True: the transaction has waited long enough for it. */
 static bool has_waited(Transaction *t, uint64_t now) {
@@ -204,7 +293,7 @@ static void forget_lock(Transaction *t) {
 /* When the wait for its turn to write ends; 1: it must be checked now, because a transaction is in the way; UINT64_MAX: this
  * is not known, or it does not wait. */
 static uint64_t turn_until(const Transaction *t) {
-        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes);
+        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes && has_place(t));
 
         if (!waits || t->begin.lock_wait_usec == UINT64_MAX)
                 return UINT64_MAX;
@@ -253,7 +342,10 @@ static void check_turn(Transaction *t, uint64_t now) {
 
 /* ---- the beginning ---- */
 
+/* A pin keeps its connection. */
 static void drop_snapshot(Transaction *t) {
+        if (t->pin)
+                return;
         engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
         t->snapshot = NULL;
 }
@@ -296,11 +388,102 @@ static bool enforces(const Transaction *t) {
         return engine_enforces(context_of(t)->setup, t->begin.foreign_keys);
 }
 
+static Transaction *find(const TransactionSet *set, uint64_t number) {
+        Transaction *t = set->first;
+
+        while (t && t->begin.number != number)
+                t = t->next;
+        return t;
+}
+
+/* True if its connection reads a state of the file, and must go on to do so. */
+static bool reads_file(const Transaction *t, const EngineConnection *connection) {
+        return engine_of(t)->keeps_writers_out(connection) || engine_of(t)->keeps_log(connection);
+}
+
+/* Begins a transaction on the new pin that goes on with that of `t`, which has changed nothing. Its reads must still be
+ * true. */
+static bool move_to_pin(Transaction *t, EngineConnection *pin, SqlError *error) {
+        const Engine *engine = engine_of(t);
+
+        if (!engine->begin_pin(pin, PIN_BEGIN_TEMP, enforces(t), !t->begin.deferred, error))
+                return false;
+        if (t->snapshot) {
+                engine->hold(pin);
+                if (!context_of(t)->setup->immutable && !reads_file(t, pin))
+                        return sql_error_set(error, ERROR_BUSY, "the database is locked: try again later");
+                t->outdated = !engine->is_current(t->snapshot, error);
+                if (t->outdated)
+                        return false;
+        }
+        if (!repeat_savepoints(t, pin, error))
+                return false;
+        if (t->snapshot)
+                drop_snapshot(t);
+        t->snapshot = pin;
+        return true;
+}
+
+/* Makes a pin for the transaction that will go on there: of the connection that it has, if it writes. */
+static bool pin_transaction(Transaction *t, Transaction *inner) {
+        const Engine *engine = engine_of(t);
+
+        if (!engine->pin(context_of(t)->pool, inner->batch.connection ? &inner->batch.connection : &t->snapshot, &t->error))
+                return false;
+        if (inner->batch.connection)
+                t->snapshot = inner->batch.connection;
+        else if (!move_to_pin(inner, t->snapshot, &t->error)) {
+                engine->unpin(t->snapshot);
+                t->snapshot = NULL;
+                t->outdated = inner->outdated;
+                return false;
+        }
+        inner->pin = t;
+        t->guest = inner;
+        return true;
+}
+
+static bool open_pin(Transaction *t) {
+        Transaction *inner = t->begin.transaction > 0 ? find(t->set, t->begin.transaction) : NULL;
+
+        if (!engine_of(t)->pin)
+                return sql_error_set(&t->error, ERROR_NOT_ALLOWED, "this database has no TEMP tables");
+        if (t->begin.transaction == 0)
+                return engine_of(t)->pin(context_of(t)->pool, &t->snapshot, &t->error);
+        if (!inner || inner->state != TRANSACTION_OPEN || inner->error.error != ERROR_NONE || inner->pin || is_pin(inner))
+                return sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "the transaction has ended, or has a pin");
+        return pin_transaction(t, inner);
+}
+
+/* A transaction that was made for a job runs that as one that writes does. */
+static bool begin_on_pin(Transaction *t) {
+        EngineConnection *pin = t->pin->snapshot;
+        PinBegin how = t->begin.writes && !t->only_temp ? PIN_BEGIN_WRITE : PIN_BEGIN_TEMP;
+
+        if (t->pin->state != TRANSACTION_OPEN)
+                return sql_error_set(&t->error, ERROR_PIN_LOST, "the connection with your TEMP tables has ended");
+        if (!engine_of(t)->check_pin(context_of(t)->pool, pin, &t->error)) {
+                sql_error_copy(&t->pin->error, &t->error);
+                return false;
+        }
+        if (t->begin.writes)
+                return write_batch_begin_pin(&t->batch, pin, how, enforces(t), t->only_temp, &t->error);
+        t->sequence = commit_notes_now(context_of(t));
+        if (!engine_of(t)->begin_pin(pin, how, enforces(t), !t->begin.deferred, &t->error))
+                return false;
+        t->snapshot = pin;
+        return true;
+}
+
 /* A load was checked before. */
 static bool try_to_begin(Transaction *t) {
-        if ((t->begin.writes || t->begin.deferred) && !t->is_of_load &&
+        if (is_pin(t))
+                return open_pin(t);
+        if ((t->begin.writes || t->begin.deferred) && !t->is_of_load && !t->only_temp &&
             !engine_check_foreign_keys(engine_of(t), context_of(t)->setup, t->begin.foreign_keys, &t->error))
                 return false;
+        if (t->pin)
+                return begin_on_pin(t);
         if (t->begin.writes) {
                 if (!t->is_of_load && !engine_of(t)->allow_savepoints)
                         return sql_error_set(&t->error, ERROR_NOT_ALLOWED,
@@ -362,7 +545,7 @@ static void open_it(Transaction *t) {
         if (!ok && t->error.error == ERROR_NONE) /* interrupted: its time is over */
                 return;
         if (!ok) {
-                if (t->error.error != ERROR_BUSY || gives_up(t, &t->error, now))
+                if (t->error.error != ERROR_BUSY || t->outdated || gives_up(t, &t->error, now))
                         end(t);
                 else {
                         sql_error_done(&t->error);
@@ -370,17 +553,27 @@ static void open_it(Transaction *t) {
                 }
                 return;
         }
-        if (t->begin.writes)
+        if (t->begin.writes && !t->only_temp)
                 writer_grant(t->set->writer, &t->claim);
         t->state = TRANSACTION_OPEN;
         t->used_usec = now;
         forget_lock(t);
-        if (t->is_of_load)
+        if (is_pin(t)) /* only its beginning has a deadline */
+                t->begin.deadline_usec = UINT64_MAX;
+        if (is_of_job(t))
                 return;
         report(t, &(Message) {
                 .kind = MESSAGE_STARTED,
                 .started = { .number = t->begin.number, .read_only = !t->begin.writes && !t->begin.deferred },
         });
+}
+
+/* The pin is free. Only the transaction that has it claims the writer: statements of the pin that came before wait for their
+ * turn to write, too, and must not wait for this one. */
+static void take_pin(Transaction *t) {
+        t->pin->guest = t;
+        if (t->begin.writes)
+                writer_claim(t->set->writer, &t->claim);
 }
 
 /* ---- the turn to write ---- */
@@ -415,6 +608,8 @@ static bool may_wait(Transaction *t, uint64_t now, SqlError *error) {
                 return true;
         if (!engine->is_current(t->snapshot, error))
                 return false;
+        if (t->pin && !reads_file(t, t->snapshot))
+                return true;
         if (writer_has_transaction(t->set->writer))
                 return set_blocked(t, error);
         if (engine->keeps_writers_out(t->snapshot) &&
@@ -443,6 +638,7 @@ static bool take_over(Transaction *t, SqlError *error) {
 static void write_from_now_on(Transaction *t) {
         if (t->snapshot)
                 drop_snapshot(t);
+        t->snapshot = NULL;
         writer_grant(t->set->writer, &t->claim);
         t->begin.writes = true;
         t->upgrader = NULL;
@@ -460,8 +656,9 @@ static void upgrade(Transaction *t) {
                 return;
         }
         begin_to_wait(t);
-        begun = write_batch_begin(&t->batch, enforces(t), &error);
-        ok = begun && take_over(t, &error);
+        begun = t->pin ? write_batch_begin_pin(&t->batch, t->snapshot, PIN_BEGIN_UPGRADE, enforces(t), false, &error)
+                       : write_batch_begin(&t->batch, enforces(t), &error);
+        ok = begun && (t->pin || take_over(t, &error));
         end_wait(t);
         if (ok && t->upgrader)
                 write_from_now_on(t);
@@ -471,6 +668,8 @@ static void upgrade(Transaction *t) {
                         upgrade_later(t, &error);
                 else if (t->upgrader && error.error != ERROR_NONE) /* otherwise it was interrupted, and must end */
                         fail_upgrade(t, &error);
+                if (t->pin && !engine_of(t)->is_in_transaction(t->snapshot))
+                        break_off(t, "it could not begin to write, and was rolled back");
         }
         sql_error_done(&error);
 }
@@ -521,7 +720,8 @@ static void run_savepoint(Transaction *t, Job *job) {
 
 static void lend(Transaction *t, Job *job) {
         if (engine_of(t)->set_client)
-                engine_of(t)->set_client(t->snapshot, t->begin.foreign_keys, true, true);
+                engine_of(t)->set_client(t->snapshot, is_pin(t) ? job->spec->foreign_keys : t->begin.foreign_keys,
+                                         !is_pin(t) || job_keeps_settings(job), !is_pin(t) || t->guest);
         t->borrower = job;
         job->connection = t->snapshot;
         job->sequence = t->sequence;
@@ -569,11 +769,85 @@ static bool has_snapshot(Transaction *t) {
         return ok;
 }
 
+/* The job met a lock, and was taken back. True: it waits for another attempt. */
+static bool run_later(Transaction *t, Job *job) {
+        uint64_t now = now_usec();
+
+        if (job->error.error != ERROR_BUSY || gives_up(t, &job->error, now))
+                return false;
+        sql_error_done(&job->error);
+        job->write.is_over = false;
+        (void) job_set_state(job, JOB_QUEUED);
+        retry_at(t, now + RETRY_USEC);
+        return true;
+}
+
+/* Runs a statement that changes only TEMP tables, in a transaction that does not write. */
+static void run_temp(Transaction *t, Job *job) {
+        JobList first = {};
+
+        t->batch.connection = t->snapshot;
+        (void) write_batch_run(&t->batch, job);
+        t->batch.connection = NULL;
+        engine_written_done(&t->batch.written);
+        t->used_usec = now_usec();
+        if (job_list_remove(&t->batch.jobs, job)) {
+                forget_lock(t);
+                job->counters.wrote = job->error.error == ERROR_NONE;
+                job->sequence = t->sequence;
+                write_batch_release(job);
+        } else if (!t->batch.rolled_back && run_later(t, job)) {
+                job_list_append(&first, job);
+                job_list_prepend_all(&t->queue, &first);
+                return;
+        }
+        check_rolled_back(t, job);
+}
+
+/* Makes a transaction for the job of a pin. */
+static bool add_to_pin(Transaction *pin, Job *job);
+
+/* Statements of a pin that read have its connection; any other gets a transaction of its own there. */
+static void run_on_pin(Transaction *t) {
+        Job *job = job_list_take(&t->queue);
+
+        if (!t->guest && !engine_of(t)->check_pin(context_of(t)->pool, t->snapshot, &t->error)) {
+                sql_error_copy(&job->error, &t->error);
+                write_batch_release(job);
+                return;
+        }
+        t->sequence = commit_notes_now(context_of(t));
+        if (!job->write.changes)
+                lend(t, job);
+        else if (!add_to_pin(t, job))
+                write_batch_release(job);
+}
+
+/* The job for which the transaction was made. */
+static void run_single(Transaction *t) {
+        Job *job = t->single;
+
+        (void) write_batch_run(&t->batch, job);
+        if (job_list_remove(&t->batch.jobs, job)) {
+                forget_lock(t);
+                t->state = TRANSACTION_COMMITS;
+                return;
+        }
+        if (t->only_temp && !t->batch.rolled_back && run_later(t, job))
+                return;
+        t->single = NULL;
+        end(t);
+}
+
 static void run_next(Transaction *t) {
         bool may_begin_to_write = t->begin.deferred && !t->begin.writes;
         Job *job = t->queue.first;
 
-        if (may_begin_to_write && (job->load || job->write.changes)) { /* these write */
+        if (is_pin(t)) {
+                run_on_pin(t);
+                return;
+        }
+        if (may_begin_to_write && (job->write.changes || (job->load && !t->pin))) { /* these write */
                 wait_to_write(t, job);
                 return;
         }
@@ -587,6 +861,19 @@ static void run_next(Transaction *t) {
         }
         if (may_begin_to_write && job->write.is_savepoint) {
                 run_savepoint(t, job);
+                return;
+        }
+        if (t->pin && !t->begin.writes && job->load && !job->write.only_temp) {
+                lend(t, job); /* it is only compiled there, and comes back */
+                return;
+        }
+        if (t->pin && !t->begin.writes && job->load) {
+                t->batch.connection = t->snapshot;
+                t->load = job;
+                return;
+        }
+        if (t->pin && !t->begin.writes && (job->write.only_temp || job->write.changes)) {
+                run_temp(t, job);
                 return;
         }
         if (!t->begin.writes || job->load) {
@@ -683,7 +970,8 @@ static void run_load(Transaction *t) {
                 fail_load(t);
         else if (t->state == TRANSACTION_WAITS && load_has_rows(l)) {
                 t->begun_usec = now_usec();
-                writer_claim(t->set->writer, &t->claim);
+                if (!t->only_temp)
+                        writer_claim(t->set->writer, &t->claim);
         } else if (t->state != TRANSACTION_WAITS && load_has_ended(l))
                 finish_load(t);
         else if (!l->waits)
@@ -697,7 +985,7 @@ static bool announce(Transaction *t) {
 
         if (t->batch.announced)
                 return true;
-        store_le64(number, t->is_of_load ? t->load->task->number : t->begin.number);
+        store_le64(number, t->is_of_load ? t->load->task->number : t->single ? t->single->task->number : t->begin.number);
         report(t, &(Message) {
                 .kind = MESSAGE_COMMITTING,
                 .committing = { .numbers = { .data = (const char *) number, .size = sizeof number } },
@@ -771,7 +1059,13 @@ static bool reopen(Transaction *t) {
 }
 
 static void commit(Transaction *t) {
-        if (t->begin.writes && announce(t)) {
+        if (t->pin && (t->only_temp || !t->begin.writes)) {
+                bool ok = engine_of(t)->commit_temp(t->pin->snapshot, &t->error);
+
+                if (!ok && t->error.error == ERROR_COMMIT_REFUSED && reopen(t))
+                        return;
+                t->wrote = ok && t->only_temp; /* which only its job learns */
+        } else if (t->begin.writes && announce(t)) {
                 bool busy;
 
                 t->wrote = commit_waiting(t);
@@ -796,7 +1090,7 @@ static Transaction *transaction_of(const Task *task) {
 
 /* When a transaction that others wait for has been idle for too long. UINT64_MAX: none waits. */
 static uint64_t idle_until(const Transaction *t) {
-        bool is_idle = t->begin.writes && (t->load ? t->load->load->waits : !t->queue.first) &&
+        bool is_idle = t->begin.writes && !t->is_of_single && (t->load ? t->load->load->waits : !t->queue.first) &&
                        writer_others_wait(t->set->writer);
 
         return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;
@@ -807,7 +1101,7 @@ static uint64_t idle_until(const Transaction *t) {
 static uint64_t ask_usec(const Transaction *t) {
         const Engine *engine = engine_of(t);
 
-        if (!t->snapshot || t->borrower)
+        if (!t->snapshot || t->borrower || is_pin(t))
                 return UINT64_MAX;
         if (t->upgrader || engine->keeps_writers_out(t->snapshot))
                 return t->asked_usec + ASK_USEC;
@@ -821,20 +1115,46 @@ static bool needs_rows(const Transaction *t) {
         return t->is_of_load && !load_has_rows(t->load->load);
 }
 
+/* True if statements that came before have the connection of its pin, or of the transaction of which it makes one. */
+static bool waits_for_pin(const Transaction *t) {
+        const Transaction *other = is_pin(t) ? find(t->set, t->begin.transaction) : t->pin;
+
+        if (!other || other->state >= TRANSACTION_ENDS)
+                return false;
+        if (other->borrower || (other->guest && other->guest != t))
+                return true;
+        return is_pin(t) ? other->load || other->upgrader || other->queue.first
+                         : other->state < TRANSACTION_OPEN || (other->queue.first && other->guest != t);
+}
+
+/* True if the first job of the pin only compiles a statement, and the transaction on the pin is between two statements: the
+ * client may wait for the answer before it goes on. */
+static bool may_compile_beside(const Transaction *t) {
+        const Transaction *guest = t->guest;
+
+        return t->queue.first && t->queue.first->is_prepare && !t->borrower && !guest->borrower && !guest->queue.first &&
+               !guest->load && !guest->single && !guest->upgrader && guest->state == TRANSACTION_OPEN;
+}
+
 static bool can_go_on(const Transaction *t) {
         if (is_loading(t) && (t->state != TRANSACTION_WAITS || needs_rows(t)))
                 return !t->load->load->waits;
         switch (t->state) {
         case TRANSACTION_WAITS:
-                return t->retry_usec == 0 && (!t->begin.writes || writer_may_begin(t->set->writer, &t->claim));
+                return t->retry_usec == 0 && !waits_for_pin(t) &&
+                       (!t->begin.writes || t->only_temp || !has_place(t) || writer_may_begin(t->set->writer, &t->claim));
         case TRANSACTION_OPEN:
                 if (t->upgrader)
                         return can_upgrade(t);
-                return t->queue.first && !t->borrower && t->retry_usec == 0;
+                if (t->pin && t->pin->borrower)
+                        return false;
+                if (is_pin(t) && t->guest)
+                        return may_compile_beside(t);
+                return (t->queue.first || t->single) && !t->borrower && t->retry_usec == 0;
         case TRANSACTION_COMMITS:
                 return t->upgrader ? can_upgrade(t) : !t->borrower && t->retry_usec == 0;
         case TRANSACTION_ENDS:
-                return !t->borrower;
+                return !t->borrower && is_alone(t);
         case TRANSACTION_OVER:
                 return false;
         }
@@ -870,10 +1190,14 @@ static void turn(Task *task) {
                 end(t);
         else if (is_loading(t) && (t->state != TRANSACTION_WAITS || needs_rows(t)))
                 run_load(t);
+        else if (!has_place(t))
+                take_pin(t);
         else if (t->state == TRANSACTION_WAITS)
                 open_it(t);
         else if (t->upgrader)
                 upgrade(t);
+        else if (t->single && t->state == TRANSACTION_OPEN)
+                run_single(t);
         else if (t->queue.first)
                 run_next(t);
         else if (t->state == TRANSACTION_COMMITS)
@@ -963,6 +1287,12 @@ static Transaction *of_jobs(JobWriter *jobs) {
 static void forget(JobWriter *jobs, Job *job) {
         Transaction *t = of_jobs(jobs);
 
+        if (job == t->single) { /* also between two attempts to commit */
+                t->single = NULL;
+                give_back(t);
+                break_off(t, "its statement has ended");
+                return;
+        }
         if (job != t->load) {
                 (void) job_list_remove(&t->queue, job);
                 if (job == t->upgrader) {
@@ -987,6 +1317,13 @@ static void take_back(JobWriter *jobs, Job *job) {
 
         t->borrower = NULL;
         t->used_usec = now_usec();
+        if (is_pin(t)) { /* of a statement, only its TEMP tables are kept */
+                if (t->guest)
+                        engine_of(t)->let_go(t->snapshot);
+                else
+                        engine_of(t)->disconnect(context_of(t)->pool, t->snapshot);
+                return;
+        }
         if (!engine_of(t)->is_in_transaction(t->snapshot))
                 break_off(t, "a statement failed, and the snapshot is lost");
         t->has_read = t->has_read || job->started;
@@ -999,22 +1336,18 @@ static bool add_again(JobWriter *jobs, Job *job) {
         Transaction *t = of_jobs(jobs);
         JobList first = {};
 
+        if (is_pin(t))
+                return add_to_pin(t, job);
         job_list_append(&first, job);
         job_list_prepend_all(&t->queue, &first);
+        if (job->write.only_temp)
+                return true;
         if (!job->write.is_savepoint || job->spec->sql_size >= SAVEPOINTS_SIZE_MAX - t->savepoints_size)
                 wait_to_write(t, job);
         return true;
 }
 
 /* ---- messages ---- */
-
-static Transaction *find(const TransactionSet *set, uint64_t number) {
-        Transaction *t = set->first;
-
-        while (t && t->begin.number != number)
-                t = t->next;
-        return t;
-}
 
 /* Also from inside the step of a job, which is another one, or is interrupted: it must not delay the end. */
 static void end_now(Transaction *t) {
@@ -1053,19 +1386,46 @@ static void adapt(const Engine *engine, Begin *begin) {
         begin->writes = engine->allow_savepoints;
 }
 
+/* True if a transaction of a client is on the pin, or waits for it. */
+static bool has_transaction(const Transaction *pin) {
+        const Transaction *t = pin->set->first;
+
+        while (t && (t->pin != pin || is_of_job(t)))
+                t = t->next;
+        return t;
+}
+
+/* As SQLite, a pin has one transaction at a time. */
+static int find_pin(const TransactionSet *set, uint64_t number, Transaction **ret) {
+        Transaction *pin = find(set, number);
+
+        if (!pin || !is_pin(pin) || pin->state >= TRANSACTION_ENDS)
+                return -ENOTCONN;
+        if (has_transaction(pin))
+                return -EBUSY;
+        *ret = pin;
+        return 0;
+}
+
 int transaction_begin(TransactionSet *set, const Begin *begin) {
         Begin adapted = *begin;
-        Transaction *t;
+        Transaction *t, *pin = NULL;
         int r;
 
+        r = begin->pin > 0 ? find_pin(set, begin->pin, &pin) : 0;
+        if (r < 0)
+                return r;
+
         if ((begin->writes || begin->deferred) && !set->context->setup->writes)
-                return -EBADMSG;
+                return -EROFS;
         adapt(set->context->engine, &adapted);
         r = new_transaction(set, &adapted, &t);
         if (r < 0)
                 return r;
-        t->jobs.upgrades = adapted.deferred;
-        if (adapted.writes)
+        t->pin = pin;
+        t->jobs.upgrades = adapted.deferred || adapted.is_pin;
+        t->jobs.is_pin = adapted.is_pin;
+        if (adapted.writes && !pin)
                 writer_claim(set->writer, &t->claim);
         return 0;
 }
@@ -1085,14 +1445,35 @@ static bool add_load(JobWriter *loads, Job *job) {
         return true;
 }
 
+static bool add_to_pin(Transaction *pin, Job *job) {
+        Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec,
+                        .lock_wait_usec = UINT64_MAX, .foreign_keys = job->spec->foreign_keys };
+        Transaction *t;
+
+        if (new_transaction(pin->set, &begin, &t) < 0)
+                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+        t->pin = pin;
+        pin->guest = t;
+        t->only_temp = job->write.only_temp || !context_of(t)->setup->writes;
+        t->is_of_load = job->load;
+        t->is_of_single = !job->load;
+        *(job->load ? &t->load : &t->single) = job;
+        job->write.queue = &t->jobs;
+        if (t->is_of_single && !t->only_temp)
+                writer_claim(t->set->writer, &t->claim);
+        return true;
+}
+
 void transaction_set_init(TransactionSet *set, JobContext *context, GroupWriter *writer, TaskQueue *tasks) {
         *set = (TransactionSet) { .context = context, .writer = writer, .tasks = tasks, .loads.add = add_load };
 }
 
 bool transaction_add(TransactionSet *set, Job *job) {
-        Transaction *t = find(set, job->spec->transaction);
+        Transaction *t = find(set, job->spec->transaction > 0 ? job->spec->transaction : job->spec->pin);
 
-        if (!t || t->state != TRANSACTION_OPEN) /* one that is about to end tells the job why */
+        if (!t || (job->spec->transaction == 0 && !is_pin(t)))
+                return false;
+        if (t->state != TRANSACTION_OPEN) /* one that is about to end tells the job why */
                 return false;
         job->write.writes = true;
         job->write.queue = &t->jobs;
@@ -1124,6 +1505,8 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
                 (void) sql_error_set(&t->error, (ErrorNumber) cancel->error, "%s", cancel->message);
         if (t->batch.running)
                 fail_job(t, t->batch.running);
+        else if (t->guest && t->guest->batch.running)
+                break_off_guests(t); /* and it ends with the transaction */
         else if (t->waits)
                 set->context->wait_until_usec = 1;
         else
@@ -1132,6 +1515,9 @@ bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {
 }
 
 void transaction_set_done(TransactionSet *set) {
+        for (Transaction *t = set->first; t; t = t->next)
+                if (t->pin)
+                        give_back(t);
         while (set->first) {
                 Transaction *t = set->first;
 

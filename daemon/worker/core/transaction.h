@@ -27,6 +27,9 @@
  * 7. Begin.lock_wait_usec counts from the time when another transaction is known to be in the way: one of this worker, one
  *    of a worker that keeps the lease for it (LEASE_TAKEN), or that of a foreign program. The way of messages and the start
  *    of workers do not count, so 0 means: at once, but only if the database is locked.
+ * 8. A pin (docs/design/own-connection.md) is a transaction that lends its connection to jobs, and to one transaction at a
+ *    time, its guest: that of a client, or one that was made for a job that writes. Others wait for it. It ends after all
+ *    of these.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
 #define SQLIPC_DAEMON_WORKER_CORE_TRANSACTION_H
@@ -47,10 +50,10 @@ typedef struct TransactionSet {
 /* Borrows all until transaction_set_done(). */
 void transaction_set_init(TransactionSet *set, JobContext *context, GroupWriter *writer, TaskQueue *tasks);
 
-/* Begins a transaction. -EBADMSG: it may not write; -ENOMEM. */
+/* Begins a transaction. -EROFS: it may not write; -ENOMEM; -ENOTCONN: its pin has ended; -EBUSY: that has a transaction. */
 int transaction_begin(TransactionSet *set, const Begin *begin);
 
-/* Puts a job that has just begun into its transaction. False: the transaction has ended. */
+/* Puts a job that has just begun into its transaction, or on its pin. False: that has ended. */
 bool transaction_add(TransactionSet *set, Job *job);
 
 /* COMMIT; the transaction may have ended already. `keeps_open`: TRY_COMMIT, so it goes on if the engine refuses the commit,

@@ -20,6 +20,7 @@
 #define SERVER_LASTS_USEC (100 * USEC_PER_MSEC) /* so long a request to a server keeps others waiting */
 #define HEAR_USEC UINT64_C(200)         /* between two looks for events while channels with memory have requests */
 #define N_EVENTS 32
+#define NO_PIN "the connection with your TEMP tables has ended"
 
 /* User data of the epoll: a task, or the address of one of these. */
 static const char job_event, control_event, timer_event, answer_event;
@@ -108,16 +109,19 @@ static int refuse_without_memory(WorkerLoop *w, uint64_t number) {
 /* Begins a job, which is ours now; the job takes over what it needs of `m`. */
 static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
         uint64_t number = m->message.job.number;
+        bool in_transaction, on_pin;
         SupervisorJob *j;
 
         if (supervisor_job_new(&w->context, m, &j) < 0)
                 return refuse_without_memory(w, number);
-        if (j->job.error.error == ERROR_NONE && j->job.spec->transaction > 0 &&
-            !transaction_add(&w->transactions, &j->job)) {
+        in_transaction = j->job.spec->transaction > 0;
+        on_pin = !in_transaction && j->job.spec->pin > 0;
+        if (j->job.error.error == ERROR_NONE && (in_transaction || on_pin) && !transaction_add(&w->transactions, &j->job)) {
                 (void) supervisor_job_free(j);
-                return refuse_job(w, number, ERROR_TRANSACTION_ENDED, "the transaction has ended");
+                return in_transaction ? refuse_job(w, number, ERROR_TRANSACTION_ENDED, "the transaction has ended")
+                                      : refuse_job(w, number, ERROR_PIN_LOST, NO_PIN);
         }
-        if (j->job.load && j->job.spec->transaction == 0)
+        if (j->job.load && !in_transaction && !on_pin)
                 j->job.write.queue = &w->transactions.loads;
         task_queue_prepend(&w->tasks, &j->task);
         return 0;
@@ -126,6 +130,12 @@ static int begin_job(WorkerLoop *w, ReceivedMessage *m) {
 static int begin_transaction(WorkerLoop *w, const Begin *begin) {
         int r = transaction_begin(&w->transactions, begin);
 
+        if (r == -ENOTCONN)
+                return refuse_job(w, begin->number, ERROR_PIN_LOST, NO_PIN);
+        if (r == -EROFS)
+                return refuse_job(w, begin->number, ERROR_READ_ONLY, "this transaction may only read the database");
+        if (r == -EBUSY)
+                return refuse_job(w, begin->number, ERROR_BUSY, "the pin has a transaction already: end that first");
         return r == -ENOMEM ? refuse_without_memory(w, begin->number) : r;
 }
 

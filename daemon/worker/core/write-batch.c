@@ -282,13 +282,27 @@ void write_batch_release(Job *job) {
 
 /* ---- the transaction ---- */
 
-bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error) {
+static void set_up(WriteBatch *b, bool enforces) {
         b->n_run = 0;
         b->enforces = enforces;
         b->spooled_before = spooled(b->context);
         b->until_usec = now_usec() + WRITE_BATCH_USEC;
         b->announced = b->rolled_back = b->left = b->yields = false;
         b->sequence = commit_notes_now(b->context);
+}
+
+bool write_batch_begin_pin(WriteBatch *b, EngineConnection *pin, PinBegin how, bool enforces, bool only_temp,
+                           SqlError *error) {
+        set_up(b, enforces);
+        if (!b->context->engine->begin_pin(pin, how, enforces, only_temp, error))
+                return false;
+        b->connection = pin;
+        commit_notes_begin(b->context, b->connection);
+        return true;
+}
+
+bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error) {
+        set_up(b, enforces);
         if (!b->context->engine->begin(b->context->pool, enforces, &b->connection, error))
                 return false;
         commit_notes_begin(b->context, b->connection);

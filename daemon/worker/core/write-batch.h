@@ -55,6 +55,10 @@ typedef struct WriteBatch {
  * error. */
 bool write_batch_begin(WriteBatch *b, bool enforces, SqlError *error);
 
+/* The same on a pin, which the batch borrows. */
+bool write_batch_begin_pin(WriteBatch *b, EngineConnection *pin, PinBegin how, bool enforces, bool only_temp,
+                           SqlError *error);
+
 /* True if no other statement may run in the batch: it has as many of them, rows or microseconds as it may, or the engine
  * must commit. */
 bool write_batch_is_full(const WriteBatch *b);

@@ -186,7 +186,13 @@ static bool is_system_table(const char *table) {
         return sqlite3_strnicmp(table, "sqlite_", 7) == 0;
 }
 
+/* Other engines compile SQL for a server, and a connection with exposed tables has no schema of the client. */
+static bool may_need_pin(const Access *access) {
+        return !access->is_shadow && access->setup->n_exposed == 0;
+}
+
 static int refuse_temporary(Access *access) {
+        access->needs_pin = may_need_pin(access);
         return refuse(access, "a TEMP table, view or trigger", NULL, "connections are shared by statements");
 }
 
@@ -255,16 +261,49 @@ static void note_created(Access *access, const char *table, const char *module) 
                 sqlite3_snprintf(sizeof created->module, created->module, "%s", module);
 }
 
+/* Of ALTER TABLE, SQLite gives the schema in the place of the table. */
+static bool is_of_temp(int action, const char *table, const char *schema) {
+        const char *its = action == SQLITE_ALTER_TABLE ? table : schema;
+
+        return its && sqlite3_stricmp(its, "temp") == 0;
+}
+
+/* ALTER TABLE of any table updates the schema of "temp", too. */
+static void note_schema(Access *access, int action, const char *table, const char *schema) {
+        if (!is_of_temp(action, table, schema)) {
+                access->changes_main = true;
+                return;
+        }
+        access->changes_temp = true;
+        access->changes_temp_schema |= action != SQLITE_INSERT && action != SQLITE_UPDATE && action != SQLITE_DELETE;
+}
+
+/* On a pin. A virtual table in "temp" could run SQL of its module that this file takes for the worker's. For CREATE TRIGGER
+ * temp.x ON main.t SQLite asks as for a trigger of "main", and then to insert a row into the table of the schema "temp". */
+static int authorize_temporary(Access *access, int action) {
+        if (action == SQLITE_CREATE_VTABLE)
+                return refuse(access, "a TEMP virtual table", NULL, "create an ordinary TEMP table");
+        if (action == SQLITE_CREATE_TEMP_TRIGGER || (action == SQLITE_INSERT && access->creates_trigger))
+                return refuse(access, "a TEMP trigger", NULL, "its changes would be taken for those of the database");
+        return SQLITE_OK;
+}
+
 /* `module` is that of a virtual table; `within`: the trigger or view that does it. */
 static int authorize_change(Access *access, int action, const char *table, const char *module, const char *schema,
                             const char *within) {
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
-        if (!access->rights || within || !is_of_client(access))
+        access->creates_trigger |= action == SQLITE_CREATE_TRIGGER;
+        note_schema(access, action, table, schema);
+        if (within || !is_of_client(access))
                 return SQLITE_OK;
-        if (is_temporary(action, schema))
-                return refuse_temporary(access);
+        if (is_temporary(action, schema) && (access->rights || may_need_pin(access)))
+                return access->is_pin ? authorize_temporary(access, action) : refuse_temporary(access);
+        if (!access->rights)
+                return SQLITE_OK;
+        if (is_of_temp(action, table, schema)) /* rows of a TEMP table, or ALTER TABLE */
+                return SQLITE_OK;
         if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
                 return authorize_rows(access, table);
         if (action == SQLITE_CREATE_VTABLE)
@@ -298,9 +337,12 @@ static void note_request(Access *access, int action, const char *a, const char *
         access->asked = true;
 }
 
-static void note_table(AccessTables *tables, int action, const char *name) {
+/* Of the file: only its owner knows of a TEMP table. */
+static void note_table(AccessTables *tables, int action, const char *name, const char *schema) {
         int r = 0;
 
+        if (schema && sqlite3_stricmp(schema, "temp") == 0)
+                return;
         if (action == SQLITE_READ)
                 r = engine_tables_add(&tables->read, name);
         else if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
@@ -345,7 +387,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
 
         note_request(access, action, a, b);
         if (access->tables)
-                note_table(access->tables, action, a);
+                note_table(access->tables, action, a, schema);
         switch (action) {
         case SQLITE_PRAGMA:
                 return authorize_pragma(access, a, b, schema);
@@ -372,6 +414,8 @@ void access_forget(Access *access) {
         access->pragma = (AccessPragma) {};
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = access->asks_savepoint = access->asks_changes = false;
+        access->changes_temp = access->changes_temp_schema = access->changes_main = access->needs_pin = false;
+        access->creates_trigger = false;
 }
 
 int access_step(Access *access, sqlite3_stmt *stmt) {
@@ -391,6 +435,10 @@ int access_reset(Access *access, sqlite3_stmt *stmt) {
         rc = sqlite3_reset(stmt);
         access->running = NULL;
         return rc;
+}
+
+bool access_only_changes_temp(const Access *access) {
+        return access->is_pin && access->changes_temp && !access->changes_main;
 }
 
 bool access_only_reads(const Access *access, sqlite3_stmt *stmt) {

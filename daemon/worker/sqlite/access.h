@@ -69,6 +69,14 @@ typedef struct Access {
         ForeignKeys foreign_keys; /* the client's; set by caller, as the next two */
         bool keeps_settings;     /* the client keeps a setting, and sends it along */
         bool in_transaction;     /* the client is in one, where SQLite ignores PRAGMA foreign_keys */
+        bool is_pin;             /* the connection belongs to one client, which may have TEMP tables; set by caller, as the
+                                  * next */
+        bool only_temp;          /* of the pin: only TEMP tables may be changed now */
+        bool needs_pin;          /* what was refused is possible on a pin */
+        bool changes_temp;       /* SQLite asked to change something in the schema "temp" */
+        bool changes_temp_schema; /* the same, and not only rows */
+        bool creates_trigger;    /* SQLite asked to do that in another schema, perhaps for one of "temp" */
+        bool changes_main;       /* SQLite asked to change something else than that */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */
         const Setup *setup;      /* borrowed */
@@ -92,6 +100,9 @@ void access_forget(Access *access);
  * result code. */
 int access_step(Access *access, sqlite3_stmt *stmt);
 int access_reset(Access *access, sqlite3_stmt *stmt);
+
+/* True if the statement changes something in the schema "temp", and nothing else. The same holds as for the next. */
+bool access_only_changes_temp(const Access *access);
 
 /* True if the statement writes nothing. It must be the only statement that was compiled since access_forget(). SQLite
  * counts every "PRAGMA journal_mode" as writing, although without a value it only reads. */

@@ -214,9 +214,53 @@ bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *err
         return ok;
 }
 
+bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error) {
+        if (*c) {
+                assert(*c == pool->writer && pool->writing);
+                pool->writer = NULL;
+                pool->writing = false;
+                (*c)->sqlite.begun = true;
+                statement_cache_clear(&(*c)->statements);
+        } else {
+                *c = open_fresh(pool, pool->setup->writes, error);
+                if (!*c && error->error == ERROR_READ_ONLY) {
+                        sql_error_done(error);
+                        *c = open_fresh(pool, false, error);
+                }
+                if (!*c)
+                        return false;
+        }
+        (*c)->sqlite.is_pin = (*c)->sqlite.access.is_pin = (*c)->sqlite.counts.is_pin = true;
+        return true;
+}
+
+void pool_unpin(PooledConnection *c) {
+        (void) connection_free(c);
+}
+
+bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error) {
+        SqlError unused = SQL_ERROR_INIT;
+        FileIdentity now;
+        bool same = sqlite_connection_identify(pool->setup, &now, &unused) &&
+                file_identity_equal(&now, &c->sqlite.identity);
+
+        sql_error_done(&unused);
+        if (same && !c->sqlite.doubtful && !keeps_transaction(&c->sqlite))
+                return true;
+        return sql_error_set(error, ERROR_PIN_LOST, "%s: your TEMP tables are gone",
+                             same ? "the connection of your own could not be used any more"
+                                  : "the file of this database was replaced");
+}
+
 void pool_give(Pool *pool, PooledConnection *c) {
         if (!c)
                 return;
+        if (c->sqlite.is_pin) {
+                sqlite_write_rollback(&c->sqlite);
+                sqlite_connection_end(&c->sqlite);
+                c->sqlite.access.savepoints = c->sqlite.access.only_temp = false;
+                return;
+        }
         if (c == pool->writer) {
                 rest_writer(pool);
                 return;

@@ -56,6 +56,15 @@ bool pool_take(Pool *pool, const char *sql, size_t sql_size, const EngineHint *h
  * or not. Busy, ReadOnly, and the errors of sqlite_connection_open(). */
 bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *error);
 
+/* Opens the connection of a client's own, its *pin*, which may have TEMP tables; or makes a pin of the connection that
+ * writes (*c), in the middle of its transaction. It is not in the pool: pool_unpin() closes it, and pool_give() only ends
+ * its transaction. A file that the service may not write is opened to be read. */
+bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error);
+void pool_unpin(PooledConnection *c);
+
+/* False: PinLost. The file at the path is another one now, or the connection must be closed. */
+bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error);
+
 /* Gives a connection back to the pool. None of its statements may be running. Ends its transaction, and closes it if the
  * pool has enough idle ones. NULL is allowed. */
 void pool_give(Pool *pool, PooledConnection *connection);

@@ -67,8 +67,14 @@ static bool set_writes(const SqliteConnection *c, SqlError *error) {
 static bool check_rights(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
         sqlite3_stmt *stmt = NULL;
 
+        if (access_only_changes_temp(&c->access))
+                return true;
         if (!c->access.rights)
                 return set_writes(c, error);
+        if (c->access.only_temp)
+                return sql_error_set(error, ERROR_READ_ONLY,
+                                     "this transaction only reads, and may change only TEMP tables: begin one with the mode "
+                                     "\"write\"");
         if (begins_with(sql, "VACUUM")) /* SQLite asks nothing about it before it runs */
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
@@ -159,12 +165,17 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
                 return false;
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
-        compiled->changes_rows = compiled->writes && c->access.has_target && !c->access.changes_schema;
-        compiled->asks_changes = c->access.asks_changes;
         compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
+        compiled->only_temp = !compiled->does_nothing && !sqlite3_stmt_isexplain(stmt) &&
+                (access_only_changes_temp(&c->access) || (compiled->is_savepoint && c->access.only_temp));
+        compiled->writes |= compiled->only_temp;
+        compiled->changes_rows = compiled->only_temp ? c->access.changes_temp && !c->access.changes_temp_schema
+                                                     : compiled->writes && c->access.has_target && !c->access.changes_schema;
+        compiled->asks_changes = c->access.asks_changes;
         if (compiled->does_nothing)
                 compiled->foreign_keys = c->access.pragma.foreign_keys;
-        compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes);
+        /* a pin keeps none: one that was compiled before a TEMP table was made or dropped may mean another table */
+        compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes) || c->access.is_pin;
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");
@@ -228,7 +239,8 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
                 start = tail;
                 rc = sqlite3_prepare_v3(c->db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT,
                                         &compiled.stmt, &tail);
-                if (rc != SQLITE_OK && c->access.savepoints && dumped_table_is(first_word(start))) {
+                /* not on a pin: a TEMP table could take the place of one that the check reads */
+                if (rc != SQLITE_OK && c->access.savepoints && !c->access.is_pin && dumped_table_is(first_word(start))) {
                         if (!dumped_table_compile(c, first_word(start), &compiled.stmt, &tail, error))
                                 return false;
                         compiled.of_dump = compiled.once = true;

@@ -12,6 +12,7 @@ typedef struct CompiledStatement {
         bool writes;       /* it needs the connection that writes, and a transaction */
         bool changes_rows; /* it is an INSERT, UPDATE or DELETE, which SQLite counts */
         bool asks_changes; /* it, or a trigger, calls changes() */
+        bool only_temp;    /* it writes, but only to the schema "temp" */
         bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
         bool does_nothing; /* it has no rows, changes nothing, and must not be stepped: DROP TABLE IF EXISTS without one */
         bool of_dump;      /* it inserts the row of a virtual table; dumped_table_step() steps it */

@@ -201,7 +201,11 @@ static bool fail_on(SqliteConnection *c, sqlite3 *db, int rc, size_t offset_base
         code = error->extended_code;
         c->doubtful = c->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT ||
                 trouble == FILE_TROUBLE_READ_ONLY || (c->writes && code == SQLITE_READONLY);
-        if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.refused[0])
+        if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.needs_pin)
+                (void) sql_error_set(error, ERROR_NEEDS_PIN,
+                                     "%s needs a connection of its client's own: begin a pin (Begin with the mode \"pin\")",
+                                     c->access.refused);
+        else if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: %s", c->access.refused, c->access.reason);
         else if (is_full(error, disk_full))
                 explain_no_space(c, limit_hit, temporary_full, disk_full, error);
@@ -472,7 +476,7 @@ void sqlite_connection_hold(SqliteConnection *c) {
 }
 
 bool sqlite_connection_may_step(SqliteConnection *c, SqlError *error) {
-        if (!c->writes || !sqlite3_get_autocommit(c->file))
+        if ((c->is_pin ? !c->begun : !c->writes) || !sqlite3_get_autocommit(c->file))
                 return true;
         if (error->error == ERROR_NONE)
                 (void) fail_on(c, c->file, c->probe_rc != SQLITE_OK ? c->probe_rc : SQLITE_ABORT_ROLLBACK, 0, error);
@@ -491,7 +495,13 @@ void sqlite_connection_end(SqliteConnection *c) {
                 exposed_end(c->exposed);
 }
 
+bool sqlite_connection_is_untouched(const SqliteConnection *c) {
+        return c->is_pin && c->begun && sqlite3_txn_state(c->file, "main") == SQLITE_TXN_NONE;
+}
+
 void sqlite_connection_look(SqliteConnection *c) {
+        if (sqlite_connection_is_untouched(c))
+                return;
         sqlite_connection_hold(c);
         sqlite_connection_let_go(c);
 }
@@ -508,7 +518,7 @@ bool sqlite_connection_keeps_writers_out(const SqliteConnection *c) {
 }
 
 bool sqlite_connection_keeps_log(const SqliteConnection *c) {
-        return c->lock->mark >= 0 && !c->writes;
+        return c->lock->mark >= 0 && (!c->writes || (c->is_pin && sqlite3_txn_state(c->file, "main") == SQLITE_TXN_READ));
 }
 
 bool sqlite_connection_writer_waits(const SqliteConnection *c) {

@@ -50,6 +50,9 @@ typedef struct SqliteConnection {
         EngineProgress progress;
         void *userdata;      /* of `progress` */
         bool writes;         /* it was opened to write */
+        bool is_pin;         /* it belongs to one client (pool.h) */
+        bool begun;          /* of a pin: it should be in a transaction */
+        bool outpaced;       /* of a pin: it could not begin to write, because its transaction has read an old state */
         sqlite3 *db;         /* on which clients' SQL is compiled: `file`, or the connection in memory (exposed.h) */
         sqlite3 *file;       /* the connection to the file */
         bool opened;         /* SQLite opened the database file itself; files beside it may have failed */
@@ -119,6 +122,10 @@ void sqlite_connection_end(SqliteConnection *c);
 void sqlite_connection_hold(SqliteConnection *c);
 void sqlite_connection_let_go(SqliteConnection *c);
 
+/* True for a pin in a transaction that has not read the file yet, and may never do so: no look at the schema must fix what
+ * it will read. SQLite itself looks at the schema again before it refuses a statement by an old one. */
+bool sqlite_connection_is_untouched(const SqliteConnection *c);
+
 /* Has SQLite read the schema again if another program has changed it, and counts that in n_schemas, as hold() does. SQLite
  * notices such a change when it steps a statement, but compiles and describes by the schema that it knows. */
 void sqlite_connection_look(SqliteConnection *c);
@@ -133,7 +140,7 @@ void sqlite_connection_state(const SqliteConnection *c, FileState *ret);
 /* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);
 
-/* True if this connection only reads, and reads a snapshot of a log now. */
+/* True if this connection does not write, and reads a snapshot of a log now. */
 bool sqlite_connection_keeps_log(const SqliteConnection *c);
 
 /* True if a writer waits for that lock, which takes a system call; or if that snapshot keeps more than WalSizeMax= of the

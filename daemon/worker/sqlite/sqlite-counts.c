@@ -45,7 +45,7 @@ static const sqlite3_module module = {
         .xUpdate = table_update,
 };
 
-/* Schema "temp" is always empty, so SQLite takes no table of the database for it that has the same name. */
+/* Schema "temp" is empty, except on pins, so SQLite takes no table of the database for it that has the same name. */
 static const char count_sql[] =
         "INSERT INTO temp.\"" ACCESS_COUNTS_TABLE "\" WITH RECURSIVE c(n) AS "
         "(SELECT 1 WHERE ?1 > 0 UNION ALL SELECT n + 1 FROM c WHERE n < ?1) SELECT n FROM c";
@@ -127,8 +127,26 @@ static void begin(SqliteCounts *k) {
                 sqlite3_set_last_insert_rowid(k->file, k->client.last_rowid);
 }
 
+/* If it fails, the functions still give the numbers of k->client. */
+static void count_in_temp(const SqliteCounts *k) {
+        static const char format[] =
+                "CREATE TEMP TABLE \"" ACCESS_COUNTS_TABLE "\"(n);"
+                "INSERT INTO temp.\"" ACCESS_COUNTS_TABLE "\" WITH RECURSIVE c(n) AS "
+                "(SELECT 1 WHERE %lld > 0 UNION ALL SELECT n + 1 FROM c WHERE n < %lld) SELECT n FROM c;"
+                "DROP TABLE temp.\"" ACCESS_COUNTS_TABLE "\"";
+        char *sql = sqlite3_mprintf(format, (long long) k->client.n_changes, (long long) k->client.n_changes);
+
+        if (sql)
+                (void) sqlite3_exec(k->file, sql, NULL, NULL, NULL);
+        sqlite3_free(sql);
+}
+
 void sqlite_counts_enter(SqliteCounts *k, const ClientCounts *counts) {
         k->client = *counts;
+        begin(k);
+        if (!k->is_pin || k->own || k->client.n_changes > COUNTED_MAX)
+                return;
+        count_in_temp(k);
         begin(k);
 }
 
@@ -177,7 +195,7 @@ static int step(SqliteCounts *k, sqlite3_stmt *stmt, bool changes_rows) {
 int sqlite_counts_step(SqliteCounts *k, sqlite3_stmt *stmt, bool changes_rows, bool asks_changes) {
         int rc = SQLITE_OK;
 
-        if (!k->writes || k->own || sqlite3_stmt_readonly(stmt))
+        if (!k->writes || k->own || k->is_pin || sqlite3_stmt_readonly(stmt))
                 return access_step(k->access, stmt);
         if (!sqlite3_stmt_busy(stmt))
                 rc = put_in_place(k, changes_rows, asks_changes);

@@ -12,6 +12,8 @@
  *    if it meets that. If it may be a real one, changes() fails.
  * 4. The authorizer is not asked about DEFAULT and CHECK. So before any other statement that changes rows, SQLite has
  *    some number above 0, by the same rule.
+ * 5. A pin has one client, so after its first statement the numbers are SQLite's own. Before it, rows of a TEMP table are
+ *    counted, in place of those of the virtual table, whose change would need the lock of the file.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_COUNTS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_COUNTS_H
@@ -26,6 +28,7 @@ typedef struct SqliteCounts {
         sqlite3 *file, *db;   /* borrowed: as in SqliteConnection */
         Access *access;       /* borrowed */
         bool writes;          /* the connection was opened to write */
+        bool is_pin;          /* it belongs to one client, set by the caller: see 5 */
         ClientCounts client;  /* as they were at enter() */
         int64_t total_before; /* sqlite3_total_changes64(), before the client's statements */
         int64_t before;       /* sqlite3_changes64(), the same */

@@ -314,6 +314,49 @@ static bool engine_load(EngineStatement *statement, RowSource *source, SqlError 
         return sqlite_load(statement_of(statement), source, error);
 }
 
+/* ---- pins ---- */
+
+static bool engine_pin(EnginePool *pool, EngineConnection **connection, SqlError *error) {
+        PooledConnection *c = *connection ? connection_of(*connection) : NULL;
+
+        if (pool_of(pool)->setup->n_exposed > 0)
+                return sql_error_set(error, ERROR_NOT_ALLOWED, "a database with Expose= has no TEMP tables");
+        if (!pool_pin(pool_of(pool), &c, error))
+                return false;
+        *connection = (EngineConnection *) (void *) c;
+        return true;
+}
+
+static void engine_unpin(EngineConnection *connection) {
+        pool_unpin(connection_of(connection));
+}
+
+static bool engine_check_pin(EnginePool *pool, EngineConnection *connection, SqlError *error) {
+        return pool_check_pin(pool_of(pool), connection_of(connection), error);
+}
+
+static bool engine_begin_pin(EngineConnection *connection, PinBegin how, bool enforces, bool only_temp, SqlError *error) {
+        SqliteConnection *c = &connection_of(connection)->sqlite;
+        bool ok = how == PIN_BEGIN_TEMP    ? sqlite_write_begin_temp(c, enforces, error)
+                  : how == PIN_BEGIN_WRITE ? sqlite_write_begin(c, enforces, error)
+                                           : sqlite_write_upgrade(c, error);
+
+        if (!ok)
+                return false;
+        c->access.savepoints = true;
+        c->access.only_temp = only_temp;
+        engine_set_client(connection, enforces ? FOREIGN_KEYS_ON : FOREIGN_KEYS_OFF, true, true);
+        return true;
+}
+
+static bool engine_commit_temp(EngineConnection *connection, SqlError *error) {
+        return sqlite_write_commit_temp(&connection_of(connection)->sqlite, error);
+}
+
+static bool engine_only_temp(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->only_temp;
+}
+
 /* ---- observers ---- */
 
 static void engine_observe(EnginePool *pool, int notifier_fd, Observed *ret) {
@@ -383,6 +426,12 @@ const Engine sqlite_engine = {
         .state = engine_state,
         .takes_rows = engine_takes_rows,
         .load = engine_load,
+        .pin = engine_pin,
+        .unpin = engine_unpin,
+        .check_pin = engine_check_pin,
+        .begin_pin = engine_begin_pin,
+        .commit_temp = engine_commit_temp,
+        .only_temp = engine_only_temp,
         .counters = engine_counters,
         .reset = engine_reset,
         .observe = engine_observe,

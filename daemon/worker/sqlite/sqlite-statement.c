@@ -141,7 +141,7 @@ static void find_written(SqliteStatement *s) {
 
 /* Without names it is a statement like PRAGMA user_version=. */
 void sqlite_statement_written(SqliteStatement *s, EngineWritten *written) {
-        if (!s->writes || s->is_savepoint)
+        if (!s->writes || s->is_savepoint || s->only_temp)
                 return;
         if (s->outdated || sqlite3_stmt_status(s->stmt, SQLITE_STMTSTATUS_REPREPARE, 1) > 0)
                 find_written(s);

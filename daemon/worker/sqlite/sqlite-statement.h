@@ -20,6 +20,7 @@ typedef struct SqliteStatement {
         size_t columns_size;
         RowLayout layout;     /* of its rows; SQLite may compile it again */
         bool writes;          /* see CompiledStatement */
+        bool only_temp;
         bool is_savepoint;
         bool of_dump;
         bool does_nothing;

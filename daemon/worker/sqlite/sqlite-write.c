@@ -51,7 +51,7 @@ bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error) {
         FileState now = {};
 
         sqlite_connection_state(c, &now);
-        if (file_state_same(&c->snapshot, &now))
+        if (c->is_pin ? !c->outpaced : file_state_same(&c->snapshot, &now))
                 return true;
         (void) sql_error_set(error, ERROR_BUSY,
                              "the database is locked: it has changed since this transaction has read it. Roll the "
@@ -71,6 +71,7 @@ bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error) {
         rc = execute(c, WRITE_SNAPSHOT);
         if (rc != SQLITE_OK)
                 return sqlite_connection_fail(c, rc, 0, error);
+        c->begun = true;
         sqlite_connection_hold(c);
         note_snapshot(c, &before);
         if (c->held || sqlite3_txn_state(c->file, "main") == SQLITE_TXN_READ) /* a schema may be empty */
@@ -130,6 +131,16 @@ static bool pauses_for_log(SqliteConnection *c) {
 
 /* The setting is that of the transaction's client, and each transaction begins with its own, so that no statement meets that
  * of another client. SQLite compiles statements again if it changes. */
+static int begin(SqliteConnection *c, WriteCommand command, bool enforces) {
+        int rc = sqlite3_db_config(c->file, SQLITE_DBCONFIG_ENABLE_FKEY, enforces, NULL);
+
+        if (rc == SQLITE_OK)
+                rc = execute(c, command);
+        c->begun = rc == SQLITE_OK;
+        c->outpaced = false;
+        return rc;
+}
+
 bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error) {
         int rc;
 
@@ -137,13 +148,76 @@ bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error) {
         (void) file_names_disk_was_full(); /* a checkpoint may have met a full disk, which was no error */
         if (pauses_for_log(c))
                 return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
-        rc = sqlite3_db_config(c->file, SQLITE_DBCONFIG_ENABLE_FKEY, enforces, NULL);
-        if (rc == SQLITE_OK)
-                rc = execute(c, WRITE_BEGIN);
+        rc = begin(c, WRITE_BEGIN, enforces);
         if (rc != SQLITE_OK)
                 return sqlite_connection_fail(c, rc, 0, error);
         commit_point_begin(&c->place.commit);
         return true;
+}
+
+bool sqlite_write_begin_temp(SqliteConnection *c, bool enforces, SqlError *error) {
+        int rc = begin(c, WRITE_SNAPSHOT, enforces);
+
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
+}
+
+/* SQLite takes the lock of a writer for a statement that writes. This one is taken back, and the lock stays. */
+bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error) {
+        static const char take[] = "PRAGMA main.user_version = 0", leave[] = "ROLLBACK TO lock; RELEASE lock";
+        int rc, left = SQLITE_OK;
+        bool has_savepoint;
+
+        if (pauses_for_log(c))
+                return sql_error_set(error, ERROR_BUSY, "readers keep the log from being truncated");
+        sqlite_connection_let_go(c);
+        access_pause(c->file, &c->access, true);
+        sqlite_connection_set_progress(c, false);
+        rc = sqlite3_exec(c->file, "SAVEPOINT lock", NULL, NULL, NULL);
+        has_savepoint = rc == SQLITE_OK;
+        if (has_savepoint)
+                rc = sqlite3_exec(c->file, take, NULL, NULL, NULL);
+        if (rc != SQLITE_OK)
+                (void) sqlite_connection_fail(c, rc, 0, error);
+        if (has_savepoint) /* or else the client's may have this name */
+                left = sqlite3_exec(c->file, leave, NULL, NULL, NULL);
+        sqlite_connection_set_progress(c, true);
+        access_pause(c->file, &c->access, false);
+        c->outpaced = rc == SQLITE_BUSY_SNAPSHOT;
+        if (rc == SQLITE_OK && left != SQLITE_OK)
+                (void) sqlite_connection_fail(c, left, 0, error);
+        if (left != SQLITE_OK)
+                sqlite_write_rollback(c);
+        if (rc != SQLITE_OK || left != SQLITE_OK)
+                return false;
+        commit_point_begin(&c->place.commit);
+        return true;
+}
+
+/* SQLite looks for violated keys before it writes anything, so the transaction is as it was. But if tables of a dump were
+ * checked before, no part of it may be taken back after that (dumped_tables_check()), so it ends. */
+static bool refuses(const SqliteConnection *c, int rc) {
+        return rc == SQLITE_CONSTRAINT_FOREIGNKEY && !c->doubtful && sqlite_write_is_in_transaction(c);
+}
+
+/* If the worker has erred about the changes of a statement, this is an error, and no commit that others do not notice. */
+bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error) {
+        int rc;
+
+        if (sqlite3_txn_state(c->file, "main") == SQLITE_TXN_WRITE) {
+                sqlite_write_rollback(c);
+                return sql_error_set(error, ERROR_INTERNAL, "the transaction changed the file, which it should not: nothing "
+                                                            "was written");
+        }
+        rc = execute(c, WRITE_COMMIT);
+        c->begun = rc != SQLITE_OK;
+        if (rc == SQLITE_OK)
+                return true;
+        (void) sqlite_connection_fail(c, rc, 0, error);
+        if (refuses(c, rc))
+                error->error = ERROR_COMMIT_REFUSED;
+        else
+                sqlite_write_rollback(c);
+        return false;
 }
 
 /* In WAL mode the transaction exists once the log is recovered, unless another one is written before. The connection must
@@ -158,22 +232,33 @@ static bool fail_unknown(SqliteConnection *c, int rc, SqlError *error) {
         return false;
 }
 
-/* SQLite looks for violated keys before it writes anything, so the transaction is as it was. But if tables of a dump were
- * checked before, no part of it may be taken back after that (dumped_tables_check()), so it ends. */
-static bool refuses(const SqliteConnection *c, int rc) {
-        return rc == SQLITE_CONSTRAINT_FOREIGNKEY && !c->doubtful && sqlite_write_is_in_transaction(c);
+/* In WAL mode SQLite commits the file, and only then writes pages of TEMP tables, which may exceed a limit. So these are
+ * written before. Pages of the file go to the log, too, as when a transaction is larger than the cache: without the mark of
+ * a commit no reader sees them. */
+static bool write_temporary(SqliteConnection *c, SqlError *error) {
+        FileState now = {};
+        int rc;
+
+        if (!c->is_pin || sqlite3_txn_state(c->file, "temp") != SQLITE_TXN_WRITE)
+                return true;
+        sqlite_connection_state(c, &now);
+        if (now.kind != FILE_STATE_WAL)
+                return true;
+        rc = sqlite3_db_cacheflush(c->file);
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc;
 
-        if (!dumped_tables_check(c, error)) {
+        if (!dumped_tables_check(c, error) || !write_temporary(c, error)) {
                 sqlite_write_rollback(c);
                 return false;
         }
         commit_point_expect(&c->place.commit);
         rc = execute(c, WRITE_COMMIT);
         if (rc == SQLITE_OK) {
+                c->begun = false;
                 (void) commit_point_was_passed(&c->place.commit);
                 (void) bound_log(c, c->setup->wal_size_max); /* if readers are in the way, the next transaction waits */
                 return true;
@@ -191,6 +276,7 @@ bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
 /* ROLLBACK may lack the memory to be compiled. Then the transaction must not be used, and least of all committed: it still
  * has what a statement wrote before it failed. */
 void sqlite_write_rollback(SqliteConnection *c) {
+        c->begun = false;
         if (sqlite_write_is_in_transaction(c) && execute(c, WRITE_ROLLBACK) != SQLITE_OK)
                 c->doubtful = c->is_stuck = true; /* closing it takes the transaction back */
 }

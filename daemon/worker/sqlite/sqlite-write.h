@@ -12,7 +12,7 @@
  * ERROR_BUSY: worth another try in a moment. */
 bool sqlite_write_snapshot(SqliteConnection *c, SqlError *error);
 
-/* True if no commit was made since then. False: Busy with SQLITE_BUSY_SNAPSHOT. */
+/* True if no commit was made since then; of a pin, see sqlite_write_upgrade(). False: Busy with SQLITE_BUSY_SNAPSHOT. */
 bool sqlite_write_is_current(const SqliteConnection *c, SqlError *error);
 
 /* Begins a transaction, as the only writer. ERROR_BUSY: worth another try in a moment; also if the log is too large, and
@@ -23,6 +23,14 @@ bool sqlite_write_begin(SqliteConnection *c, bool enforces, SqlError *error);
  * transaction goes on. ERROR_COMMIT_REFUSED: deferred foreign keys are violated; it goes on, too. ERROR_OUTCOME_UNKNOWN: it
  * may exist (commit-point.h), and the connection must be closed. Any other error: it was rolled back. */
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error);
+
+/* Of a pin. begin_temp() begins a transaction that changes only TEMP tables, as yet. upgrade() has it write the file, too:
+ * ERROR_BUSY as for begin(), and sqlite_write_is_current() then tells if the transaction has read an old state, so that it
+ * never can. commit_temp() commits one that changed only TEMP tables; on failure it is rolled back, or open with
+ * COMMIT_REFUSED. */
+bool sqlite_write_begin_temp(SqliteConnection *c, bool enforces, SqlError *error);
+bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error);
+bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error);
 
 /* Takes the transaction back. Without one it does nothing. */
 void sqlite_write_rollback(SqliteConnection *c);

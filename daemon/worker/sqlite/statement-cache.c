@@ -45,7 +45,8 @@ static void forget_outdated(StatementCache *cache) {
 }
 
 void statement_cache_refresh(StatementCache *cache) {
-        sqlite_connection_hold(cache->connection);
+        if (!sqlite_connection_is_untouched(cache->connection))
+                sqlite_connection_hold(cache->connection);
         forget_outdated(cache);
 }
 
@@ -65,6 +66,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->writes = compiled->writes;
         slot->changes_rows = compiled->changes_rows;
         slot->asks_changes = compiled->asks_changes;
+        slot->only_temp = compiled->only_temp;
         slot->is_savepoint = compiled->is_savepoint;
         slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;

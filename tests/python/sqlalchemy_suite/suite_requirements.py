@@ -16,11 +16,11 @@ def _set(names, value):
 
 _set(
     "ctes ctes_on_dml datetime_historic date_historic json_type named_constraints regexp_match savepoints tuple_in"
-    " unique_constraint_reflection views window_functions",
+    " temp_table_names temp_table_reflection temporary_tables temporary_views unique_constraint_reflection views"
+    " window_functions",
     exclusions.open(),
 )
 _set(
-    "schemas temporary_tables temp_table_reflection temp_table_names temporary_views identity_columns sequences"
-    " computed_columns",
+    "schemas identity_columns sequences computed_columns",
     exclusions.closed(),
 )

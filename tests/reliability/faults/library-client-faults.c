@@ -313,6 +313,92 @@ static int write_in_transaction(sqlipc_connection *c) {
         return r;
 }
 
+static int count_mine(sqlipc_connection *c, int64_t n_expected) {
+        sqlipc_cursor *cursor = NULL;
+        int r = sqlipc_query(c, "notes", "SELECT count(*) FROM mine", &cursor, NULL);
+
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        if (r > 0 && sqlipc_column_int64(cursor, 0) != n_expected)
+                wrong("rows of a TEMP table are wrong");
+        (void) sqlipc_cursor_close(cursor);
+        return r;
+}
+
+/* A TEMP table is made by a statement that is too large for a message, and filled in each way. */
+static int use_temp_table(sqlipc_connection *c, sqlipc_transaction **t, sqlipc_batch **b, sqlipc_statement **s) {
+        static const char bytes[1200000];
+        const sqlipc_parameter blob = {
+                .struct_size = sizeof blob, .type = SQLIPC_BLOB, .bytes = bytes, .size = sizeof bytes,
+        };
+        sqlipc_cursor *cursor = NULL;
+        int r = sqlipc_exec_with(c, "notes", "CREATE TEMP TABLE mine AS SELECT ? AS a", &blob, 1, NULL);
+
+        if (r >= 0)
+                r = sqlipc_prepare(c, "notes", "INSERT INTO mine VALUES (1)", s);
+        if (r >= 0)
+                r = sqlipc_execute(*s, &cursor);
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        (void) sqlipc_cursor_close(cursor);
+        if (r >= 0)
+                r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_DEFERRED, t);
+        if (r >= 0)
+                r = sqlipc_exec(c, "notes", "DELETE FROM mine", NULL);
+        if (r >= 0)
+                r = sqlipc_rollback(*t);
+        if (r >= 0)
+                r = sqlipc_batch_new(c, "notes", b);
+        if (r >= 0)
+                r = sqlipc_batch_add(*b, "INSERT INTO mine VALUES (2)", NULL);
+        if (r >= 0)
+                r = sqlipc_batch_add_with(*b, "INSERT INTO mine VALUES (?)", &blob, 1);
+        if (r >= 0)
+                r = sqlipc_batch_run(*b, NULL);
+        return r < 0 ? r : count_mine(c, 4);
+}
+
+/* The first statement of this connection that needs a pin is in a transaction, or in a batch. */
+static int take_pin_late(sqlipc_connection *c, sqlipc_transaction **t, sqlipc_batch **b, sqlipc_statement **s) {
+        int r = sqlipc_begin(c, "notes", SQLIPC_TRANSACTION_DEFERRED, t);
+
+        (void) s;
+        if (r >= 0)
+                r = sqlipc_batch_new(c, "notes", b);
+        if (r >= 0)
+                r = sqlipc_batch_add(*b, "CREATE TEMP TABLE mine(a)", NULL);
+        if (r >= 0)
+                r = sqlipc_batch_add(*b, "INSERT INTO mine VALUES (1)", NULL);
+        if (r >= 0)
+                r = sqlipc_batch_run(*b, NULL);
+        if (r >= 0)
+                r = sqlipc_exec(c, "notes", "INSERT INTO mine VALUES (2)", NULL);
+        if (r >= 0)
+                r = sqlipc_commit(*t);
+        return r < 0 ? r : count_mine(c, 2);
+}
+
+static int with_own_connection(sqlipc_transport transport, int (*use)(sqlipc_connection *, sqlipc_transaction **,
+                                                                     sqlipc_batch **, sqlipc_statement **)) {
+        sqlipc_connection *c = NULL;
+        sqlipc_transaction *t = NULL;
+        sqlipc_batch *b = NULL;
+        sqlipc_statement *s = NULL;
+        int r = sqlipc_open_address(address, &c);
+
+        if (r >= 0)
+                r = sqlipc_set_transport(c, transport);
+        if (r >= 0)
+                r = use(c, &t, &b, &s);
+        if (r < 0 && c && !*sqlipc_error_message(c))
+                wrong("an error without a sentence");
+        (void) sqlipc_finalize(s);
+        (void) sqlipc_batch_close(b);
+        (void) sqlipc_transaction_close(t);
+        (void) sqlipc_close(c);
+        return r;
+}
+
 static int wait_for_events(sqlipc_connection *c) {
         struct pollfd p = { .fd = sqlipc_get_fd(c) };
         int r = p.fd < 0 ? p.fd : sqlipc_get_events(c);
@@ -644,6 +730,7 @@ enum {
         N_STEPS = sizeof steps / sizeof steps[0],
         GUEST = N_STEPS,
         WITHOUT_DESCRIPTORS,
+        TEMP_TABLES,
         BY_NAME,
         N_PARTS,
 };
@@ -673,6 +760,10 @@ static int live(sqlipc_transport transport, unsigned from) {
                 r = be_a_guest(transport);
         if (r >= 0 && from <= WITHOUT_DESCRIPTORS)
                 r = watch_without_descriptors();
+        if (r >= 0 && from <= TEMP_TABLES)
+                r = with_own_connection(transport, use_temp_table);
+        if (r >= 0 && from <= TEMP_TABLES)
+                r = with_own_connection(transport, take_pin_late);
         if (r >= 0 && from <= BY_NAME && transport == SQLIPC_TRANSPORT_PIPE) /* to the others all the same */
                 r = open_by_name();
         return r;

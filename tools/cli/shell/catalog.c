@@ -161,14 +161,14 @@ static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
         return 0;
 }
 
-/* Reads the first column of the rows of `sql`; `value` is bound to its parameter, NULL: it has none. */
-static int ask_rows(sqlipc_connection *connection, const char *database, const char *sql, const char *value,
-                    GPtrArray *list) {
+/* Reads the first column of the rows of `sql`; `value` is bound to its parameter, NULL: it has none. The library tells only
+ * once that TEMP tables are lost, and the user sees no error of this: so the next statement must fail with it. */
+static int ask_rows(Session *session, sqlipc_connection *connection, const char *sql, const char *value, GPtrArray *list) {
         int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
         sqlipc_cursor *cursor = NULL;
         int r;
 
-        r = sqlipc_query(connection, database, sql, &cursor, value ? "s" : NULL, value);
+        r = sqlipc_query(connection, session->database, sql, &cursor, value ? "s" : NULL, value);
         while (r >= 0 && (r = sqlipc_cursor_next(cursor)) != 0) {
                 const char *name;
                 size_t size;
@@ -180,6 +180,8 @@ static int ask_rows(sqlipc_connection *connection, const char *database, const c
                         take(list, name, size);
                 }
         }
+        if (r < 0 && sqlipc_error_code(connection) == SQLIPC_ERROR_PIN_LOST)
+                session->untold_loss = g_strdup(sqlipc_error_message(connection));
         (void) sqlipc_cursor_close(cursor);
         return r;
 }
@@ -190,7 +192,7 @@ static int add_rows(Catalog *catalog, const char *sql, const char *value, GPtrAr
         int r = -ENOTCONN;
 
         if (connection) {
-                r = ask_rows(connection, catalog->session->database, sql, value, list);
+                r = ask_rows(catalog->session, connection, sql, value, list);
                 note_silence(catalog, r);
                 end(catalog, connection);
         }

@@ -104,6 +104,11 @@ static void complain_of_service(Shell *shell, int r, const char *sql) {
 void query_complain(Shell *shell, int r, const char *sql) {
         g_autofree char *bus = session_describe_bus(&shell->session), *sentence = NULL;
 
+        if (shell->session.untold_loss) {
+                shell_complain(shell, "%s", shell->session.untold_loss);
+                g_clear_pointer(&shell->session.untold_loss, g_free);
+                return;
+        }
         if (shell->session.connection) {
                 complain_of_service(shell, r, sql);
                 return;

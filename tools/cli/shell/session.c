@@ -88,7 +88,7 @@ int session_connect(Session *session, sqlipc_connection **ret) {
                 session_disconnect(session);
         r = session->connection ? 0 : connect_anew(session, session->database);
         *ret = session->connection;
-        return r;
+        return r >= 0 && session->untold_loss ? -ESTALE : r;
 }
 
 void session_forget_transaction(Session *session) {
@@ -102,6 +102,7 @@ void session_forget_transaction(Session *session) {
 void session_disconnect(Session *session) {
         session_forget_transaction(session);
         session->connection = sqlipc_close(session->connection);
+        g_clear_pointer(&session->untold_loss, g_free);
         session->not_found = false;
 }
 

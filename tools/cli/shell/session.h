@@ -47,6 +47,7 @@ typedef struct Session {
         bool interactive_authorization;
         bool unreachable;              /* the last session_connect() failed */
         bool not_found;                /* BUS_FOUND: no service has the database; the connection has the details */
+        char *untold_loss;             /* owned; the error PIN_LOST that the user has not seen; NULL: there is none */
         bool lost;                     /* the service went away during a query, and no query has worked since */
         unsigned generation;           /* changes with bus and database: everything learnt before is void */
         SqlDialect dialect;            /* of the database; valid if .dialect_generation is .generation (dialect.h) */
@@ -58,7 +59,7 @@ void session_done(Session *session);
 
 /** Returns the connection, and opens it if there is none; borrowed until the next session_*(). A caller may make it
  * non-blocking, and must undo that. Returns 0, or the error of opening (query_complain() has the message): -EOPNOTSUPP if
- * the bus passes no descriptors, which the transport needs. */
+ * the bus passes no descriptors, which the transport needs; -ESTALE: .untold_loss, until query_complain() has shown it. */
 int session_connect(Session *session, sqlipc_connection **ret);
 
 /** Closes the connection, which ends everything on the service that came over it, and rolls back the transaction; the next
