@@ -55,7 +55,7 @@ static const NumberRow limit_table[] = {
         { "QueueTimeoutSec", NUMBER_TIME, AT(queue_timeout_usec), 10 * SEC, MSEC, YEAR, REPLACES },
         { "ParkTimeoutSec", NUMBER_TIME, AT(park_timeout_usec), 30 * SEC, MSEC, YEAR, REPLACES },
         { "TransactionsMax", NUMBER_COUNT, AT(transactions_max), 256, 1, 1000000 },
-        { "PinsMax", NUMBER_COUNT, AT(pins_max), 16, 0, 1000000 },
+        { "PinsMax", NUMBER_COUNT, AT(pins_max), 64, 0, 1000000 },
         { "TransactionTimeoutSec", NUMBER_TIME, AT(transaction_timeout_usec), 60 * SEC, MSEC, YEAR, REPLACES },
         { "TransactionIdleSec", NUMBER_TIME, AT(transaction_idle_usec), 5 * SEC, MSEC, YEAR, REPLACES },
         { "ParkTimeoutRollbackSec", NUMBER_TIME, AT(park_timeout_rollback_usec), 5 * SEC, MSEC, YEAR, REPLACES },

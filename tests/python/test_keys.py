@@ -274,7 +274,7 @@ class Random:
             script.append(self.chance.choice(("BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT a", "SELECT 1")))
             can_defer = script[-1] != "SELECT 1"
             for _ in range(self.chance.randint(1, 8)):
-                extra = ("PRAGMA defer_foreign_keys = ON",) * 4 * can_defer
+                extra = ("PRAGMA defer_foreign_keys = ON", "PRAGMA defer_foreign_keys = OFF") * 3 * can_defer
                 extra += "SAVEPOINT b", "ROLLBACK TO b", "RELEASE b", "COMMIT", "RELEASE a"
                 script.append(self.chance.choice(extra) if self.chance.random() < 0.25 else self.statement())
                 can_defer = can_defer and script[-1] not in ("COMMIT", "RELEASE a")

@@ -91,6 +91,54 @@ STATEMENTS = (
 CONTROL = ("BEGIN", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK", "COMMIT", "ROLLBACK")
 
 
+SETTINGS_SCHEMA = """
+CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE);
+CREATE TABLE chain(n);
+CREATE TABLE p(a INTEGER PRIMARY KEY, b);
+CREATE TABLE child(a REFERENCES p(a));
+CREATE TABLE seen(what, n);
+CREATE VIEW parents AS SELECT p.a FROM p;
+CREATE TRIGGER down AFTER INSERT ON chain WHEN new.n > 0 BEGIN INSERT INTO chain VALUES(new.n - 1); END;
+CREATE TRIGGER gone AFTER DELETE ON t BEGIN INSERT INTO seen VALUES('gone', old.a); END;
+CREATE TRIGGER up AFTER UPDATE ON t WHEN new.b < 9 BEGIN UPDATE t SET b = b + 1 WHERE a = new.a; END;
+INSERT INTO t VALUES(1, 1), (2, 20), (3, 30);
+"""
+SETTINGS = tuple(
+    f"PRAGMA {name}{value}"
+    for name in ("recursive_triggers", "legacy_alter_table", "reverse_unordered_selects", "full_column_names",
+                 "short_column_names", "count_changes")
+    for value in (" = ON", " = OFF", "(1)", "(no)", "")
+)  # fmt: skip
+SETTINGS_STATEMENTS = (
+    "INSERT INTO chain VALUES(#)",
+    "INSERT INTO chain VALUES(#) RETURNING n",
+    "INSERT OR REPLACE INTO t VALUES(#, #)",
+    "REPLACE INTO t SELECT a, b + 1 FROM t WHERE a < # ORDER BY a",
+    "UPDATE OR REPLACE t SET b = # WHERE a = #",
+    "DELETE FROM t WHERE a = #",
+    "DELETE FROM chain",
+    "SELECT * FROM t",
+    "SELECT t.a, b AS c, x.b, a + 1 FROM t, (SELECT 1 AS x, b AS y FROM t LIMIT 1) AS x",
+    "SELECT x.a, x.* FROM t AS x",
+    "SELECT * FROM t LIMIT 2",
+    "SELECT group_concat(a || ' ' || b) FROM t",
+    "SELECT * FROM seen",
+    "SELECT count(*), sum(n) FROM chain",
+    "SELECT changes(), total_changes(), last_insert_rowid()",
+    "ALTER TABLE p RENAME TO q",
+    "ALTER TABLE q RENAME TO p",
+    "ALTER TABLE p RENAME b TO c",
+    "SELECT name, sql FROM sqlite_master ORDER BY name",
+    "SELECT * FROM parents",
+    "CREATE TEMP TABLE IF NOT EXISTS k AS SELECT * FROM t",
+    "PRAGMA table_info(t)",
+    "PRAGMA user_version = #",
+    "SAVEPOINT one",
+    "ROLLBACK TO one",
+    "RELEASE one",
+)
+
+
 def outcome(run):
     try:
         cursor = run()
@@ -100,12 +148,12 @@ def outcome(run):
         return type(error).__name__, str(error)
 
 
-def play(random_, ours, theirs, n, isolation):
+def play(random_, ours, theirs, n, isolation, statements=STATEMENTS):
     """Runs the same random statements on both, and compares each outcome."""
     script = []
     for _ in range(n):
-        many = random_.random() < 0.1
-        pick = CONTROL if isolation is None and random_.random() < 0.25 else STATEMENTS
+        many = statements is STATEMENTS and random_.random() < 0.1
+        pick = CONTROL if isolation is None and random_.random() < 0.25 else statements
         sql = "".join(str(random_.randrange(20)) if c == "#" else c for c in random_.choice(pick))
         script.append(sql)
         if many:
@@ -132,26 +180,38 @@ def dump(path):
         return list(db.iterdump())
 
 
+def play_beside(name, seed, schema, statements):
+    random_ = random.Random(seed)
+    isolation = (None, "", "IMMEDIATE", None)[seed % 4]
+    name = f"{name}{seed}"
+    path = service.add(name, schema, journal=("wal", "delete")[seed // 4 % 2])
+    copy = service.data / f"copy-{name}.sqlite"
+    shutil.copy(path, copy)
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=isolation)) as theirs, \
+            contextlib.closing(service.connect(name, isolation_level=isolation)) as ours:
+        ours.execute("PRAGMA foreign_keys = OFF")  # as in sqlite3; the service's default is ON
+        try:
+            play(random_, ours, theirs, 150, isolation, statements)
+        except BaseException:
+            print(f"# seed {seed}")
+            raise
+        theirs.commit()
+        ours.commit()
+    equal(dump(path), dump(copy), f"the file, seed {seed}")
+
+
 @test
 def scripts():
     """Random scripts, with and without transactions of Python's making: the results of sqlite3"""
     for seed in range(24):
-        random_ = random.Random(seed)
-        isolation = (None, "", "IMMEDIATE", None)[seed % 4]
-        path = service.add(f"scripts{seed}", SCHEMA, journal=("wal", "delete")[seed // 4 % 2])
-        copy = service.data / f"copy{seed}.sqlite"
-        shutil.copy(path, copy)
-        with contextlib.closing(sqlite3.connect(copy, isolation_level=isolation)) as theirs, \
-                contextlib.closing(service.connect(f"scripts{seed}", isolation_level=isolation)) as ours:
-            ours.execute("PRAGMA foreign_keys = OFF")  # as in sqlite3; the service's default is ON
-            try:
-                play(random_, ours, theirs, 150, isolation)
-            except BaseException:
-                print(f"# seed {seed}")
-                raise
-            theirs.commit()
-            ours.commit()
-        equal(dump(path), dump(copy), f"the file, seed {seed}")
+        play_beside("scripts", seed, SCHEMA, STATEMENTS)
+
+
+@test
+def settings():
+    """Settings of the connection in random scripts: the results, and names of columns, of sqlite3"""
+    for seed in range(24):
+        play_beside("settings", seed, SETTINGS_SCHEMA, SETTINGS_STATEMENTS * 3 + SETTINGS)
 
 
 NEVER = "the TEMP table is gone, and the program must not see another one"

@@ -128,13 +128,13 @@ int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal
 
         if (n_places >= MAX(half, 1))
                 return user_refuse(u, "WorkersTotalMax=", refusal,
-                                   "Connections with TEMP tables keep %" PRIu64 " workers, which is half of all "
-                                   "(WorkersTotalMax=): try again when one of them is closed.", n_places);
+                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, which is "
+                                   "half of all (WorkersTotalMax=): try again when one of them is closed.", n_places);
         if (is_exempt(u) || u->n_pins < u->context->config->limits.pins_max)
                 return 0;
         return user_refuse(u, "PinsMax=", refusal,
-                           "You have %" PRIu64 " connections with TEMP tables, which is all you may have (PinsMax=): "
-                           "close one of them.", u->n_pins);
+                           "You have %" PRIu64 " connections with TEMP tables or settings of their own, which is all you may "
+                           "have (PinsMax=): close one of them.", u->n_pins);
 }
 
 /* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the

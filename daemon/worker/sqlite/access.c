@@ -77,12 +77,12 @@ static int set_number(Access *access, const char *name) {
         return SQLITE_OK;
 }
 
-/* The commit then checks foreign keys, instead of each statement. In its transaction a client cannot take that back: SQLite
- * would forget the violations so far. Without a transaction OFF holds. */
+/* The commit then checks foreign keys, instead of each statement. With OFF in its transaction SQLite forgets the violations so
+ * far, so only clients may set it that may turn keys off. Without a transaction OFF holds. */
 static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
         bool is_on = pragma_is_on(argument);
 
-        if (is_on && access->rights && access->savepoints)
+        if (access->rights && access->savepoints && (is_on || engine_may_enforce(access->rights, false)))
                 return SQLITE_OK;
         if (!is_on && access->savepoints)
                 return refuse_pragma(access, rule->name, "SQLite would forget the violations so far: end the transaction");
@@ -118,6 +118,19 @@ static int secure_delete(Access *access, const PragmaRule *rule, const char *arg
                        : read_instead(access, rule->name, schema);
 }
 
+/* Other engines compile SQL for a server, and a connection with exposed tables has no schema of the client. */
+static bool may_need_pin(const Access *access) {
+        return !access->is_shadow && access->setup->n_exposed == 0;
+}
+
+/* SQLite sets it when it compiles the PRAGMA. As functions these take no argument. */
+static int set_on_pin(Access *access, const PragmaRule *rule, bool holds) {
+        if (access->is_pin)
+                return SQLITE_OK;
+        access->needs_pin = !holds && may_need_pin(access);
+        return ignore_if(access, holds, rule);
+}
+
 static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, const char *argument, const char *schema) {
         switch (use) {
         case PRAGMA_RUNS:
@@ -131,8 +144,10 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
         case PRAGMA_REFUSED:
                 return refuse_pragma(access, rule->name, rule->reason);
         case PRAGMA_NEEDS_OFF:
-        case PRAGMA_NEEDS_ON:
-                return ignore_if(access, pragma_is_on(argument) == (use == PRAGMA_NEEDS_ON), rule);
+                return ignore_if(access, !pragma_is_on(argument), rule);
+        case PRAGMA_PIN_UNLESS_OFF:
+        case PRAGMA_PIN_UNLESS_ON:
+                return set_on_pin(access, rule, pragma_is_on(argument) == (use == PRAGMA_PIN_UNLESS_ON));
         case PRAGMA_NUMBER:
                 return set_number(access, rule->name);
         case PRAGMA_BUSY_TIMEOUT:
@@ -184,11 +199,6 @@ static bool is_listed(const Setup *rights, const char *table) {
 
 static bool is_system_table(const char *table) {
         return sqlite3_strnicmp(table, "sqlite_", 7) == 0;
-}
-
-/* Other engines compile SQL for a server, and a connection with exposed tables has no schema of the client. */
-static bool may_need_pin(const Access *access) {
-        return !access->is_shadow && access->setup->n_exposed == 0;
 }
 
 static int refuse_temporary(Access *access) {

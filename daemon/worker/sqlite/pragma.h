@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Pure. The table of PRAGMAs: what the service does with each of them (sqlipc-sql(7)). SQLite applies many
- * settings when it compiles the PRAGMA, and to a connection that others share. So only those that read reach it.
+ * settings when it compiles the PRAGMA, and to a connection that others share. So only those that read reach it, and, on the
+ * connection of a client's own, settings that change nothing for others.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_PRAGMA_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_PRAGMA_H
@@ -15,7 +16,8 @@ typedef enum PragmaUse {
         PRAGMA_IGNORED,       /* it does nothing, and returns nothing */
         PRAGMA_REFUSED,       /* for rule->reason */
         PRAGMA_NEEDS_OFF,     /* ignored if the argument is OFF, which holds; otherwise refused for rule->reason */
-        PRAGMA_NEEDS_ON,      /* the same for ON */
+        PRAGMA_PIN_UNLESS_OFF, /* a setting of the connection, which SQLite runs on a pin; ignored if it is OFF, which holds */
+        PRAGMA_PIN_UNLESS_ON, /* the same for ON */
         PRAGMA_NUMBER,        /* sets a number in the file, for the use of its programs */
         PRAGMA_BUSY_TIMEOUT,
         PRAGMA_DEFER_FOREIGN_KEYS,

@@ -6,7 +6,7 @@ import sqlite3  #~ import sys, sqlipc; sys.modules["sqlite3"] = sqlite3 = sqlipc
 import sqlite_utils
 
 connection = sqlite3.connect("database.sqlite")  #~ connection = sqlite3.connect("sqlite-utils-tables")
-db = sqlite_utils.Database(connection)  #~ db = sqlite_utils.Database(connection, recursive_triggers=False)
+db = sqlite_utils.Database(connection)
 dogs = db["dogs"].insert_all([{"id": i, "name": f"Dog {i}", "age": i % 7, "tags": ["a", i]} for i in range(300)], pk="id")
 print(dogs.schema, dogs.count)
 dogs.upsert({"id": 3, "name": "Cleo", "good": True}, pk="id", alter=True)
@@ -18,7 +18,7 @@ dogs.transform(rename={"age": "years"}, drop={"tags"}, types={"good": int})
 print(dogs.schema, [index.columns for index in dogs.indexes], db.schema)
 db["owners"].insert({"id": 1, "name": "Ada"}, pk="id")
 dogs.add_column("owner", int)
-dogs.add_foreign_key("owner", "owners", "id")
+dogs.transform(add_foreign_keys=[("owner", "owners", "id")])
 print(dogs.foreign_keys, dogs.update(5, {"owner": 1}).get(5))
 db.execute("DROP INDEX idx_dogs_age")
 dogs.extract("years", table="ages")
