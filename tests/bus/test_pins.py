@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import argument_files
+import load_stream
 from client import DATABASE, Failure, Run, object_path
 from gi.repository import GLib
 from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, processor_time, wait_for
@@ -619,6 +620,129 @@ def loads():
 
 
 @test
+def beside_loads():
+    """A pin begins while another client of its user loads; a load into a TEMP table may be idle while others wait to write"""
+    with writable(limits={"TransactionIdleSec": 1}) as service:
+        client, other, waiting = (service.client() for _ in range(3))
+        _, pipe = begin_load(other, DB, INSERT)
+        pin = begin(client)
+        send(pipe, stream([[1]]))
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        run, pipe = begin_load(client, DB, "INSERT INTO t VALUES(?)", on(pin))
+        frames = load_stream.columns(1) + load_stream.rows([[1]]), load_stream.rows([[2]])
+        send(pipe, frames[0])
+        t = begin(other, "write")
+        late = waiting.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", INSERT, [GLib.Variant("x", 3)], {}, {})
+        late.result()  # it could write when the transaction had been idle for as long as the load
+        expect("TransactionEnded", other.execute, DB, INSERT, [2], options=inside(t))
+        send(pipe, frames[1] + load_stream.end(2, b"".join(frames)))
+        equal(wait_for_load(client, DB, run)[0], 2, "rows of the load")
+
+
+@test
+def made_of_readers():
+    """A pin made of a transaction that has read: its counters are right, and the service leaves no table of its own in temp"""
+    with writable() as service:
+        client = service.client()
+        client.execute(DB, INSERT, [1])
+        t = begin(client, "deferred")
+        rows(client, "SELECT * FROM written", inside(t))
+        pin = begin(client, transaction=t)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=inside(t))
+        states = {number: more["state"] for number, *_, more in service.driver.manager("ListTransactions")[0]}
+        equal(states, {t: "idle", pin: "idle"}, "states")
+        equal(rows(client, "SELECT changes(), total_changes(), last_insert_rowid()", inside(t)), [[1, 1, 1]], "counters")
+        end(client, "Commit", t)
+        equal(rows(client, "SELECT count(*) FROM sqlite_temp_master", on(pin)), [[1]], "objects in temp")
+
+
+@test
+def messages():
+    """After a statement that needs a pin, a commit that fails says why it fails"""
+    with writable(ForeignKeys="yes") as service:
+        with contextlib.closing(sqlite3.connect(service.written)) as db:
+            db.execute("CREATE TABLE child(a REFERENCES written(number) DEFERRABLE INITIALLY DEFERRED)")
+            db.execute("CREATE UNIQUE INDEX numbers ON written(number)")
+        client = service.client()
+        t = begin(client, "write")
+        client.execute(DB, "INSERT INTO child VALUES(1)", options=inside(t))
+        expect("NeedsPin", client.execute, DB, "CREATE TEMP TABLE t(a)", options=inside(t))
+        true("FOREIGN KEY" in expect("Sql", end, client, "Commit", t).message, "message")
+
+
+@needs_root
+def virtual_tables():
+    """A user who may only read makes a TEMP table of an R-Tree, whose module compiles statements that write when it connects"""
+    with writable(WriteUsers="") as service:
+        with contextlib.closing(sqlite3.connect(service.written)) as db:
+            db.execute("CREATE VIRTUAL TABLE box USING rtree(id, a, b)")
+            db.execute("INSERT INTO box VALUES(1, 2, 3)")
+            db.commit()
+        client = service.client(UID_A)
+        for statement in ("CREATE TEMP TABLE x AS SELECT id FROM box", "CREATE TEMP TABLE x(id); INSERT INTO x SELECT id FROM box"):
+            pin = begin(client)
+            for sql in statement.split("; "):
+                client.execute(DB, sql, options=on(pin))
+            equal(rows(client, "SELECT id FROM x", on(pin)), [[1]], "rows")
+            expect("ReadOnly", client.execute, DB, "INSERT INTO box SELECT 2, id, id FROM x", options=on(pin))
+
+
+@test
+def dumped_table_beside():
+    """A dumped R-Tree is checked by its own columns, not by those of a TEMP table with its name"""
+    with writable(WriteSchema="yes") as service:
+        with contextlib.closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE VIRTUAL TABLE box USING rtree(id, a, b)")
+            db.execute("INSERT INTO box VALUES(1, 2, 3)")
+            schema = db.execute("SELECT name, sql, rootpage FROM sqlite_schema").fetchall()
+            contents = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name, _, page in schema if page > 0}
+        row = "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','{0}','{0}',0,'{1}')"
+        client = service.client()
+        t = begin(client, "write")
+        for name, sql, page in schema:
+            client.execute(DB, sql if page > 0 else row.format(name, sql), options=inside(t))
+            for values in contents.get(name, ()):
+                client.execute(DB, f"INSERT INTO {name} VALUES({','.join('?' * len(values))})", list(values), options=inside(t))
+        begin(client, transaction=t)
+        client.execute(DB, "CREATE TEMP TABLE box(nope)", options=inside(t))
+        end(client, "Commit", t)
+        equal(rows(client, "SELECT * FROM box"), [[1, 2.0, 3.0]], "rows")
+
+
+@test
+def file_away():
+    """A statement fails while the file is away; its TEMP tables are there when it is back"""
+    with writable() as service:
+        client = service.client()
+        pin = begin(client)
+        client.execute(DB, "CREATE TEMP TABLE t(a)", options=on(pin))
+        away = f"{service.written}-away"
+        os.rename(service.written, away)
+        expect("FileMissing", client.query, DB, "SELECT count(*) FROM t", options=on(pin))
+        expect("FileMissing", client.execute, DB, "INSERT INTO t VALUES(1)", options=on(pin))
+        os.rename(away, service.written)
+        equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[0]], "rows")
+
+
+@test
+def many():
+    """All pins of a user that have read and made large TEMP tables fit in the memory of their worker"""
+    with writable(limits={"WorkersMax": 1, "ExemptRoot": "no"}) as service:
+        client = service.client()
+        rows_of = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 1000) SELECT zeroblob(3000) FROM c"
+        client.execute(DB, "INSERT INTO written(t) " + rows_of)
+        while True:
+            try:
+                pin = begin(client)
+            except Failure as failure:
+                true("PinsMax=" in failure.message, failure)
+                break
+            client.execute(DB, "CREATE TEMP TABLE t AS " + rows_of, options=on(pin))
+            equal(rows(client, "SELECT sum(length(t)) FROM written", on(pin)), [[3000000]], "rows")
+        equal(rows(client, "SELECT sum(length(t)) FROM written"), [[3000000]], "rows without a pin")
+
+
+@test
 def beside():
     """A statement that does not name the transaction of its pin waits for its end, and keeps no processor busy meanwhile"""
     with writable(limits={"WorkersMax": 1}) as service:
@@ -781,6 +905,31 @@ def places():
         clients[1].close()
         wait_for(lambda: len(service.driver.manager("ListTransactions")[0]) == 2, "the pin is over")
         begin_in(clients[2], "db3")
+
+
+@needs_root
+def small_places():
+    """No pin keeps the only worker of others: of the service, of a database, or the last one of its user"""
+
+    def pin_in(client, name):
+        return client.database(name, "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})
+
+    refusals = (
+        ({"WorkersTotalMax": 1}, "", 0, "WorkersTotalMax="),
+        ({}, "[Limits]\nWorkersMax=1\n", 0, "WorkersMax="),
+        ({"WorkersMax": 3}, "", 2, "WorkersMax="),
+    )
+    for limits, text, n, key in refusals:
+        with Service({}, limits=limits) as service:
+            for i in range(3):
+                service.database(f"db{i}", text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n{text}")
+            service.driver.manager("Reload")
+            client, other = service.client(UID_A), service.client(UID_B)
+            for i in range(n):
+                pin_in(client, f"db{i}")
+            true(key in expect("LimitsExceeded", pin_in, client, f"db{n}").message, key)
+            for peer in (client, other):
+                equal(peer.query(f"db{n}", "SELECT 1").read().rows, [[1]], "rows")
 
 
 @needs_root

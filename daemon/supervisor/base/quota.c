@@ -122,14 +122,21 @@ int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refu
         return 0;
 }
 
-/* A worker with pins keeps its place for as long as its clients like. So pins leave half of all places to other work. */
-int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal) {
-        uint64_t half = quota_limits(u, d).workers_total_max / 2;
+/* A worker with pins keeps its place for as long as its clients like. So pins leave half of all places to other work, one on
+ * each database to other users, and one to the user's own work, except if there is no other. */
+int quota_check_pin(const User *u, const Database *d, const PinPlaces *places, Refusal *refusal) {
+        const Limits l = quota_limits(u, d);
 
-        if (n_places >= MAX(half, 1))
+        if (places && places->n_all >= l.workers_total_max / 2)
                 return user_refuse(u, "WorkersTotalMax=", refusal,
-                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, which is "
-                                   "half of all (WorkersTotalMax=): try again when one of them is closed.", n_places);
+                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, and may keep "
+                                   "half of all (WorkersTotalMax=): try again when one of them is closed.", places->n_all);
+        if (places && places->n_of_user > 0 && places->n_of_user + 1 >= l.workers_max)
+                return user_refuse(u, "WorkersMax=", refusal,
+                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " of your workers, and "
+                                   "must leave one (WorkersMax=): close those to one database.", places->n_of_user);
+        if (places && !is_exempt(u) && places->n_on_database + 1 >= d->config->limits.workers_max)
+                return refuse_shared(u, d, "WorkersMax=", "workers with TEMP tables or settings of clients", refusal);
         if (is_exempt(u) || u->n_pins < u->context->config->limits.pins_max)
                 return 0;
         return user_refuse(u, "PinsMax=", refusal,

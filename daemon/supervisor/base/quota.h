@@ -36,8 +36,13 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_transaction(const User *u, bool writes, uint64_t n_writers, Refusal *refusal);
 
-/* The same for a pin. `n_places`: how many workers are kept by pins, if it would keep one more; 0: it would not. */
-int quota_check_pin(const User *u, const Database *d, uint64_t n_places, Refusal *refusal);
+/* How many workers are kept by pins. */
+typedef struct PinPlaces {
+        uint64_t n_all, n_of_user, n_on_database;
+} PinPlaces;
+
+/* The same for a pin. `places`: NULL if it would keep no worker that is not kept already. */
+int quota_check_pin(const User *u, const Database *d, const PinPlaces *places, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 int quota_check_watch(const User *u, const Database *d, bool has_pipe, Refusal *refusal);
 

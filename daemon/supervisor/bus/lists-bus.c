@@ -183,9 +183,13 @@ int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool
 }
 
 static bool has_statement(const Run *t) {
-        for (GList *i = t->worker->runs.head; i; i = i->next)
-                if (((const Run *) i->data)->transaction == t->number || ((const Run *) i->data)->pin == t->number)
+        for (GList *i = t->worker->runs.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                /* a pin was begun for its transaction, and a transaction on it is idle by itself */
+                if (run->kind != RUN_TRANSACTION && (run->transaction == t->number || run->pin == t->number))
                         return true;
+        }
         return false;
 }
 

@@ -153,28 +153,37 @@ static bool has_waiting_pin(const Group *g) {
         return false;
 }
 
-/* How many workers are kept by pins, or will be soon. */
-static uint64_t n_kept(const Context *context) {
-        GHashTableIter users;
-        uint64_t n = 0;
-        void *u;
-
-        for (GList *i = context->workers.head; i; i = i->next)
-                n += has_pin(i->data);
-        g_hash_table_iter_init(&users, context->users);
-        while (g_hash_table_iter_next(&users, NULL, &u))
-                for (GList *i = ((const User *) u)->groups.head; i; i = i->next)
-                        n += has_waiting_pin(i->data) && !group_jobs_find_pinned(i->data);
-        return n;
+static void count_place(PinPlaces *places, const Group *g, const Group *of) {
+        places->n_all++;
+        places->n_of_user += g->user == of->user;
+        places->n_on_database += g->database == of->database;
 }
 
-/* The same, if a pin would keep one more; otherwise 0. Those of a group are in one worker, except for those that are made of
- * transactions in others, and those that were begun before a reload of settings. */
-static uint64_t n_places(const Group *g, const Run *transaction) {
+/* Those that pins keep, or will keep soon. `g` says which user and database. */
+static PinPlaces count_places(const Group *g) {
+        PinPlaces places = {};
+        GHashTableIter users;
+        void *u;
+
+        for (GList *i = g->context->workers.head; i; i = i->next)
+                if (has_pin(i->data))
+                        count_place(&places, ((const Worker *) i->data)->group, g);
+        g_hash_table_iter_init(&users, g->context->users);
+        while (g_hash_table_iter_next(&users, NULL, &u))
+                for (GList *i = ((const User *) u)->groups.head; i; i = i->next)
+                        if (has_waiting_pin(i->data) && !group_jobs_find_pinned(i->data))
+                                count_place(&places, i->data, g);
+        return places;
+}
+
+/* Those of a group are in one worker, except for those that are made of transactions in others, and those that were begun
+ * before a reload of settings. */
+static int check_pin(const Session *s, const Group *g, const Run *transaction, Refusal *refusal) {
         bool keeps_no_other = transaction && transaction->worker ? has_pin(transaction->worker)
                                                                  : group_jobs_find_pinned(g) || has_waiting_pin(g);
+        PinPlaces places = keeps_no_other ? (PinPlaces) {} : count_places(g);
 
-        return keeps_no_other ? 0 : n_kept(g->context);
+        return quota_check_pin(s->user, g->database, keeps_no_other ? NULL : &places, refusal);
 }
 
 int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
@@ -195,7 +204,7 @@ int run_spec_make(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         }
         r = get_group(s, &spec, &group);
         if (r >= 0 && spec.is_pin)
-                r = quota_check_pin(s->user, spec.database, n_places(group, spec.transaction), refusal);
+                r = check_pin(s, group, spec.transaction, refusal);
         else if (r >= 0 && spec.kind == RUN_TRANSACTION)
                 r = quota_check_transaction(s->user, transaction_takes_turns(spec.database, spec.writes, spec.deferred),
                                             group->n_writers, refusal);

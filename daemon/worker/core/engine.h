@@ -342,7 +342,8 @@ typedef struct Engine {
         bool (*pin)(EnginePool *pool, EngineConnection **connection, SqlError *error);
         void (*unpin)(EngineConnection *connection);
 
-        /* PinLost: it reads a file that was replaced, or must be closed. It must not be in a transaction. */
+        /* PinLost: it reads a file that was replaced, or must be closed; other errors: the file cannot be looked at now.
+         * It must not be in a transaction. */
         bool (*check_pin)(EnginePool *pool, EngineConnection *connection, SqlError *error);
 
         /* Begins a transaction on a pin that is allowed savepoints. `only_temp`: only TEMP tables may be changed in

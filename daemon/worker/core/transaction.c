@@ -388,8 +388,9 @@ static bool enforces(const Transaction *t) {
         return engine_enforces(context_of(t)->setup, t->begin.foreign_keys);
 }
 
+/* Those of loads have no number. */
 static Transaction *find(const TransactionSet *set, uint64_t number) {
-        Transaction *t = set->first;
+        Transaction *t = number > 0 ? set->first : NULL;
 
         while (t && t->begin.number != number)
                 t = t->next;
@@ -420,6 +421,7 @@ static bool move_to_pin(Transaction *t, EngineConnection *pin, SqlError *error) 
                 return false;
         if (t->snapshot)
                 drop_snapshot(t);
+        engine->let_go(pin); /* BEGIN keeps what was read */
         t->snapshot = pin;
         return true;
 }
@@ -444,7 +446,7 @@ static bool pin_transaction(Transaction *t, Transaction *inner) {
 }
 
 static bool open_pin(Transaction *t) {
-        Transaction *inner = t->begin.transaction > 0 ? find(t->set, t->begin.transaction) : NULL;
+        Transaction *inner = find(t->set, t->begin.transaction);
 
         if (!engine_of(t)->pin)
                 return sql_error_set(&t->error, ERROR_NOT_ALLOWED, "this database has no TEMP tables");
@@ -463,7 +465,8 @@ static bool begin_on_pin(Transaction *t) {
         if (t->pin->state != TRANSACTION_OPEN)
                 return sql_error_set(&t->error, ERROR_PIN_LOST, "the connection with your TEMP tables has ended");
         if (!engine_of(t)->check_pin(context_of(t)->pool, pin, &t->error)) {
-                sql_error_copy(&t->pin->error, &t->error);
+                if (t->error.error == ERROR_PIN_LOST)
+                        sql_error_copy(&t->pin->error, &t->error);
                 return false;
         }
         if (t->begin.writes)
@@ -811,8 +814,9 @@ static bool add_to_pin(Transaction *pin, Job *job);
 static void run_on_pin(Transaction *t) {
         Job *job = job_list_take(&t->queue);
 
-        if (!t->guest && !engine_of(t)->check_pin(context_of(t)->pool, t->snapshot, &t->error)) {
-                sql_error_copy(&job->error, &t->error);
+        if (!t->guest && !engine_of(t)->check_pin(context_of(t)->pool, t->snapshot, &job->error)) {
+                if (job->error.error == ERROR_PIN_LOST)
+                        sql_error_copy(&t->error, &job->error);
                 write_batch_release(job);
                 return;
         }
@@ -1090,7 +1094,7 @@ static Transaction *transaction_of(const Task *task) {
 
 /* When a transaction that others wait for has been idle for too long. UINT64_MAX: none waits. */
 static uint64_t idle_until(const Transaction *t) {
-        bool is_idle = t->begin.writes && !t->is_of_single && (t->load ? t->load->load->waits : !t->queue.first) &&
+        bool is_idle = t->begin.writes && !t->only_temp && !t->is_of_single && (t->load ? t->load->load->waits : !t->queue.first) &&
                        writer_others_wait(t->set->writer);
 
         return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;

@@ -261,8 +261,8 @@ static int read_schema_again(SqliteConnection *c) {
 static int check_boxes(SqliteConnection *c, const DumpedTable *table, char **found) {
         const char *name = table->name;
         char *id = NULL;
-        int rc = ask(c, sqlite3_mprintf("SELECT iif(lower(%Q) = 'geopoly', 'rowid', name) FROM pragma_table_info(%Q) "
-                                        "WHERE cid = 0", table->module, name), &id);
+        int rc = ask(c, sqlite3_mprintf("SELECT iif(lower(%Q) = 'geopoly', 'rowid', name) "
+                                        "FROM pragma_table_info(%Q, 'main') WHERE cid = 0", table->module, name), &id);
 
         if (rc == SQLITE_OK)
                 rc = ask(c, sqlite3_mprintf(

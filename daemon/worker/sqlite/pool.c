@@ -214,6 +214,13 @@ bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *err
         return ok;
 }
 
+/* Pages of TEMP tables stay in memory between statements, and many pins share HeapMax=. Without memory SQLite's 2 MB hold. */
+static void bound_cache(SqliteConnection *c) {
+        access_pause(c->file, &c->access, true);
+        (void) sqlite3_exec(c->file, "PRAGMA temp.cache_size = -512", NULL, NULL, NULL); /* KiB */
+        access_pause(c->file, &c->access, false);
+}
+
 bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error) {
         if (*c) {
                 assert(*c == pool->writer && pool->writing);
@@ -231,6 +238,7 @@ bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error) {
                         return false;
         }
         (*c)->sqlite.is_pin = (*c)->sqlite.access.is_pin = (*c)->sqlite.counts.is_pin = true;
+        bound_cache(&(*c)->sqlite);
         return true;
 }
 
@@ -239,12 +247,12 @@ void pool_unpin(PooledConnection *c) {
 }
 
 bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error) {
-        SqlError unused = SQL_ERROR_INIT;
         FileIdentity now;
-        bool same = sqlite_connection_identify(pool->setup, &now, &unused) &&
-                file_identity_equal(&now, &c->sqlite.identity);
+        bool same;
 
-        sql_error_done(&unused);
+        if (!sqlite_connection_identify(pool->setup, &now, error))
+                return false;
+        same = file_identity_equal(&now, &c->sqlite.identity);
         if (same && !c->sqlite.doubtful && !keeps_transaction(&c->sqlite))
                 return true;
         return sql_error_set(error, ERROR_PIN_LOST, "%s: your TEMP tables are gone",
@@ -259,6 +267,7 @@ void pool_give(Pool *pool, PooledConnection *c) {
                 sqlite_write_rollback(&c->sqlite);
                 sqlite_connection_end(&c->sqlite);
                 c->sqlite.access.savepoints = c->sqlite.access.only_temp = false;
+                (void) sqlite3_db_release_memory(c->sqlite.file); /* many pins share HeapMax= */
                 return;
         }
         if (c == pool->writer) {

@@ -62,11 +62,20 @@ static bool set_writes(const SqliteConnection *c, SqlError *error) {
                              "it, or have its administrator give you that right");
 }
 
-/* Checks the rights of a statement that writes. If this needs another compile, all its virtual tables are connected then, so
- * the first table that SQLite names is that of the statement. */
-static bool check_rights(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
+/* The first compile of a statement connects its virtual tables, whose modules compile statements of their own. In another one
+ * all that SQLite names is of the statement. */
+static bool authorize_again(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
         sqlite3_stmt *stmt = NULL;
+        int rc;
 
+        access_forget(&c->access);
+        rc = sqlite3_prepare_v3(c->db, sql, (int) (end - sql) + 1, 0, &stmt, NULL);
+        (void) sqlite3_finalize(stmt);
+        return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
+}
+
+/* Checks the rights of a statement that writes. */
+static bool check_rights(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
         if (access_only_changes_temp(&c->access))
                 return true;
         if (!c->access.rights)
@@ -78,15 +87,8 @@ static bool check_rights(SqliteConnection *c, const char *sql, const char *end, 
         if (begins_with(sql, "VACUUM")) /* SQLite asks nothing about it before it runs */
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
-        if (access_is_unsure(&c->access)) {
-                int rc;
-
-                access_forget(&c->access);
-                rc = sqlite3_prepare_v3(c->db, sql, (int) (end - sql) + 1, 0, &stmt, NULL);
-                (void) sqlite3_finalize(stmt);
-                if (rc != SQLITE_OK)
-                        return sqlite_connection_fail(c, rc, 0, error);
-        }
+        if (access_is_unsure(&c->access) && !authorize_again(c, sql, end, error))
+                return false;
         return access_may_change(&c->access) || set_refused(c, error);
 }
 
@@ -131,7 +133,7 @@ static bool see_idle_program(SqliteConnection *c, const char *sql, const char *t
         *ret = rc == SQLITE_OK && is_idle_program(program);
         (void) sqlite3_finalize(program);
         sqlite3_free(explain);
-        if (*ret)
+        if (*ret && !sqlite_connection_is_untouched(c))
                 rc = c->probe_rc;
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
@@ -159,6 +161,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (c->exposed && sqlite3_stmt_isexplain(stmt))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "EXPLAIN is not allowed where Expose= publishes a part of the database");
+        if (c->access.changes_temp && c->access.changes_main && !authorize_again(c, sql, end, error))
+                return false;
         if (!see_if_nothing(c, stmt, sql, tail, &compiled->does_nothing, error))
                 return false;
         if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, sql, end, error))
@@ -295,7 +299,9 @@ bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
         c->access.of_client = true;
         ok = compile(c, sql, sql_size, ret, error);
         c->access.of_client = false;
-        c->access.refused[0] = 0; /* the error has it; a failure after this, as of a commit, has another reason */
+        /* the error has it; a failure after this, as of a commit, has another reason */
+        c->access.refused[0] = 0;
+        c->access.needs_pin = false;
         compile_limit_end();
         access_widen(c->db);
         if (!ok && may_be_due_to_schema(c, n_schemas, error))

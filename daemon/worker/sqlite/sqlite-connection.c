@@ -128,8 +128,8 @@ static bool rowids_are_used_up(SqliteConnection *c) {
         bool used_up;
 
         c->access.tables = NULL;
-        used_up = sqlite3_prepare_v2(c->file, "SELECT 1 FROM sqlite_sequence WHERE seq = 9223372036854775807", -1, &stmt,
-                                     NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW;
+        used_up = sqlite3_prepare_v2(c->file, "SELECT 1 FROM main.sqlite_sequence WHERE seq = 9223372036854775807", -1,
+                                     &stmt, NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW;
         (void) sqlite3_finalize(stmt);
         c->access = access;
         return used_up;

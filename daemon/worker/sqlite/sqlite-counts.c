@@ -130,14 +130,15 @@ static void begin(SqliteCounts *k) {
 /* If it fails, the functions still give the numbers of k->client. */
 static void count_in_temp(const SqliteCounts *k) {
         static const char format[] =
-                "CREATE TEMP TABLE \"" ACCESS_COUNTS_TABLE "\"(n);"
+                "SAVEPOINT \"" ACCESS_COUNTS_TABLE "\"; CREATE TEMP TABLE \"" ACCESS_COUNTS_TABLE "\"(n);"
                 "INSERT INTO temp.\"" ACCESS_COUNTS_TABLE "\" WITH RECURSIVE c(n) AS "
                 "(SELECT 1 WHERE %lld > 0 UNION ALL SELECT n + 1 FROM c WHERE n < %lld) SELECT n FROM c;"
-                "DROP TABLE temp.\"" ACCESS_COUNTS_TABLE "\"";
+                "DROP TABLE temp.\"" ACCESS_COUNTS_TABLE "\"; RELEASE \"" ACCESS_COUNTS_TABLE "\"";
+        static const char undo[] = "ROLLBACK TO \"" ACCESS_COUNTS_TABLE "\"; RELEASE \"" ACCESS_COUNTS_TABLE "\"";
         char *sql = sqlite3_mprintf(format, (long long) k->client.n_changes, (long long) k->client.n_changes);
 
-        if (sql)
-                (void) sqlite3_exec(k->file, sql, NULL, NULL, NULL);
+        if (sql && sqlite3_exec(k->file, sql, NULL, NULL, NULL) != SQLITE_OK)
+                (void) sqlite3_exec(k->file, undo, NULL, NULL, NULL);
         sqlite3_free(sql);
 }
 
