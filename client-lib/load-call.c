@@ -31,11 +31,16 @@ static void close_pipe(sqlipc_load *l) {
         l->fd = safe_close(l->fd);
 }
 
+/* A pin goes on without its load. */
+static bool is_in_transaction(const sqlipc_load *l) {
+        return l->transaction && !l->transaction->is_pin;
+}
+
 /* A Load that is given up ends. In a transaction a Cancel would end that, too: there the load ends with the transaction, or
  * when its late answer is read. */
 static void end(sqlipc_load *l) {
         close_pipe(l);
-        l->call = l->state == LOAD_BEGINNING && !l->transaction ? call_abandon(l->call) : call_free(l->call);
+        l->call = l->state == LOAD_BEGINNING && !is_in_transaction(l) ? call_abandon(l->call) : call_free(l->call);
         load_life_move(&l->state, LOAD_OVER);
 }
 
@@ -43,7 +48,7 @@ static void end(sqlipc_load *l) {
 static void send_cancel(const sqlipc_load *l) {
         sqlipc_connection *c = l->connection;
 
-        if (l->transaction || c->closed || l->bus_generation != c->bus_generation || connection_is_foreign(c))
+        if (is_in_transaction(l) || c->closed || l->bus_generation != c->bus_generation || connection_is_foreign(c))
                 return;
         call_notify(c->bus, l->owner, l->path, "Cancel", l->number);
         event_loop_update(c);

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """TEMP tables and views: programs that use them see what sqlite3 shows them, and lose them with an error, never unseen."""
 
+import asyncio
 import contextlib
 import os
 import random
 import shutil
 import signal
 import sqlite3
+import threading
 import time
 
 import sqlipc
+import sqlipc.aio
 from harness import PATIENT, children, main, wait_for
 from library import owner_pid
 from python_service import PythonService, raises
@@ -286,6 +289,101 @@ def lost_unseen():
                 lose_once(db, lose)
 
 
+LONG = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < 200000) SELECT x, text FROM c, note"
+
+
+@test
+def lost_beside_a_cursor():
+    """A write that first reads the rest of a cursor, whose TEMP table is lost then, fails: it does not write another table's rows"""
+    for n in (1, 0):
+        with PythonService(activation=True) as killed:
+            with contextlib.closing(killed.connect(isolation_level=None)) as db:
+                db.execute("DELETE FROM note")
+                db.execute("INSERT INTO note(text) VALUES('file')")
+                db.execute("CREATE TEMP TABLE note AS SELECT 'temp' AS text")
+                cursor = db.execute(LONG)
+                equal(cursor.fetchmany(n), [(1, "temp")][:n], "first row")
+                for child in children(owner_pid(killed)):
+                    os.kill(child, signal.SIGKILL)
+                error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO thing(a) SELECT text FROM note")
+                true(error.service_error.endswith("PinLost"), repr(error))
+                equal(db.execute("SELECT count(*) FROM thing").fetchall(), [(0,)], "rows")
+                raises(sqlipc.OperationalError, cursor.fetchall)
+
+
+@test
+def nested():
+    """While rows of a connection with a TEMP table or a setting are read, other statements run and return, as in sqlite3"""
+    with PythonService(limits={"ParkTimeoutSec": 1}) as impatient:
+        with contextlib.closing(impatient.connect(isolation_level=None)) as db:
+            db.execute("DELETE FROM note")
+            db.execute("INSERT INTO note(text) VALUES('file')")
+
+        async def read(sql):
+            async with sqlipc.aio.connect("notes", bus=impatient.address, isolation_level=None) as db:
+                await db.execute(sql)
+                n = 0
+                async with db.execute(LONG) as cursor:
+                    async for _ in cursor:
+                        n += 1
+                        if n == 5:
+                            equal(await (await db.execute("SELECT 1")).fetchall(), [(1,)], "a row")
+                return n
+
+        for sql in ("CREATE TEMP TABLE x(a)", "PRAGMA recursive_triggers = ON", "EXPLAIN CREATE TEMP TABLE x(a)"):
+            with contextlib.closing(impatient.connect(isolation_level=None)) as db:
+                db.execute(sql)
+                for look in (lambda db=db: db.execute("SELECT 1").fetchall(), lambda db=db: db.total_changes):
+                    cursor = db.execute(LONG)
+                    cursor.fetchmany(5)
+                    look()
+                    equal(len(cursor.fetchall()), 199995, f"rows after {sql}")
+            equal(asyncio.run(read(sql)), 200000, "rows with aio")
+
+
+@test
+def readers():
+    """A user who may only read makes and fills TEMP tables by all means, and waits for no writer"""
+    path = service.add("only-read", "CREATE TABLE note(text); INSERT INTO note VALUES('file');")
+    service.database("only-read", Path=path, Mode="read-only")
+    service.driver.manager("Reload")
+    service.add("beside-writer", "CREATE TABLE note(text); INSERT INTO note VALUES('file');")
+    with contextlib.closing(service.connect("beside-writer", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        for name in ("only-read", "beside-writer"):
+            for begin in (None, "BEGIN"):
+                with contextlib.closing(service.connect(name, isolation_level=None, timeout=0)) as db:
+                    if begin:
+                        db.execute(begin)
+                    db.execute("CREATE TEMP TABLE x(a)")
+                    n = db.executemany("INSERT INTO x VALUES(?)", ((i,) for i in range(20000))).rowcount
+                    n += db.executemany("INSERT INTO x VALUES(?) RETURNING a", [(1,), (2,)]).rowcount
+                    equal((n, *db.execute("SELECT count(*) FROM x").fetchall()), (20002, (20002,)), (name, begin))
+                    if begin:
+                        db.execute("COMMIT")
+            with contextlib.closing(service.connect(name, autocommit=False, timeout=0)) as db:
+                db.execute("CREATE TEMP TABLE x(a)")
+                db.execute("INSERT INTO x VALUES(1)")
+                db.commit()
+                db.executescript("CREATE TEMP TABLE y AS SELECT * FROM x; BEGIN; CREATE TEMP TABLE z AS SELECT * FROM y; COMMIT;")
+                equal(db.execute("SELECT * FROM x, y, z").fetchall(), [(1, 1, 1)], name)
+
+
+@test
+def interrupted_load():
+    """A load of a connection with a TEMP table can be interrupted: nothing is written, and the connection goes on"""
+    service.empty()
+    count = "(WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < ?) SELECT x FROM c)"
+    with contextlib.closing(service.connect(isolation_level=None)) as db:
+        db.execute("CREATE TEMP TABLE x(a)")
+        timer = threading.Timer(0.5, db.interrupt)
+        timer.start()
+        error = raises(sqlipc.OperationalError, db.executemany, f"INSERT INTO thing(a) SELECT count(*) FROM {count}", [(10**12,)])
+        timer.join()
+        equal(error.sqlite_errorname, "SQLITE_INTERRUPT", repr(error))
+        equal(db.execute("SELECT (SELECT count(*) FROM thing), (SELECT count(*) FROM x)").fetchall(), [(0, 0)], "rows")
+
+
 @test
 def live_query_beside():
     """A live query is about the file: it reads no TEMP table, and does not wait for the connection's transaction"""
@@ -338,7 +436,7 @@ def locks():
 
 @test
 def makers():
-    """Which statements make something in the schema temp: no other changes how transactions begin"""
+    """Which statements need a connection of SQLite's own: no other changes how transactions begin"""
     from sqlipc import _sql
 
     for sql, makes in (
@@ -351,10 +449,15 @@ def makers():
         ("CREATE TABLE temperature AS SELECT * FROM temp.t", False),
         ("CREATE TABLE main.temp(a)", False),
         ("INSERT INTO temp.t VALUES('CREATE TEMP')", False),
-        ("EXPLAIN CREATE TEMP TABLE t(a)", False),
+        ("EXPLAIN CREATE TEMP TABLE t(a)", True),
+        ("EXPLAIN QUERY PLAN CREATE TABLE temp.t AS SELECT 1", True),
+        ("EXPLAIN SELECT 1", False),
+        ("PRAGMA main.Recursive_Triggers(1)", True),
+        ("PRAGMA recursive_triggers", False),
+        ("PRAGMA foreign_keys = ON", False),
         ("", False),
     ):
-        equal(_sql.analyse(sql, _sql.SQLITE).makes_temp, makes, sql)
+        equal(_sql.analyse(sql, _sql.SQLITE).needs_pin, makes, sql)
 
 
 @test

@@ -153,6 +153,16 @@ PyObject *link_raise(LinkFailure *f) {
         return NULL;
 }
 
+bool link_check_loss(Link *link) {
+        LinkFailure untold = link->untold;
+
+        if (untold.r == 0)
+                return true;
+        link->untold = (LinkFailure) {};
+        link_raise(&untold);
+        return false;
+}
+
 /* ---- Waiting ------------------------------------------------------------------------------------------------------ */
 
 uint64_t link_now_usec(void) {
@@ -272,6 +282,8 @@ static void link_dealloc(Link *link) {
 
         bury_all(link); /* what was left by objects that have no reference to it any more */
         sqlipc_connection_unref(link->connection);
+        free(link->untold.name);
+        free(link->untold.message);
         if (link->lock)
                 PyThread_free_lock(link->lock);
         free(link->database);

@@ -19,7 +19,7 @@ PyObject *load_begin(Link *link, Sql *sql) {
         LinkFailure failure;
         int r;
 
-        if (!load || !text || !link_enter(link)) {
+        if (!load || !text || !link_check_loss(link) || !link_enter(link)) {
                 Py_XDECREF(OBJECT(load));
                 return NULL;
         }

@@ -38,6 +38,13 @@
 typedef struct Grave Grave;
 typedef struct RunObject RunObject;
 
+/* A failure of the library, copied while the lock is held. */
+typedef struct LinkFailure {
+        int r;
+        int code, sqlite_code, sql_offset;
+        char *name, *message; /* owned */
+} LinkFailure;
+
 typedef struct Link {
         PyObject_HEAD sqlipc_connection *connection; /* NULL: closed */
         char *database;
@@ -49,6 +56,7 @@ typedef struct Link {
         bool in_transaction; /* sqlipc_begin() was called, and its transaction is not closed */
         unsigned n_interrupts;         /* calls of interrupt() */
         RunObject *runs;     /* borrowed: a list of those with a cursor */
+        LinkFailure untold;  /* PinLost of a run that read ahead: its reader gets that, or else the next call; 0: none */
 } Link;
 
 typedef struct Sql {
@@ -74,17 +82,10 @@ struct RunObject {
         PyObject *ahead;    /* NULL, or a list of rows that were read before they were asked for */
         Py_ssize_t n_taken; /* of `ahead` */
         PyObject *failure;  /* the exception that comes after `ahead` */
-        bool is_busy, has_ended;
+        bool is_busy, has_ended, has_lost_pin;
         int64_t n_changes, last_rowid;
         RunObject *previous, *next; /* in link->runs */
 };
-
-/* A failure of the library, copied while the lock is held. */
-typedef struct LinkFailure {
-        int r;
-        int code, sqlite_code, sql_offset;
-        char *name, *message; /* owned */
-} LinkFailure;
 
 typedef enum GraveKind { GRAVE_CURSOR, GRAVE_STATEMENT, GRAVE_TRANSACTION, GRAVE_LOAD, GRAVE_WATCH, GRAVE_LIVE } GraveKind;
 
@@ -119,6 +120,8 @@ PyObject *link_find_bus(PyObject *module, PyObject *arguments);
 LinkFailure link_failure(Link *link, int r);
 /** Raises it, and frees the copy. Returns NULL. */
 PyObject *link_raise(LinkFailure *failure);
+/** Returns false, with PinLost, if the library has told of the loss to a call that could not raise it. */
+bool link_check_loss(Link *link);
 /** Waits for news of the connection for one slice, without the lock and the GIL held before and after. With a link that does
  * not wait it raises BlockingIOError. `until`: CLOCK_MONOTONIC in microseconds, UINT64_MAX: no limit. Returns 1 if there may
  * be news, 0 after `until`, -1 with an exception. */
@@ -153,7 +156,8 @@ PyObject *run_start(Link *link, Sql *sql, PyObject *parameters);
 /** Goes on until there is a row or the end; a run without columns goes to its end. 1: a row; 0: the end; -1: an exception.
  */
 int run_advance(RunObject *run);
-/** Reads all rows of all open runs into memory, so that the service can end them. 0: done; -1: an exception. */
+/** Reads all rows of all open runs into memory, so that the service can end them. A failure of a run is for its reader, but
+ * PinLost is an exception, too. 0: done; -1: an exception. */
 int run_drain_all(Link *link);
 /** Begins a transaction, without waiting. */
 PyObject *transaction_begin(Link *link, int mode);

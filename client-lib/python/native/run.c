@@ -109,7 +109,7 @@ PyObject *run_start(Link *link, Sql *sql, PyObject *source) {
         run->link = link;
         run->sql = sql;
         text = check_text(sql->text);
-        if (text && parameters_read(&parameters, sql, source) && link_enter(link)) {
+        if (text && parameters_read(&parameters, sql, source) && link_check_loss(link) && link_enter(link)) {
                 r = send(run, text, &parameters);
                 if (r < 0)
                         failure = link_failure(link, r);
@@ -195,6 +195,12 @@ static int read_columns(RunObject *run) {
         return 0;
 }
 
+static void forget_untold(Link *link) {
+        free(link->untold.name);
+        free(link->untold.message);
+        link->untold = (LinkFailure) {};
+}
+
 /* Gets the next block. 1: it has rows; 0: the end; -1: an exception. */
 static int fetch(RunObject *run) {
         LinkFailure failure;
@@ -219,6 +225,9 @@ static int fetch(RunObject *run) {
                 if (r >= 0)
                         break;
                 if (!is_slice_over(&failure)) {
+                        run->has_lost_pin = failure.code == SQLIPC_ERROR_PIN_LOST;
+                        if (run->has_lost_pin)
+                                forget_untold(run->link);
                         close_cursor(run);
                         link_raise(&failure);
                         return -1;
@@ -244,13 +253,17 @@ static int fetch(RunObject *run) {
 /* The block is used up: takes what has arrived already. The end of a small result has arrived together with its rows, and
  * a run that has ended costs less to close. Failures are left to fetch(). */
 static void peek(RunObject *run) {
+        int r;
+
         if (run->n_rows >= PEEK_ROWS_MAX || !run->cursor || !link_enter(run->link)) {
                 PyErr_Clear();
                 return;
         }
         run->row = run->n_rows = 0;
-        if (next_block(run, false) == 0)
-                run->has_ended = true;
+        r = next_block(run, false);
+        run->has_ended = r == 0;
+        if (r < 0 && sqlipc_error_code(run->link->connection) == SQLIPC_ERROR_PIN_LOST && run->link->untold.r == 0)
+                run->link->untold = link_failure(run->link, r);
         link_leave(run->link);
         if (run->has_ended)
                 close_cursor(run);
@@ -508,6 +521,10 @@ int run_drain_all(Link *link) {
                 if (r < 0 && !PyErr_ExceptionMatches(PyExc_BlockingIOError)) {
                         close_cursor(run);
                         r = keep_failure(run);
+                        if (r == 0 && run->has_lost_pin) {
+                                PyErr_SetObject((PyObject *) Py_TYPE(run->failure), run->failure);
+                                r = -1;
+                        }
                 }
                 Py_DECREF(OBJECT(run));
         }

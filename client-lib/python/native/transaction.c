@@ -16,7 +16,7 @@ PyObject *transaction_begin(Link *link, int mode) {
         LinkFailure failure;
         int r;
 
-        if (!t || !link_enter(link)) {
+        if (!t || !link_check_loss(link) || !link_enter(link)) {
                 Py_XDECREF(OBJECT(t));
                 return NULL;
         }

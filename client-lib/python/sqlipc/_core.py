@@ -116,7 +116,7 @@ class Core:
         self.dialect = None  # of the database; None: not known yet
         self.transaction = None  # of the service
         self.is_pending = False  # BEGIN was said; the first statement begins the transaction
-        self.may_have_temp = False  # there may be TEMP tables: a statement has made one
+        self.may_have_pin = False  # a statement may have got a connection of SQLite of its own, for TEMP tables or settings
         self.untold_loss = None  # PinLost that the program has not seen, because it came to a call of the package's own
         self.reads_beyond_limit = False  # if the user has all transactions of TransactionsMax=, one may read without a place
         self.has_read_outside = False  # it has done so: it cannot write, because its reads are of no snapshot
@@ -293,16 +293,17 @@ class Core:
         if self.untold_loss is not None:
             error, self.untold_loss = self.untold_loss, None
             raise error
+        self.may_have_pin = self.may_have_pin or analysis.needs_pin
         if not self.in_transaction:
             if self.autocommit is False:
                 self.is_pending = True
             elif self.autocommit is not True and self.isolation_level is not None and analysis.is_dml:
                 self.tell("BEGIN " + self.isolation_level)
-                defers = self.may_have_temp and self.isolation_level in ("", "DEFERRED")  # see open_pending()
+                defers = self.may_have_pin and self.isolation_level in ("", "DEFERRED")  # see open_pending()
                 await self.open(_native.DEFERRED if defers else _native.WRITE)
         if self.is_pending:
             await self.open_pending(analysis)
-        if self.transaction is not None or not analysis.reads:
+        if self.transaction is not None or self.may_have_pin or not analysis.reads:  # it waits for the rows of the one before
             await self.until(self.link.drain)
 
     def check_snapshot(self):
@@ -324,7 +325,7 @@ class Core:
         if self.has_read_outside:
             return
         try:
-            await self.open(_native.DEFERRED if analysis.reads or self.may_have_temp else _native.WRITE)
+            await self.open(_native.DEFERRED if analysis.reads or self.may_have_pin else _native.WRITE)
         except Error as error:
             if not (self.reads_beyond_limit and analysis.reads and error.service_error == LIMITS_EXCEEDED):
                 raise
@@ -371,7 +372,7 @@ class Core:
         if self.is_loading:
             return
         try:
-            if self.transaction is not None:  # whose next statement waits until the rows of the last one are read
+            if self.transaction is not None or self.may_have_pin:  # the next statement waits for the rows of the one before
                 await self.until(self.link.drain)
             if self.dialect is None:
                 await self.find_dialect()
@@ -511,7 +512,6 @@ class Core:
             if not analysis.reads:  # a read would begin the snapshot of a transaction that has none yet
                 await self.count_failure(error)
             raise
-        self.may_have_temp = self.may_have_temp or analysis.makes_temp
         if not analysis.writes_rows:
             return run, -1
         self.total_changes += run.changes
@@ -696,7 +696,7 @@ class Core:
         open. If a row fails, those before it are written."""
         transaction, n_interrupts = self.transaction, self.link.n_interrupts
         if transaction is None:
-            await self.open(_native.WRITE)
+            await self.open(_native.DEFERRED if self.may_have_pin else _native.WRITE)
             transaction = self.transaction
             try:
                 n = await write()

@@ -154,6 +154,7 @@ class Cursor:
             and not core.is_pending
             and core.lost is None
             and core.untold_loss is None
+            and not core.may_have_pin
             and core.autocommit is not False
             and core.trace is None
             and not core.is_loading

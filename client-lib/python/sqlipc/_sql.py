@@ -48,6 +48,9 @@ WRITES = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE"))
 _VERBS = WRITES | {"SELECT", "VALUES"}
 _WITHIN = WRITES - {"REPLACE"}  # which is also a function
 _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
+_PIN_SETTINGS = frozenset(
+    "count_changes full_column_names legacy_alter_table recursive_triggers reverse_unordered_selects short_column_names".split()
+)
 _NUMBERS = frozenset(("user_version", "application_id"))  # which a PRAGMA may set in the file
 # Words that name nothing in SQLite unless they are quoted.
 _RESERVED = (
@@ -252,15 +255,16 @@ class Pragma(namedtuple("Pragma", "name value")):
         return cls(_lower(_unquoted(head[at].text)), value)
 
 
-class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml returns has_more writes_within makes_temp")):
+class Analysis(namedtuple("Analysis", "verb control pragma names text is_dml returns has_more writes_within needs_pin")):
     """The properties of one statement.
 
     verb: the first word, or after WITH that of the statement itself, None if there is nothing to run; control: its Control
     if it is about transactions, or None; pragma: its Pragma, or None; names: for each parameter its name without prefix, or
     None; text: the SQL without the part after its semicolon; is_dml: it begins with INSERT, UPDATE, DELETE or REPLACE, so
     that sqlite3 begins a transaction before it; returns: it has a RETURNING clause; has_more: another statement follows;
-    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH; makes_temp: it creates
-    something in SQLite's schema temp.
+    writes_within: it has a part in parentheses that writes, as PostgreSQL permits after WITH; needs_pin: SQLite
+    needs a connection for it that other programs do not share, because it creates something in its schema temp, or makes a
+    setting.
     """
 
     __slots__ = ()
@@ -306,9 +310,15 @@ class _Parameters:
 
 def _makes_temp(head):
     words = [_lower(_unquoted(token.text)) for token in head]
+    if words[:1] == ["explain"]:
+        del words[: 3 if words[1:3] == ["query", "plan"] else 1]
     if words[2:5] == ["if", "not", "exists"]:
         del words[2:5]
     return words[:1] == ["create"] and (words[1:2] in (["temp"], ["temporary"]) or words[2:4] == ["temp", "."])
+
+
+def _needs_pin(head, pragma):
+    return _makes_temp(head) or (pragma is not None and pragma.value is not None and pragma.name in _PIN_SETTINGS)
 
 
 def analyse(sql, dialect):
@@ -343,17 +353,18 @@ def analyse(sql, dialect):
             depth -= 1
         previous = text
     head = end.head
+    pragma = Pragma.of(head)
     return Analysis(
         verb if head else None,
         Control.of(head, dialect),
-        Pragma.of(head),
+        pragma,
         tuple(parameters.names),
         sql[:text_size],
         bool(head) and _word_of(head[0]) in WRITES,
         returns,
         has_more,
         writes_within,
-        _makes_temp(head),
+        _needs_pin(head, pragma),
     )
 
 

@@ -201,9 +201,17 @@ static bool is_system_table(const char *table) {
         return sqlite3_strnicmp(table, "sqlite_", 7) == 0;
 }
 
-static int refuse_temporary(Access *access) {
+/* A virtual table in "temp" could run SQL of its module that this file takes for the worker's. For CREATE TRIGGER temp.x ON
+ * main.t SQLite asks as for a trigger of "main", and then to insert a row into the table of the schema "temp". */
+static int authorize_temporary(Access *access, int action) {
+        if (action == SQLITE_CREATE_VTABLE)
+                return refuse(access, "a TEMP virtual table", NULL, "create an ordinary TEMP table");
+        if (action == SQLITE_CREATE_TEMP_TRIGGER || (action == SQLITE_INSERT && access->creates_trigger))
+                return refuse(access, "a TEMP trigger", NULL, "its changes would be taken for those of the database");
+        if (access->is_pin)
+                return SQLITE_OK;
         access->needs_pin = may_need_pin(access);
-        return refuse(access, "a TEMP table, view or trigger", NULL, "connections are shared by statements");
+        return refuse(access, "a TEMP table or view", NULL, "connections are shared by statements");
 }
 
 static int refuse_schema(Access *access) {
@@ -288,16 +296,6 @@ static void note_schema(Access *access, int action, const char *table, const cha
         access->changes_temp_schema |= action != SQLITE_INSERT && action != SQLITE_UPDATE && action != SQLITE_DELETE;
 }
 
-/* On a pin. A virtual table in "temp" could run SQL of its module that this file takes for the worker's. For CREATE TRIGGER
- * temp.x ON main.t SQLite asks as for a trigger of "main", and then to insert a row into the table of the schema "temp". */
-static int authorize_temporary(Access *access, int action) {
-        if (action == SQLITE_CREATE_VTABLE)
-                return refuse(access, "a TEMP virtual table", NULL, "create an ordinary TEMP table");
-        if (action == SQLITE_CREATE_TEMP_TRIGGER || (action == SQLITE_INSERT && access->creates_trigger))
-                return refuse(access, "a TEMP trigger", NULL, "its changes would be taken for those of the database");
-        return SQLITE_OK;
-}
-
 /* `module` is that of a virtual table; `within`: the trigger or view that does it. */
 static int authorize_change(Access *access, int action, const char *table, const char *module, const char *schema,
                             const char *within) {
@@ -309,7 +307,7 @@ static int authorize_change(Access *access, int action, const char *table, const
         if (within || !is_of_client(access))
                 return SQLITE_OK;
         if (is_temporary(action, schema) && (access->rights || may_need_pin(access)))
-                return access->is_pin ? authorize_temporary(access, action) : refuse_temporary(access);
+                return authorize_temporary(access, action);
         if (!access->rights)
                 return SQLITE_OK;
         if (is_of_temp(action, table, schema)) /* rows of a TEMP table, or ALTER TABLE */
