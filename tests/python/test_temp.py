@@ -365,7 +365,7 @@ def readers():
                 db.execute("CREATE TEMP TABLE x(a)")
                 db.execute("INSERT INTO x VALUES(1)")
                 db.commit()
-                db.executescript("CREATE TEMP TABLE y AS SELECT * FROM x; BEGIN; CREATE TEMP TABLE z AS SELECT * FROM y; COMMIT;")
+                db.executescript("CREATE TEMP TABLE y AS SELECT * FROM x; CREATE TEMP TABLE z AS SELECT * FROM y")
                 equal(db.execute("SELECT * FROM x, y, z").fetchall(), [(1, 1, 1)], name)
 
 
