@@ -621,7 +621,7 @@ def loads():
 
 @test
 def beside_loads():
-    """A pin begins while another client of its user loads; a load into a TEMP table may be idle while others wait to write"""
+    """A pin begins beside a load of another client; a load into a TEMP table may be idle while others wait to write"""
     with writable(limits={"TransactionIdleSec": 1}) as service:
         client, other, waiting = (service.client() for _ in range(3))
         _, pipe = begin_load(other, DB, INSERT)
@@ -641,7 +641,7 @@ def beside_loads():
 
 @test
 def made_of_readers():
-    """A pin made of a transaction that has read: its counters are right, and the service leaves no table of its own in temp"""
+    """A pin made of a transaction that has read: its counters are right, and the service leaves no table in temp"""
     with writable() as service:
         client = service.client()
         client.execute(DB, INSERT, [1])
@@ -672,16 +672,17 @@ def messages():
 
 @needs_root
 def virtual_tables():
-    """A user who may only read makes a TEMP table of an R-Tree, whose module compiles statements that write when it connects"""
+    """A user who may only read makes a TEMP table of an R-Tree, whose module compiles statements that write"""
     with writable(WriteUsers="") as service:
         with contextlib.closing(sqlite3.connect(service.written)) as db:
             db.execute("CREATE VIRTUAL TABLE box USING rtree(id, a, b)")
             db.execute("INSERT INTO box VALUES(1, 2, 3)")
             db.commit()
         client = service.client(UID_A)
-        for statement in ("CREATE TEMP TABLE x AS SELECT id FROM box", "CREATE TEMP TABLE x(id); INSERT INTO x SELECT id FROM box"):
+        for statements in (("CREATE TEMP TABLE x AS SELECT id FROM box",),
+                           ("CREATE TEMP TABLE x(id)", "INSERT INTO x SELECT id FROM box")):
             pin = begin(client)
-            for sql in statement.split("; "):
+            for sql in statements:
                 client.execute(DB, sql, options=on(pin))
             equal(rows(client, "SELECT id FROM x", on(pin)), [[1]], "rows")
             expect("ReadOnly", client.execute, DB, "INSERT INTO box SELECT 2, id, id FROM x", options=on(pin))
@@ -702,7 +703,8 @@ def dumped_table_beside():
         for name, sql, page in schema:
             client.execute(DB, sql if page > 0 else row.format(name, sql), options=inside(t))
             for values in contents.get(name, ()):
-                client.execute(DB, f"INSERT INTO {name} VALUES({','.join('?' * len(values))})", list(values), options=inside(t))
+                sql = f"INSERT INTO {name} VALUES({','.join('?' * len(values))})"
+                client.execute(DB, sql, list(values), options=inside(t))
         begin(client, transaction=t)
         client.execute(DB, "CREATE TEMP TABLE box(nope)", options=inside(t))
         end(client, "Commit", t)

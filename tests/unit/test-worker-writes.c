@@ -1274,8 +1274,8 @@ static void test_commit_fails(void) {
         tear_down(&f);
 }
 
-/* In its transaction a client may defer all foreign keys. No other transaction has them deferred. To take that back, with which
- * SQLite forgets the violations so far, it needs the right to turn keys off. */
+/* In its transaction a client may defer all foreign keys. No other transaction has them deferred. To take that back, with
+ * which SQLite forgets the violations so far, it needs the right to turn keys off. */
 static void test_deferral(void) {
         static const char defer[] = "PRAGMA defer_foreign_keys = ON";
         Setup setup = to_write;

@@ -303,7 +303,8 @@ class Core:
                 await self.open(_native.DEFERRED if defers else _native.WRITE)
         if self.is_pending:
             await self.open_pending(analysis)
-        if self.transaction is not None or self.may_have_pin or not analysis.reads:  # it waits for the rows of the one before
+        # the service ends the statement before when its rows are read
+        if self.transaction is not None or self.may_have_pin or not analysis.reads:
             await self.until(self.link.drain)
 
     def check_snapshot(self):

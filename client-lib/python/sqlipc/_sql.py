@@ -49,7 +49,8 @@ _VERBS = WRITES | {"SELECT", "VALUES"}
 _WITHIN = WRITES - {"REPLACE"}  # which is also a function
 _READS = frozenset(("SELECT", "VALUES", "EXPLAIN", "PRAGMA", ""))
 _PIN_SETTINGS = frozenset(
-    "count_changes full_column_names legacy_alter_table recursive_triggers reverse_unordered_selects short_column_names".split()
+    "count_changes full_column_names legacy_alter_table recursive_triggers reverse_unordered_selects"
+    " short_column_names".split()
 )
 _NUMBERS = frozenset(("user_version", "application_id"))  # which a PRAGMA may set in the file
 # Words that name nothing in SQLite unless they are quoted.

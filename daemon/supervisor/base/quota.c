@@ -129,19 +129,19 @@ int quota_check_pin(const User *u, const Database *d, const PinPlaces *places, R
 
         if (places && places->n_all >= l.workers_total_max / 2)
                 return user_refuse(u, "WorkersTotalMax=", refusal,
-                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, and may keep "
-                                   "half of all (WorkersTotalMax=): try again when one of them is closed.", places->n_all);
+                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, and may "
+                                   "keep half of all (WorkersTotalMax=): try again when one of them is closed.", places->n_all);
         if (places && places->n_of_user > 0 && places->n_of_user + 1 >= l.workers_max)
                 return user_refuse(u, "WorkersMax=", refusal,
-                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " of your workers, and "
-                                   "must leave one (WorkersMax=): close those to one database.", places->n_of_user);
+                                   "Connections with TEMP tables or settings of their own keep %" PRIu64 " of your workers, "
+                                   "and must leave one (WorkersMax=): close those to one database.", places->n_of_user);
         if (places && !is_exempt(u) && places->n_on_database + 1 >= d->config->limits.workers_max)
                 return refuse_shared(u, d, "WorkersMax=", "workers with TEMP tables or settings of clients", refusal);
         if (is_exempt(u) || u->n_pins < u->context->config->limits.pins_max)
                 return 0;
         return user_refuse(u, "PinsMax=", refusal,
-                           "You have %" PRIu64 " connections with TEMP tables or settings of their own, which is all you may "
-                           "have (PinsMax=): close one of them.", u->n_pins);
+                           "You have %" PRIu64 " connections with TEMP tables or settings of their own, which is all you "
+                           "may have (PinsMax=): close one of them.", u->n_pins);
 }
 
 /* How many of `max` objects that take descriptors the user may have, as pipe-budget.h shares pages: half of those that the

@@ -1094,8 +1094,8 @@ static Transaction *transaction_of(const Task *task) {
 
 /* When a transaction that others wait for has been idle for too long. UINT64_MAX: none waits. */
 static uint64_t idle_until(const Transaction *t) {
-        bool is_idle = t->begin.writes && !t->only_temp && !t->is_of_single && (t->load ? t->load->load->waits : !t->queue.first) &&
-                       writer_others_wait(t->set->writer);
+        bool is_idle = t->begin.writes && !t->only_temp && !t->is_of_single &&
+                       (t->load ? t->load->load->waits : !t->queue.first) && writer_others_wait(t->set->writer);
 
         return is_idle ? t->used_usec + t->begin.idle_usec : UINT64_MAX;
 }

@@ -77,8 +77,8 @@ static int set_number(Access *access, const char *name) {
         return SQLITE_OK;
 }
 
-/* The commit then checks foreign keys, instead of each statement. With OFF in its transaction SQLite forgets the violations so
- * far, so only clients may set it that may turn keys off. Without a transaction OFF holds. */
+/* The commit then checks foreign keys, instead of each statement. With OFF in its transaction SQLite forgets the violations
+ * so far, so only clients may set it that may turn keys off. Without a transaction OFF holds. */
 static int defer_foreign_keys(Access *access, const PragmaRule *rule, const char *argument) {
         bool is_on = pragma_is_on(argument);
 

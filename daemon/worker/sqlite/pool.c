@@ -214,7 +214,8 @@ bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *err
         return ok;
 }
 
-/* Pages of TEMP tables stay in memory between statements, and many pins share HeapMax=. Without memory SQLite's 2 MB hold. */
+/* Pages of TEMP tables stay in memory between statements, and many pins share HeapMax=. Without memory SQLite's 2 MB
+ * hold. */
 static void bound_cache(SqliteConnection *c) {
         access_pause(c->file, &c->access, true);
         (void) sqlite3_exec(c->file, "PRAGMA temp.cache_size = -512", NULL, NULL, NULL); /* KiB */

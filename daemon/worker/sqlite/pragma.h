@@ -16,7 +16,7 @@ typedef enum PragmaUse {
         PRAGMA_IGNORED,       /* it does nothing, and returns nothing */
         PRAGMA_REFUSED,       /* for rule->reason */
         PRAGMA_NEEDS_OFF,     /* ignored if the argument is OFF, which holds; otherwise refused for rule->reason */
-        PRAGMA_PIN_UNLESS_OFF, /* a setting of the connection, which SQLite runs on a pin; ignored if it is OFF, which holds */
+        PRAGMA_PIN_UNLESS_OFF, /* a setting of the connection: it runs on a pin, and is ignored if it is OFF, which holds */
         PRAGMA_PIN_UNLESS_ON, /* the same for ON */
         PRAGMA_NUMBER,        /* sets a number in the file, for the use of its programs */
         PRAGMA_BUSY_TIMEOUT,

@@ -62,8 +62,8 @@ static bool set_writes(const SqliteConnection *c, SqlError *error) {
                              "it, or have its administrator give you that right");
 }
 
-/* The first compile of a statement connects its virtual tables, whose modules compile statements of their own. In another one
- * all that SQLite names is of the statement. */
+/* The first compile of a statement connects its virtual tables, whose modules compile statements of their own. In another
+ * one all that SQLite names is of the statement. */
 static bool authorize_again(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
         sqlite3_stmt *stmt = NULL;
         int rc;
