@@ -130,7 +130,8 @@ int quota_check_pin(const User *u, const Database *d, const PinPlaces *places, R
         if (places && places->n_all >= l.workers_total_max / 2)
                 return user_refuse(u, "WorkersTotalMax=", refusal,
                                    "Connections with TEMP tables or settings of their own keep %" PRIu64 " workers, and may "
-                                   "keep half of all (WorkersTotalMax=): try again when one of them is closed.", places->n_all);
+                                   "keep half of all (WorkersTotalMax=): try again when one of them is closed.",
+                                   places->n_all);
         if (places && places->n_of_user > 0 && places->n_of_user + 1 >= l.workers_max)
                 return user_refuse(u, "WorkersMax=", refusal,
                                    "Connections with TEMP tables or settings of their own keep %" PRIu64 " of your workers, "

@@ -203,8 +203,8 @@ static bool fail_on(SqliteConnection *c, sqlite3 *db, int rc, size_t offset_base
                 trouble == FILE_TROUBLE_READ_ONLY || (c->writes && code == SQLITE_READONLY);
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.needs_pin)
                 (void) sql_error_set(error, ERROR_NEEDS_PIN,
-                                     "%s needs a connection of its client's own, for which a newer libsqlipc asks by itself; "
-                                     "other clients begin a pin (Begin with the mode \"pin\")",
+                                     "%s needs a connection of its client's own, for which a newer libsqlipc asks by "
+                                     "itself; other clients begin a pin (Begin with the mode \"pin\")",
                                      c->access.refused);
         else if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && c->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED, "%s is not allowed: %s", c->access.refused, c->access.reason);
