@@ -304,8 +304,8 @@ def space_at_commit():
         with writable(journal, limits={"TempSizeMax": "8M", "WorkersMax": 1}) as service:
             client = service.client()
             pin = begin(client)
-            client.execute(DB, f"CREATE TEMP TABLE t AS {count_to(59)} SELECT zeroblob(100000) FROM c", options=on(pin))
-            fill_more = f"INSERT INTO t {count_to(15)} SELECT zeroblob(100000) FROM c"
+            client.execute(DB, f"CREATE TEMP TABLE t AS {count_to(76)} SELECT zeroblob(100000) FROM c", options=on(pin))
+            fill_more = f"INSERT INTO t {count_to(4)} SELECT zeroblob(100000) FROM c"  # less than a pin's cache
             for mode, fits in (("write", True), ("write", False), ("deferred", False)):
                 t = begin(client, mode, pin=pin)
                 client.execute(DB, INSERT, [1], options=inside(t))
@@ -316,7 +316,7 @@ def space_at_commit():
                 else:
                     failure = expect("LimitsExceeded", end, client, "Commit", t)
                     true("TempSizeMax" in failure.message, failure.message)
-                equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[74]], "rows of the pin")
+                equal(rows(client, "SELECT count(*) FROM t", on(pin)), [[80]], "rows of the pin")
                 equal(recovered(service), [1], "rows of the file")
 
 

@@ -157,7 +157,6 @@ STATEMENTS = [
     Statement(NEVER, "PRAGMA schema_version = 9"),
     Statement(NEVER, "PRAGMA ignore_check_constraints = 1"),
     Statement(TRANSACTION, "PRAGMA defer_foreign_keys = 1"),
-    Statement(NEVER, "PRAGMA recursive_triggers = 1"),
     Statement(NEVER, "PRAGMA incremental_vacuum"),
     Statement(NEVER, "PRAGMA max_page_count = 1"),
     Statement(NEVER, "PRAGMA temp_store_directory = '/'"),
