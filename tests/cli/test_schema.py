@@ -129,6 +129,29 @@ def schemas():
 
 
 @test
+def temp_objects():
+    """TEMP tables and views are listed as sqlite3 lists them; .describe shows the table that a statement would use"""
+    make_them = [
+        "CREATE TEMP TABLE Album(a, b UNIQUE)", "CREATE TEMP TABLE mine(x)", "CREATE INDEX temp.my_index ON mine(x)",
+        "CREATE TEMP VIEW seen AS SELECT * FROM mine",
+    ]  # fmt: skip
+    for command in (".tables", ".tables A%", ".tables mi%", ".tables temp.mine", ".indexes", ".indexes Album", ".schema",
+                    ".schema --indent", ".schema album", ".schema temp.Album", ".schema main.Album", ".schema mine",
+                    ".schema temp.*", ".fullschema"):  # fmt: skip
+        reference = subprocess.run(["sqlite3", databases["chinook"], *make_them, command], capture_output=True, text=True)
+        equal(ask("chinook", *make_them, command), reference.stdout, command)
+        true(reference.stdout or command.endswith("temp.mine"), f"what sqlite3 says to {command}")
+    equal(ask("chinook", *make_them, ".views"), "temp.seen\n", "views")
+    listed = ask("--mode=list", "chinook", *make_them, ".describe").split("\n")
+    true({"temp.Album|table|2|", "Album|table|3|", "temp.seen|view|1|"} <= set(listed), listed)
+    text = ask("--mode=table", "chinook", *make_them, ".describe album")
+    true("Table temp.Album" in text and "sqlite_autoindex_Album_1 (b), UNIQUE" in text, text)
+    true("Title" not in text and "IFK_" not in text and "Track" not in text, text)
+    text = ask("--mode=list", "chinook", *make_them, "\\d+ album")
+    equal(text.splitlines()[-1], "CREATE TABLE Album(a, b UNIQUE);", "its SQL")
+
+
+@test
 def beside_broken_objects():
     """Objects that do not compile are listed, and all others are described; a name may have any bytes"""
     names = subprocess.run(

@@ -236,6 +236,17 @@ def nobody_answers():
 
 
 @test
+def temp_tables():
+    """TEMP tables are offered, once, with their own columns"""
+    with shell_of() as shell:
+        shell.run("CREATE TEMP TABLE Genre(yardstick, xylophone); CREATE TEMP TABLE xyz(a);")
+        completes(shell, "SELECT * FROM xy", "SELECT * FROM xyz ")
+        completes(shell, "SELECT * FROM Gen", "SELECT * FROM Genre ")
+        completes(shell, "SELECT * FROM Genre WHERE yards", "SELECT * FROM Genre WHERE yardstick ")
+        completes(shell, "SELECT xylo", "SELECT xylophone ")
+
+
+@test
 def temp_tables_that_are_lost():
     """If the answer to Tab tells that TEMP tables are lost, the next statement fails with that, once"""
     with Service({"chinook": CHINOOK}) as mortal, Shell("chinook", on=mortal) as shell:

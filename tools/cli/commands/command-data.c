@@ -8,6 +8,7 @@
 #include "tools/cli/dump/schema-text.h"
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/catalog.h"
 #include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/query-print.h"
@@ -87,7 +88,7 @@ static char *fits_similar(const char *column, const char *pattern) {
         "UNION ALL SELECT 'index', indexname, tablename FROM pg_indexes WHERE schemaname = ANY (current_schemas(false)))" \
         " AS s"
 
-#define NAMES_SQL "SELECT name FROM %s WHERE %s AND %s ORDER BY 1"
+#define NAMES_SQL "SELECT %s AS name FROM %s WHERE %s AND %s ORDER BY 1"
 
 /* Prints names as a result, in the mode that the user chose; otherwise in columns. */
 static int print_names(Shell *shell, const char *sql) {
@@ -114,7 +115,8 @@ static int list_names(Shell *shell, const char *condition, const char *column, c
                 return is_sqlite;
         schema_append_literal(literal, pattern ?: "%");
         fit = is_sqlite ? fits(column, pattern ?: "%", literal->str) : fits_similar(column, pattern ?: "%");
-        sql = g_strdup_printf(NAMES_SQL, is_sqlite ? "sqlite_schema" : SCHEMA_OF_POSTGRESQL, condition, fit);
+        sql = is_sqlite ? g_strdup_printf(NAMES_SQL, "prefix || name", CATALOG_OBJECTS, condition, fit)
+                        : g_strdup_printf(NAMES_SQL, "name", SCHEMA_OF_POSTGRESQL, condition, fit);
         return print_names(shell, sql);
 }
 
@@ -136,7 +138,7 @@ static int run_indexes(Shell *shell, const Command *command, char **arguments) {
 /* ---- .schema ------------------------------------------------------------------------------------------------------ */
 
 typedef struct SchemaItem {
-        char *sql, *name; /* owned */
+        char *sql, *name, *prefix; /* owned */
 } SchemaItem;
 
 static void clear_item(gpointer data) {
@@ -144,6 +146,7 @@ static void clear_item(gpointer data) {
 
         g_free(item->sql);
         g_free(item->name);
+        g_free(item->prefix);
 }
 
 static int take_item(sqlipc_cursor *cursor, bool is_row, void *userdata) {
@@ -151,6 +154,7 @@ static int take_item(sqlipc_cursor *cursor, bool is_row, void *userdata) {
                 const SchemaItem item = {
                         .sql = g_strdup(sqlipc_column_text(cursor, 0, NULL)),
                         .name = g_strdup(sqlipc_column_text(cursor, 1, NULL)),
+                        .prefix = g_strdup(sqlipc_column_text(cursor, 2, NULL) ?: ""),
                 };
 
                 g_array_append_val(userdata, item);
@@ -170,32 +174,47 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
 /* Appends the columns of a view or a virtual table as a comment, because its SQL does not list them. A broken one has none,
  * which is not an error. */
-static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
-        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
-                                             .bytes = name, .size = strlen(name) };
+static int append_fake_columns(Shell *shell, GString *sql, const SchemaItem *item) {
+        const char *schema = *item->prefix ? "temp" : "main";
+        const sqlipc_parameter parameters[] = {
+                { .struct_size = sizeof *parameters, .type = SQLIPC_TEXT, .bytes = item->name, .size = strlen(item->name) },
+                { .struct_size = sizeof *parameters, .type = SQLIPC_TEXT, .bytes = schema, .size = strlen(schema) },
+        };
         g_autoptr(GString) columns = g_string_new(NULL);
-        Query query = query_init(shell, "SELECT name FROM pragma_table_info(?1)", take_column, columns);
+        Query query = query_init(shell, "SELECT name FROM pragma_table_info(?1, ?2)", take_column, columns);
         int r;
 
-        query.parameters = &parameter;
-        query.n_parameters = 1;
+        query.parameters = parameters;
+        query.n_parameters = G_N_ELEMENTS(parameters);
         r = query_execute(&query);
         if (r < 0 && r != -EINVAL && r != -EPERM) /* a view may refer to missing or forbidden objects */
                 return query_settle(&query, r);
         if (r < 0 || columns->len == 0)
                 return 0;
-        g_string_append(sql, "\n/* ");
-        schema_append_name(sql, name);
+        g_string_append_printf(sql, "\n/* %s", item->prefix);
+        schema_append_name(sql, item->name);
         g_string_append_printf(sql, "%s) */", columns->str);
         return 0;
 }
 
+/* Names the schema of a TEMP object, as sqlite3 does: its statement is kept without that. */
+static GString *item_sql(const SchemaItem *item) {
+        static const char *const kinds[] = { "TABLE ", "INDEX ", "UNIQUE INDEX ", "VIEW ", "TRIGGER ", "VIRTUAL TABLE " };
+        GString *sql = g_string_new(item->sql);
+        size_t create = strlen("CREATE ");
+
+        for (size_t i = 0; i < G_N_ELEMENTS(kinds) && *item->prefix && g_str_has_prefix(item->sql, "CREATE "); i++)
+                if (g_str_has_prefix(item->sql + create, kinds[i]))
+                        return g_string_insert(sql, (gssize) (create + strlen(kinds[i])), item->prefix);
+        return sql;
+}
+
 static int append_item(Shell *shell, GString *text, const SchemaItem *item, bool indent) {
-        g_autoptr(GString) sql = g_string_new(item->sql);
+        g_autoptr(GString) sql = item_sql(item);
         int r = 0;
 
         if (g_str_has_prefix(item->sql, "CREATE VIEW ") || g_str_has_prefix(item->sql, "CREATE VIRTUAL TABLE "))
-                r = append_fake_columns(shell, sql, item->name);
+                r = append_fake_columns(shell, sql, item);
         if (r >= 0)
                 schema_text_append(text, sql->str, indent);
         return r;
@@ -216,9 +235,10 @@ static int write_schema(Shell *shell, const char *pattern, bool indent) {
                                              .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
                                              .bytes = pattern,
                                              .size = pattern ? strlen(pattern) : 0 };
-        g_autofree char *fit = fits("tbl_name", pattern ?: "%", "?1");
-        g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema "
-                                               "WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY rowid", fit);
+        bool has_schema = pattern && strchr(pattern, '.');
+        g_autofree char *fit = fits(has_schema ? "(schema || '.' || tbl_name)" : "tbl_name", pattern ?: "%", "?1");
+        g_autofree char *sql = g_strdup_printf("SELECT sql, name, prefix FROM " CATALOG_OBJECTS
+                                               " WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY schema, number", fit);
         g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(SchemaItem));
         g_autoptr(GString) text = g_string_new(NULL);
         int r;
@@ -269,7 +289,7 @@ static int write_statistics(Shell *shell, const GPtrArray *tables, FILE *file) {
 
         fputs(tables->len > 0 ? "ANALYZE sqlite_schema;\n" : "/* No STAT tables available */\n", file);
         for (guint i = 0; i < tables->len && r >= 0; i++) {
-                g_autofree char *sql = g_strconcat("SELECT * FROM ", tables->pdata[i], NULL);
+                g_autofree char *sql = g_strconcat("SELECT * FROM main.", tables->pdata[i], NULL);
 
                 options.table_name = tables->pdata[i];
                 r = query_write(shell, sql, RENDER_INSERT, &options, NULL);
@@ -288,8 +308,9 @@ static int run_fullschema(Shell *shell, const Command *command, char **arguments
 
         if (indent && !g_str_equal(arguments[1], "--indent"))
                 return command_misuse(shell, command);
-        r = query_run(shell, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite^_%' ESCAPE '^' "
-                      "ORDER BY rowid", NULL, 0, indent ? take_indented_line : take_schema_line, text, NULL);
+        r = query_run(shell, "SELECT sql FROM " CATALOG_OBJECTS " WHERE sql IS NOT NULL "
+                      "AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY number, schema",
+                      NULL, 0, indent ? take_indented_line : take_schema_line, text, NULL);
         if (r >= 0)
                 r = query_run(shell, "SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[14]' ORDER BY name", NULL,
                               0, note_table, tables, NULL);
@@ -307,8 +328,10 @@ static int write_definitions(Shell *shell, const char *name) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
                                              .bytes = name, .size = strlen(name) };
         g_autoptr(GString) text = g_string_new(NULL);
-        int r = query_run(shell, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE "
-                          "ORDER BY rowid", &parameter, 1, take_schema_line, text, NULL);
+        int r = query_run(shell, "SELECT sql FROM " CATALOG_OBJECTS
+                          " WHERE sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE"
+                          " AND schema = (SELECT max(schema) FROM " CATALOG_OBJECTS " WHERE type IN ('table', 'view')"
+                          " AND name = ?1 COLLATE NOCASE) ORDER BY number", &parameter, 1, take_schema_line, text, NULL);
 
         return r < 0 ? r : write_lines(shell, text);
 }

@@ -7,6 +7,7 @@
 
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
+#include "tools/cli/shell/catalog.h"
 #include "tools/cli/shell/dialect.h"
 #include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/query-run.h"
@@ -15,24 +16,27 @@
 /* ---- The table or view -------------------------------------------------------------------------------------------- */
 
 #define RELATION_SQL                                                                                                    \
-        "SELECT name, CASE WHEN type = 'view' THEN 'View'"                                                              \
+        "SELECT name, schema, CASE WHEN type = 'view' THEN 'View'"                                                      \
         " WHEN sql LIKE 'CREATE VIRTUAL TABLE%' THEN 'Virtual table' ELSE 'Table' END"                                  \
-        " FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE"
+        " FROM " CATALOG_OBJECTS " WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE "                       \
+        "ORDER BY schema DESC LIMIT 1" /* a TEMP table hides one of the database, as in statements */
 
 /* The same of PostgreSQL, among those that a statement finds without the name of a schema. */
 #define VISIBLE "table_schema = ANY (current_schemas(false))"
 #define RELATION_SQL_POSTGRESQL                                                                                         \
-        "SELECT table_name, CASE table_type WHEN 'VIEW' THEN 'View' ELSE 'Table' END"                                   \
+        "SELECT table_name, NULL, CASE table_type WHEN 'VIEW' THEN 'View' ELSE 'Table' END"                             \
         " FROM information_schema.tables WHERE " VISIBLE " AND lower(table_name) = lower(?1)"
 
 typedef struct Relation {
         char *name, *kind; /* owned */
+        char *schema;      /* owned; "main" or "temp"; NULL: of PostgreSQL */
         bool is_sqlite;    /* its database has SQLite's dialect */
 } Relation;
 
 static void relation_done(Relation *relation) {
         g_free(relation->name);
         g_free(relation->kind);
+        g_free(relation->schema);
 }
 
 static int take_relation(sqlipc_cursor *cursor, bool is_row, void *userdata) {
@@ -41,7 +45,8 @@ static int take_relation(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         if (is_row) {
                 relation_done(relation);
                 relation->name = g_strdup(sqlipc_column_text(cursor, 0, NULL));
-                relation->kind = g_strdup(sqlipc_column_text(cursor, 1, NULL));
+                relation->schema = g_strdup(sqlipc_column_text(cursor, 1, NULL));
+                relation->kind = g_strdup(sqlipc_column_text(cursor, 2, NULL));
         }
         return 0;
 }
@@ -78,15 +83,15 @@ static const struct {
 enum { ALL_ATTRIBUTES = (1 << G_N_ELEMENTS(attributes)) - 1 };
 
 /* Makes the SELECT of the columns. `wanted`: a bit for each of the attributes. */
-static char *columns_sql(const char *name, unsigned wanted) {
+static char *columns_sql(const Relation *relation, unsigned wanted) {
         g_autoptr(GString) sql = g_string_new("SELECT name AS \"column\", type");
 
         for (size_t i = 0; i < G_N_ELEMENTS(attributes); i++)
                 if (wanted & (1u << i))
                         g_string_append_printf(sql, ", %s", attributes[i].shown);
         g_string_append(sql, " FROM pragma_table_xinfo(");
-        schema_append_value(sql, name);
-        g_string_append(sql, ") ORDER BY cid");
+        schema_append_value(sql, relation->name);
+        g_string_append_printf(sql, ", '%s') ORDER BY cid", relation->schema);
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }
 
@@ -110,17 +115,26 @@ static int take_attributes(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
+/* Runs a query whose parameters are the name and the schema. */
+static int ask_of(Shell *shell, const Relation *relation, const char *sql, QueryVisitor visit, void *userdata) {
+        const char *name = relation->name, *schema = relation->schema;
+        const sqlipc_parameter parameters[] = {
+                { .struct_size = sizeof *parameters, .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) },
+                { .struct_size = sizeof *parameters, .type = SQLIPC_TEXT, .bytes = schema, .size = strlen(schema) },
+        };
+
+        return query_run(shell, sql, parameters, G_N_ELEMENTS(parameters), visit, userdata, NULL);
+}
+
 /* Finds the attributes that at least one column has. */
-static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
-        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
-                                             .bytes = name, .size = strlen(name) };
+static int find_attributes(Shell *shell, const Relation *relation, unsigned *ret) {
         g_autoptr(GString) sql = g_string_new("SELECT ");
 
         *ret = 0;
         for (size_t i = 0; i < G_N_ELEMENTS(attributes); i++)
                 g_string_append_printf(sql, "%s%s", i > 0 ? ", " : "", attributes[i].has);
-        g_string_append(sql, " FROM pragma_table_xinfo(?1)");
-        return query_run(shell, sql->str, &parameter, 1, take_attributes, ret, NULL);
+        g_string_append(sql, " FROM pragma_table_xinfo(?1, ?2)");
+        return ask_of(shell, relation, sql->str, take_attributes, ret);
 }
 
 /* ---- Indexes, keys, triggers -------------------------------------------------------------------------------------- */
@@ -129,22 +143,24 @@ static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
 #define SECTIONS_SQL                                                                                                    \
         "SELECT 'Indexes', i.name || ' (' || (SELECT group_concat(coalesce(name, iif(cid = -1, 'rowid', 'an expression'))" \
         "  || iif(desc, ' DESC', '') || iif(coll <> 'BINARY', ' ' || coll, ''), ', ')"                                  \
-        "  FROM (SELECT * FROM pragma_index_xinfo(i.name) WHERE key ORDER BY seqno)) || ')'"                            \
+        "  FROM (SELECT * FROM pragma_index_xinfo(i.name, ?2) WHERE key ORDER BY seqno)) || ')'"                        \
         " || CASE origin WHEN 'pk' THEN ', primary key' WHEN 'u' THEN ', UNIQUE'"                                       \
         "    ELSE iif(\"unique\", ', unique', '') END || iif(partial, ', partial', '')"                                 \
-        " FROM pragma_index_list(?1) AS i "                                                                             \
+        " FROM pragma_index_list(?1, ?2) AS i "                                                                         \
         "UNION ALL SELECT 'Foreign keys', line FROM (SELECT '(' || group_concat(\"from\", ', ') || ') refers to '"      \
         "  || \"table\" || coalesce(' (' || group_concat(\"to\", ', ') || ')', '')"                                     \
         "  || iif(on_update <> 'NO ACTION', ', on update ' || lower(on_update), '')"                                    \
         "  || iif(on_delete <> 'NO ACTION', ', on delete ' || lower(on_delete), '') AS line"                            \
-        "  FROM pragma_foreign_key_list(?1) GROUP BY id ORDER BY id) "                                                  \
+        "  FROM pragma_foreign_key_list(?1, ?2) GROUP BY id ORDER BY id) "                                              \
         "UNION ALL SELECT 'Referred to by', line FROM ("                                                                \
         "  SELECT s.name || ' (' || group_concat(k.\"from\", ', ') || ')' AS line"                                      \
-        "  FROM sqlite_schema AS s, pragma_foreign_key_list(s.name) AS k"                                               \
-        "  WHERE s.type = 'table' AND s.rootpage > 0 AND k.\"table\" = ?1 COLLATE NOCASE"                               \
+        "  FROM " CATALOG_OBJECTS ", pragma_foreign_key_list(s.name, ?2) AS k"                                          \
+        "  WHERE s.schema = ?2 AND s.type = 'table' AND s.rootpage > 0 AND k.\"table\" = ?1 COLLATE NOCASE"             \
         "  GROUP BY s.name, k.id ORDER BY 1) "                                                                          \
-        "UNION ALL SELECT 'Triggers', name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE " \
-        "UNION ALL SELECT 'Definition', sql FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE"
+        "UNION ALL SELECT 'Triggers', name FROM " CATALOG_OBJECTS                                                       \
+        " WHERE schema = ?2 AND type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE "                                     \
+        "UNION ALL SELECT 'Definition', sql FROM " CATALOG_OBJECTS                                                      \
+        " WHERE schema = ?2 AND type = 'view' AND name = ?1 COLLATE NOCASE"
 
 typedef struct Sections {
         GString *text;
@@ -172,11 +188,9 @@ static int take_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-static int append_sections(Shell *shell, const char *name, GString *text) {
-        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
-                                             .bytes = name, .size = strlen(name) };
+static int append_sections(Shell *shell, const Relation *relation, GString *text) {
         Sections sections = { .text = text };
-        int r = query_run(shell, SECTIONS_SQL, &parameter, 1, take_line, &sections, NULL);
+        int r = ask_of(shell, relation, SECTIONS_SQL, take_line, &sections);
 
         g_free(sections.heading);
         return r;
@@ -190,22 +204,22 @@ static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
         g_autofree char *sql = NULL;
         g_autoptr(GString) text = g_string_new(NULL);
         unsigned attributes_there;
-        int r = find_attributes(shell, relation->name, &attributes_there);
+        int r = find_attributes(shell, relation, &attributes_there);
 
         if (r < 0)
                 return r;
-        sql = columns_sql(relation->name, attributes_there);
+        sql = columns_sql(relation, attributes_there);
         options.null = "";
         options.widths = NULL;
         options.n_widths = 0;
         format_shown_text(text, relation->kind, strlen(relation->kind), SIZE_MAX);
-        g_string_append_c(text, ' ');
+        g_string_append(text, g_str_equal(relation->schema, "temp") ? " temp." : " ");
         format_shown_text(text, relation->name, strlen(relation->name), SIZE_MAX);
         fprintf(file, "%s\n", text->str);
         g_string_truncate(text, 0);
         r = query_write(shell, sql, shell->settings.mode, &options, NULL);
         if (r >= 0)
-                r = append_sections(shell, relation->name, text);
+                r = append_sections(shell, relation, text);
         (void) fputs(text->str, file); /* answer_end() reports errors */
         return r;
 }
@@ -218,7 +232,7 @@ int describe_relation(Shell *shell, const char *name) {
         if (r < 0)
                 return r;
         if (!relation.is_sqlite || !render_mode_is_grid(shell->settings.mode)) {
-                g_autofree char *sql = relation.is_sqlite ? columns_sql(relation.name, ALL_ATTRIBUTES)
+                g_autofree char *sql = relation.is_sqlite ? columns_sql(&relation, ALL_ATTRIBUTES)
                                                           : columns_sql_postgresql(relation.name);
 
                 return query_print(shell, sql);
@@ -235,8 +249,8 @@ int describe_all(Shell *shell) {
         if (!is_sqlite)
                 return query_print(shell, "SELECT table_name AS name, lower(table_type) AS type"
                                    " FROM information_schema.tables WHERE " VISIBLE " ORDER BY 1");
-        return query_print(shell, "SELECT name, type, ncol AS columns,"
+        return query_print(shell, "SELECT iif(schema = 'temp', 'temp.', '') || name AS name, type, ncol AS columns,"
                            " trim(iif(wr, 'without rowid ', '') || iif(strict, 'strict', '')) AS \"kind\""
-                           " FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-                           " ORDER BY name");
+                           " FROM pragma_table_list WHERE schema IN ('main', 'temp')"
+                           " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1");
 }

@@ -15,9 +15,6 @@
 
 #include "tools/cli/output/interrupt.h"
 
-/* The library's own time limit, which is restored after a list of databases was read. */
-#define LIBRARY_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)
-
 /* Names are reused for this long. */
 #define FRESH_USEC ((int64_t) 5 * G_USEC_PER_SEC)
 
@@ -215,14 +212,14 @@ const char *const *catalog_tables(Catalog *catalog) {
         if (is_fresh(&catalog->tables))
                 return (const char *const *) catalog->tables.list;
         return names_of_rows(catalog, &catalog->tables,
-                             "SELECT name FROM sqlite_schema "
-                             "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'", NULL);
+                             "SELECT DISTINCT name FROM " CATALOG_OBJECTS
+                             " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'", NULL);
 }
 
 /* Columns of all tables and views, those that most of them have first. SQLite cannot tell those of a view that does not
  * compile, or of a table whose module is missing, and fails for all; then the tables that are stored give theirs. */
 #define ALL_COLUMNS_SQL(of)                                                                                                \
-        "SELECT c.name FROM sqlite_schema AS s, pragma_table_xinfo(s.name) AS c WHERE " of                              \
+        "SELECT c.name FROM " CATALOG_OBJECTS ", pragma_table_xinfo(s.name, s.schema) AS c WHERE " of                   \
         " AND s.name NOT LIKE 'sqlite^_%' ESCAPE '^' AND c.hidden <> 1 GROUP BY c.name "                                \
         "ORDER BY count(*) DESC, c.name COLLATE NOCASE"
 
@@ -277,7 +274,7 @@ const char *const *catalog_databases(Catalog *catalog) {
         if (!is_recent(catalog->silent) && session_connect(catalog->session, &connection) >= 0) {
                 (void) sqlipc_set_timeout(connection, CATALOG_WAIT_USEC);
                 note_silence(catalog, sqlipc_list_databases(connection, on_database, list));
-                (void) sqlipc_set_timeout(connection, LIBRARY_WAIT_USEC);
+                (void) sqlipc_set_timeout(connection, SESSION_ANSWER_USEC);
         }
         return keep(&catalog->databases, list);
 }

@@ -10,6 +10,12 @@
 
 #include "tools/cli/shell/session.h"
 
+/* The objects of the database, and the TEMP ones of the connection, in SQLite's dialect: schema ("main" or "temp"), prefix
+ * ("" or "temp."), number (their order), and the columns of sqlite_schema. */
+#define CATALOG_OBJECTS                                                                                                 \
+        "(SELECT 'main' AS schema, '' AS prefix, rowid AS number, * FROM sqlite_schema "                                \
+        "UNION ALL SELECT 'temp', 'temp.', rowid, * FROM temp.sqlite_schema) AS s"
+
 #define CATALOG_WAIT_USEC ((uint64_t) 2 * 1000 * 1000)
 
 typedef struct Catalog Catalog;

@@ -12,6 +12,9 @@
 #include "client-lib/sqlipc.h"
 #include "tools/cli/sql/sql-scan.h"
 
+/* The library's own time limit, which is restored after a list of databases was read in less. */
+#define SESSION_ANSWER_USEC ((uint64_t) 25 * 1000 * 1000)
+
 typedef enum BusKind {
         BUS_FOUND, /* the one that has the database: the rule of sqlipc_open(3) */
         BUS_SYSTEM,
