@@ -219,6 +219,30 @@ def a_write_without_an_answer():
 
 
 @test
+def temp_tables_without_an_answer():
+    """They stay when Ctrl-C ends a write or a BEGIN without an answer, so that no other table is read instead"""
+    for line in ("INSERT INTO note VALUES ('x');", "BEGIN IMMEDIATE;", "BEGIN; INSERT INTO note VALUES ('x');"):
+        with service_of_notes() as (mortal, _), Shell("--transport=pipe", "notes", on=mortal) as shell:
+            shell.run("CREATE TEMP TABLE note AS SELECT 'temp' AS text;")
+            *before, last = line.split("; ")
+            for statement in before:
+                shell.run(f"{statement};")
+            overheard = Overheard(mortal.address)
+            os.kill(mortal.pid(), signal.SIGSTOP)
+            try:
+                shell.type(last)
+                shell.send(ENTER)
+                wait_for(lambda: {"Query", "OpenRows", "Begin"} & {*overheard.members}, "it asks")  # noqa: B023
+                shell.send(control("C"))
+                shell.wait_for("may have taken effect" if "INSERT" in line else "Cancelled.")
+                shell.wait_prompt()
+            finally:
+                os.kill(mortal.pid(), signal.SIGCONT)
+                overheard.close()
+            true("temp" in "\n".join(shell.run("SELECT text FROM note;")), shell.text())
+
+
+@test
 def a_script_without_an_answer():
     """SIGINT to a script: the exit status is 130, and a message says so if the statement may have taken effect"""
     insert = "INSERT INTO note(text) VALUES ('x');\n"

@@ -260,5 +260,29 @@ def waiting():
     equal(rows(), [1, 2], "rows")
 
 
+@test
+def temp_tables_stay():
+    """Ctrl-C ends the wait of a BEGIN, and TEMP tables stay, so that no statement meets the file's tables instead"""
+
+    def n_open():
+        return len(service.driver.manager("ListTransactions")[0])
+
+    with shell_of() as shell, contextlib.closing(sqlite3.connect(NOTES, isolation_level=None)) as writer:
+        shell.run("CREATE TEMP TABLE note AS SELECT 'temp' AS x;")
+        writer.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            enter(shell, "BEGIN IMMEDIATE;")
+            wait_for(lambda: n_open() == 2, "the transaction waits, beside the pin")
+            shell.send(control("c"))
+            shell.wait_for(lambda: "Cancelled." in shell.text() and shell.at_prompt(), "the prompt is back")
+            wait_for(lambda: n_open() == 1, "the service has given it up")
+            true("temp" in "\n".join(shell.run("SELECT x FROM note;")), shell.text())
+            shell.send(control("l"))
+            shell.wait_for(lambda: "Cancelled." not in shell.text(), "an empty screen")
+        writer.execute("ROLLBACK")
+        shell.run("BEGIN IMMEDIATE; INSERT INTO main.note VALUES (1); COMMIT;")
+    equal(rows(), [1], "rows")
+
+
 if __name__ == "__main__":
     sys.exit(main(service))

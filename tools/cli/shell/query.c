@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <string.h>
 
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/output/output.h"
@@ -213,9 +214,15 @@ static void end_run(Query *query) {
         if (!is_unheard_of(query, next))
                 return;
         query->cursor = sqlipc_cursor_close(query->cursor);
-        query->connection = NULL;
         if (query->shell->session.transaction.object)
                 shell_say(query->shell, "The transaction was rolled back.");
+        /* TEMP tables would end with the connection, and the next statement would read others of their names. The Cancel
+         * that was sent names the call, but does not end a question of polkit. */
+        if (query->shell->session.may_have_pin) {
+                session_forget_transaction(&query->shell->session);
+                return;
+        }
+        query->connection = NULL;
         session_disconnect(&query->shell->session);
 }
 
@@ -265,10 +272,20 @@ static void note_loss(Query *query, int r) {
                 query->shell->session.lost = true;
 }
 
+/* The library does not tell when it begins a pin. Only these statements need one; others count, too. */
+static bool may_need_pin(const char *sql) {
+        const char *pragma = strcasestr(sql, "pragma");
+
+        while (pragma && pragma[strlen("pragma")] == '_') /* a table-valued function */
+                pragma = strcasestr(pragma + 1, "pragma");
+        return pragma || (strcasestr(sql, "create") && strcasestr(sql, "temp"));
+}
+
 static int run(Query *query) {
         Shell *shell = query->shell;
         int r;
 
+        shell->session.may_have_pin |= may_need_pin(query->sql);
         r = sqlipc_query_with(query->connection, shell->session.database, query->sql, query->parameters, query->n_parameters,
                               &query->cursor);
         if (r < 0)

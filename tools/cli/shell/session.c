@@ -103,7 +103,7 @@ void session_disconnect(Session *session) {
         session_forget_transaction(session);
         session->connection = sqlipc_close(session->connection);
         g_clear_pointer(&session->untold_loss, g_free);
-        session->not_found = false;
+        session->not_found = session->may_have_pin = false;
 }
 
 void session_change_bus(Session *session, BusChoice *choice) {

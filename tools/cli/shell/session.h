@@ -51,6 +51,7 @@ typedef struct Session {
         bool unreachable;              /* the last session_connect() failed */
         bool not_found;                /* BUS_FOUND: no service has the database; the connection has the details */
         char *untold_loss;             /* owned; the error PIN_LOST that the user has not seen; NULL: there is none */
+        bool may_have_pin;             /* a statement ran that may have needed a pin: TEMP tables, a PRAGMA */
         bool lost;                     /* the service went away during a query, and no query has worked since */
         unsigned generation;           /* changes with bus and database: everything learnt before is void */
         SqlDialect dialect;            /* of the database; valid if .dialect_generation is .generation (dialect.h) */

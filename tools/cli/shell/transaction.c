@@ -11,6 +11,9 @@
 #include "tools/cli/shell/query-run.h"
 #include "tools/cli/shell/wait.h"
 
+/* The shell waits at most this long for the service to give up a transaction that was cancelled. */
+#define CANCEL_USEC ((uint64_t) 1000 * 1000)
+
 static SessionTransaction *of(Shell *shell) {
         return &shell->session.transaction;
 }
@@ -74,6 +77,25 @@ static int open_transaction(Shell *shell, sqlipc_transaction_mode mode) {
         return r < 0 ? r : 0;
 }
 
+static int stop_at_first(const sqlipc_database *database, void *userdata) {
+        (void) database, (void) userdata;
+        return 1;
+}
+
+/* Gives up a transaction that still waits. The end of the connection ends it for certain, and also a question of polkit, but
+ * TEMP tables, too. With these the library cancels the Begin. If the service had answered that before, the library rolls
+ * back when it reads the answer, which comes before that of any other call. */
+static void give_up(Session *session) {
+        if (!session->may_have_pin || !session->connection) {
+                session_disconnect(session);
+                return;
+        }
+        session_forget_transaction(session);
+        (void) sqlipc_set_timeout(session->connection, CANCEL_USEC);
+        (void) sqlipc_list_databases(session->connection, stop_at_first, NULL);
+        (void) sqlipc_set_timeout(session->connection, SESSION_ANSWER_USEC);
+}
+
 /* With `quiet` -EROFS is not reported. */
 static int begin_quietly(Shell *shell, sqlipc_transaction_mode mode, bool quiet) {
         int r = transaction_check_none(shell);
@@ -91,10 +113,8 @@ static int begin_quietly(Shell *shell, sqlipc_transaction_mode mode, bool quiet)
                 answer_cancelled(shell);
         else if (r != -EROFS || !quiet)
                 query_complain(shell, r, NULL);
-        /* A transaction that still waits has no number by which it can be given up. It would go on to wait, and end the idle
-         * transaction of another user. Therefore the connection is closed. */
         if (r == -ECANCELED)
-                session_disconnect(&shell->session);
+                give_up(&shell->session);
         else
                 session_forget_transaction(&shell->session);
         return r;
