@@ -272,6 +272,26 @@ def as_sqlite3():
     equal(ask("chinook", ".dump --preserve-rowids") == reference, True, "the same bytes with rowids")
 
 
+TEMP = [
+    "CREATE TEMP TABLE counted(a, b)", "INSERT INTO temp.counted VALUES (77, 'temp')", "CREATE TEMP TABLE plain(a, b, c)",
+    "CREATE TEMP TABLE auto(id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO auto VALUES (99)",
+    'CREATE TEMP TABLE clustered(a PRIMARY KEY)', "CREATE TEMP TABLE mine(a)",
+]  # fmt: skip
+
+
+@test
+def without_temp_tables():
+    """A TEMP table does not get into .dump, .backup, .export and .sha3sum, also in the place of one of its name"""
+    for command in (".dump", ".dump --preserve-rowids", ".dump counted", ".sha3sum", ".sha3sum counted", ".sha3sum --schema",
+                    ".sha3sum sqlite%"):  # fmt: skip
+        equal(ask("odd", *TEMP, command), ask("odd", command), command)
+    ask("odd", *TEMP, ".backup --force with-temp.sqlite")
+    check_copy(HERE / "with-temp.sqlite", original("odd"), rowids=True)
+    ask("odd", *TEMP, ".export --force sqlite counted.sqlite counted")
+    with contextlib.closing(sqlite3.connect(HERE / "counted.sqlite")) as db:
+        equal(db.execute("SELECT id, text FROM counted").fetchall(), [(1, "one"), (2, "two")], "rows of .export")
+
+
 @test
 def round_trips():
     """sqlite3 restores an equal database from a dump: names, bits of values, indexes, triggers, virtual tables"""
@@ -504,6 +524,17 @@ def restores():
         check_restored(file)
     ask("target", f".restore --force {HERE / 'utf16.sqlite'}")
     equal(sqlite3.connect(TARGET).execute("SELECT * FROM t").fetchall(), [("größe",), (1.5,)], "rows in another encoding")
+
+
+@test
+def restores_beside_temp_tables():
+    """.restore drops and fills the tables of the database, not TEMP tables of their names, which stay"""
+    plain = make("beside.sqlite", WITHOUT_VIRTUAL, fill_odd)
+    for _ in range(2):  # into other tables, and into the same ones
+        restore, look = f".restore --force {plain}", "SELECT a, b FROM temp.counted"
+        out = ask("unrelated", "--mode=list", "--headers=off", *TEMP, restore, look)
+        equal(out, b"77|temp\n", "the TEMP table")
+        check_restored(plain)
 
 
 @test

@@ -42,7 +42,8 @@ enum {
 };
 
 typedef struct Table {
-        char *name, *select; /* owned */
+        char *name, *select; /* owned; the SELECT is that of sqlite3, which is hashed */
+        char *sql;           /* owned; the same, but a TEMP table of the name does not take its place */
         size_t n_columns;    /* columns of the SELECT */
 } Table;
 
@@ -63,6 +64,7 @@ static void free_table(void *data) {
 
         g_free(table->name);
         g_free(table->select);
+        g_free(table->sql);
         g_free(table);
 }
 
@@ -155,6 +157,12 @@ static const struct {
         { "sqlite_stat4", "SELECT * FROM sqlite_stat4 ORDER BY tbl, idx, rowid;", 0 },
 };
 
+static char *in_main(const char *select) {
+        const char *table = strstr(select, " FROM ") + strlen(" FROM ");
+
+        return g_strdup_printf("%.*smain.%s", (int) (table - select), select, table);
+}
+
 static Table *make_table(const char *name, size_t n_columns) {
         g_autoptr(GString) sql = g_string_new("SELECT * FROM ");
         Table *table = g_new0(Table, 1);
@@ -169,6 +177,7 @@ static Table *make_table(const char *name, size_t n_columns) {
                 }
         if (!table->select)
                 table->select = g_string_free(g_steal_pointer(&sql), FALSE);
+        table->sql = in_main(table->select);
         return table;
 }
 
@@ -184,7 +193,7 @@ static int take_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 /* Tables with their own pages, as sqlite3 lists them (the "_" of its pattern matches any letter); if the database is exposed
  * in part, all its tables. */
 #define LIST                                                                                                          \
-        "SELECT name, (SELECT count(*) FROM pragma_table_xinfo(t.name) WHERE hidden <> 1) "                           \
+        "SELECT name, (SELECT count(*) FROM pragma_table_xinfo(t.name, 'main') WHERE hidden <> 1) "                   \
         "FROM (SELECT lower(name) AS name FROM sqlite_schema WHERE type = 'table' AND (rootpage > 1"                  \
         " OR EXISTS (SELECT 1 FROM pragma_module_list WHERE name = '" SCHEMA_EXPOSED_MODULE "'))"                     \
         " UNION ALL SELECT 'sqlite_schema') AS t "                                                                    \
@@ -228,11 +237,11 @@ static char *make_query(const Checksum *checksum, const SnapshotLimits *limits) 
                 g_string_append_printf(sql, " UNION ALL SELECT %u,*", i + 1);
                 append_nulls(sql, width - table->n_columns);
                 if (g_str_has_suffix(table->select, " NOT INDEXED;")) {
-                        g_string_append(sql, " FROM ");
+                        g_string_append(sql, " FROM main.");
                         schema_append_quoted(sql, table->name);
                         g_string_append(sql, " NOT INDEXED");
                 } else
-                        g_string_append_printf(sql, " FROM (%.*s LIMIT -1)", (int) strlen(table->select) - 1, table->select);
+                        g_string_append_printf(sql, " FROM (%.*s LIMIT -1)", (int) strlen(table->sql) - 1, table->sql);
         }
         return sql->len <= limits->sql_size ? g_string_free(g_steal_pointer(&sql), FALSE) : NULL;
 }
@@ -291,7 +300,7 @@ static int append_one_by_one(Checksum *checksum) {
                 const Table *table = table_at(checksum, i);
 
                 begin_tables(checksum, i + 1);
-                r = query_run(checksum->shell, table->select, NULL, 0, take_row_of_one, checksum, NULL);
+                r = query_run(checksum->shell, table->sql, NULL, 0, take_row_of_one, checksum, NULL);
         }
         return r;
 }
@@ -308,7 +317,7 @@ static void name_unreadable(const Checksum *checksum) {
                 const Table *table = table_at(checksum, i);
                 sqlipc_statement *statement = NULL;
                 g_autoptr(GString) shown = g_string_new(NULL);
-                int r = sqlipc_prepare(connection, checksum->shell->session.database, table->select, &statement);
+                int r = sqlipc_prepare(connection, checksum->shell->session.database, table->sql, &statement);
 
                 (void) sqlipc_finalize(statement);
                 if (r >= 0)

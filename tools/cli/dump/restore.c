@@ -24,7 +24,8 @@ enum { ROWS_UNWATCHED = 256 }; /* between two looks at Ctrl-C and the progress *
 
 /* Each table, with a row for each of its parents. */
 #define TABLES_SQL                                                                                      \
-        "SELECT s.name, f.\"table\" FROM sqlite_schema AS s LEFT JOIN pragma_foreign_key_list(s.name) AS f " \
+        "SELECT s.name, f.\"table\" FROM sqlite_schema AS s "                                           \
+        "LEFT JOIN pragma_foreign_key_list(s.name, 'main') AS f "                                       \
         "WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY s.rowid"
 #define VIRTUAL_SQL "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage = 0"
 /* A name of the rowid of a table, if it has one that is no column: see schema.c. */
@@ -156,7 +157,7 @@ static int run(Restore *restore, const char *sql) {
 static int drop(Restore *restore, const char *type, const char *name) {
         g_autoptr(GString) sql = g_string_new("DROP ");
 
-        g_string_append_printf(sql, "%s ", type);
+        g_string_append_printf(sql, "%s main.", type);
         schema_append_quoted(sql, name);
         return run(restore, sql->str);
 }
@@ -207,15 +208,29 @@ static int drop_all(Restore *restore) {
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------ */
 
+/* An index or trigger without the name of a schema would belong to a TEMP table that has the name of its table. SQLite keeps
+ * these statements without that name. */
+static char *create_sql(const char *text) {
+        static const char *const beginnings[] = { "CREATE INDEX ", "CREATE UNIQUE INDEX ", "CREATE TRIGGER " };
+        int size = (int) schema_text_size(text);
+
+        for (size_t i = 0; i < G_N_ELEMENTS(beginnings); i++) {
+                int n = (int) strlen(beginnings[i]);
+
+                if (g_str_has_prefix(text, beginnings[i]))
+                        return g_strdup_printf("%smain.%.*s", beginnings[i], size - n, text + n);
+        }
+        return g_strndup(text, (gsize) size);
+}
+
 /* Runs the CREATE statements that `sql` selects. */
 static int create(Restore *restore, const char *sql, const char *argument) {
         g_autoptr(GPtrArray) texts = list(restore, sql, argument);
         int r = texts ? 0 : -EIO;
 
         for (guint i = 0; r >= 0 && i < texts->len; i++) {
-                char *text = texts->pdata[i];
+                g_autofree char *text = create_sql(texts->pdata[i]);
 
-                text[schema_text_size(text)] = 0;
                 r = run(restore, text);
         }
         return r;
@@ -242,7 +257,7 @@ static int list_columns(Restore *restore, const char *table, GString *text, guin
 }
 
 static char *insert_sql(const char *table, const char *columns, guint n) {
-        g_autoptr(GString) sql = g_string_new("INSERT INTO ");
+        g_autoptr(GString) sql = g_string_new("INSERT INTO main.");
 
         schema_append_quoted(sql, table);
         g_string_append_printf(sql, "(%s)VALUES(?", columns);
@@ -317,7 +332,7 @@ static int load_table(Restore *restore, const char *table) {
 /* Replaces the rows of a table of SQLite's own, if the file has such rows. `make`: SQL that makes sure that it exists. */
 static int load_own(Restore *restore, const char *table, const char *make) {
         g_autoptr(GPtrArray) there = list(restore, "SELECT name FROM sqlite_schema WHERE name = ?1", table);
-        g_autofree char *clear = g_strdup_printf("DELETE FROM %s", table);
+        g_autofree char *clear = g_strdup_printf("DELETE FROM main.%s", table);
         uint64_t n = 0;
         int r = there ? 0 : -EIO;
 

@@ -113,10 +113,10 @@ void schema_freep(Schema **schema) {
         "  SELECT 1 FROM pragma_module_list WHERE name = '" SCHEMA_EXPOSED_MODULE "') AS exposed))"                     \
         "SELECT o.id, o.type, o.name, o.tbl_name, CASE WHEN c.cid > 0 THEN NULL ELSE o.sql END,"                   \
         " o.wanted, o.stored IS NOT NULL, o.exposed,"                                                                   \
-        " EXISTS (SELECT 1 FROM pragma_index_list(o.stored) WHERE origin = 'pk'),"                                      \
-        " EXISTS (SELECT 1 FROM pragma_index_info(o.stored)),"                                                          \
+        " EXISTS (SELECT 1 FROM pragma_index_list(o.stored, 'main') WHERE origin = 'pk'),"                              \
+        " EXISTS (SELECT 1 FROM pragma_index_info(o.stored, 'main')),"                                                  \
         " c.name, c.type, c.hidden, c.pk "                                                                              \
-        "FROM o LEFT JOIN pragma_table_xinfo(o.stored) AS c ORDER BY o.id, c.cid"
+        "FROM o LEFT JOIN pragma_table_xinfo(o.stored, 'main') AS c ORDER BY o.id, c.cid"
 
 enum {
         COLUMN_ID,

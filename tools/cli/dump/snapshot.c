@@ -99,7 +99,7 @@ static char *table_term(const SnapshotTable *table, guint number, size_t width) 
                 else
                         append_value(sql, table, place);
         }
-        g_string_append(sql, " FROM ");
+        g_string_append(sql, " FROM main.");
         schema_append_quoted(sql, table->object->name);
         g_string_append(sql, " AS t");
         for (size_t piece = 0; n_pieces > 1 && piece < n_pieces; piece++)
