@@ -33,6 +33,7 @@ def direct(sql):
 direct("PRAGMA journal_mode = WAL;" + SLOW)
 service.database("target", Path=TARGET, Mode="read-write", WriteSchema="yes")
 service.database("fixed", Path=TARGET, Mode="read-write")
+service.database("reader", Path=TARGET, Mode="read-only")
 service.driver.manager("Reload")
 
 
@@ -70,6 +71,30 @@ def refuses(name, text, table, *options, **keywords):
     err = imports(name, text, table, *options, code=QUERY, **keywords)
     equal((direct("SELECT sql FROM sqlite_schema"), content(table) if columns(table) else None), before, f"after {err!r}")
     return err
+
+
+@test
+def into_a_temp_table():
+    """A TEMP table is filled without the right to write and beside a writer, also in a transaction; not a table beside it"""
+    direct("CREATE TABLE hidden(a); CREATE TABLE beside(a);")
+    path, bad = file_of("temp.csv", "1\n2\n"), file_of("bad.csv", "3\nx\n")
+    create, ask = "CREATE TEMP TABLE hidden(a INTEGER CHECK (a < 9));", "SELECT group_concat(a) FROM temp.hidden;"
+    imports_it = f".import --no-header {path} hidden"
+    for database in ("reader", "target"):
+        with contextlib.closing(sqlite3.connect(TARGET, isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            for script in (
+                (create, imports_it, ask), (create, f".import --no-header {path} HIDDEN", ask),
+                (create, "BEGIN;", imports_it, "COMMIT;", ask), ("BEGIN;", create, imports_it, ask, "ROLLBACK;"),
+            ):  # fmt: skip
+                equal(run(database=database, text="\n".join(script).encode()), ("1,2\n", ""), f"{script} on {database}")
+            writer.execute("ROLLBACK")
+    script = (create, imports_it, f".import --no-header {bad} hidden", ask, f".import --no-header {path} beside")
+    out, err = run(database="target", text="\n".join(script).encode(), code=QUERY)
+    equal(out, "1,2\n", f"rows after a bad line: {err}")
+    equal((content("hidden"), content("beside")), ([], [("1",), ("2",)]), "rows of the file")
+    _, err = run(database="reader", text="\n".join((create, f".import --no-header {path} beside")).encode(), code=QUERY)
+    true("read" in err, err)
 
 
 # ---- formats -----------------------------------------------------------------------------------------------------------

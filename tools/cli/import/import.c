@@ -36,6 +36,7 @@ typedef struct Import {
         Shell *shell;
         const ImportOptions *options;
         GArray *table;    /* owned; NULL: it is new */
+        bool is_temp;
         ImportFile *file; /* owned */
         BulkLoad bulk;
         uint64_t n_bad;
@@ -78,6 +79,7 @@ static int fail_bad_lines(Import *import, const char *more) {
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        Import *import = userdata;
         ImportColumn column = {};
 
         if (!is_row)
@@ -86,7 +88,8 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         column.affinity = column_affinity(sqlipc_column_text(cursor, 1, NULL));
         column.not_null = sqlipc_column_int64(cursor, 2) != 0;
         column.generated = sqlipc_column_int64(cursor, 3) != 0;
-        g_array_append_val(userdata, column);
+        import->is_temp = sqlipc_column_int64(cursor, 4) != 0;
+        g_array_append_val(import->table, column);
         return 0;
 }
 
@@ -97,8 +100,10 @@ static int read_columns(Import *import) {
         int r;
 
         import->table = import_columns_new();
-        r = query_run(import->shell, "SELECT name, type, \"notnull\", hidden FROM pragma_table_xinfo(?1) WHERE hidden <> 1 "
-                      "ORDER BY cid", &parameter, 1, take_column, import->table, NULL);
+        r = query_run(import->shell, "SELECT name, type, \"notnull\", hidden, EXISTS ("
+                      "SELECT 1 FROM temp.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')) "
+                      "FROM pragma_table_xinfo(?1) WHERE hidden <> 1 ORDER BY cid",
+                      &parameter, 1, take_column, import, NULL);
         if (r >= 0 && import->table->len == 0)
                 g_clear_pointer(&import->table, g_array_unref);
         return r;
@@ -310,10 +315,15 @@ static void roll_back(Import *import, bool own) {
                 (void) run(import, "RELEASE " SAVEPOINT);
 }
 
+/* TEMP tables are written without the right to write, and without a turn to write. */
+static int begin(Import *import) {
+        return transaction_begin(import->shell, import->is_temp ? SQLIPC_TRANSACTION_DEFERRED : SQLIPC_TRANSACTION_WRITE);
+}
+
 static int write_rows(Import *import, int64_t *ret_changes) {
         Shell *shell = import->shell;
         bool own = !shell->session.transaction.object;
-        int r = own ? transaction_begin(shell, SQLIPC_TRANSACTION_WRITE) : run(import, "SAVEPOINT " SAVEPOINT);
+        int r = own ? begin(import) : run(import, "SAVEPOINT " SAVEPOINT);
 
         if (r < 0)
                 return r;
