@@ -503,6 +503,61 @@ def staging():
         raises(sqlipc.OperationalError, two.execute, "SELECT * FROM stage")
 
 
+COPY_SCHEMA = """
+CREATE TABLE t(a INTEGER PRIMARY KEY, b);
+CREATE TABLE u(a INTEGER PRIMARY KEY AUTOINCREMENT, b);
+CREATE TABLE w(a PRIMARY KEY, b) WITHOUT ROWID;
+CREATE TABLE loose(a, b);
+CREATE INDEX i ON loose(a);
+CREATE VIEW v AS SELECT a FROM t;
+CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM loose; END;
+INSERT INTO t VALUES(1, 'file'), (2, 'file');
+INSERT INTO u(b) VALUES('file'), ('file');
+INSERT INTO w VALUES('file', 1);
+INSERT INTO loose(rowid, a, b) VALUES(5, 'file', 6), (50, 'file', 60);
+"""
+COPY_TEMP = (
+    "CREATE TEMP TABLE t(x, a, y)",
+    "CREATE TEMP TABLE u(b, a INTEGER PRIMARY KEY AUTOINCREMENT)",
+    "CREATE TEMP TABLE w(a, b, c)",
+    "CREATE TEMP TABLE loose(rowid, b)",
+    "CREATE TEMP TABLE v(a)",
+    "CREATE TEMP TABLE more(a)",
+    "CREATE INDEX temp.i ON t(x)",
+    "INSERT INTO t VALUES('temp', 8, 9)",
+    "INSERT INTO u VALUES('temp', 77)",
+    "INSERT INTO loose VALUES('temp', 1)",
+)
+
+
+@test
+def copies():
+    """A dump, or a copy into a file or sqlite3, has nothing of TEMP tables, also in a transaction, which sees them"""
+    path = service.add("copied", COPY_SCHEMA)
+    expected = dump(path)
+    with contextlib.closing(service.connect("copied", isolation_level=None)) as db, \
+            contextlib.closing(sqlite3.connect(path, isolation_level=None)) as theirs:
+        for sql in COPY_TEMP:
+            db.execute(sql)
+            theirs.execute(sql)
+        for begin in (None, "BEGIN", "BEGIN IMMEDIATE"):
+            for each in {None: (), "BEGIN": (db, theirs), "BEGIN IMMEDIATE": (db,)}[begin]:
+                each.execute(begin)
+                each.execute("SELECT * FROM loose").fetchall()
+            equal(list(db.iterdump()), expected, f"a dump, {begin}")
+            db.backup(service.folder / "copy.sqlite")
+            with contextlib.closing(sqlite3.connect(":memory:")) as ours, contextlib.closing(sqlite3.connect(":memory:")) as copy:
+                db.backup(ours)
+                theirs.backup(copy)
+                equal(list(copy.iterdump()), expected, f"a copy of sqlite3, {begin}")
+                equal(list(ours.iterdump()), expected, f"a copy, {begin}")
+                rowids = "SELECT rowid, * FROM loose"
+                equal(ours.execute(rowids).fetchall(), [(5, "file", 6), (50, "file", 60)], "rowids")
+            equal(dump(service.folder / "copy.sqlite"), expected, f"a file, {begin}")
+            for each in (db, theirs):
+                each.rollback()
+
+
 @test
 def large():
     """The statement that needs the pin may be larger than a message: it is sent again, from its file"""

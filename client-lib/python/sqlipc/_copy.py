@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Copies of a whole database: as SQL, and into a file."""
+"""Copies of a whole database: as SQL, and into a file. SQL names the schema main: a TEMP table may have the same name."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import _sqlite3 as sqlite3  # A program may have put this package in the place o
 from ._errors import CODES, NotSupportedError, OperationalError, ProgrammingError, error_of_code
 
 _ROWS = 1000
-_SCHEMA = "SELECT name, type, sql, tbl_name FROM sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
+_SCHEMA = "SELECT name, type, sql, tbl_name FROM main.sqlite_schema WHERE sql NOT NULL ORDER BY rowid"
 
 
 def _identifier(name):
@@ -65,7 +65,7 @@ def iterdump(connection):
         cursor.row_factory = None
         has_sequence, writable = False, False
         tables = cursor.execute(
-            "SELECT name, type, sql FROM sqlite_master WHERE sql NOT NULL AND type == 'table' ORDER BY name"
+            "SELECT name, type, sql FROM main.sqlite_master WHERE sql NOT NULL AND type == 'table' ORDER BY name"
         ).fetchall()
         for name, _, sql in tables:
             if name == "sqlite_sequence":
@@ -90,7 +90,7 @@ def iterdump(connection):
                 yield f"{sql};"
             with _about("table", name):
                 yield from _inserts(cursor, name)
-        others = "SELECT name, type, sql FROM sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view')"
+        others = "SELECT name, type, sql FROM main.sqlite_master WHERE sql NOT NULL AND type IN ('index', 'trigger', 'view')"
         for _, _, sql in cursor.execute(others).fetchall():
             yield f"{sql};"
         if has_sequence:  # at the end, because SQLite makes and fills the table when rows are inserted
@@ -102,11 +102,12 @@ def iterdump(connection):
 
 
 def _inserts(cursor, table):
-    columns = [column[0] for column in cursor.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()]
+    info = "SELECT name FROM pragma_table_info(?, 'main')"
+    columns = [column[0] for column in cursor.execute(info, (table,)).fetchall()]
     literal = table.replace("'", "''")
     values = ",".join(f"'||quote({_identifier(column)})||'" for column in columns)
     statement = f"INSERT INTO {_identifier(literal)} VALUES({values})"
-    yield from (f"{row[0]};" for row in cursor.execute(f"SELECT '{statement}' FROM {_identifier(table)}"))
+    yield from (f"{row[0]};" for row in cursor.execute(f"SELECT '{statement}' FROM main.{_identifier(table)}"))
 
 
 # ---- into a file ----
@@ -191,7 +192,7 @@ def _copy_properties(read, copy):
 
 def _copy_table(read, copy, table):
     """With rowids, which are part of the data if no column shows them, as bytes: text need not be UTF-8."""
-    info = read.execute("SELECT name, hidden, pk, upper(type) FROM pragma_table_xinfo(?)", (table,)).fetchall()
+    info = read.execute("SELECT name, hidden, pk, upper(type) FROM pragma_table_xinfo(?, 'main')", (table,)).fetchall()
     columns = [_identifier(name) for name, hidden, _, _ in info if hidden == 0]
     names = {name.lower() for name, *_ in info}
     rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
@@ -201,7 +202,7 @@ def _copy_table(read, copy, table):
     if table == "sqlite_sequence":
         copy.execute("DELETE FROM sqlite_sequence")
     insert = f"INSERT INTO {_identifier(table)}({listed}) VALUES ({', '.join('?' * len(columns))})"
-    read.execute(f"SELECT {listed} FROM {_identifier(table)}")
+    read.execute(f"SELECT {listed} FROM main.{_identifier(table)}")
     while rows := read.fetchmany(_ROWS):
         copy.executemany(insert, rows)
 
