@@ -9,11 +9,12 @@ both" also runs the suite with SQLAlchemy's dialect for SQLite, in which the exc
 import fnmatch
 import os
 import re
+import signal
 import subprocess
 import sys
 
 import broken_schema
-from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, main, sqlalchemy_python
+from harness import BUILD_ROOT, PATIENCE, SOURCE_ROOT, children, main, sqlalchemy_python, wait_for
 from python_service import PythonService
 from tap import diagnose, equal, test, true
 
@@ -87,6 +88,29 @@ for url, connect_args in (("sqlipc:///main?host=box&isolation_level=EXCLUSIVE", 
 passed = [{"host": "box", "isolation_level": "EXCLUSIVE"}, {"autocommit": False},
           {"autocommit": sqlipc.LEGACY_TRANSACTION_CONTROL}, {"isolation_level": None}, {"autocommit": True}]
 assert calls == [(("main",), {"check_same_thread": False} | keywords) for keywords in passed], calls
+"""
+LOST = """
+import sys
+import sqlalchemy as sa
+
+for pings in (True, False):
+    engine = sa.create_engine("sqlipc://user/alchemy", pool_pre_ping=pings)
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TEMP TABLE note AS SELECT 1 AS a"))
+        connection.commit()
+        held = connection.connection.dbapi_connection
+    print("lose", flush=True)
+    sys.stdin.readline()
+    failures = []
+    for _ in range(3):
+        try:
+            with engine.connect() as connection:
+                connection.execute(sa.text("SELECT 1")).all()
+                assert connection.connection.dbapi_connection is not held, pings
+        except sa.exc.OperationalError as error:
+            failures.append((error.orig.service_error.rpartition(".")[2], error.connection_invalidated))
+    assert failures == ([] if pings else [("PinLost", True)]), (pings, failures)
+    engine.dispose()
 """
 CONNECT = """
 import sqlalchemy as sa
@@ -407,6 +431,25 @@ def reads_beyond_the_limit():
             child.stdin.write(b"\n")
             child.stdin.flush()
         equal((child.wait(), child.stderr.read()), (0, b""), "the program")
+
+
+@test
+def lost_temp_tables():
+    """A connection of the pool that has lost its TEMP tables is replaced: a ping finds it, else one user gets the error"""
+    command = [sqlalchemy_python(), "-c", LOST]
+    child = subprocess.Popen(
+        command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with child:
+        for _ in range(2):
+            equal(child.stdout.readline() or child.stderr.read(), "lose\n", "where the program is")
+            workers = children(service.pid())
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            wait_for(lambda workers=workers: not set(workers) & set(children(service.pid())), "the service knows")
+            child.stdin.write("\n")
+            child.stdin.flush()
+        equal((child.wait(), child.stderr.read()), (0, ""), "the program")
 
 
 def excluded():

@@ -26,10 +26,10 @@ from sqlalchemy import exc, pool, util
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from ._core import LEGACY_TRANSACTION_CONTROL
+from ._errors import PIN_LOST
 
 # Errors after which the connection is of no more use: a program that uses a pool then gets another one.
 _LOST = ("Cannot operate on a closed database.", "belongs to the parent of this process")
-
 
 
 def _autocommit_of(text):
@@ -114,7 +114,10 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
         return connection
 
     def is_disconnect(self, e, connection, cursor):
-        """Return True if the connection is of no more use."""
+        """Return True if the connection is of no more use. One that has lost its TEMP tables could go on, but a pool must not
+        tell that to the next user, who has never seen them."""
+        if getattr(e, "service_error", None) == PIN_LOST:
+            return True
         return isinstance(e, self.dbapi.ProgrammingError) and any(text in str(e) for text in _LOST)
 
     def get_isolation_level(self, dbapi_connection):
