@@ -164,7 +164,11 @@ static AdbcStatusCode run_once(void *userdata, sqlipc_cursor **ret_cursor, struc
         return r < 0 ? adbc_error_connection(error, query->connection->connection, r) : ADBC_STATUS_OK;
 }
 
-static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, const char *table, struct AdbcError *error) {
+/* `named`: by its catalog, so it is none of the TEMP tables, of which a name alone means one as in SQL. */
+static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, bool named, const char *table,
+                                  struct AdbcError *error) {
+        const char *sql = named ? "SELECT 1 FROM pragma_table_info(?, 'main') LIMIT 1"
+                                : "SELECT 1 FROM pragma_table_info(?) LIMIT 1";
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         AdbcStatusCode status;
         int r;
@@ -172,7 +176,7 @@ static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, cons
         status = driver_connection_check_turn(c, catalog, error);
         if (status != ADBC_STATUS_OK)
                 return status;
-        r = sqlipc_query(c->connection, catalog, "SELECT 1 FROM pragma_table_info(?) LIMIT 1", &cursor, "s", table);
+        r = sqlipc_query(c->connection, catalog, sql, &cursor, "s", table);
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);
         r = sqlipc_cursor_next(cursor);
@@ -183,7 +187,7 @@ static AdbcStatusCode check_table(DriverConnection *c, const char *catalog, cons
 }
 
 /* The types are those that SELECT * would have: they depend on the first rows, too. */
-static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, const char *table,
+static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, bool named, const char *table,
                                    struct ArrowSchema *ret_schema, struct AdbcError *error) {
         _cleanup_(arrow_struct_release_stream) struct ArrowArrayStream stream = { .release = NULL };
         OneQuery query = { .connection = c, .catalog = catalog };
@@ -193,10 +197,10 @@ static AdbcStatusCode table_schema(DriverConnection *c, const char *catalog, con
         int64_t changes;
         SqlBuilder text;
 
-        status = check_table(c, catalog, table, error);
+        status = check_table(c, catalog, named, table, error);
         if (status != ADBC_STATUS_OK)
                 return status;
-        if (sql_builder_begin(&text, "SELECT * FROM ") < 0)
+        if (sql_builder_begin(&text, named ? "SELECT * FROM main." : "SELECT * FROM ") < 0)
                 return adbc_error_memory(error);
         sql_builder_name(&text, table);
         query.sql = sql = sql_builder_end(&text);
@@ -220,7 +224,7 @@ AdbcStatusCode connection_metadata_table_schema(struct AdbcConnection *connectio
         if (db_schema && *db_schema)
                 return adbc_error_set(error, ADBC_STATUS_NOT_FOUND, "3F000", "A database has no schema but \"\"");
         driver_connection_lock(c);
-        status = table_schema(c, catalog ? catalog : c->catalog, table, ret_schema, error);
+        status = table_schema(c, catalog ? catalog : c->catalog, catalog, table, ret_schema, error);
         driver_connection_unlock(c);
         return status;
 }

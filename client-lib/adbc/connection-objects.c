@@ -88,7 +88,7 @@ enum {
 
 /* ---- Queries ------------------------------------------------------------------------------------------------------- */
 
-/* One call of GetObjects. */
+/* One call of GetObjects. Its queries name the schema main: TEMP tables are not listed, but may have the name of a table. */
 typedef struct ObjectsCall {
         DriverConnection *connection;
         int depth;
@@ -201,7 +201,8 @@ static int object_names_add(ObjectNames *list, const char *name) {
 /* ---- Columns ------------------------------------------------------------------------------------------------------- */
 
 #define COLUMNS_SQL                                                                                                         \
-        "SELECT name, cid, type, \"notnull\", dflt_value, hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"
+        "SELECT name, cid, type, \"notnull\", dflt_value, hidden FROM pragma_table_xinfo(?, 'main') "                       \
+        "WHERE hidden <> 1 ORDER BY cid"
 
 static AdbcStatusCode take_column(ObjectsCall *call, Tree *columns, sqlipc_cursor *cursor) {
         Tree *column = arrow_tree_child(columns, 0);
@@ -250,12 +251,12 @@ static AdbcStatusCode take_column(ObjectsCall *call, Tree *columns, sqlipc_curso
  * refers to, which is the primary key of that table if it is not told. Those of one constraint follow each other. */
 #define CONSTRAINTS_SQL                                                                                                     \
         "SELECT -1 AS id, 'PRIMARY KEY' AS type, name, NULL AS \"table\", NULL AS \"to\", pk AS seq, NULL AS label "        \
-        "FROM pragma_table_info(?1) WHERE pk > 0 "                                                                          \
+        "FROM pragma_table_info(?1, 'main') WHERE pk > 0 "                                                                  \
         "UNION ALL SELECT i.seq, 'UNIQUE', c.name, NULL, NULL, c.seqno, i.name "                                            \
-        "FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c WHERE i.origin = 'u' "                             \
+        "FROM pragma_index_list(?1, 'main') AS i, pragma_index_info(i.name, 'main') AS c WHERE i.origin = 'u' "             \
         "UNION ALL SELECT id, 'FOREIGN KEY', \"from\", \"table\", "                                                         \
-        "coalesce(\"to\", (SELECT name FROM pragma_table_info(f.\"table\") WHERE pk = f.seq + 1), ''), seq, NULL "          \
-        "FROM pragma_foreign_key_list(?1) AS f ORDER BY 2 DESC, 1, 6"
+        "coalesce(\"to\", (SELECT name FROM pragma_table_info(f.\"table\", 'main') WHERE pk = f.seq + 1), ''), seq, NULL "  \
+        "FROM pragma_foreign_key_list(?1, 'main') AS f ORDER BY 2 DESC, 1, 6"
 
 /* Ends the constraint whose columns have been collected. */
 static void end_constraint(Tree *constraints, bool foreign) {
@@ -319,7 +320,8 @@ static AdbcStatusCode add_constraints(ObjectsCall *call, Tree *constraints, cons
 
 /* ---- Tables -------------------------------------------------------------------------------------------------------- */
 
-#define TABLES_SQL "SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
+#define TABLES_SQL                                                                                                          \
+        "SELECT name FROM main.sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
 
 static bool type_is_wanted(const ObjectsCall *call, const char *type) {
         for (const char **wanted = call->table_types; wanted && *wanted; wanted++)
@@ -424,7 +426,7 @@ static bool is_named(const ObjectsCall *call) {
 static AdbcStatusCode check_readable(ObjectsCall *call, bool *ret_readable) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = call->connection->connection;
-        int r = sqlipc_query(connection, call->catalog, "SELECT 1 FROM sqlite_schema", &cursor, NULL);
+        int r = sqlipc_query(connection, call->catalog, "SELECT 1 FROM main.sqlite_schema", &cursor, NULL);
 
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);

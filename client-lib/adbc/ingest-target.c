@@ -92,14 +92,19 @@ static AdbcStatusCode exec(DriverConnection *c, const char *catalog, const char 
         return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
 }
 
+/* What precedes the name of the table in SQL: one that is named with its catalog is no TEMP table. */
+static const char *schema_of(const IngestTarget *target) { return target->catalog ? "main." : ""; }
+
 /* Looks which columns the table has: `has` gets true for each bound column that it has. `*ret_exists` tells if it exists. */
 static AdbcStatusCode look(const IngestTarget *target, DriverConnection *c, const char *catalog, const BoundRows *rows,
                            bool *has, bool *ret_exists, struct AdbcError *error) {
+        const char *sql = target->catalog ? "SELECT name FROM pragma_table_info(?, 'main')"
+                                          : "SELECT name FROM pragma_table_info(?)";
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
         int r;
 
         *ret_exists = false;
-        r = sqlipc_query(c->connection, catalog, "SELECT name FROM pragma_table_info(?)", &cursor, "s", target->table);
+        r = sqlipc_query(c->connection, catalog, sql, &cursor, "s", target->table);
         if (r < 0)
                 return adbc_error_connection(error, c->connection, r);
         while ((r = sqlipc_cursor_next(cursor)) > 0) {
@@ -118,6 +123,7 @@ static AdbcStatusCode create(const IngestTarget *target, DriverConnection *c, co
 
         if (sql_builder_begin(&text, "CREATE TABLE ") < 0)
                 return adbc_error_memory(error);
+        sql_builder_add(&text, schema_of(target));
         sql_builder_name(&text, target->table);
         for (size_t i = 0; i < n; i++) {
                 sql_builder_add(&text, i == 0 ? " (" : ", ");
@@ -136,6 +142,7 @@ static AdbcStatusCode drop(const IngestTarget *target, DriverConnection *c, cons
 
         if (sql_builder_begin(&text, "DROP TABLE ") < 0)
                 return adbc_error_memory(error);
+        sql_builder_add(&text, schema_of(target));
         sql_builder_name(&text, target->table);
         sql = sql_builder_end(&text);
         return exec(c, catalog, sql, error);
@@ -180,6 +187,7 @@ static char *insert_sql(const IngestTarget *target, const BoundRows *rows) {
 
         if (sql_builder_begin(&text, "INSERT INTO ") < 0)
                 return NULL;
+        sql_builder_add(&text, schema_of(target));
         sql_builder_name(&text, target->table);
         for (size_t i = 0; i < n; i++) {
                 sql_builder_add(&text, i == 0 ? " (" : ", ");

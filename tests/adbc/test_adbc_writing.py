@@ -696,6 +696,33 @@ def temp_tables_that_are_lost():
 
 
 @test
+def temp_tables_beside_others():
+    """What is told about a table of the database is right beside a TEMP table of its name, which a name alone means"""
+    with empty_notes() as (connection, cursor):
+        cursor.execute("CREATE TABLE below(id INTEGER PRIMARY KEY, note REFERENCES note, text UNIQUE)")
+        before = objects(connection, catalog_filter="notes")
+        cursor.execute("CREATE TEMP TABLE note(a, b, c, id PRIMARY KEY)")
+        cursor.execute("CREATE TEMP TABLE below(x PRIMARY KEY, y UNIQUE)")
+        cursor.execute("CREATE TEMP TABLE more(x)")
+        equal(objects(connection, catalog_filter="notes"), before, "objects")
+        equal(connection.adbc_get_table_schema("note").names, ["a", "b", "c", "id"], "a name alone")
+        equal(connection.adbc_get_table_schema("note", catalog_filter="notes").names, ["id", "text"], "with its catalog")
+        fails("NOT_FOUND", connection.adbc_get_table_schema, "more", catalog_filter="notes")
+        cursor.adbc_ingest("note", pyarrow.table({"id": [1], "text": ["file"]}), mode="append", catalog_name="notes")
+        with connection.cursor() as other:
+            other.adbc_ingest("note", pyarrow.table({"a": [1, 2]}), mode="append")
+        equal(rows(connection, "SELECT count(*) FROM temp.note"), [(2,)], "an ingest by the name alone")
+        for mode, n in (("replace", 1), ("append", 2), ("create_append", 3)):
+            data = pyarrow.table({"id": [1], "note": [1], "text": [None]})
+            cursor.adbc_ingest("below", data, mode=mode, catalog_name="notes")
+            equal(content("SELECT count(*) FROM below"), [(n,)], f"an ingest with its catalog, {mode}")
+        fails("ALREADY_EXISTS", cursor.adbc_ingest, "below", pyarrow.table({"id": [1]}), catalog_name="notes")
+        equal(rows(connection, "SELECT count(*) FROM temp.below"), [(0,)], "the TEMP table")
+        equal(notes(), [(1, "file")], "the table")
+        cursor.execute("DROP TABLE main.below")
+
+
+@test
 def catalogs():
     """Databases are catalogs with tables, columns and constraints, as the filters choose"""
     with connect(service, "chinook") as connection:
