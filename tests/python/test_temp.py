@@ -546,7 +546,8 @@ def copies():
                 each.execute("SELECT * FROM loose").fetchall()
             equal(list(db.iterdump()), expected, f"a dump, {begin}")
             db.backup(service.folder / "copy.sqlite")
-            with contextlib.closing(sqlite3.connect(":memory:")) as ours, contextlib.closing(sqlite3.connect(":memory:")) as copy:
+            with contextlib.closing(sqlite3.connect(":memory:")) as ours, \
+                    contextlib.closing(sqlite3.connect(":memory:")) as copy:
                 db.backup(ours)
                 theirs.backup(copy)
                 equal(list(copy.iterdump()), expected, f"a copy of sqlite3, {begin}")
