@@ -26,6 +26,9 @@ DriverConnection *driver_connection_unref(DriverConnection *c) {
         (void) pthread_mutex_destroy(&c->option_mutex);
         free(c->bus);
         free(c->catalog);
+        for (size_t i = 0; i < c->n_pinned; i++)
+                free(c->pinned[i]);
+        free(c->pinned);
         for (size_t i = 0; i < c->n_early; i++) {
                 free(c->early[i].key);
                 free(c->early[i].value);
@@ -222,11 +225,36 @@ static AdbcStatusCode begin(DriverConnection *c, const char *catalog, sqlipc_tra
         return ADBC_STATUS_OK;
 }
 
+int driver_connection_add_pin(DriverConnection *c, const char *catalog) {
+        char **pinned;
+
+        if (driver_connection_has_pin(c, catalog))
+                return 0;
+        pinned = reallocarray(c->pinned, c->n_pinned + 1, sizeof *pinned);
+        if (!pinned)
+                return -ENOMEM;
+        c->pinned = pinned;
+        pinned[c->n_pinned] = strdup(catalog);
+        return pinned[c->n_pinned] ? (c->n_pinned++, 0) : -ENOMEM;
+}
+
+bool driver_connection_has_pin(const DriverConnection *c, const char *catalog) {
+        for (size_t i = 0; i < c->n_pinned; i++)
+                if (strcmp(c->pinned[i], catalog) == 0)
+                        return true;
+        return false;
+}
+
 AdbcStatusCode driver_connection_check_turn(DriverConnection *c, const char *catalog, struct AdbcError *error) {
-        if (!c->transaction || !c->transaction_reads || strcmp(catalog, c->catalog) != 0 || !result_stream_any_open(c))
+        bool is_within = c->transaction && strcmp(catalog, c->catalog) == 0;
+        bool one_by_one = is_within ? c->transaction_reads : driver_connection_has_pin(c, catalog);
+
+        if (!one_by_one || !result_stream_any_open(c, catalog))
                 return ADBC_STATUS_OK;
         return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "24000",
-                              c->guard ? "On a connection that is read-only, over a bus that passes no descriptors, one "
+                              !is_within ? "A connection that has had TEMP tables, or settings of its own, runs one "
+                                           "statement at a time: read the open result to its end, or release it"
+                              : c->guard ? "On a connection that is read-only, over a bus that passes no descriptors, one "
                                          "statement runs at a time: read the open result to its end, or release it"
                                        : "A transaction that has begun to read runs one statement at a time: read the open "
                                          "result to its end, or release it");
@@ -248,19 +276,18 @@ void driver_connection_end_guard(DriverConnection *c, unsigned guard) {
         c->guard = 0;
 }
 
-AdbcStatusCode driver_connection_begin(DriverConnection *c, StatementEffect effect, struct AdbcError *error) {
+static AdbcStatusCode begin_on(DriverConnection *c, const char *catalog, StatementEffect effect, struct AdbcError *error) {
+        bool writes = effect == STATEMENT_WRITES || effect == STATEMENT_WRITES_TEMP;
         AdbcStatusCode status;
 
-        if (!result_stream_any_open(c)) /* all rows of its execution have arrived */
+        if (!result_stream_any_open(c, NULL)) /* all rows of its execution have arrived */
                 driver_connection_end_guard(c, c->guard);
-        if (c->readonly && (effect == STATEMENT_WRITES ||
+        if (c->readonly && (writes ||
                             (effect == STATEMENT_UNKNOWN && c->transaction && !c->transaction_refuses)))
                 return adbc_error_set(error, ADBC_STATUS_INVALID_STATE, "25006",
                                       "The statement writes, or may write, but adbc.connection.readonly is set");
-        if (c->autocommit && !c->transaction && !(c->readonly && effect == STATEMENT_UNKNOWN))
-                return ADBC_STATUS_OK;
-        status = driver_connection_check_turn(c, c->catalog, error);
-        if (status != ADBC_STATUS_OK)
+        status = driver_connection_check_turn(c, catalog, error);
+        if (status != ADBC_STATUS_OK || (c->autocommit && !c->transaction && !(c->readonly && effect == STATEMENT_UNKNOWN)))
                 return status;
         if (c->transaction) {
                 int r = sqlipc_transaction_is_open(c->transaction);
@@ -278,6 +305,10 @@ AdbcStatusCode driver_connection_begin(DriverConnection *c, StatementEffect effe
                 return begin(c, c->catalog,
                              effect == STATEMENT_WRITES ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED, error);
         }
+}
+
+AdbcStatusCode driver_connection_begin(DriverConnection *c, StatementEffect effect, struct AdbcError *error) {
+        return begin_on(c, c->catalog, effect, error);
 }
 
 /* Ends the transaction. If the outcome of a commit is unknown, the transaction is kept until it is rolled back: another
@@ -327,8 +358,8 @@ AdbcStatusCode driver_connection_rollback(struct AdbcConnection *connection, str
         return end_explicitly(connection, sqlipc_rollback, error);
 }
 
-AdbcStatusCode driver_connection_begin_several(DriverConnection *c, const char *catalog, bool *ret_began,
-                                               struct AdbcError *error) {
+AdbcStatusCode driver_connection_begin_several(DriverConnection *c, const char *catalog, StatementEffect effect,
+                                               bool *ret_began, struct AdbcError *error) {
         bool elsewhere = !c->catalog || strcmp(c->catalog, catalog) != 0;
         AdbcStatusCode status;
 
@@ -337,10 +368,11 @@ AdbcStatusCode driver_connection_begin_several(DriverConnection *c, const char *
                 return adbc_error_set(error, ADBC_STATUS_NOT_IMPLEMENTED, "0A000",
                                       "Without autocommit, only the current catalog can be written: a transaction has one "
                                       "database");
-        status = driver_connection_begin(c, STATEMENT_WRITES, error);
+        status = begin_on(c, catalog, effect, error);
         if (status != ADBC_STATUS_OK || c->transaction)
                 return status;
-        status = begin(c, catalog, SQLIPC_TRANSACTION_WRITE, error);
+        status = begin(c, catalog, effect == STATEMENT_WRITES ? SQLIPC_TRANSACTION_WRITE : SQLIPC_TRANSACTION_DEFERRED,
+                       error);
         *ret_began = status == ADBC_STATUS_OK;
         return status;
 }
@@ -394,7 +426,7 @@ static AdbcStatusCode set_setting(DriverConnection *c, const char *key, const ch
 }
 
 static AdbcStatusCode set_locked(DriverConnection *c, const char *key, const char *value, struct AdbcError *error) {
-        if (c->guard != 0 && result_stream_any_open(c)) /* its execution would go on in the transaction of others */
+        if (c->guard != 0 && result_stream_any_open(c, NULL)) /* its execution would go on in the transaction of others */
                 result_stream_abandon_all(c, "An option of the connection was set while the result was read");
         driver_connection_end_guard(c, c->guard);
         if (strcmp(key, "adbc.connection.autocommit") == 0)

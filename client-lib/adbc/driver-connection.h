@@ -12,7 +12,8 @@
  *
  * Transactions. With autocommit, each statement is on its own. Without, by the option adbc.sqlipc.transaction:
  *
- *      deferred    the first statement begins it: one that writes begins a transaction that writes, any other a deferred one
+ *      deferred    the first statement begins it: one that writes begins a transaction that writes, and any other a deferred
+ *                  one, also one that may write only TEMP tables: it must not wait for others, nor keep them from the file
  *      read        the first statement begins a transaction that reads
  *      write       the first statement begins a transaction that writes
  */
@@ -50,6 +51,8 @@ typedef struct DriverConnection {
         bool transaction_refuses;     /* all that writes */
         unsigned guard;               /* not 0: the transaction is that of one execution, which might write */
         unsigned n_guards;            /* there were so far */
+        char **pinned;                /* databases on which it may have a pin (client-lib/transact.h) */
+        size_t n_pinned;
         atomic_uint n_busy;           /* calls and results in progress, for AdbcConnectionCancel() */
         atomic_uint n_cancels;        /* how often AdbcConnectionCancel() was called */
         struct ResultStream *streams; /* open results, a list */
@@ -71,6 +74,7 @@ bool driver_connection_must_know(const DriverConnection *connection);
 typedef enum StatementEffect {
         STATEMENT_READS,
         STATEMENT_WRITES,
+        STATEMENT_WRITES_TEMP, /* it writes, but perhaps only TEMP tables */
         STATEMENT_UNKNOWN, /* it may write: it cannot be prepared */
 } StatementEffect;
 
@@ -79,14 +83,18 @@ typedef enum StatementEffect {
 AdbcStatusCode driver_connection_begin(DriverConnection *connection, StatementEffect effect, struct AdbcError *error);
 void driver_connection_end_guard(DriverConnection *connection, unsigned guard);
 
-/* Fails if a query on `catalog` would wait for a result of the same transaction, which its reader has not read. */
+/* A statement on the database may have got the connection a pin there. Returns 0 or -ENOMEM. */
+int driver_connection_add_pin(DriverConnection *connection, const char *catalog);
+bool driver_connection_has_pin(const DriverConnection *connection, const char *catalog);
+
+/* Fails if a query on `catalog` would wait for a result of the same transaction or pin, which its reader has not read. */
 AdbcStatusCode driver_connection_check_turn(DriverConnection *connection, const char *catalog, struct AdbcError *error);
 
-/* Begin and end a transaction that writes on `catalog`, for several statements of the driver that belong together. If one is
- * open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is ADBC_STATUS_OK,
- * and else rolls back and returns `status`. */
-AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, const char *catalog, bool *ret_began,
-                                               struct AdbcError *error);
+/* Begin and end a transaction on `catalog`, for several statements of the driver that belong together, and have this effect.
+ * If one is open already, they do nothing. `*ret_began` tells which. driver_connection_finish() commits if `status` is
+ * ADBC_STATUS_OK, and else rolls back and returns `status`. */
+AdbcStatusCode driver_connection_begin_several(DriverConnection *connection, const char *catalog, StatementEffect effect,
+                                               bool *ret_began, struct AdbcError *error);
 AdbcStatusCode driver_connection_finish(DriverConnection *connection, bool began, AdbcStatusCode status,
                                         struct AdbcError *error);
 

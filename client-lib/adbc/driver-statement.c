@@ -9,6 +9,7 @@
 #include "client-lib/adbc/cleanup.h"
 #include "client-lib/adbc/column-type.h"
 #include "client-lib/adbc/driver-statement.h"
+#include "client-lib/adbc/sql-need.h"
 
 #define REPLACED "The statement was executed again, or got other SQL, and this result of it was closed"
 
@@ -125,14 +126,28 @@ static AdbcStatusCode check_sql(const DriverStatement *s, struct AdbcError *erro
         return driver_connection_check(s->connection, true, error);
 }
 
+/* Notes before the statement is sent that it gets the connection a pin. */
+static AdbcStatusCode note_pin(DriverStatement *s, struct AdbcError *error) {
+        DriverConnection *c = s->connection;
+
+        if (sql_need_of(s->sql) == SQL_NEEDS_NO_PIN || driver_connection_add_pin(c, c->catalog) >= 0)
+                return ADBC_STATUS_OK;
+        return adbc_error_memory(error);
+}
+
 /* Prepares the statement unless that was done. `prepared` stays NULL, without an error, if the bus passes no descriptors, or
  * if the SQL may name a table that only the open transaction sees. */
 static AdbcStatusCode prepare(DriverStatement *s, struct AdbcError *error) {
         DriverConnection *c = s->connection;
+        AdbcStatusCode status;
         int r;
 
         if (s->prepared)
                 return ADBC_STATUS_OK;
+        status = driver_connection_has_pin(c, c->catalog) ? driver_connection_check_turn(c, c->catalog, error)
+                                                          : note_pin(s, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         r = sqlipc_prepare(c->connection, c->catalog, s->sql, &s->prepared);
         if (r == -EOPNOTSUPP || (r < 0 && c->transaction && sqlipc_error_code(c->connection) == SQLIPC_ERROR_SQL))
                 return ADBC_STATUS_OK;
@@ -215,10 +230,13 @@ static AdbcStatusCode bind_values(sqlipc_statement *prepared, const sqlipc_param
         return ADBC_STATUS_OK;
 }
 
+/* With a pin, tables that are written may be TEMP tables, which the first statement may be about to make. */
 static StatementEffect effect_of(const DriverStatement *s) {
         if (!s->prepared)
                 return STATEMENT_UNKNOWN;
-        return sqlipc_statement_is_readonly(s->prepared) ? STATEMENT_READS : STATEMENT_WRITES;
+        if (sqlipc_statement_is_readonly(s->prepared))
+                return STATEMENT_READS;
+        return driver_connection_has_pin(s->connection, s->connection->catalog) ? STATEMENT_WRITES_TEMP : STATEMENT_WRITES;
 }
 
 /* Prepares if that is needed, and begins a transaction if one is to begin now. */
@@ -249,6 +267,9 @@ static AdbcStatusCode run(DriverStatement *s, const sqlipc_parameter *values, si
         int r;
 
         s->lasting = s->lasting || !c->transaction;
+        status = note_pin(s, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
         if (!s->prepared) {
                 r = sqlipc_query_with(c->connection, c->catalog, s->sql, values, n, ret_cursor);
                 return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
@@ -467,7 +488,9 @@ static AdbcStatusCode execute_for_effect(DriverStatement *s, int64_t *ret_change
         if (error && error->release)
                 error->release(error);
         if (c->autocommit && !c->readonly && (!s->prepared || !sqlipc_statement_is_readonly(s->prepared)))
-                status = driver_connection_begin_several(c, c->catalog, &began, error);
+                status = driver_connection_begin_several(
+                        c, c->catalog, driver_connection_has_pin(c, c->catalog) ? STATEMENT_WRITES_TEMP : STATEMENT_WRITES,
+                        &began, error);
         else
                 status = ADBC_STATUS_OK;
         if (status == ADBC_STATUS_OK)

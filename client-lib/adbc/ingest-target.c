@@ -115,6 +115,31 @@ static AdbcStatusCode look(const IngestTarget *target, DriverConnection *c, cons
         return r < 0 ? adbc_error_cursor(error, cursor, r) : ADBC_STATUS_OK;
 }
 
+/* An ingest into a TEMP table must not wait for others, nor keep them from the file. */
+static AdbcStatusCode find_effect(const IngestTarget *target, DriverConnection *c, const char *catalog,
+                                  StatementEffect *ret_effect, struct AdbcError *error) {
+        _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *cursor = NULL;
+        AdbcStatusCode status;
+        int r;
+
+        *ret_effect = STATEMENT_WRITES;
+        if (target->catalog || c->transaction || !driver_connection_has_pin(c, catalog))
+                return ADBC_STATUS_OK;
+        status = driver_connection_check_turn(c, catalog, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        r = sqlipc_query(c->connection, catalog, "SELECT 1 FROM pragma_table_info(?, 'temp') LIMIT 1", &cursor, "s",
+                         target->table);
+        if (r < 0)
+                return adbc_error_connection(error, c->connection, r);
+        r = sqlipc_cursor_next(cursor);
+        if (r < 0)
+                return adbc_error_cursor(error, cursor, r);
+        if (r > 0 && (target->mode == INGEST_APPEND || target->mode == INGEST_CREATE_APPEND))
+                *ret_effect = STATEMENT_WRITES_TEMP;
+        return ADBC_STATUS_OK;
+}
+
 static AdbcStatusCode create(const IngestTarget *target, DriverConnection *c, const char *catalog, const BoundRows *rows,
                              struct AdbcError *error) {
         _cleanup_free_ char *sql = NULL;
@@ -255,6 +280,7 @@ AdbcStatusCode ingest_target_run(const IngestTarget *target, DriverConnection *c
         const char *catalog = target->catalog ? target->catalog : c->catalog;
         _cleanup_free_ char *sql = NULL;
         AdbcStatusCode status;
+        StatementEffect effect;
         bool began, refused;
 
         if (bound_rows_n_columns(rows) == 0)
@@ -262,7 +288,10 @@ AdbcStatusCode ingest_target_run(const IngestTarget *target, DriverConnection *c
         sql = insert_sql(target, rows);
         if (!sql)
                 return adbc_error_memory(error);
-        status = driver_connection_begin_several(c, catalog, &began, error);
+        status = find_effect(target, c, catalog, &effect, error);
+        if (status != ADBC_STATUS_OK)
+                return status;
+        status = driver_connection_begin_several(c, catalog, effect, &began, error);
         if (status != ADBC_STATUS_OK)
                 return status;
         status = make_table(target, c, catalog, rows, error);

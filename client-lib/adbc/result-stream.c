@@ -21,6 +21,7 @@ typedef struct ResultColumn {
 
 struct ResultStream {
         DriverConnection *connection; /* a reference */
+        char *catalog;                /* the current one when it began; NULL: none */
         DriverSettings settings;
         ResultOwner owner;
         bool finished; /* the owner was told */
@@ -89,6 +90,7 @@ static ResultStream *free_stream(ResultStream *s) {
                 free(s->columns[i].name);
         free(s->builders);
         free(s->columns);
+        free(s->catalog);
         arrow_struct_release_schema(&s->schema);
         if (s->error.release)
                 s->error.release(&s->error);
@@ -124,9 +126,9 @@ void result_stream_abandon_all(DriverConnection *connection, const char *why) {
 
 bool result_stream_is_open(const ResultStream *s) { return !s->finished; }
 
-bool result_stream_any_open(const DriverConnection *connection) {
+bool result_stream_any_open(const DriverConnection *connection, const char *catalog) {
         for (const ResultStream *s = connection->streams; s; s = s->next)
-                if (s->cursor)
+                if (s->cursor && (!catalog || (s->catalog && strcmp(s->catalog, catalog) == 0)))
                         return true;
         return false;
 }
@@ -508,15 +510,19 @@ static void move_error(ResultStream *s, struct AdbcError *error) {
 
 AdbcStatusCode result_stream_new(DriverConnection *connection, const DriverSettings *settings, const ResultOwner *owner,
                                  struct ArrowArrayStream *ret_stream, int64_t *ret_changes, struct AdbcError *error) {
+        char *catalog = connection->catalog ? strdup(connection->catalog) : NULL;
         ResultStream *s = calloc(1, sizeof *s);
         AdbcStatusCode status;
 
-        if (!s) {
+        if (!s || (connection->catalog && !catalog)) {
+                free(catalog);
+                free(s);
                 if (owner->finished)
                         owner->finished(owner->userdata);
                 return adbc_error_memory(error);
         }
         s->connection = driver_connection_ref(connection);
+        s->catalog = catalog;
         s->settings = *settings;
         s->owner = *owner;
         s->n_cancels = driver_connection_cancels(connection);

@@ -61,8 +61,8 @@ void result_stream_abandon(ResultStream *stream, const char *why);
 /* Makes all open streams of the connection stale; the caller holds its mutex. */
 void result_stream_abandon_all(DriverConnection *connection, const char *why);
 
-/* True if a stream of the connection has a cursor. */
-bool result_stream_any_open(const DriverConnection *connection);
+/* True if a stream of the connection has a cursor, on the database `catalog`; NULL: on any. */
+bool result_stream_any_open(const DriverConnection *connection, const char *catalog);
 
 /* Functions of the driver's table. */
 const struct AdbcError *result_stream_error(struct ArrowArrayStream *stream, AdbcStatusCode *ret_status);

@@ -723,6 +723,56 @@ def temp_tables_beside_others():
 
 
 @test
+def one_result_on_a_pin():
+    """A connection with TEMP tables, or settings of its own, refuses at once what would wait for an open result"""
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+    for sql in ("CREATE TEMP TABLE mine(a)", "PRAGMA recursive_triggers = ON", "CREATE VIEW temp.mine AS SELECT 1"):
+        with empty_notes() as (connection, cursor), connection.cursor() as second:
+            cursor.execute(endless)
+            reader = cursor.fetch_record_batch()
+            reader.read_next_batch()
+            equal(rows(connection, "SELECT 1"), [(1,)], "without a pin")
+            reader.close()
+            second.execute(sql)
+            cursor.execute(endless)
+            reader = cursor.fetch_record_batch()
+            reader.read_next_batch()
+            for call in (
+                lambda connection=connection: rows(connection, "SELECT 1"),
+                lambda second=second: second.execute("INSERT INTO note VALUES (1, 'a')"),
+                lambda second=second: second.executemany("INSERT INTO note VALUES (?, ?)", [(1, "a"), (2, "b")]),
+                lambda second=second: second.adbc_prepare("SELECT 1"),
+                lambda second=second: second.adbc_execute_schema("SELECT 1"),
+                lambda second=second: second.adbc_ingest("note", pyarrow.table({"id": [1]}), mode="append"),
+                lambda connection=connection: connection.adbc_get_table_schema("note"),
+                lambda connection=connection: connection.adbc_get_objects(catalog_filter="notes"),
+            ):
+                true("one statement at a time" in str(fails("INVALID_STATE", call)), sql)
+            equal(reader.read_next_batch().num_rows > 0, True, "the result goes on")
+            equal(len(connection.adbc_get_table_schema("Genre", catalog_filter="chinook")), 2, "another database")
+            reader.close()
+            with connection.cursor() as chinook:  # a result of another database, which goes into the TEMP table
+                connection.adbc_connection.set_options(**{"adbc.connection.catalog": "chinook"})
+                chinook.execute("SELECT TrackId AS a FROM Track")
+                reader = chinook.fetch_record_batch()
+                connection.adbc_connection.set_options(**{"adbc.connection.catalog": "notes"})
+                equal(rows(connection, "SELECT 1"), [(1,)], "beside a result of another database")
+                if "TABLE" in sql:
+                    equal(second.adbc_ingest("mine", reader, mode="append"), 3503, "its rows")
+            equal(rows(connection, "SELECT 1"), [(1,)], "after it")
+            equal(notes(), [], "nothing was written")
+    many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) SELECT x FROM c"
+    with empty_notes(autocommit=False, transaction="write") as (connection, cursor):
+        cursor.execute("CREATE TEMP TABLE mine(a)")
+        cursor.execute(many)
+        reader = cursor.fetch_record_batch()
+        reader.read_next_batch()
+        rows(connection, "INSERT INTO mine VALUES (1)")
+        equal(rows(connection, "SELECT a FROM mine"), [(1,)], "in a transaction that writes, rows wait in a file")
+        true(len(reader.read_all()) > 200000, "the rows that have waited")
+
+
+@test
 def catalogs():
     """Databases are catalogs with tables, columns and constraints, as the filters choose"""
     with connect(service, "chinook") as connection:
@@ -915,6 +965,43 @@ def no_bound_rows():
         fails("INVALID_ARGUMENT", statement.execute_query)
         equal(rows(connection, "SELECT count(*), max(id) FROM filled"), [(2, 2)], "unchanged")
         cursor.execute("DROP TABLE filled")
+
+
+@test
+def temp_tables_of_readers():
+    """Without autocommit, and in an ingest, TEMP tables need no right to write, and no turn to write"""
+    service.database("only-read", Path=path, Mode="read-only")
+    service.driver.manager("Reload")
+    data = pyarrow.table({"a": [1, 2]})
+    with empty_notes() as (_, holder), connect(service, "notes", autocommit=False) as writer, writer.cursor() as writing:
+        holder.execute("INSERT INTO note VALUES (1, 'file')")
+        writing.execute("INSERT INTO note VALUES (2, 'open')")
+        for name in ("only-read", "notes"):
+            for autocommit in (False, True):
+                what = f"{name}, autocommit {autocommit}"
+                with connect(service, name, autocommit=autocommit) as connection, connection.cursor() as cursor:
+                    cursor.execute("/* own */ CREATE TEMP TABLE mine(a)")
+                    cursor.execute("INSERT INTO mine VALUES (0)")
+                    if not autocommit:
+                        connection.commit()
+                        cursor.execute("UPDATE mine SET a = a + 1")
+                        connection.rollback()
+                    equal(rows(connection, "SELECT a FROM mine"), [(0,)], what)
+                    equal(rows(connection, "SELECT * FROM note"), [(1, "file")], what)
+                    if not autocommit:
+                        connection.rollback()
+        writer.rollback()
+    with connect(service, "only-read") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE mine(a)")
+        for autocommit in (True, False):
+            connection.adbc_connection.set_autocommit(autocommit)
+            for mode in ("append", "create_append"):
+                equal(cursor.adbc_ingest("mine", data, mode=mode), 2, f"{mode}, autocommit {autocommit}")
+            if not autocommit:
+                connection.adbc_connection.rollback()
+        equal(rows(connection, "SELECT count(*) FROM mine"), [(4,)], "ingested")
+        connection.adbc_connection.set_autocommit(True)
+        fails("UNAUTHORIZED", cursor.adbc_ingest, "note", pyarrow.table({"id": [5]}), mode="append")
 
 
 @test

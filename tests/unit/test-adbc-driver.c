@@ -9,6 +9,7 @@
 #include "client-lib/adbc/adbc-driver.h"
 #include "client-lib/adbc/adbc-error.h"
 #include "client-lib/adbc/connection-objects.h"
+#include "client-lib/adbc/sql-need.h"
 
 /* An error that a manager of version 1.1 makes. */
 #define ERROR_1_1 ((struct AdbcError) { .vendor_code = ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA })
@@ -215,6 +216,38 @@ static void test_patterns(void) {
                 g_assert_cmpint(connection_objects_match(cases[i].pattern, cases[i].name), ==, cases[i].match);
 }
 
+static void test_needs(void) {
+        static const struct {
+                const char *sql;
+                SqlNeed need;
+        } cases[] = {
+                { "CREATE TEMP TABLE t(a)", SQL_MAKES_TEMP },
+                { "/* a */ -- b\n ;create temporary view v AS SELECT 1", SQL_MAKES_TEMP },
+                { "CREATE TABLE temp.t(a)", SQL_MAKES_TEMP },
+                { "CREATE TABLE IF NOT EXISTS \"Temp\" . t(a)", SQL_MAKES_TEMP },
+                { "CREATE VIEW [temp].v AS SELECT 1", SQL_MAKES_TEMP },
+                { "EXPLAIN QUERY PLAN CREATE TEMP TABLE t(a)", SQL_NEEDS_PIN },
+                { "EXPLAIN CREATE TABLE t(a)", SQL_NEEDS_NO_PIN },
+                { "CREATE TABLE temp(a)", SQL_NEEDS_NO_PIN },
+                { "CREATE TABLE temperature AS SELECT * FROM temp.t", SQL_NEEDS_NO_PIN },
+                { "CREATE TABLE main.temp(a)", SQL_NEEDS_NO_PIN },
+                { "INSERT INTO temp.t VALUES('CREATE TEMP')", SQL_NEEDS_NO_PIN },
+                { "PRAGMA recursive_triggers = ON", SQL_NEEDS_PIN },
+                { "pragma main.\"Count_Changes\"(1)", SQL_NEEDS_PIN },
+                { "PRAGMA recursive_triggers", SQL_NEEDS_NO_PIN },
+                { "PRAGMA main.recursive_triggers;", SQL_NEEDS_NO_PIN },
+                { "PRAGMA foreign_keys = ON", SQL_NEEDS_NO_PIN },
+                { "CREATE TABLE \"temp", SQL_NEEDS_NO_PIN },
+                { "CREATE", SQL_NEEDS_NO_PIN },
+                { "/* CREATE TEMP", SQL_NEEDS_NO_PIN },
+                { "-- PRAGMA", SQL_NEEDS_NO_PIN },
+                { "", SQL_NEEDS_NO_PIN },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+                g_assert_cmpint(sql_need_of(cases[i].sql), ==, cases[i].need);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_assert_cmpint(AdbcDriverInit(ADBC_VERSION_1_1_0, &driver, NULL), ==, ADBC_STATUS_OK);
@@ -224,6 +257,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/adbc/driver/wrong-options", test_wrong_options);
         g_test_add_func("/adbc/driver/wrong-states", test_wrong_states);
         g_test_add_func("/adbc/driver/patterns", test_patterns);
+        g_test_add_func("/adbc/driver/needs", test_needs);
         g_test_add_func("/adbc/driver/versions", test_versions);
         return g_test_run();
 }
