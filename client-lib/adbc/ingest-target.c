@@ -92,7 +92,7 @@ static AdbcStatusCode exec(DriverConnection *c, const char *catalog, const char 
         return r < 0 ? adbc_error_connection(error, c->connection, r) : ADBC_STATUS_OK;
 }
 
-/* What precedes the name of the table in SQL: one that is named with its catalog is no TEMP table. */
+/* The part of SQL before the name of the table: one that is named with its catalog is no TEMP table. */
 static const char *schema_of(const IngestTarget *target) { return target->catalog ? "main." : ""; }
 
 /* Looks which columns the table has: `has` gets true for each bound column that it has. `*ret_exists` tells if it exists. */

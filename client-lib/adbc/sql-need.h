@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tells by its first words which statement gets its program a pin, a connection of SQLite of its own. libsqlipc begins it
- * (client-lib/transact.h), and does not tell. Pure. ADBC driver.
+ * Tells by its first words which statement gets its program a pin, a connection of SQLite of its own. The
+ * library begins it (client-lib/transact.h), and does not tell. Pure. ADBC driver.
  */
 #ifndef SQLIPC_CLIENT_LIB_ADBC_SQL_NEED_H
 #define SQLIPC_CLIENT_LIB_ADBC_SQL_NEED_H

@@ -114,8 +114,8 @@ class SQLiteDialect_sqlipc(SQLiteDialect_pysqlite):
         return connection
 
     def is_disconnect(self, e, connection, cursor):
-        """Return True if the connection is of no more use. One that has lost its TEMP tables could go on, but a pool must not
-        tell that to the next user, who has never seen them."""
+        """Return True if the connection is of no more use. One that has lost its TEMP tables could go on, but a pool
+        must not tell that to the next user, who has never seen them."""
         if getattr(e, "service_error", None) == PIN_LOST:
             return True
         return isinstance(e, self.dbapi.ProgrammingError) and any(text in str(e) for text in _LOST)
