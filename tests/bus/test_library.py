@@ -319,8 +319,10 @@ def run_timeouts(transport):
             wait_for(lambda: is_running(service), "the run is under way")
             clocks.go_on(200)
             service.counters()
-            true(is_running(service), f"ended before {usec} usec")
-            clocks.go_on(500)
+            # A PING that was under way when the clock went on makes a worker with a channel seem deaf: the run is repeated.
+            wait_for(lambda: is_running(service) or len(answers) > 1, "the run goes on")
+            equal(len(answers) > 1, False, f"ended before {usec} usec")
+            clocks.go_on(900)
             service.counters()
             thread.join()
             equal(answers[-1].split(" ")[1:3], ["110", "28"], f"errno and code with {usec}: {answers}")
