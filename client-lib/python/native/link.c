@@ -138,6 +138,12 @@ static LinkFailure failure_of(sqlipc_connection *connection, int r) {
 
 LinkFailure link_failure(Link *link, int r) { return failure_of(link->connection, r); }
 
+void link_failure_done(LinkFailure *f) {
+        free(f->name);
+        free(f->message);
+        *f = (LinkFailure) {};
+}
+
 PyObject *link_raise(LinkFailure *f) {
         PyObject *make = native_error_class("make_error"), *error = NULL;
 
@@ -148,8 +154,7 @@ PyObject *link_raise(LinkFailure *f) {
                 PyErr_SetObject((PyObject *) Py_TYPE(error), error);
         Py_XDECREF(error);
         Py_XDECREF(make);
-        free(f->name);
-        free(f->message);
+        link_failure_done(f);
         return NULL;
 }
 
@@ -282,8 +287,7 @@ static void link_dealloc(Link *link) {
 
         bury_all(link); /* what was left by objects that have no reference to it any more */
         sqlipc_connection_unref(link->connection);
-        free(link->untold.name);
-        free(link->untold.message);
+        link_failure_done(&link->untold);
         if (link->lock)
                 PyThread_free_lock(link->lock);
         free(link->database);

@@ -120,6 +120,8 @@ PyObject *link_find_bus(PyObject *module, PyObject *arguments);
 LinkFailure link_failure(Link *link, int r);
 /** Raises it, and frees the copy. Returns NULL. */
 PyObject *link_raise(LinkFailure *failure);
+/** Frees the copy. */
+void link_failure_done(LinkFailure *failure);
 /** Returns false, with PinLost, if the library has told of the loss to a call that could not raise it. */
 bool link_check_loss(Link *link);
 /** Waits for news of the connection for one slice, without the lock and the GIL held before and after. With a link that does

@@ -195,12 +195,6 @@ static int read_columns(RunObject *run) {
         return 0;
 }
 
-static void forget_untold(Link *link) {
-        free(link->untold.name);
-        free(link->untold.message);
-        link->untold = (LinkFailure) {};
-}
-
 /* Gets the next block. 1: it has rows; 0: the end; -1: an exception. */
 static int fetch(RunObject *run) {
         LinkFailure failure;
@@ -227,13 +221,12 @@ static int fetch(RunObject *run) {
                 if (!is_slice_over(&failure)) {
                         run->has_lost_pin = failure.code == SQLIPC_ERROR_PIN_LOST;
                         if (run->has_lost_pin)
-                                forget_untold(run->link);
+                                link_failure_done(&run->link->untold);
                         close_cursor(run);
                         link_raise(&failure);
                         return -1;
                 }
-                free(failure.name);
-                free(failure.message);
+                link_failure_done(&failure);
                 if (!run->link->waits) {
                         PyErr_SetNone(PyExc_BlockingIOError);
                         return -1;

@@ -72,7 +72,7 @@ typedef struct Access {
         bool is_pin;             /* the connection belongs to one client, which may have TEMP tables; set by caller, as the
                                   * next */
         bool only_temp;          /* of the pin: only TEMP tables may be changed now */
-        bool needs_pin;          /* what was refused is possible on a pin */
+        bool needs_pin;          /* the refused statement is possible on a pin */
         bool changes_temp;       /* SQLite asked to change something in the schema "temp" */
         bool changes_temp_schema; /* the same, and not only rows */
         bool creates_trigger;    /* SQLite asked to do that in another schema, perhaps for one of "temp" */
