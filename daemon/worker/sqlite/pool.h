@@ -62,7 +62,7 @@ bool pool_begin(Pool *pool, bool enforces, PooledConnection **ret, SqlError *err
 bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error);
 void pool_unpin(PooledConnection *c);
 
-/* False: PinLost. The file at the path is another one now, or the connection must be closed. */
+/* PinLost: the file at the path is another one now, or the connection must be closed. Otherwise it cannot be looked at. */
 bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error);
 
 /* Gives a connection back to the pool. None of its statements may be running. Ends its transaction, and closes it if the
