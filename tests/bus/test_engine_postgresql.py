@@ -395,8 +395,11 @@ class LibraryVictim:
         self.name, self.library = name, Library(service)
 
     def _ask(self, line):
-        words = self.library.ask(line)[1].split(" ", 6)
-        return words[5].removeprefix("org.sqlipc1.Error.") if words[0] == "error" else ""
+        answer = self.library.ask(line)[1]
+        words = answer.split(" ", 6)
+        if words[0] != "error":
+            return ""
+        return answer if words[5] == "-" else words[5].removeprefix("org.sqlipc1.Error.")
 
     def begin(self):
         return self._ask(f"begin write {self.name}")
@@ -493,6 +496,9 @@ def check_deadlock(victim, at_commit):
     server.sql("UPDATE track SET name = 'old' WHERE id IN (1, 2, 3)")
     equal(victim.begin(), "")
     equal(victim.run(update(1)), "")
+    # This releases the savepoint of the first write. The rival would wait for it first, be woken by the release, and queue
+    # again: if it took longer than the victim's deadlock_timeout, nobody would find the deadlock.
+    equal(victim.run(update(3)), "")
     with rival() as wait:
         if at_commit:
             equal(victim.run("INSERT INTO touched VALUES (2)"), "")
