@@ -497,7 +497,7 @@ def check_deadlock(victim, at_commit):
     equal(victim.begin(), "")
     equal(victim.run(update(1)), "")
     # This releases the savepoint of the first write. The rival would wait for it first, be woken by the release, and queue
-    # again: if it took longer than the victim's deadlock_timeout, nobody would find the deadlock.
+    # again: if it took longer than the victim's deadlock_timeout, the deadlock would stay.
     equal(victim.run(update(3)), "")
     with rival() as wait:
         if at_commit:
