@@ -439,7 +439,7 @@ static bool is_cancelled(ResultStream *s) {
 
 static AdbcStatusCode next_batch(ResultStream *s, struct ArrowArray *ret_array) {
         AdbcStatusCode status = s->status;
-        int64_t n;
+        int64_t n = 0;
 
         *ret_array = (struct ArrowArray) { .release = NULL };
         if (status != ADBC_STATUS_OK || s->finished)
