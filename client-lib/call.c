@@ -196,6 +196,12 @@ int call_append_place(sd_bus_message *m, CallPlace place) {
         return place.option ? sd_bus_message_append(m, "{sv}", place.option, "t", place.number) : 0;
 }
 
+static int append_lock_wait(const sqlipc_connection *c, sd_bus_message *m) {
+        if (!c || c->lock_wait_usec == UINT64_MAX)
+                return 0;
+        return sd_bus_message_append(m, "{sv}", "x-lock-wait-usec", "t", c->lock_wait_usec);
+}
+
 int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, bool describe, uint64_t run_timeout_usec,
                         CallPlace place, ForeignKeys foreign_keys, int file_fd) {
         const char *zone = c ? client_zone_get(&c->zone) : NULL;
@@ -217,10 +223,12 @@ int call_append_options(sqlipc_connection *c, sd_bus_message *m, bool pages, boo
                 r = call_append_foreign_keys(m, foreign_keys);
         if (r >= 0 && zone) /* also "": it tells that this library keeps settings */
                 r = sd_bus_message_append(m, "{sv}", "x-time-zone", "s", zone);
+        if (r >= 0)
+                r = append_lock_wait(c, m);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int call_append_prepare_options(sd_bus_message *m, bool cached, CallPlace place) {
+int call_append_prepare_options(const sqlipc_connection *c, sd_bus_message *m, bool cached, CallPlace place) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
@@ -228,6 +236,8 @@ int call_append_prepare_options(sd_bus_message *m, bool cached, CallPlace place)
                                           (uint32_t) SQLIPC_PAGE_VERSION);
         if (r >= 0 && cached)
                 r = sd_bus_message_append(m, "{sv}", "cached", "b", 1);
+        if (r >= 0)
+                r = append_lock_wait(c, m);
         if (r >= 0)
                 r = call_append_place(m, place);
         return r < 0 ? r : sd_bus_message_close_container(m);

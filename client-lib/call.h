@@ -74,7 +74,7 @@ int call_append_place(sd_bus_message *m, CallPlace place);
 int call_append_foreign_keys(sd_bus_message *m, ForeignKeys foreign_keys);
 
 /* The same for a Prepare of a statement that is kept. `cached`: the service may release it while it is idle. */
-int call_append_prepare_options(sd_bus_message *m, bool cached, CallPlace place);
+int call_append_prepare_options(const sqlipc_connection *c, sd_bus_message *m, bool cached, CallPlace place);
 
 /* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
 int call_check_sql(Error *e, const char *sql);

@@ -71,7 +71,7 @@ ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
 typedef struct ChannelInfo {
         uint32_t page_size, page_version;
         uint32_t n_left; /* channels that the user may open besides */
-        bool tells_left, read_only, knows_zone;
+        bool tells_left, read_only, knows_zone, knows_lock_wait;
         int memory_fd;   /* the reply's; -1: none */
 } ChannelInfo;
 
@@ -90,6 +90,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
                 return dictionary_read_bool(reply, &info->read_only);
         if (strcmp(key, "time-zone") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &info->knows_zone);
+        if (strcmp(key, "lock-wait") == 0 && strcmp(type, "b") == 0)
+                return dictionary_read_bool(reply, &info->knows_lock_wait);
         if (strcmp(key, "memory") == 0 && strcmp(type, "h") == 0)
                 return sd_bus_message_read(reply, "v", "h", &info->memory_fd);
         return 0;
@@ -161,6 +163,8 @@ static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         ch->last_number = 0;
         ch->told = FOREIGN_KEYS_CONFIGURED;
         ch->knows_zone = info.knows_zone;
+        ch->knows_lock_wait = info.knows_lock_wait;
+        ch->told_lock_wait_usec = UINT64_MAX;
         ch->told_zone[0] = 1; /* no zone */
         ch->told_zone[1] = 0;
         ch->frame_left = 0;
@@ -354,10 +358,21 @@ static bool tell_setting(ChannelLink *ch) {
         return true;
 }
 
+/* The same. */
+static bool tell_lock_wait(ChannelLink *ch) {
+        uint64_t usec = ch->connection->lock_wait_usec;
+
+        if (ch->knows_lock_wait && ch->told_lock_wait_usec != usec &&
+            !channel_link_request(ch, NULL, REQUEST_LOCK_WAIT, 0, &usec))
+                return false;
+        ch->told_lock_wait_usec = usec;
+        return true;
+}
+
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number) {
         uint8_t *frame;
 
-        if (reader && (!tell_setting(ch) || !tell_zone(ch) || reserve_request(ch) < 0))
+        if (reader && (!tell_setting(ch) || !tell_zone(ch) || !tell_lock_wait(ch) || reserve_request(ch) < 0))
                 return NULL;
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)

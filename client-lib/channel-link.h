@@ -89,6 +89,8 @@ typedef struct ChannelLink {
         bool knows_zone;         /* the service knows TIME_ZONE */
         char told_zone[TIME_ZONE_SIZE_MAX + 1]; /* the zone that the channel has; no zone if it was not told any, even "":
                                                  * that also tells that this library keeps settings */
+        bool knows_lock_wait;    /* the service knows LOCK_WAIT */
+        uint64_t told_lock_wait_usec; /* that which the channel has */
         Buffer in, out;
         size_t frame_left;       /* bytes of the current frame that were not passed on yet */
         bool frame_ends;         /* the current frame is the last of its answer */
@@ -128,8 +130,8 @@ bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 void channel_link_drop(ChannelLink *ch);
 
 /* Begins a request with `size` bytes of payload, whose answer goes to `reader`. `reader` is NULL for CANCEL, FINALIZE,
- * FOREIGN_KEYS and TIME_ZONE, which have no answer, and whose `*number` is that of another request, the setting, or 0;
- * otherwise `*number` is set to a new number. Returns the room into which the caller must write the payload; NULL: no
+ * FOREIGN_KEYS, TIME_ZONE and LOCK_WAIT, which have no answer, and whose `*number` is that of another request, the setting,
+ * or 0; otherwise `*number` is set to a new number. Returns the room into which the caller must write the payload; NULL: no
  * memory. */
 uint8_t *channel_link_request(ChannelLink *ch, ChannelReader *reader, RequestKind kind, size_t size, uint64_t *number);
 

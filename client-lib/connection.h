@@ -103,7 +103,7 @@ struct sqlipc_connection {
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
         bool allow_interactive_authorization;
         uint64_t run_timeout_usec; /* limit of the service for new runs; UINT64_MAX: only its own */
-        uint64_t lock_wait_usec;   /* limit of the service for the locks of new transactions; UINT64_MAX: only its own */
+        uint64_t lock_wait_usec;   /* limit of the service for waits for locks; UINT64_MAX: only its own */
         size_t row_memory_max;     /* larger rows are kept in a file */
         atomic_uint n_interrupts;  /* set by any thread; what began at a lower count must end */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop received a reply */

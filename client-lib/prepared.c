@@ -139,7 +139,7 @@ static int send_prepare(sqlipc_statement *s) {
                 return r;
         s->pin_id = pin ? pin->pin_id : 0;
         s->asks_cached = !s->connection->without_cached;
-        r = call_append_prepare_options(m, s->asks_cached, transact_place(pin));
+        r = call_append_prepare_options(s->connection, m, s->asks_cached, transact_place(pin));
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, prepared_undo, s, UINT64_MAX);

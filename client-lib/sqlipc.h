@@ -684,13 +684,13 @@ int sqlipc_begin(sqlipc_connection *connection, const char *database, sqlipc_tra
                  sqlipc_transaction **ret_transaction);
 
 /**
- * Sets how long a transaction that begins later waits at the service for the lock of another one, of the service or of
- * another program, in microseconds. After that sqlipc_begin(), or a statement of a deferred transaction, fails with -EBUSY
- * and SQLIPC_ERROR_BUSY. Only the time counts in which the database is known to be locked, so with 0 a transaction never
- * waits for a lock, but begins if there is none. It waits for other programs at most for BusyTimeoutSec= (sqlipcd.conf(5))
- * in any case; without a limit (UINT64_MAX, the default) for other clients until TransactionTimeoutSec=. Does not apply to
- * the commit. A service whose Features have no "lock-wait" refuses a transaction with a limit: SQLIPC_ERROR_UNKNOWN_OPTION.
- * Since: 0.2
+ * Sets how long a transaction that begins later, or a statement, batch or load outside of transactions, waits at the service
+ * for the lock of another transaction, of the service or of another program, in microseconds. After that it fails with
+ * -EBUSY and SQLIPC_ERROR_BUSY; of a deferred transaction the statement does. Only the time counts in which the database is
+ * known to be locked, so with 0 nothing waits: it begins if there is no lock. BusyTimeoutSec= bounds the wait
+ * for other programs in any case (sqlipcd.conf(5)); without a limit (UINT64_MAX, the default) other clients are waited for
+ * until TransactionTimeoutSec=, or RunTimeoutSec= of the statement. Does not apply to the commit. A service whose Features
+ * have no "lock-wait" refuses a transaction with a limit: SQLIPC_ERROR_UNKNOWN_OPTION. Since: 0.2
  */
 int sqlipc_set_lock_wait(sqlipc_connection *connection, uint64_t usec);
 

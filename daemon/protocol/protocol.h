@@ -247,13 +247,14 @@ typedef struct JobSpec {
         size_t sql_size;
         bool names;                  /* TABLES: `sql` is no SQL, but names of tables and views, each with a NUL after it */
 
-        /* RUN, EXECUTE and LOAD; all from counts to time_zone, and deadline, also of EXECUTE_BATCH */
+        /* RUN, EXECUTE and LOAD; all from counts to lock_wait, and deadline, also of EXECUTE_BATCH */
         CountsPlace counts;          /* of the client and the database */
         uint64_t transaction;        /* the number of the worker's transaction that it belongs to; 0: none */
         uint64_t pin;                /* and not `transaction`: of the worker's pin that it runs on; 0: none. Of PREPARE and
                                       * TABLES, too */
         uint32_t foreign_keys;       /* ForeignKeys: the client's setting; in a transaction, that of BEGIN holds */
         const char *time_zone;       /* the client's (time-zone.h); "" and NULL: the service's own */
+        uint64_t lock_wait_usec;     /* as in Begin, for a run outside of transactions */
         bool describe;               /* STARTED must carry columns and parameters */
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */

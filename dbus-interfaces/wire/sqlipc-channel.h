@@ -22,6 +22,9 @@
  *              0x4b   tells the value. Manager.Features has "foreign-keys".   No answer.
  *     TIME_ZONE 0x5a  `run` is 0; the payload is a zone (time-zone.h), without NUL, which holds for the requests after this
  *                     one; no payload: the service's own. Only if `info` of OpenChannel has `time-zone`.   No answer.
+ *     LOCK_WAIT 0x4c  `run` is for how many microseconds each of the requests after this one waits for the lock of a
+ *                     transaction; UINT64_MAX: only the service's limits hold. No payload. Only if `info` of OpenChannel has
+ *                     `lock-wait`.                                            No answer.
  *
  *   worker -> client
  *     the frames of sqlipc-page.h, and
@@ -88,6 +91,7 @@ typedef enum RequestKind {
         REQUEST_CANCEL = 0x43,
         REQUEST_FETCH = 0x46,
         REQUEST_FOREIGN_KEYS = 0x4b,
+        REQUEST_LOCK_WAIT = 0x4c,
         REQUEST_PREPARE = 0x50,
         REQUEST_QUERY = 0x51,
         REQUEST_FINALIZE = 0x58,

@@ -17,7 +17,7 @@ from collections import namedtuple
 import channel_memory
 from client import END, ERROR, SECONDS, Broken, Text, decode
 
-CANCEL, FETCH, FOREIGN_KEYS, PREPARE, QUERY, FINALIZE, TIME_ZONE = 0x43, 0x46, 0x4B, 0x50, 0x51, 0x58, 0x5A
+CANCEL, FETCH, FOREIGN_KEYS, LOCK_WAIT, PREPARE, QUERY, FINALIZE, TIME_ZONE = 0x43, 0x46, 0x4B, 0x4C, 0x50, 0x51, 0x58, 0x5A
 STATEMENT = 6
 MORE = 1
 
@@ -150,6 +150,9 @@ class Channel:
 
     def time_zone(self, zone):
         self.send(frame(TIME_ZONE, 0, zone.encode()))
+
+    def lock_wait(self, usec):
+        self.send(frame(LOCK_WAIT, usec))
 
     # ---- answers ----
 

@@ -153,7 +153,8 @@ def options():
     expect("InvalidOption", Channel, client, "chinook", {"page-version": 0})
     with opened(**{"page-size": 4096, "page-version": 9}) as channel:
         left = channel.info.pop("channels-left")
-        equal(channel.info, {"page-size": 4096, "page-version": 1, "readonly": True, "time-zone": True}, "info")
+        info = {"page-size": 4096, "page-version": 1, "readonly": True, "time-zone": True, "lock-wait": True}
+        equal(channel.info, info, "info")
         true(0 < left < 1024, f"channels that may be opened besides: {left}")
         number = channel.query("SELECT * FROM Track")
         rows = 0

@@ -101,7 +101,8 @@ def properties_read():
     """Properties have the declared types, and Name is the name of the configuration"""
     manager = client.properties(MANAGER)
     features = ["channel", "write", "batch", "transaction", "load", "describe", "channel-memory", "watch",
-                "deferred", "cancel-call", "lock-wait", "foreign-keys", "time-zone", "pin"]
+                "deferred", "cancel-call", "lock-wait", "foreign-keys", "time-zone", "pin",
+                "lock-wait-of-runs"]
     equal(manager["Features"], features, "Features")
     true(manager["DaemonVersion"], "DaemonVersion is empty")
     equal(client.properties(DATABASE, f"{MANAGER_PATH}/database/chinook")["Name"], "chinook", "Name")

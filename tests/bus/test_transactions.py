@@ -5,10 +5,12 @@ import contextlib
 import os
 import sqlite3
 
+from channel import Channel
 from client import DATABASE, Failure, object_path
 from clocks import Clocks
 from gi.repository import GLib
 from harness import PATIENT, UID_A, UID_B, UID_DAEMON, expect, main, wait_for
+from load_stream import begin_load, send, stream, wait_for_load
 from tap import equal, test, true
 from writers import DB, ask, numbers, writable
 
@@ -100,6 +102,62 @@ def lock_wait():
                 expect("Busy", begin, clients[0], "write", usec)
             program.execute("ROLLBACK")
         end(clients[0], "Rollback", begin(clients[0], "write", 0))
+
+
+@test
+def lock_wait_of_runs():
+    """A statement with no time to wait for a lock, on each way, is Busy while a transaction is open, also of another user"""
+    long = {"BusyTimeoutSec": "3600", "TransactionTimeoutSec": "3600", "TransactionIdleSec": "3600"}
+    rights = {"uid": UID_DAEMON, "WriteUsers": f"{UID_A} {UID_B}"} if ROOT else {}
+    insert = "INSERT INTO written(number) VALUES (7)"
+    options = {"x-lock-wait-usec": GLib.Variant("t", 0)}
+
+    def load(client):
+        run, pipe = begin_load(client, DB, insert.replace("7", "?"), options)[:2]
+        with contextlib.suppress(BrokenPipeError):  # it may have failed already
+            send(pipe, stream([[7]]))
+        wait_for_load(client, DB, run)
+
+    with writable("delete", limits=long, **rights) as service:
+        one, other = [service.client(UID_A), service.client(UID_B)] if ROOT else [service.client(), service.client()]
+        channels = [Channel(client, DB) for client in (one, other)]
+        for channel in channels:
+            channel.lock_wait(0)
+        ways = {
+            "Execute": lambda client: client.execute(DB, insert, options=options),
+            "ExecuteBatch": lambda client: client.execute_batch(DB, [insert, insert], options),
+            "Query": lambda client: client.query(DB, insert, options=options).read(),
+            "QueryRows": lambda client: client.query_rows(DB, insert, options=options),
+            "OpenRows": lambda client: client.all_rows(DB, insert, options=options),
+            "Fetch": lambda client: client.prepare(DB, insert).fetch(options=options).read(),
+            "Load": load,
+            "channel": lambda client: channels[client is other].ask(insert),
+        }
+        for writer in (one, other):
+            t = begin(writer, "write")
+            writer.execute(DB, INSERT, [1], options=inside(t))
+            for client in (one, other):
+                for name, way in ways.items():
+                    error = expect("Busy", way, client)
+                    true("keeps the database locked" in str(error), f"{name}: {error}")
+            equal(writer.execute(DB, INSERT, [2], options=inside(t) | options)[0], 1, "changes in the transaction")
+            end(writer, "Rollback", t)
+            equal(numbers(service), [], "rows in the file")
+            for client in (one, other):
+                for way in ways.values():
+                    way(client)
+            equal(numbers(service), [7] * 18, "rows in the file")
+            one.execute(DB, "DELETE FROM written")
+        with contextlib.closing(sqlite3.connect(service.written, isolation_level=None)) as program:
+            program.execute("BEGIN EXCLUSIVE")  # readers are kept out, too
+            for sql in (insert, COUNT):
+                error = expect("Busy", lambda sql=sql: one.query(DB, sql, options=options).read())
+                true("keeps the database locked" in str(error), f"{sql}: {error}")
+                equal(str(expect("Busy", channels[0].ask, sql)), str(error), sql)
+            program.execute("ROLLBACK")
+        for channel in channels:
+            channel.lock_wait(2**64 - 1)
+        equal(len(channels[0].ask(insert)), 0, "rows")
 
 
 @test

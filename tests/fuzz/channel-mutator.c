@@ -96,7 +96,7 @@ static void add_row(Frame *f, unsigned n, bool named) {
 /* A request as a client makes it; numbers come later. */
 static Frame request(void) {
         static const uint8_t kinds[] = { REQUEST_QUERY, REQUEST_PREPARE, REQUEST_FETCH, REQUEST_CANCEL, REQUEST_FINALIZE,
-                                         REQUEST_FOREIGN_KEYS, REQUEST_TIME_ZONE };
+                                         REQUEST_FOREIGN_KEYS, REQUEST_TIME_ZONE, REQUEST_LOCK_WAIT };
         static const char *const zones[] = { "", "Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3", "../x", "/x", "?" };
         static const char *const sqls[] = {
                 "SELECT 1", "SELECT ?1, :a", "SELECT a, b FROM t", "SELECT * FROM t WHERE a > ?", "SELEC", "", ";",
@@ -192,7 +192,7 @@ static void renumber(void) {
                         f->number = some;
                 else if (f->kind == REQUEST_FOREIGN_KEYS)
                         f->number = below(FOREIGN_KEYS_MAX_);
-                else if (f->kind == REQUEST_TIME_ZONE)
+                else if (f->kind == REQUEST_TIME_ZONE || f->kind == REQUEST_LOCK_WAIT)
                         f->number = 0;
                 else
                         f->number = ++last;

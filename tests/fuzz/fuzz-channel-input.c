@@ -32,7 +32,7 @@ static int take_all(ChannelInput *in, ChannelStatements *statements, uint64_t *s
 
                 demand(q.size <= PAYLOAD_MAX && (!q.too_large || q.size == 0));
                 demand(q.kind == REQUEST_FINALIZE || q.kind == REQUEST_FOREIGN_KEYS || q.kind == REQUEST_TIME_ZONE ||
-                       q.number == in->taken_number);
+                       q.kind == REQUEST_LOCK_WAIT || q.number == in->taken_number);
                 demand(q.kind != REQUEST_TIME_ZONE || time_zone_is_valid((const char *) q.payload, q.size));
                 add(sum, &q.kind, sizeof q.kind);
                 add(sum, &q.number, sizeof q.number);
@@ -50,7 +50,7 @@ static int take_all(ChannelInput *in, ChannelStatements *statements, uint64_t *s
 /* To another worker: the same in, the same out. */
 static void move(ChannelInput *in, ChannelStatements *statements) {
         ChannelStatements moved = { .n_max = statements->n_max };
-        const ChannelSettings settings = { FOREIGN_KEYS_ON, true, "Europe/Berlin" };
+        const ChannelSettings settings = { FOREIGN_KEYS_ON, true, "Europe/Berlin", 5000 };
         ChannelSettings moved_settings;
         ChannelInput to;
         uint8_t *bytes;
@@ -61,6 +61,7 @@ static void move(ChannelInput *in, ChannelStatements *statements) {
         demand(channel_state_unpack((Bytes) { .data = (char *) bytes, .size = size }, &to, &moved, &moved_settings) == 0);
         demand(moved_settings.foreign_keys == settings.foreign_keys && moved_settings.keeps == settings.keeps);
         demand(strcmp(moved_settings.time_zone, settings.time_zone) == 0 && moved.n == statements->n);
+        demand(moved_settings.lock_wait_usec == settings.lock_wait_usec);
         demand(to.fill - to.start == in->fill - in->start && to.discard == in->discard);
         free(bytes);
         channel_input_free(in);

@@ -107,7 +107,8 @@ static size_t find_requests(const uint8_t *bytes, size_t size, size_t payload_ma
         demand(channel_input_init(&in, payload_max) == 0);
         for (;;) {
                 while (n < N_ANSWERS_MAX && (r = channel_input_take(&in, &q)) > 0) {
-                        if (q.kind != REQUEST_FINALIZE && q.kind != REQUEST_FOREIGN_KEYS && q.kind != REQUEST_TIME_ZONE)
+                        if (q.kind != REQUEST_FINALIZE && q.kind != REQUEST_FOREIGN_KEYS && q.kind != REQUEST_TIME_ZONE &&
+                            q.kind != REQUEST_LOCK_WAIT)
                                 expected[n++] = q.number;
                         channel_input_done(&in);
                 }

@@ -6,9 +6,12 @@ import concurrent.futures
 import contextlib
 import datetime
 import itertools
+import os
 import re
 import resource
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -666,7 +669,7 @@ def locked():
         db.rollback()
 
 
-def locks(connect, path, timeout):
+def locks(connect, path, timeout, level):
     """What a connection with this timeout meets: no lock, that of another connection, none, that of a program, none."""
     write = "INSERT INTO note(text) VALUES (?)"
     outcomes = []
@@ -680,7 +683,10 @@ def locks(connect, path, timeout):
             outcomes.append((db.in_transaction, db.total_changes))
         db.rollback()
 
-    with contextlib.closing(connect(timeout=timeout)) as db, contextlib.closing(connect(timeout=PATIENCE)) as other:
+    with (
+        contextlib.closing(connect(timeout=timeout, isolation_level=level)) as db,
+        contextlib.closing(connect(timeout=PATIENCE)) as other,
+    ):
         attempt(db)
         other.execute(write, ("b",))
         attempt(db)
@@ -692,8 +698,12 @@ def locks(connect, path, timeout):
             attempt(db)
             program.execute("ROLLBACK")
             attempt(db)
+            program.execute("BEGIN EXCLUSIVE")
+            for _ in range(2):  # the second time the statement is known
+                attempt(db, "SELECT count(*) FROM note", ())
+            program.execute("ROLLBACK")
         other.execute(write, ("c",))
-        with contextlib.closing(connect(timeout=timeout)) as fresh:
+        with contextlib.closing(connect(timeout=timeout, isolation_level=level)) as fresh:
             attempt(fresh)
             other.rollback()
             attempt(fresh)
@@ -702,12 +712,12 @@ def locks(connect, path, timeout):
 
 @test
 def lock_timeout():
-    """A timeout of 0, or a short one, counts from a lock on: connections get the same outcomes as with sqlite3"""
+    """A timeout of 0, or a short one, counts from a lock on, in transactions or not: the same outcomes as with sqlite3"""
     long = {"BusyTimeoutSec": 3600, "TransactionTimeoutSec": 3600, "TransactionIdleSec": 3600}  # no wait ends by itself
     with PythonService(limits=long) as own:
         for journal in ("wal", "delete"):
             path = own.add(f"locks-{journal}", "CREATE TABLE note(text)", journal)
-            for timeout in (0, 0.05, -1):
+            for timeout, level in itertools.product((0, 0.05, -1), ("DEFERRED", "IMMEDIATE", None)):
 
                 def past(path=path, **keywords):
                     return sqlite3.connect(path, **keywords)
@@ -715,7 +725,46 @@ def lock_timeout():
                 def through(name=f"locks-{journal}", **keywords):
                     return own.connect(name, **keywords)
 
-                equal(locks(through, path, timeout), locks(past, path, timeout), f"{journal}, timeout={timeout}")
+                expected = locks(past, path, timeout, level)
+                equal(locks(through, path, timeout, level), expected, f"{journal}, timeout={timeout}, {level}")
+
+
+@test
+def no_lock_is_left():
+    """With a timeout of 0 nothing meets a lock that is gone: of a closed connection, of a program that was killed"""
+    path = service.add("left", "CREATE TABLE note(text); INSERT INTO note VALUES ('a')", "delete")
+    write = "INSERT INTO note(text) VALUES ('b')"
+    with contextlib.closing(service.connect("left", isolation_level=None, timeout=0)) as db:
+        db.execute(write)
+        for _ in range(50):
+            with contextlib.closing(service.connect("left")) as other:
+                other.execute(write)
+            db.execute(write)
+        # The journal of the program is rolled back by whoever comes next.
+        program = (
+            "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
+            "db.execute('PRAGMA cache_size = 1'); db.execute('BEGIN IMMEDIATE'); "
+            "db.execute('INSERT INTO note SELECT hex(zeroblob(1000)) FROM note, note AS n'); os.kill(os.getpid(), 9)"
+        )
+        for sql in ("SELECT count(*) FROM note", write):
+            subprocess.run([sys.executable, "-c", program, path], check=False)
+            true(os.path.exists(f"{path}-journal"), "the program was killed in its transaction")
+            db.execute(sql).fetchall()
+        equal(db.execute("SELECT count(*) FROM note").fetchall(), [(53,)], "rows")
+
+
+@test
+def lock_timeout_with_temp_tables():
+    """A statement that changes only TEMP tables waits for no transaction"""
+    with contextlib.closing(service.connect()) as other, contextlib.closing(service.connect(timeout=0)) as db:
+        other.execute("INSERT INTO note(text) VALUES ('a')")
+        db.isolation_level = None
+        for sql in ("CREATE TEMP TABLE x(a)", "INSERT INTO x VALUES (1)", "UPDATE x SET a = 2"):
+            db.execute(sql)
+        db.executemany("INSERT INTO x VALUES (?)", [(1,), (2,)])
+        equal(db.execute("SELECT a FROM x").fetchall(), [(2,), (1,), (2,)], "rows")
+        error = raises(sqlipc.OperationalError, db.execute, "INSERT INTO thing VALUES (1, 2, 3)")
+        equal(str(error), "database is locked", "error")
 
 
 @test

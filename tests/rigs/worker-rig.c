@@ -207,7 +207,7 @@ void expect_started(Rig *rig, uint64_t number) {
 bool send_prepare(Rig *rig, const char *sql, uint64_t *ret_number) {
         Message m = {
                 .kind = MESSAGE_PREPARE,
-                .job = { .number = ++rig->next_number, .sql = sql, .sql_size = strlen(sql) },
+                .job = { .number = ++rig->next_number, .sql = sql, .sql_size = strlen(sql), .lock_wait_usec = UINT64_MAX },
         };
         int r = message_send(rig->job_fd, &m, -1);
 
@@ -226,6 +226,7 @@ uint64_t send_run_into(Rig *rig, const char *sql, int write_fd) {
                         .describe = rig->describe,
                         .page_size = rig->page_size,
                         .deadline_usec = now_usec() + rig->deadline_in_usec,
+                        .lock_wait_usec = UINT64_MAX,
                         .row_size_max = rig->row_size_max,
                         .result_rows_max = rig->result_rows_max,
                         .result_size_max = rig->result_size_max,

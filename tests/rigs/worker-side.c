@@ -343,6 +343,7 @@ static SupervisorJob *receive_job(const JobSpec *spec, bool is_prepare, int pipe
 
         m.job.number = 1;
         m.job.deadline_usec = DEADLINE_USEC;
+        m.job.lock_wait_usec = UINT64_MAX;
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = pipe_fd;
         demand(supervisor_job_new(&context, &received, &job) == 0);

@@ -539,6 +539,7 @@ void writing_begin_on(const Engine *engine, const Setup *limits) {
         if (clock_usec == 0) /* the kernel's timers of the loop never fire */
                 clock_usec = (uint64_t) g_get_monotonic_time() + LATER;
         writing = (Writing) { .clock_usec = clock_usec, .lock_wait_usec = UINT64_MAX,
+                              .job_lock_wait_usec = UINT64_MAX,
                               .durable = g_string_new(NULL), .pending = g_string_new(NULL) };
         setup.message = (Message) { .kind = MESSAGE_SETUP, .setup = *limits };
         socket_pair(writing.extra_fds);
@@ -657,7 +658,7 @@ static Message job_message(MessageKind kind, const char *sql, uint64_t deadline_
                 .job = {
                         .number = ++writing.rig.next_number, .transaction = writing.transaction,
                         .pin = writing.transaction > 0 ? 0 : writing.pin,
-                        .foreign_keys = writing.foreign_keys,
+                        .foreign_keys = writing.foreign_keys, .lock_wait_usec = writing.job_lock_wait_usec,
                         .sql = sql, .sql_size = strlen(sql), .page_size = PAGE_SIZE,
                         .deadline_usec = deadline_usec, .row_size_max = SQLIPC_ROW_SIZE_MAX, .result_rows_max = UINT64_MAX,
                         .result_size_max = writing.rig.result_size_max,

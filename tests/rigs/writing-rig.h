@@ -29,6 +29,7 @@ typedef struct Writing {
         uint64_t pin;           /* of the other jobs, and of the transactions that it begins; 0: none */
         ForeignKeys foreign_keys; /* of the jobs and transactions that the test sends. The worker's setup has keys off */
         uint64_t lock_wait_usec; /* of the transactions that the test begins; UINT64_MAX at first */
+        uint64_t job_lock_wait_usec; /* of its jobs; the same */
         void (*later)(void);    /* called once, at this time, when the worker waits or polls */
         uint64_t later_usec;
 

@@ -88,7 +88,7 @@ static const Message messages[] = {
                      .password = "c", .connections_max = 3, .consistency = CONSISTENCY_STRONG } },
         { .kind = MESSAGE_EXECUTE,
           .job = { .number = 31, .sql = "DELETE", .sql_size = 6, .transaction = 39,
-                   .foreign_keys = FOREIGN_KEYS_ON, .time_zone = "Europe/Berlin", .deadline_usec = 32,
+                   .foreign_keys = FOREIGN_KEYS_ON, .time_zone = "Europe/Berlin", .lock_wait_usec = 58, .deadline_usec = 32,
                    .n_positional = 1, .n_named = 1,
                    .parameters = row, .parameters_size = sizeof row } },
         { .kind = MESSAGE_ENDED,

@@ -303,6 +303,7 @@ static void test_garbage(void) {
                 { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_MAX_, 0, SQLIPC_PAGE_VERSION },
                 { REQUEST_FOREIGN_KEYS, 0, FOREIGN_KEYS_ON, 8, SQLIPC_PAGE_VERSION },
                 { REQUEST_TIME_ZONE, 0, 1, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_LOCK_WAIT, 0, 0, 8, SQLIPC_PAGE_VERSION },
                 { REQUEST_TIME_ZONE, 0, 0, TIME_ZONE_SIZE_MAX + 1, SQLIPC_PAGE_VERSION },
                 { REQUEST_TIME_ZONE, 0, 0, 8, SQLIPC_PAGE_VERSION }, /* the header of the next request */
                 { FRAME_END, 0, 2, 0, SQLIPC_PAGE_VERSION },

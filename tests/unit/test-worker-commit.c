@@ -48,7 +48,7 @@ static uint64_t send_execute(Rig *rig, const char *sql) {
                 .kind = MESSAGE_EXECUTE,
                 .job = {
                         .number = ++rig->next_number, .sql = sql, .sql_size = strlen(sql),
-                        .deadline_usec = now_usec() + rig->deadline_in_usec,
+                        .deadline_usec = now_usec() + rig->deadline_in_usec, .lock_wait_usec = UINT64_MAX,
                 },
         };
 

@@ -365,6 +365,7 @@ static JobSpec spec_of(const char *sql) {
                 .describe = true,
                 .page_size = PAGE_SIZE,
                 .deadline_usec = UINT64_MAX - 1,
+                .lock_wait_usec = UINT64_MAX,
                 .row_size_max = 1000000,
                 .result_rows_max = 1000000,
                 .result_size_max = UINT64_C(1) << 40,

@@ -300,8 +300,8 @@ static const JobOwner pipe_owner = {
 };
 
 static const JobSpec spec = {
-        .number = 1, .sql = "", .page_size = PAGE_SIZE, .deadline_usec = UINT64_MAX, .row_size_max = PAGE_SIZE,
-        .result_rows_max = UINT64_MAX, .result_size_max = UINT64_MAX,
+        .number = 1, .sql = "", .page_size = PAGE_SIZE, .deadline_usec = UINT64_MAX, .lock_wait_usec = UINT64_MAX,
+        .row_size_max = PAGE_SIZE, .result_rows_max = UINT64_MAX, .result_size_max = UINT64_MAX,
 };
 
 static void make_pipe(int fds[2]) {

@@ -705,6 +705,116 @@ static void test_lock_wait_commit(void) {
         writing_end();
 }
 
+/* Statements outside of transactions: a transaction of this worker is open, and then one of another worker. */
+static void test_lock_wait_of_jobs(void) {
+        begin_to_write();
+        writing.transaction = 0;
+        writing.job_lock_wait_usec = 0;
+        (void) writing_execute("a");
+        writing_expect("ended 2 error 27; ");
+        writing.job_lock_wait_usec = 20 * MSEC;
+        (void) writing_execute("b");
+        (void) writing_execute_batch("c;d");
+        writing.job_lock_wait_usec = UINT64_MAX;
+        (void) writing_execute("e");
+        writing_pass(19 * MSEC);
+        writing_expect("");
+        writing_pass(2 * MSEC);
+        writing_expect("ended 4 error 27; ended 3 error 27; ");
+        g_assert_cmpstr(writing.pending->str, ==, "");
+        writing_commit(1);
+        writing_expect("committing 1; ended 1 wrote 0 0; committing 5; ended 5 wrote 3 77; ");
+        writing_say(MESSAGE_LEASE_ASKED);
+        writing_expect("returned; ");
+        writing.job_lock_wait_usec = 20 * MSEC;
+        (void) writing_execute("f");
+        writing_pass(SEC); /* no lock is known */
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE_TAKEN);
+        writing_pass(19 * MSEC);
+        (void) writing_execute("g");
+        writing_expect("");
+        writing_pass(2 * MSEC);
+        writing_expect("ended 6 error 27; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 7; ended 7 wrote 3 77; ");
+        g_assert_cmpstr(writing.durable->str, ==, "| e | g | ");
+        writing_end();
+}
+
+/* A load waits for its turn only when its first row is there. */
+static void test_lock_wait_of_load(void) {
+        int fd;
+
+        begin_to_write();
+        writing.transaction = 0;
+        writing.job_lock_wait_usec = 0;
+        (void) writing_load("l", &fd);
+        writing_expect("started 2 to write; ");
+        writing_pass(SEC);
+        writing_expect("");
+        writing_commit(1);
+        writing_expect("committing 1; ended 1 wrote 0 0; ");
+        close(fd);
+        writing_expect("ended 2 error 30; ");
+        writing_end();
+}
+
+/* The wait of a statement ends when the transaction that does nothing is rolled back for its sake: it runs. */
+static void test_lock_wait_of_idle(void) {
+        begin_to_write();
+        writing.transaction = 0;
+        writing.job_lock_wait_usec = WRITING_IDLE_USEC;
+        (void) writing_execute("a");
+        writing_pass(2 * WRITING_IDLE_USEC);
+        writing_expect("ended 1 error 40; committing 2; ended 2 wrote 3 77; ");
+        writing_end();
+}
+
+/* The commit of other jobs waits for readers: their own wait for locks is not about that. */
+static void test_lock_wait_of_jobs_of_batch(void) {
+        writing_begin();
+        for (size_t i = 0; i < G_N_ELEMENTS(writing.commits); i++)
+                writing.commits[i] = ERROR_BUSY;
+        writing.job_lock_wait_usec = 0;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; committing 1; ");
+        (void) writing_execute("b");
+        writing_expect("ended 2 error 27; ");
+        memset(writing.commits, 0, sizeof writing.commits);
+        writing_pass(100 * MSEC);
+        writing_expect("ended 1 wrote 3 77; ");
+        writing_end();
+}
+
+/* Another program has the lock: of jobs that write, and of one that reads. */
+static void test_lock_wait_of_jobs_of_program(void) {
+        writing_begin();
+        writing.n_begin_busy = UINT_MAX;
+        writing.job_lock_wait_usec = 0;
+        (void) writing_execute("a");
+        writing_settle();
+        writing_say(MESSAGE_LEASE);
+        writing_expect("wanted; ended 1 error 27; ");
+        writing.job_lock_wait_usec = 3 * MSEC;
+        (void) writing_execute("b");
+        writing.job_lock_wait_usec = 2 * writing.setup->busy_usec; /* BusyTimeoutSec= holds all the same */
+        (void) writing_execute("c");
+        writing_pass(2 * MSEC);
+        writing_expect("");
+        writing_pass(2 * MSEC);
+        writing_expect("ended 2 error 27; ");
+        writing_pass(writing.setup->busy_usec + 20 * MSEC);
+        writing_expect("ended 3 error 27; ");
+        writing.n_begin_busy = 0;
+        writing.job_lock_wait_usec = 0;
+        (void) writing_execute("d");
+        writing_expect("committing 4; ended 4 wrote 3 77; ");
+        writing_end();
+}
+
 /* ---- transactions that read ---- */
 
 static void test_snapshot(void) {
@@ -1193,6 +1303,11 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/transaction/lock-wait-of-program", test_lock_wait_of_program);
         g_test_add_func("/worker/transaction/lock-wait-deferred", test_lock_wait_deferred);
         g_test_add_func("/worker/transaction/lock-wait-commit", test_lock_wait_commit);
+        g_test_add_func("/worker/transaction/lock-wait-of-jobs", test_lock_wait_of_jobs);
+        g_test_add_func("/worker/transaction/lock-wait-of-load", test_lock_wait_of_load);
+        g_test_add_func("/worker/transaction/lock-wait-of-idle", test_lock_wait_of_idle);
+        g_test_add_func("/worker/transaction/lock-wait-of-jobs-of-batch", test_lock_wait_of_jobs_of_batch);
+        g_test_add_func("/worker/transaction/lock-wait-of-jobs-of-program", test_lock_wait_of_jobs_of_program);
         g_test_add_func("/worker/transaction/snapshot", test_snapshot);
         g_test_add_func("/worker/transaction/snapshot-writes", test_snapshot_writes);
         g_test_add_func("/worker/transaction/snapshot-cancelled", test_snapshot_cancelled);

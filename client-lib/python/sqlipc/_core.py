@@ -474,6 +474,8 @@ class Core:
     async def run_in_order(self, statement, parameters):
         """Runs a statement about savepoints in the transaction in which it belongs."""
         self.check_not_lost()
+        if self.is_pending:  # a savepoint does not write
+            await self.open(_native.DEFERRED)
         await self.prepare_transaction(statement.analysis)
         await self.run(statement, parameters)
 
@@ -608,7 +610,7 @@ class Core:
         self.check_not_lost()
         self.check_snapshot()
         begins = not self.in_transaction
-        if begins or self.is_pending:
+        if begins:
             await self.open(_native.DEFERRED)
         try:
             await self.run_in_order(statement, parameters)
@@ -897,6 +899,20 @@ class Core:
         except Error:
             self.forget()  # rolls back what is left
             raise
+
+    def holds_lock(self):
+        """True if close() would leave a transaction, whose end is on its way then, and may come late."""
+        if self.link.closed or self.transaction is None or self.commit_goes_on or self.is_loading:
+            return False
+        self.link.check_thread()
+        return True
+
+    async def free_lock(self):
+        """Rolls back before close(), so that no other connection meets the lock after it."""
+        try:
+            await self.until(self.transaction.rollback)
+        except Error:  # it is over anyway
+            pass
 
     def close(self):
         """Ends everything. An open transaction is rolled back."""

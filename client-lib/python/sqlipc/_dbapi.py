@@ -159,7 +159,11 @@ class Cursor:
             and core.trace is None
             and not core.is_loading
         ):
-            run, self.rowcount = core.link.execute(statement.native, parameters), -1
+            try:
+                run, self.rowcount = core.link.execute(statement.native, parameters), -1
+            except OperationalError as error:
+                _core.name_lock(error)
+                raise
         else:
             run, self.rowcount = self.connection._finish(core.execute(sql, parameters, self._configure))
         self.lastrowid = core.last_rowid
@@ -439,7 +443,12 @@ class Connection(_Unsupported):
 
     def close(self):
         """Close the connection. An open transaction is rolled back."""
-        self._initialised().close()
+        core = self._initialised()
+        try:
+            if core.holds_lock():
+                self._finish(core.free_lock())
+        finally:
+            core.close()
 
     @property
     def total_changes(self):
@@ -497,7 +506,7 @@ def connect(database, *arguments, factory=None, **keywords):
     """Connect to a database that the service publishes, and return a Connection.
 
     database            its name
-    timeout             seconds to wait for a lock of others when a transaction begins; after that OperationalError
+    timeout             seconds to wait for a lock of others; after that OperationalError
     detect_types        PARSE_DECLTYPES | PARSE_COLNAMES: convert values by the declared type, by the column's name
     isolation_level     "", "DEFERRED", "IMMEDIATE", "EXCLUSIVE" or None, as in sqlite3; only if autocommit is not set
     check_same_thread   False: other threads may use the connection, too

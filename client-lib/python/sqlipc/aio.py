@@ -457,6 +457,8 @@ class Connection(_dbapi._Unsupported):
         try:
             if self._core.commit_goes_on and not self._core.link.closed:
                 await self._alone(self._core.settle_commit())
+            elif self._core.holds_lock():
+                await self._alone(self._core.free_lock())
         finally:
             self._close()
 

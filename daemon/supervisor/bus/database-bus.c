@@ -210,8 +210,9 @@ static int reply_wait(Run *run, const Ended *ended) {
 
 /* ---- Methods ---- */
 
-/* Finds the transaction and the pin that the options name, for `spec`. A statement of a transaction is on its pin. */
-static int find_place(sd_bus_message *m, Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
+/* Puts what the options say into `spec`, with the transaction and the pin that they name. A statement of a transaction is on
+ * its pin. */
+static int use_options(sd_bus_message *m, Database *d, const Options *options, RunSpec *spec, Refusal *refusal) {
         const Peer *peer = peer_of(d->context, m);
         Run *transaction = NULL, *pin = NULL;
         int r = 0;
@@ -222,6 +223,11 @@ static int find_place(sd_bus_message *m, Database *d, const Options *options, Ru
                 r = run_access_find_pin(d->context, peer, d, options->pin, &pin, refusal);
         spec->transaction = transaction;
         spec->pin = pin;
+        spec->timeout_usec = options->timeout_usec;
+        spec->lock_wait_usec = options->lock_wait_usec;
+        spec->foreign_keys = options_foreign_keys(options);
+        spec->time_zone = options->time_zone;
+        spec->error_details = options->error_details;
         return r;
 }
 
@@ -234,34 +240,27 @@ static int check_may_write(sd_bus_message *m, const Database *d, const RunSpec *
 
 static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         g_autoptr(Statement) statement = NULL;
+        RunSpec spec = { .kind = RUN_PREPARE, .database = d, .call = m, .on_started = reply_prepare };
         const char *sql;
         Options options;
-        RunSpec spec;
         Run *run;
         int r = sd_bus_message_read_basic(m, 's', &sql);
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS | OPTION_CACHED | OPTION_PIN, &options, refusal);
+        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS | OPTION_CACHED | OPTION_PIN | OPTION_LOCK_WAIT_OF_RUN,
+                         &options, refusal);
         if (r >= 0)
-                r = find_place(m, d, &options, &spec, refusal);
+                r = use_options(m, d, &options, &spec, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->context, peer_of(d->context, m));
         r = statement_new(session, d, sql, options.page_size, options.cached, &statement, refusal);
         if (r < 0)
                 return r;
-        r = run_spec_make(session, (RunSpec) {
-                .kind = RUN_PREPARE,
-                .pin = spec.pin,
-                .statement = statement,
-                .database = d,
-                .sql = statement->sql,
-                .call = m,
-                .on_started = reply_prepare,
-                .timeout_usec = UINT64_MAX,
-                .error_details = options.error_details,
-        }, &run, refusal);
+        spec.statement = statement;
+        spec.sql = statement->sql;
+        r = run_spec_make(session, spec, &run, refusal);
         if (r < 0)
                 return r;
         (void) g_steal_pointer(&statement);
@@ -334,13 +333,9 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .file = &file,
                 .call = m,
                 .on_started = reply_fetch,
-                .timeout_usec = options.timeout_usec,
-                .foreign_keys = options_foreign_keys(&options),
-                .time_zone = options.time_zone,
-                .error_details = options.error_details,
                 .page_size = statement->page_size,
         };
-        r = find_place(m, d, &options, &spec, refusal);
+        r = use_options(m, d, &options, &spec, refusal);
         if (r >= 0)
                 r = take_file(&options, &parameters, &file, refusal);
         if (r >= 0)
@@ -381,7 +376,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = options_read(m, allowed | OPTION_ARGUMENTS | OPTIONS_OF_RUNS, ret_options, refusal);
         if (r < 0)
                 return r;
-        r = find_place(m, d, ret_options, &spec, refusal);
+        r = use_options(m, d, ret_options, &spec, refusal);
         if (r >= 0)
                 r = take_file(ret_options, &parameters, &file, refusal);
         if (r < 0)
@@ -396,10 +391,6 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.pipe = pipe;
         spec.parameters = &parameters;
         spec.file = &file;
-        spec.timeout_usec = ret_options->timeout_usec;
-        spec.foreign_keys = options_foreign_keys(ret_options);
-        spec.time_zone = ret_options->time_zone;
-        spec.error_details = ret_options->error_details;
         spec.answers_at_once = !ret_options->describe;
         if (spec.page_size == 0)
                 spec.page_size = ret_options->page_size;
@@ -491,7 +482,7 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the pipe.");
-        r = find_place(m, d, &options, spec, refusal);
+        r = use_options(m, d, &options, spec, refusal);
         if (r >= 0)
                 r = check_may_write(m, d, spec, refusal);
         if (r < 0)
@@ -503,10 +494,6 @@ static int read_load(sd_bus_message *m, Database *d, RunSpec *spec, GBytes **ret
         if (r < 0)
                 return r;
         spec->page_size = options.page_size;
-        spec->timeout_usec = options.timeout_usec;
-        spec->foreign_keys = options_foreign_keys(&options);
-        spec->time_zone = options.time_zone;
-        spec->error_details = options.error_details;
         *ret_bytes = try_bytes(sql, size);
         return *ret_bytes ? 0 : -ENOMEM;
 }
@@ -568,7 +555,7 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
         if (r >= 0)
                 r = options_read(m, OPTION_ARGUMENTS | OPTIONS_OF_RUNS, &options, refusal);
         if (r >= 0)
-                r = find_place(m, d, &options, &spec, refusal);
+                r = use_options(m, d, &options, &spec, refusal);
         if (r >= 0)
                 r = check_may_write(m, d, &spec, refusal);
         if (r >= 0 && list.n > 0 && options.arguments_fd >= 0)
@@ -583,10 +570,6 @@ static int new_batch(sd_bus_message *m, Database *d, Run **ret, Refusal *refusal
         spec.sql = first = list.n > 0 ? statement_array_first(&list) : g_bytes_new_static("", 0);
         if (!first)
                 return -ENOMEM;
-        spec.timeout_usec = options.timeout_usec;
-        spec.foreign_keys = options_foreign_keys(&options);
-        spec.time_zone = options.time_zone;
-        spec.error_details = options.error_details;
         return run_spec_make(session, spec, ret, refusal);
 }
 
@@ -638,7 +621,6 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .database = d,
                 .call = m,
                 .on_started = reply_begin,
-                .timeout_usec = UINT64_MAX,
         };
         Options options;
         Run *run;
@@ -650,14 +632,11 @@ static int begin(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the transaction.");
         r = read_mode(&options, &spec, refusal);
         if (r >= 0)
-                r = find_place(m, d, &options, &spec, refusal);
+                r = use_options(m, d, &options, &spec, refusal);
         if (r >= 0)
                 r = check_mode(m, d, &spec, refusal);
         if (r < 0)
                 return r;
-        spec.lock_wait_usec = options.lock_wait_usec;
-        spec.foreign_keys = options_foreign_keys(&options);
-        spec.error_details = options.error_details;
         r = run_spec_make(session_get(d->context, peer_of(d->context, m)), spec, &run, refusal);
         if (r < 0)
                 return r;
@@ -814,6 +793,8 @@ static int reply_channel(sd_bus_message *m, const Channel *c, int fd) {
                 r = append_pages(reply, c->page_size);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}", "readonly", "b", !c->group->writes, "time-zone", "b", true);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "lock-wait", "b", true);
         if (r >= 0 && c->memory)
                 r = sd_bus_message_append(reply, "{sv}", "memory", "h", shared_memory_fd(c->memory));
         if (r >= 0 && placement_allows_guests(c->group))

@@ -293,9 +293,9 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 14, "channel", "write", "batch", "transaction", "load",
+        return sd_bus_message_append(reply, "as", 15, "channel", "write", "batch", "transaction", "load",
                                      "describe", "channel-memory", "watch", "deferred", "cancel-call", "lock-wait",
-                                     "foreign-keys", "time-zone", "pin");
+                                     "foreign-keys", "time-zone", "pin", "lock-wait-of-runs");
 }
 
 static int begin_paths(Listing *l) {

@@ -114,6 +114,7 @@ static int find_tables(sd_bus_message *m, Session *s, Database *d, GBytes *text,
                 .call = m,
                 .on_ended = on_tables_found,
                 .timeout_usec = options->timeout_usec,
+                .lock_wait_usec = UINT64_MAX,
                 .error_details = options->error_details,
         }, &run, refusal);
 

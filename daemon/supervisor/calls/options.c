@@ -34,6 +34,7 @@ static const OptionRow option_table[] = {
         { "statement", OPTION_STATEMENT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, statement) },
         { "since", OPTION_SINCE, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, since) },
         { "lock-wait-usec", OPTION_LOCK_WAIT, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, lock_wait_usec) },
+        { "x-lock-wait-usec", OPTION_LOCK_WAIT_OF_RUN, 't', 0, UINT64_MAX, G_STRUCT_OFFSET(Options, lock_wait_usec) },
         { "arguments", OPTION_ARGUMENTS, 'h', 0, 0, G_STRUCT_OFFSET(Options, arguments_fd) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };

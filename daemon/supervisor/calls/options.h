@@ -34,11 +34,12 @@ typedef enum OptionKey {
         OPTION_ARGUMENTS = 1 << 17,
         OPTION_KEEPS_OPEN = 1 << 18,
         OPTION_PIN = 1 << 19,
+        OPTION_LOCK_WAIT_OF_RUN = 1 << 20,
 
         OPTIONS_OF_BEGIN = OPTION_MODE | OPTION_LOCK_WAIT | OPTION_FOREIGN_KEYS | OPTION_ERROR_DETAILS | OPTION_PIN |
                            OPTION_TRANSACTION,
         OPTIONS_OF_RUNS = OPTION_TIMEOUT | OPTION_TRANSACTION | OPTION_PIN | OPTION_FOREIGN_KEYS | OPTION_TIME_ZONE |
-                          OPTION_ERROR_DETAILS,
+                          OPTION_LOCK_WAIT_OF_RUN | OPTION_ERROR_DETAILS,
         OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* options of methods that return a pipe or a channel */
 } OptionKey;
 

@@ -22,7 +22,7 @@ typedef struct RunSpec {
         RunStartedFunc on_started;
         RunEndedFunc on_ended;
         uint64_t timeout_usec;  /* from now on; UINT64_MAX: only RunTimeoutSec= holds */
-        uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
+        uint64_t lock_wait_usec; /* as in Begin and JobSpec */
         ForeignKeys foreign_keys; /* the client's setting */
         const char *time_zone;  /* the client's, borrowed; "" and NULL: the service's own */
         uint32_t page_size;

@@ -95,7 +95,7 @@ struct Run {
         bool is_pin;            /* TRANSACTION: it is none, but a connection of the client's own, on which these run */
         CountsPlace counts;     /* of its client and the database */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
-        uint64_t lock_wait_usec; /* TRANSACTION: as in Begin */
+        uint64_t lock_wait_usec; /* as in Begin and JobSpec */
         ForeignKeys foreign_keys; /* the client's setting */
         char *time_zone;       /* the client's, owned; "" and NULL: the service's own. Only newer libraries send "" */
         uint64_t used_usec;     /* TRANSACTION: when it began, or its last statement was over */

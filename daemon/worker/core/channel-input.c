@@ -39,7 +39,7 @@ static Header load_header(const uint8_t *at) {
 /* Of the others, `number` is something else. */
 static bool is_numbered(uint8_t kind) {
         return kind != REQUEST_CANCEL && kind != REQUEST_FINALIZE && kind != REQUEST_FOREIGN_KEYS &&
-               kind != REQUEST_TIME_ZONE;
+               kind != REQUEST_TIME_ZONE && kind != REQUEST_LOCK_WAIT;
 }
 
 static size_t frame_size(const Header *h) {
@@ -73,6 +73,7 @@ static bool header_is_valid(const ChannelInput *in, const Header *h, unsigned ma
                 return h->number > in->scanned_number && h->size <= CHANNEL_REQUEST_SIZE_MAX;
         case REQUEST_CANCEL:
         case REQUEST_FINALIZE:
+        case REQUEST_LOCK_WAIT:
                 return h->size == 0;
         case REQUEST_FOREIGN_KEYS:
                 return h->size == 0 && h->number < FOREIGN_KEYS_MAX_;

@@ -28,7 +28,8 @@ typedef struct ChannelInput {
         bool lent;                   /* the request that was taken is in use: the buffer must not move */
         bool cancelled;              /* a CANCEL for the request that was taken has arrived */
         bool passed;                 /* bytes that begin no request have arrived since the owner cleared this: a CANCEL,
-                                      * FINALIZE, FOREIGN_KEYS or TIME_ZONE, or more of a request that is too large */
+                                      * FINALIZE, FOREIGN_KEYS, TIME_ZONE or LOCK_WAIT, or more of a request that is too
+                                      * large */
         bool invalid;                /* the bytes after `scanned` are not a request, so nothing after them is decoded */
 } ChannelInput;
 

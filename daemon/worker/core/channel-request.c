@@ -195,6 +195,7 @@ static void begin_job(ServedChannel *c, uint64_t number) {
                 .counts = c->setup.counts,
                 .foreign_keys = c->settings.foreign_keys,
                 .time_zone = c->settings.keeps ? c->settings.time_zone : NULL,
+                .lock_wait_usec = c->settings.lock_wait_usec,
                 .page_size = c->setup.page_size,
                 .row_size_max = c->setup.row_size_max,
                 .result_rows_max = c->setup.result_rows_max,
@@ -271,6 +272,8 @@ bool channel_request_begin_next(ServedChannel *c) {
                                 set_foreign_keys(c, (ForeignKeys) q.number);
                         else if (q.kind == REQUEST_TIME_ZONE)
                                 set_time_zone(c, &q);
+                        else if (q.kind == REQUEST_LOCK_WAIT)
+                                c->settings.lock_wait_usec = q.number;
                         else {
                                 begin(c, &q);
                                 return true;

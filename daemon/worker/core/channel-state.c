@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_SIZE ((size_t) 40)
+#define HEAD_SIZE ((size_t) 48)
 #define STATEMENT_HEAD_SIZE ((size_t) 12)
 
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements, const ChannelSettings *settings) {
@@ -34,6 +34,7 @@ int channel_state_pack(const ChannelInput *in, const ChannelStatements *statemen
         store_le32(at + 24, settings->foreign_keys);
         store_le32(at + 28, settings->keeps);
         store_le64(at + 32, zone_size);
+        store_le64(at + 40, settings->lock_wait_usec);
         at = mempcpy(at + HEAD_SIZE, settings->time_zone, zone_size);
         for (size_t i = 0; i < statements->n; i++) {
                 const ChannelStatement *s = statements->list[i];
@@ -86,6 +87,7 @@ int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *state
         foreign_keys = load_le32(at + 24);
         settings.keeps = load_le32(at + 28) != 0;
         zone_size = load_le64(at + 32);
+        settings.lock_wait_usec = load_le64(at + 40);
         at += HEAD_SIZE;
         if (foreign_keys >= FOREIGN_KEYS_MAX_ || (size_t) (end - at) < zone_size ||
             !time_zone_is_valid((const char *) at, zone_size))

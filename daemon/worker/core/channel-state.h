@@ -5,8 +5,8 @@
  * them as hostile.
  *
  *      u64 number of the last request that was taken, u64 bytes to discard, u32 n_statements, u32 input_size,
- *      u32 ForeignKeys, u32 keeps, u64 size of the time zone, the time zone, n_statements of (u64 number, u32 size, SQL),
- *      the input
+ *      u32 ForeignKeys, u32 keeps, u64 size of the time zone, u64 lock_wait_usec, the time zone, n_statements of (u64
+ *      number, u32 size, SQL), the input
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
@@ -20,6 +20,7 @@ typedef struct ChannelSettings {
         ForeignKeys foreign_keys;
         bool keeps;        /* the client has sent a setting, so it knows that it must keep them */
         char time_zone[TIME_ZONE_SIZE_MAX + 1]; /* "": the service's own */
+        uint64_t lock_wait_usec; /* as in JobSpec */
 } ChannelSettings;
 
 /* The size of the packed state. */

@@ -64,6 +64,22 @@ bool engine_check_foreign_keys(const Engine *engine, const Setup *setup, Foreign
                              engine->set_client ? ENGINE_NO_FOREIGN_KEYS : "this is a setting of SQLite, not of servers");
 }
 
+bool engine_met_lock(const Engine *engine, const SqlError *error) {
+        enum { CODE_BUSY = 5 }; /* SQLITE_BUSY */
+
+        return error->error == ERROR_BUSY && (error->extended_code & 0xff) == CODE_BUSY && !engine->state_is_remote;
+}
+
+void engine_set_locked(const Engine *engine, SqlError *error, const char *message) {
+        int32_t code;
+
+        (void) sql_error_set(error, ERROR_BUSY, "locked");
+        engine->give_up(error);
+        code = error->extended_code;
+        (void) sql_error_set(error, ERROR_BUSY, "%s", message);
+        error->extended_code = code;
+}
+
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {
         if (sql_size <= setup->sql_size_max)
                 return true;

@@ -399,6 +399,15 @@ bool engine_may_enforce(const Setup *setup, bool on);
 /* Checks that a client with this setting may write: NotAllowed. */
 bool engine_check_foreign_keys(const Engine *engine, const Setup *setup, ForeignKeys foreign_keys, SqlError *error);
 
+/* True if the error says that another program has a lock: not for a pause of the engine, nor for a journal that was rolled
+ * back meanwhile, which have no code, nor for a server whose connections are all in use. */
+bool engine_met_lock(const Engine *engine, const SqlError *error);
+
+/* Sets the error of a job or transaction that has waited for a lock for as long as its client wants: Busy, with the engine's
+ * code for a lock. */
+#define ENGINE_LOCKED "another transaction keeps the database locked: try again later"
+void engine_set_locked(const Engine *engine, SqlError *error, const char *message);
+
 /* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);
 

@@ -35,18 +35,23 @@ static JobState result_too_large(Job *job) {
 
 /* Another program is in the way, as job->error says. */
 static JobState retry(Job *job) {
-        uint64_t now = now_usec(), until;
+        bool locked = engine_met_lock(job_engine(job), &job->error);
+        uint64_t now = now_usec(), busy_until, lock_until;
 
         if (job->owner->reader_left(job))
                 return job_end(job, ERROR_PIPE_CLOSED, JOB_READER_LEFT);
-        until = job->wait.busy_until_usec = connection_share_busy_until(job->context, job->wait.busy_until_usec, now);
-        if (now >= until) {
+        busy_until = job->wait.busy_until_usec =
+                connection_share_busy_until(job->context, job->wait.busy_until_usec, now);
+        lock_until = locked ? job_lock_until(job, now) : UINT64_MAX;
+        if (now >= busy_until)
                 job_engine(job)->give_up(&job->error);
+        else if (now >= lock_until)
+                engine_set_locked(job_engine(job), &job->error, ENGINE_LOCKED);
+        if (now >= busy_until || now >= lock_until)
                 return job_end(job, ERROR_NONE, NULL);
-        }
         sql_error_done(&job->error);
         job->wait.retry_pause_usec = retry_pause(job->wait.retry_pause_usec);
-        job->wait.retry_usec = earlier(now + job->wait.retry_pause_usec, until);
+        job->wait.retry_usec = earlier(now + job->wait.retry_pause_usec, earlier(busy_until, lock_until));
         if (job->statement)
                 job_engine(job)->reset(job->statement);
         if (job->connection)
@@ -270,6 +275,7 @@ static JobState write_slice(Job *job) {
                 return flush(job);
         if (job->write.is_over)
                 return job_end(job, ERROR_NONE, NULL);
+        job->wait.lock_until_usec = 0; /* for its turn it waits anew */
         if (!job->write.queue->add(job->write.queue, job))
                 return job_end(job, ERROR_NONE, NULL);
         return job_set_state(job, JOB_QUEUED);

@@ -103,6 +103,24 @@ bool job_is_in_writers_way(Job *job, uint64_t now) {
         return true;
 }
 
+uint64_t job_lock_until(Job *job, uint64_t now) {
+        uint64_t wait = job->spec->lock_wait_usec;
+
+        if (job->wait.lock_until_usec == 0)
+                job->wait.lock_until_usec = wait < UINT64_MAX - now ? now + wait : UINT64_MAX;
+        return job->wait.lock_until_usec;
+}
+
+/* When the wait of a QUEUED job for its turn to write ends; 1: it must be checked now, because a transaction is in the way;
+ * UINT64_MAX: this is not known, or only the deadline ends it. */
+static uint64_t turn_until(const Job *job) {
+        const JobWriter *w = job->write.queue;
+
+        if (job->spec->lock_wait_usec == UINT64_MAX || !w->is_taken || !w->is_taken(w, job))
+                return UINT64_MAX;
+        return job->wait.lock_until_usec > 0 ? job->wait.lock_until_usec : 1;
+}
+
 uint64_t job_next_usec(const Job *job) {
         const JobWait *w = &job->wait;
         uint64_t again = w->again_usec > 0 ? w->again_usec : UINT64_MAX;
@@ -113,8 +131,9 @@ uint64_t job_next_usec(const Job *job) {
                                earlier(again, ask_log_usec(job)));
         case JOB_RETRY:
                 return earlier(w->retry_usec, job->deadline_usec);
-        case JOB_AWAITING:
         case JOB_QUEUED:
+                return earlier(job->deadline_usec, turn_until(job));
+        case JOB_AWAITING:
                 return job->deadline_usec;
         case JOB_READY:
         case JOB_ENDING:
@@ -141,6 +160,21 @@ static void on_parked_time(Job *job, uint64_t now, bool again) {
                 job_wake(job);
 }
 
+static void on_queued_time(Job *job, uint64_t now) {
+        if (job->deadline_usec <= now && job->load)
+                (void) job_end(job, ERROR_TIMED_OUT,
+                               "the load took longer than TransactionTimeoutSec= or timeout-usec allows: nothing was "
+                               "written");
+        else if (job->deadline_usec <= now)
+                (void) job_end(job, ERROR_TIMED_OUT,
+                               "the statement waited past its time limit (RunTimeoutSec= or timeout-usec) for its turn to "
+                               "write: nothing was written");
+        else if (turn_until(job) <= now && job_lock_until(job, now) <= now) {
+                engine_set_locked(job_engine(job), &job->error, ENGINE_LOCKED);
+                (void) job_end(job, ERROR_NONE, NULL);
+        }
+}
+
 void job_on_time(Job *job, uint64_t now) {
         bool again = job->wait.again_usec > 0 && job->wait.again_usec <= now;
 
@@ -152,14 +186,7 @@ void job_on_time(Job *job, uint64_t now) {
                         job_wake(job);
                 return;
         case JOB_QUEUED:
-                if (job->deadline_usec <= now && job->load)
-                        (void) job_end(job, ERROR_TIMED_OUT,
-                                       "the load took longer than TransactionTimeoutSec= or timeout-usec allows: nothing "
-                                       "was written");
-                else if (job->deadline_usec <= now)
-                        (void) job_end(job, ERROR_TIMED_OUT,
-                                       "the statement waited past its time limit (RunTimeoutSec= or timeout-usec) for its "
-                                       "turn to write: nothing was written");
+                on_queued_time(job, now);
                 return;
         case JOB_PARKED:
         case JOB_RETRY:

@@ -79,6 +79,8 @@ struct JobWriter {
                                                  * before its first turn */
         void (*forget)(JobWriter *w, Job *job); /* a job that is QUEUED ends for another reason, perhaps inside the step of
                                                  * another job */
+        bool (*is_taken)(const JobWriter *w, const Job *job); /* another transaction is known to be writing, for which the
+                                         * QUEUED job waits; NULL: none can be */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
         bool is_pin;                            /* it lends a pin to jobs outside of transactions, one after the other */
         bool upgrades;                          /* a statement that writes gives a lent connection back, and is added */
@@ -133,6 +135,7 @@ void job_context_let_go(JobContext *context);
 typedef struct JobWait {
         uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt */
         uint64_t busy_until_usec;  /* when the attempts end; 0: there was none */
+        uint64_t lock_until_usec;  /* RETRY, QUEUED: until when its client lets it wait for a lock; 0: it has met none */
         uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
         uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
@@ -288,6 +291,10 @@ static inline bool job_is_ending(const Job *job) {
 
 /* Tells the owner if `parked` has changed: the job has settled down to wait, or its page is written. */
 void job_set_parked(Job *job, bool parked);
+
+/* A lock is in the way of the job. Until when it waits for it by JobSpec.lock_wait_usec, which counts from the first such
+ * call. */
+uint64_t job_lock_until(Job *job, uint64_t now_usec);
 
 /* Lets a job that waits for room, or for its server, continue at its next slice. */
 void job_wake(Job *job);

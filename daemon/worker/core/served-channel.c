@@ -86,6 +86,7 @@ int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessa
         if (!c)
                 return -ENOMEM;
         c->setup = received->message.channel;
+        c->settings.lock_wait_usec = UINT64_MAX;
         c->task = (Task) { .job = &c->job, .number = c->setup.number, .client = c->setup.client };
         c->state = CHANNEL_READY;
         c->fd = -1;

@@ -216,6 +216,7 @@ static void give_back(Transaction *t) {
 static void break_off(Transaction *t, const char *why) {
         if (t->error.error == ERROR_NONE)
                 (void) sql_error_set(&t->error, ERROR_TRANSACTION_ENDED, "%s", why);
+        t->claim.ends = true;
 }
 
 /* True if no transaction is on the pin, or waits for it. */
@@ -279,6 +280,11 @@ static bool has_place(const Transaction *t) {
         return !t->pin || t->pin->guest == t;
 }
 
+/* True if a load must read its first row before the transaction begins. */
+static bool needs_rows(const Transaction *t) {
+        return t->is_of_load && !load_has_rows(t->load->load);
+}
+
 /* A lock is in the way. True: the transaction has waited long enough for it. */
 static bool has_waited(Transaction *t, uint64_t now) {
         if (t->lock_until_usec == 0)
@@ -293,7 +299,8 @@ static void forget_lock(Transaction *t) {
 /* When the wait for its turn to write ends; 1: it must be checked now, because a transaction is in the way; UINT64_MAX: this
  * is not known, or it does not wait. */
 static uint64_t turn_until(const Transaction *t) {
-        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes && has_place(t));
+        bool waits = t->upgrader || (t->state == TRANSACTION_WAITS && t->begin.writes && has_place(t) && !t->only_temp &&
+                                     (!t->is_of_load || (t->load && !needs_rows(t))));
 
         if (!waits || t->begin.lock_wait_usec == UINT64_MAX)
                 return UINT64_MAX;
@@ -302,27 +309,15 @@ static uint64_t turn_until(const Transaction *t) {
         return writer_is_taken(t->set->writer, &t->claim) ? 1 : UINT64_MAX;
 }
 
-static void set_locked(const Transaction *t, SqlError *error, const char *message) {
-        int32_t code;
-
-        (void) sql_error_set(error, ERROR_BUSY, "locked");
-        engine_of(t)->give_up(error);
-        code = error->extended_code;
-        (void) sql_error_set(error, ERROR_BUSY, "%s", message);
-        error->extended_code = code;
-}
-
-/* After ERROR_BUSY of the engine. True: the transaction waits no longer, and the error is the one for its client.
- * Begin.lock_wait_usec is for locks: not for a pause of the engine, which has no code, nor for a server whose connections
- * are all in use. */
+/* After ERROR_BUSY of the engine. True: the transaction waits no longer, and the error is the one for its client. */
 static bool gives_up(Transaction *t, SqlError *error, uint64_t now) {
-        bool locked = error->extended_code != 0 && !engine_of(t)->state_is_remote;
+        bool locked = engine_met_lock(engine_of(t), error);
 
         t->busy_until_usec = connection_share_busy_until(context_of(t), t->busy_until_usec, now);
         if (now >= t->busy_until_usec)
                 engine_of(t)->give_up(error);
         else if (locked && has_waited(t, now))
-                set_locked(t, error, "another program keeps the database locked: try again later");
+                engine_set_locked(engine_of(t), error, ENGINE_LOCKED);
         else
                 return false;
         return true;
@@ -337,7 +332,7 @@ static void check_turn(Transaction *t, uint64_t now) {
         SqlError *error = t->upgrader ? &t->upgrader->error : &t->error;
 
         if (turn_until(t) <= now && has_waited(t, now) && error->error == ERROR_NONE)
-                set_locked(t, error, "another transaction keeps the database locked: try again later");
+                engine_set_locked(engine_of(t), error, ENGINE_LOCKED);
 }
 
 /* ---- the beginning ---- */
@@ -595,9 +590,9 @@ static void fail_upgrade(Transaction *t, const SqlError *error) {
 }
 
 static bool set_blocked(const Transaction *t, SqlError *error) {
-        set_locked(t, error,
-                   "the database is locked: another transaction is writing, and this one, which has read, cannot begin to "
-                   "write now. Roll it back and repeat it");
+        engine_set_locked(engine_of(t), error,
+                          "the database is locked: another transaction is writing, and this one, which has read, cannot "
+                          "begin to write now. Roll it back and repeat it");
         return false;
 }
 
@@ -1114,11 +1109,6 @@ static uint64_t ask_usec(const Transaction *t) {
         return UINT64_MAX;
 }
 
-/* True if a load must read its first row before the transaction begins. */
-static bool needs_rows(const Transaction *t) {
-        return t->is_of_load && !load_has_rows(t->load->load);
-}
-
 /* True if statements that came before have the connection of its pin, or of the transaction of which it makes one. */
 static bool waits_for_pin(const Transaction *t) {
         const Transaction *other = is_pin(t) ? find(t->set, t->begin.transaction) : t->pin;
@@ -1438,7 +1428,7 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
 static bool add_load(JobWriter *loads, Job *job) {
         TransactionSet *set = (TransactionSet *) (void *) ((char *) loads - offsetof(TransactionSet, loads));
         Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec,
-                        .lock_wait_usec = UINT64_MAX, .foreign_keys = job->spec->foreign_keys };
+                        .lock_wait_usec = job->spec->lock_wait_usec, .foreign_keys = job->spec->foreign_keys };
         Transaction *t;
 
         if (new_transaction(set, &begin, &t) < 0)
@@ -1451,7 +1441,7 @@ static bool add_load(JobWriter *loads, Job *job) {
 
 static bool add_to_pin(Transaction *pin, Job *job) {
         Begin begin = { .writes = true, .deadline_usec = UINT64_MAX, .idle_usec = job->spec->idle_usec,
-                        .lock_wait_usec = UINT64_MAX, .foreign_keys = job->spec->foreign_keys };
+                        .lock_wait_usec = job->spec->lock_wait_usec, .foreign_keys = job->spec->foreign_keys };
         Transaction *t;
 
         if (new_transaction(pin->set, &begin, &t) < 0)

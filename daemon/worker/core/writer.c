@@ -135,19 +135,31 @@ static void retry(GroupWriter *w, uint64_t now, uint64_t until) {
 /* Another program writes, or the engine pauses. Jobs that have waited for it for too long end. */
 static void on_busy(GroupWriter *w, SqlError *error, uint64_t now) {
         JobContext *context = w->batch.context;
+        bool locked = engine_met_lock(context->engine, error);
+        JobList all = w->queue, late = {}, impatient = {};
         uint64_t until = UINT64_MAX;
-        JobList all = w->queue, late = {};
         Job *job;
 
         w->queue = (JobList) {};
         while ((job = job_list_take(&all))) {
-                job->write.busy_until_usec = connection_share_busy_until(context, job->write.busy_until_usec, now);
-                until = earlier(until, job->write.busy_until_usec > now ? job->write.busy_until_usec : UINT64_MAX);
-                job_list_append(job->write.busy_until_usec > now ? &w->queue : &late, job);
+                uint64_t busy = connection_share_busy_until(context, job->write.busy_until_usec, now);
+                uint64_t lock = locked ? job_lock_until(job, now) : UINT64_MAX;
+
+                job->write.busy_until_usec = busy;
+                if (busy > now && lock > now)
+                        until = earlier(until, earlier(busy, lock));
+                job_list_append(busy <= now ? &late : lock <= now ? &impatient : &w->queue, job);
         }
         if (late.first)
                 context->engine->give_up(error);
         fail_all(&late, error);
+        if (impatient.first)
+                engine_set_locked(context->engine, error, ENGINE_LOCKED);
+        fail_all(&impatient, error);
+        if (!w->queue.first) { /* the next job tries at once */
+                w->retry_usec = w->retry_pause_usec = 0;
+                return;
+        }
         retry_after(w, engine_begin_pause(context->engine, context->pool, w->retry_pause_usec), now, until);
 }
 
@@ -264,7 +276,7 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         w->batch.context->hear(w->batch.context->progress_data);
         while (!ends && (job = take_next(w))) {
                 ends = job->write.ends_batch;
-                job->write.busy_until_usec = 0;
+                job->write.busy_until_usec = job->wait.lock_until_usec = 0;
                 if (!write_batch_run(&w->batch, job)) {
                         put_back(w, job);
                         ends = true;
@@ -333,7 +345,7 @@ void writer_claim(GroupWriter *w, WriterClaim *claim) {
 
         while (*link)
                 link = &(*link)->next;
-        claim->next = NULL;
+        *claim = (WriterClaim) {};
         *link = claim;
         if (w->lease == WRITER_LEASE_NONE)
                 want_lease(w);
@@ -365,7 +377,8 @@ void writer_grant(GroupWriter *w, WriterClaim *claim) {
 }
 
 bool writer_is_taken(const GroupWriter *w, const WriterClaim *claim) {
-        return (w->claimed && w->claimed != claim) || w->batch.connection || (w->lease == WRITER_LEASE_WANTED && w->taken);
+        return (w->claimed && w->claimed != claim && !w->claimed->ends) || w->batch.connection ||
+               (w->lease == WRITER_LEASE_WANTED && w->taken);
 }
 
 bool writer_has_transaction(const GroupWriter *w) {
@@ -378,8 +391,20 @@ bool writer_others_wait(const GroupWriter *w) {
 
 /* ---- the queue ---- */
 
-static GroupWriter *writer_of(JobWriter *jobs) {
-        return (GroupWriter *) (void *) ((char *) jobs - offsetof(GroupWriter, jobs));
+static GroupWriter *writer_of(const JobWriter *jobs) {
+        return (GroupWriter *) (void *) ((const char *) jobs - offsetof(GroupWriter, jobs));
+}
+
+/* The transaction of a batch is not in the way of its own jobs. */
+static bool is_taken(const JobWriter *jobs, const Job *job) {
+        const GroupWriter *w = writer_of(jobs);
+
+        if (!writer_is_taken(w, NULL))
+                return false;
+        for (const Job *own = w->batch.jobs.first; own; own = own->write.next)
+                if (own == job)
+                        return false;
+        return true;
 }
 
 static bool add(JobWriter *jobs, Job *job) {
@@ -409,7 +434,7 @@ static void forget(JobWriter *jobs, Job *job) {
 
 void writer_init(GroupWriter *w, JobContext *context, TaskQueue *tasks) {
         *w = (GroupWriter) {
-                .jobs = { .add = add, .forget = forget },
+                .jobs = { .add = add, .forget = forget, .is_taken = is_taken },
                 .batch = { .context = context, .current = &tasks->current },
         };
         context->writer = &w->jobs;

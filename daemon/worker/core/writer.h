@@ -21,7 +21,9 @@
  * 5. A transaction of a client (transaction.h) claims the writer. Claims and batches take turns. While a transaction has its
  *    claim, all jobs wait in the queue, and the lease is kept.
  * 6. If another program writes, a job waits for it for BusyTimeoutSec=. A pause for readers of a large log looks the same,
- *    and is shorter. A job waits for the lease and its turn until its own deadline.
+ *    and is shorter. A job waits for the lease and its turn until its own deadline. JobSpec.lock_wait_usec bounds all
+ *    of this, from the time when another transaction is known to be in the way: that of a program, of a client of this
+ *    worker (5), or of another worker (LEASE_TAKEN).
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITER_H
 #define SQLIPC_DAEMON_WORKER_CORE_WRITER_H
@@ -43,6 +45,7 @@ typedef enum WriterLease {
 typedef struct WriterClaim WriterClaim;
 struct WriterClaim {
         WriterClaim *next;
+        bool ends; /* its transaction is about to be rolled back, so it is in the way no more */
 };
 
 typedef struct GroupWriter {
@@ -84,8 +87,8 @@ void writer_unclaim(GroupWriter *w, WriterClaim *claim);
 bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim);
 void writer_grant(GroupWriter *w, WriterClaim *claim);
 
-/* True if another transaction is known to be writing, which the one with this claim must wait for. A batch that is over
- * with its turn does not count. */
+/* True if another transaction is known to be writing, which the one with this claim (NULL: none) must wait for. A batch that
+ * is over with its turn does not count. */
 bool writer_is_taken(const GroupWriter *w, const WriterClaim *claim);
 
 /* True if the transaction of a client is writing. */

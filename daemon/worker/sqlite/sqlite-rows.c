@@ -39,10 +39,14 @@ static EngineResult is_busy(int rc, SqlError *error) {
 /* A writer that died has left a journal. If this worker may write, it rolls the journal back, and the run goes on. */
 static EngineResult recover(SqliteStatement *s, SqlError *error) {
         const SqliteConnection *c = s->connection;
+        bool recovered = !c->writes && sqlite_connection_recover(c->setup, error);
 
-        return !c->writes && (sqlite_connection_recover(c->setup, error) || error->error == ERROR_BUSY)
-                       ? is_busy(SQLITE_BUSY, error)
-                       : ENGINE_FAILED;
+        if (!recovered && (c->writes || error->error != ERROR_BUSY))
+                return ENGINE_FAILED;
+        (void) is_busy(SQLITE_BUSY, error);
+        if (recovered) /* no lock is in the way */
+                error->extended_code = 0;
+        return ENGINE_BUSY;
 }
 
 static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
