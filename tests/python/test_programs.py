@@ -264,6 +264,53 @@ def control(module, connect):
     return seen
 
 
+@test
+def control_of_readers():
+    """The same without the right to write, as with sqlite3 on a file that is open for reading"""
+    random = Random(4)
+    # After BEGIN, a text that is no statement counts as one that writes, so it gets another error.
+    forms = [form for form in CONTROLS[:-10] if "IMMEDIATE" not in form and "EXCLUSIVE" not in form]
+    for kind, journal, keys in (("all", "wal", {}), ("part", "wal", {"Expose": "big"}), ("old", "delete", {})):
+        path = service.add(kind, SCHEMA + "INSERT INTO big(text) VALUES ('a'), ('b');", journal)
+        service.database(kind, Path=path, Mode="read-only", **keys)
+        service.driver.manager("Reload")
+        for _ in range(40):
+            level = random.choice((None, ""))
+            ours = service.connect(kind, isolation_level=level)
+            theirs = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=level)
+            names, script = random.sample(NAMES, 2), []
+            with contextlib.closing(ours), contextlib.closing(theirs):
+                for _ in range(random.randint(4, 15)):
+                    words = [quoted(random, random.choice(names)) if w == "?" else w for w in random.choice(forms).split()]
+                    script.append(random.choice((" ".join(words), "SELECT count(*) FROM big")))
+                    outcomes = []
+                    for db in (ours, theirs):
+                        done = attempt(lambda db=db: db.execute(script[-1]).fetchall())
+                        outcomes.append((done[:2] if isinstance(done, tuple) else done, db.in_transaction))
+                    equal(outcomes[0], outcomes[1], f"{kind}: {script}")
+
+
+@test
+def savepoints_of_readers_with_temp_tables():
+    """Savepoints of a transaction that reads are still there when it gets TEMP tables"""
+    path = service.add("scratch", SCHEMA)
+    service.database("scratch", Path=path, Mode="read-only")
+    service.driver.manager("Reload")
+    for sqls in (
+        ("SAVEPOINT s", "SELECT count(*) FROM big", "CREATE TEMP TABLE x(a)", "SAVEPOINT t", "INSERT INTO x VALUES (1)",
+         "ROLLBACK TO t", "SELECT * FROM x", "ROLLBACK TO s", "SELECT * FROM x", "RELEASE s"),
+        ("BEGIN", "SAVEPOINT s", "SAVEPOINT t", "RELEASE t", "CREATE TEMP TABLE x(a)", "RELEASE t", "RELEASE s", "COMMIT",
+         "SAVEPOINT s", "INSERT INTO x VALUES (1)", "ROLLBACK TO s", "SELECT * FROM x", "RELEASE s", "SELECT * FROM x"),
+        ("BEGIN", *("SAVEPOINT s", "RELEASE s") * 5000, "SELECT count(*) FROM big", "COMMIT"),
+    ):  # fmt: skip
+        seen = []
+        for connect in (lambda: service.connect("scratch", isolation_level=None),
+                        lambda: sqlite3.connect(path, isolation_level=None)):  # fmt: skip
+            with contextlib.closing(connect()) as db:
+                seen.append([(attempt(lambda sql=sql: db.execute(sql).fetchall()), db.in_transaction) for sql in sqls])
+        equal(seen[0], seen[1], sqls[:20])
+
+
 PIECES = (
     *";;;;   \n\t\f\r\v'\"`[](),.:@$?-/*#\\_é\ufeff19",
     *"SELECT CREATE TEMP temporary Trigger BEGIN END end EXPLAIN -- /* */ 'a;b' \"c;d\" `e;` [f;] ''".split(),

@@ -1214,7 +1214,7 @@ static void test_savepoints(void) {
         g_assert_cmpint(number(&f, "SELECT count(*) FROM album"), ==, 3);
         begin(&f); /* a statement that was allowed is not kept for others */
         g_assert_cmpint(execute(&f, "SAVEPOINT inner").error, ==, ERROR_NOT_ALLOWED);
-        g_assert_cmpstr(f.error.message, ==, "SAVEPOINT is not allowed: savepoints need a transaction that writes");
+        g_assert_cmpstr(f.error.message, ==, "SAVEPOINT is not allowed: savepoints need a transaction");
         end(&f);
         tear_down(&f);
 }

@@ -99,23 +99,29 @@ static bool go_back_to_transaction(Job *job) {
         if (!job->lender->upgrades && !job->write.only_temp)
                 return refuse_to_write(job);
         job->write.writes = true;
-        job->write.is_savepoint = job_engine(job)->is_savepoint(job->statement);
         job_give_back(job);
         return true;
+}
+
+/* In a transaction that only reads, a savepoint is only for the client's own order. */
+static bool is_savepoint_of_reader(const Job *job) {
+        return job->write.is_savepoint && job->lender && !job->lender->upgrades && !job->write.only_temp;
 }
 
 /* The owner hears that the statement has started. */
 static bool tell_start(Job *job) {
         bool writes = job_statement_writes(job);
 
+        job->write.only_temp = job_statement_only_temp(job);
+        job->write.is_savepoint = job_engine(job)->is_savepoint && job_engine(job)->is_savepoint(job->statement);
+        writes = writes && !is_savepoint_of_reader(job);
         if (job->hint)
                 job->hint->writes = writes;
-        job->write.only_temp = job_statement_only_temp(job);
         if (writes && job->lender && !job->is_prepare && !(job->load && job->lender->is_pin))
                 return go_back_to_transaction(job);
         if ((writes && !job->is_prepare && !may_write(job)) || (job->load && !load_check(job)))
                 return false;
-        if (!job->page && !job->is_prepare && job_statement_reads(job))
+        if (!job->page && !job->is_prepare && job_statement_reads(job) && !job->write.is_savepoint)
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
         if (!job->owner->started(job))
                 return false;

@@ -160,7 +160,7 @@ typedef struct JobWrite {
         bool is_over;              /* it is committed or kept in its transaction, or has failed, so the answer can go */
         bool begins, commits;      /* the engine does that with its transaction: it ends only after that */
         bool reads;                /* its statement, in a transaction that writes, does not */
-        bool is_savepoint;         /* its statement, in a transaction that may begin to write, is about a savepoint */
+        bool is_savepoint;         /* its statement is about a savepoint */
         bool only_temp;            /* its statement, on a pin, changes only TEMP tables */
         bool keeps_rows;           /* its statement has failed, and keeps the rows that it changed before */
         bool ends_batch;           /* its batch ends after it */

@@ -355,6 +355,27 @@ static bool take_snapshot(Transaction *t, SqlError *error) {
         return false;
 }
 
+/* A server's transaction that reads is not one session. */
+static bool has_savepoints_of_readers(const Transaction *t) {
+        return engine_of(t)->allow_savepoints && !engine_of(t)->state_is_remote;
+}
+
+/* Room for the statement of a job, which is about a savepoint. False: no memory. */
+static bool reserve_savepoint(Transaction *t, const Job *job) {
+        char *copy = realloc(t->savepoints, t->savepoints_size + job->spec->sql_size + 1);
+
+        if (copy)
+                t->savepoints = copy;
+        return copy;
+}
+
+static void remember_savepoint(Transaction *t, const Job *job) {
+        size_t size = job->spec->sql_size + 1;
+
+        memcpy(t->savepoints + t->savepoints_size, job->spec->sql, size);
+        t->savepoints_size += size;
+}
+
 /* The statements about savepoints so far have succeeded, and have changed nothing. */
 static bool repeat_savepoints(Transaction *t, EngineConnection *connection, SqlError *error) {
         const Engine *engine = engine_of(t);
@@ -402,6 +423,10 @@ static bool reads_file(const Transaction *t, const EngineConnection *connection)
 static bool move_to_pin(Transaction *t, EngineConnection *pin, SqlError *error) {
         const Engine *engine = engine_of(t);
 
+        if (t->savepoints_size >= SAVEPOINTS_SIZE_MAX)
+                return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                     "this transaction has had too many savepoints to get TEMP tables: end it, and begin "
+                                     "another one");
         if (!engine->begin_pin(pin, PIN_BEGIN_TEMP, enforces(t), !t->begin.deferred, error))
                 return false;
         if (t->snapshot) {
@@ -493,7 +518,13 @@ static bool try_to_begin(Transaction *t) {
                         engine_of(t)->allow_savepoints(t->batch.connection);
                 return true;
         }
-        return t->begin.deferred || take_snapshot(t, &t->error);
+        if (t->begin.deferred)
+                return true;
+        if (!take_snapshot(t, &t->error))
+                return false;
+        if (has_savepoints_of_readers(t))
+                engine_of(t)->allow_savepoints(t->snapshot);
+        return true;
 }
 
 static uint64_t deadline_of(const Transaction *t) {
@@ -689,15 +720,11 @@ static void wait_to_write(Transaction *t, Job *job) {
 
 /* A savepoint neither reads nor writes. It is made on the connection that reads, and later on the one that writes, too. */
 static void run_savepoint(Transaction *t, Job *job) {
-        size_t size = job->spec->sql_size + 1;
-        char *copy = realloc(t->savepoints, t->savepoints_size + size);
-
-        if (!copy) {
+        if (!reserve_savepoint(t, job)) {
                 (void) sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
                 write_batch_release(job);
                 return;
         }
-        t->savepoints = copy;
         t->batch.connection = t->snapshot;
         (void) write_batch_run(&t->batch, job);
         t->batch.connection = NULL;
@@ -707,8 +734,7 @@ static void run_savepoint(Transaction *t, Job *job) {
                 drop_snapshot(t);
         if (!job_list_remove(&t->batch.jobs, job))
                 return;
-        memcpy(t->savepoints + t->savepoints_size, job->spec->sql, size);
-        t->savepoints_size += size;
+        remember_savepoint(t, job);
         job->counters.wrote = true;
         job->sequence = t->sequence;
         write_batch_release(job);
@@ -1305,6 +1331,16 @@ static void forget(JobWriter *jobs, Job *job) {
         break_off(t, "its load has ended");
 }
 
+/* A transaction that reads, and has had this savepoint, may go on on a pin, which must have it, too. */
+static void keep_savepoint(Transaction *t, const Job *job) {
+        if (t->savepoints_size >= SAVEPOINTS_SIZE_MAX)
+                return;
+        if (reserve_savepoint(t, job))
+                remember_savepoint(t, job);
+        else
+                break_off(t, "there was no memory for its savepoints");
+}
+
 /* The statement is released. After some errors the engine has ended the transaction. */
 static void take_back(JobWriter *jobs, Job *job) {
         Transaction *t = of_jobs(jobs);
@@ -1320,6 +1356,8 @@ static void take_back(JobWriter *jobs, Job *job) {
         }
         if (!engine_of(t)->is_in_transaction(t->snapshot))
                 break_off(t, "a statement failed, and the snapshot is lost");
+        if (job->write.is_savepoint && job->rows_ended)
+                keep_savepoint(t, job);
         t->has_read = t->has_read || job->started;
         if (t->begin.deferred && !t->has_read) /* the statement was only compiled there */
                 drop_snapshot(t);

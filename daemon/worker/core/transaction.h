@@ -10,7 +10,7 @@
  *    statement in a savepoint (write-batch.h) to its end, and the rows are kept in memory until then: a worker never parks
  *    while it holds the lease. No change is durable before the transaction is committed.
  * 2. A transaction that reads has a connection with one snapshot, which it lends to one job at a time. Rows go out as from
- *    any other job, so the next job waits until they are sent.
+ *    any other job, so the next job waits until they are sent. Savepoints are made there like reads.
  * 3. A transaction that may begin to write (Begin.deferred) is one that reads, from its first statement that reads. The
  *    first statement that writes makes it one that writes, when it is its turn, if no program has committed since it began
  *    to read. Otherwise, and if it would have to wait for a transaction that waits for it, only that statement fails, with

@@ -368,7 +368,7 @@ static int authorize_savepoint(Access *access, const char *operation) {
         access->asks_savepoint = true;
         return access->savepoints ? SQLITE_OK
                                   : refuse(access, savepoint_command(operation), NULL,
-                                           "savepoints need a transaction that writes");
+                                           "savepoints need a transaction");
 }
 
 /* `within`: the view, trigger or common table expression that calls it. */

@@ -281,7 +281,8 @@ void pool_give(Pool *pool, PooledConnection *c) {
         c->sqlite.access.savepoints = false;
         /* I4: an idle connection pins nothing, neither itself nor through exposed tables. Their COMMIT may lack the memory
          * to be compiled again. */
-        if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful || keeps_transaction(&c->sqlite)) {
+        if (pool->n_idle >= N_IDLE_MAX || c->sqlite.doubtful || keeps_transaction(&c->sqlite) ||
+            !sqlite3_get_autocommit(c->sqlite.db)) { /* savepoints beside exposed tables */
                 (void) connection_free(c);
                 return;
         }

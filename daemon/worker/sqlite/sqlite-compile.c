@@ -183,7 +183,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");
-        if (sqlite3_column_count(stmt) == 0 && !compiled->writes && !compiled->does_nothing)
+        if (sqlite3_column_count(stmt) == 0 && !compiled->writes && !compiled->does_nothing &&
+            !compiled->is_savepoint)
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "this statement returns no rows, so there is nothing to fetch");
         return true;
@@ -244,7 +245,8 @@ static bool compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
                 rc = sqlite3_prepare_v3(c->db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT,
                                         &compiled.stmt, &tail);
                 /* not on a pin: a TEMP table could take the place of one that the check reads */
-                if (rc != SQLITE_OK && c->access.savepoints && !c->access.is_pin && dumped_table_is(first_word(start))) {
+                if (rc != SQLITE_OK && c->access.rights && c->access.savepoints && !c->access.is_pin &&
+                    dumped_table_is(first_word(start))) {
                         if (!dumped_table_compile(c, first_word(start), &compiled.stmt, &tail, error))
                                 return false;
                         compiled.of_dump = compiled.once = true;
