@@ -181,13 +181,15 @@ static int count_in_blocks(sqlipc_connection *c) {
         return r;
 }
 
-/* A run whose time is limited ends as it should, and sqlipc_interrupt() ends one that never would. */
+/* A run whose time is limited, also for locks, ends as it should, and sqlipc_interrupt() ends one that never would. */
 static int end_early(sqlipc_connection *c) {
         static const char endless[] =
                 "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
         sqlipc_cursor *cursor = NULL;
         int r = sqlipc_set_run_timeout(c, 60000000);
 
+        if (r >= 0)
+                r = sqlipc_set_lock_wait(c, 600000000);
         if (r >= 0)
                 r = count_rows(c, "SELECT 1", 1);
         if (r >= 0)
@@ -198,6 +200,7 @@ static int end_early(sqlipc_connection *c) {
                 r = sqlipc_cursor_next(cursor);
         (void) sqlipc_cursor_close(cursor);
         (void) sqlipc_set_run_timeout(c, UINT64_MAX);
+        (void) sqlipc_set_lock_wait(c, UINT64_MAX);
         return r == -ECANCELED ? 0 : r;
 }
 
