@@ -143,7 +143,8 @@ class Pending:
         message = client.new_call(path, interface, method, body)
         if descriptors:
             message.set_unix_fd_list(Gio.UnixFDList.new_from_array([os.dup(fd) for fd in descriptors]))
-        self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, SECONDS * 1000, None, self._done)
+        # result() limits the wait: many calls may be answered one after the other
+        self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, GLib.MAXINT, None, self._done)
         self.serial = message.get_serial()
 
     def _done(self, _, task):

@@ -457,7 +457,7 @@ class Connection(_dbapi._Unsupported):
         try:
             if self._core.commit_goes_on and not self._core.link.closed:
                 await self._alone(self._core.settle_commit())
-            elif self._core.holds_lock():
+            elif not self._lock.locked() and self._core.holds_lock():  # otherwise close() ends what another task does
                 await self._alone(self._core.free_lock())
         finally:
             self._close()
