@@ -789,7 +789,7 @@ static void test_lock_wait_of_jobs_of_batch(void) {
         writing_end();
 }
 
-/* Another program has the lock: of jobs that write, and of one that reads. */
+/* Another program has the lock. */
 static void test_lock_wait_of_jobs_of_program(void) {
         writing_begin();
         writing.n_begin_busy = UINT_MAX;
