@@ -255,7 +255,8 @@ static void peek(RunObject *run) {
         run->row = run->n_rows = 0;
         r = next_block(run, false);
         run->has_ended = r == 0;
-        if (r < 0 && sqlipc_error_code(run->link->connection) == SQLIPC_ERROR_PIN_LOST && run->link->untold.r == 0)
+        if (r < 0 && r != -EAGAIN && sqlipc_error_code(run->link->connection) == SQLIPC_ERROR_PIN_LOST &&
+            run->link->untold.r == 0)
                 run->link->untold = link_failure(run->link, r);
         link_leave(run->link);
         if (run->has_ended)
