@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 
 import broken_schema
 import sqlipc
@@ -21,7 +22,7 @@ import sqlipc._copy
 from harness import PATIENCE, PATIENT, main, wait_for
 from python_service import SCHEMA, SLOWLY, Killer, PythonService, interrupt_load, raises
 from sqlipc._errors import error_of_code
-from tap import equal, test, true
+from tap import at_most, equal, test, true
 
 service = PythonService()
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
@@ -523,6 +524,20 @@ def large_statements():
             db.execute("DELETE FROM t")
         theirs = write_large(lambda path=path, **k: sqlite3.connect(path, **k), **keywords)
         equal(ours, theirs, f"as with sqlite3, {keywords}")
+
+
+@test
+def long_tokens():
+    """Looking at SQL with a long literal, comment or name takes copies of it, not memory for each character"""
+    from sqlipc import _sql
+
+    long = "x" * 300_000
+    for form in ("'*'", '"*"', "`*`", "[*]", "e'*'", "$$*$$", "$a$*$a$", "/* * */", "-- *", "*", ":*", "1*", "é*"):
+        for dialect in (_sql.SQLITE, _sql.POSTGRESQL):
+            tracemalloc.start()
+            _sql.analyse("SELECT " + form.replace("*", long), dialect)
+            at_most(tracemalloc.get_traced_memory()[1], 20 * len(long), f"bytes at the peak, {form}, {dialect}")
+            tracemalloc.stop()
 
 
 @test

@@ -13,12 +13,14 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 # The first and the other letters of a name, without a range up to \U0010ffff, which takes 100 ms to compile.
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"
 _IN_NAME = r"[^\x00-/:-@\[-^`{-\x7f]"
-_NAME = rf"{_LETTER}(?:{_IN_NAME}|\$)*"
-_ID = rf"(?:{_IN_NAME}|\$)+"
-# In SQLite a byte order mark is a blank, unless a name has begun before it. A quote that does not end is no name.
+_IN_ID = r"[^\x00-#%-/:-@\[-^`{-\x7f]"  # and the dollar sign
+_NAME = rf"{_LETTER}{_IN_ID}*"
+_ID = rf"{_IN_ID}+"
+# In SQLite a byte order mark is a blank, unless a name has begun before it. A quote that does not end is no name. Literals
+# may be megabytes long: `(?:[^']|'')*` would remember a place to return to for each character.
 _TOKEN = re.compile(
-    rf"""(?P<space> [ \t\n\f\r\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
-      | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] )
+    rf"""(?P<space> [ \t\n\f\r\ufeff]+ | --[^\n]* | /\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z) )
+      | (?P<quoted> '[^']*(?:''[^']*)*' | "[^"]*(?:""[^"]*)*" | `[^`]*(?:``[^`]*)*` | \[[^\]]*\] )
       | (?P<open> ['"`\[].* )
       | (?P<parameter> \?[0-9]* | [:@$](?:::)*{_ID}(?:::|{_ID})*(?:\([^) \t\n\v\f\r]*\))? )
       | (?P<word> {_NAME} )
@@ -30,8 +32,8 @@ _TOKEN = re.compile(
 _POSTGRESQL_TOKEN = re.compile(
     rf"""(?P<space> [ \t\n\v\f\r]+ | --[^\n\r]* )
       | (?P<comment> /\* )
-      | (?P<escaped> [eE]'(?:[^'\\]|''|\\.)*(?:'|\\?\Z) )
-      | (?P<quoted> '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z)
+      | (?P<escaped> [eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*(?:'|\\?\Z) )
+      | (?P<quoted> '[^']*(?:''[^']*)*(?:'|\Z) | "[^"]*(?:""[^"]*)*(?:"|\Z)
                   | \$(?P<tag>(?:{_LETTER}{_IN_NAME}*)?)\$.*?(?:\$(?P=tag)\$|\Z) )
       | (?P<operator> \?\? | :: )
       | (?P<parameter> \?[0-9]* | \$[0-9]+ | (?:[:$]|(?<![<@])@){_LETTER}{_IN_NAME}* )
@@ -43,7 +45,7 @@ _POSTGRESQL_TOKEN = re.compile(
 )
 _BOUNDARY = re.compile(r"/\*|\*/")  # of comments, which PostgreSQL nests
 _BLANKS = re.compile(r"(?:[ \t\n\v\f\r]+|--[^\n\r]*(?:[\n\r]|\Z))*")
-_ESCAPED = re.compile(r"'(?:[^'\\]|''|\\.)*(?:'|\\?\Z)", re.S)
+_ESCAPED = re.compile(r"'[^'\\]*(?:(?:''|\\.)[^'\\]*)*(?:'|\\?\Z)", re.S)
 WRITES = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE"))
 _VERBS = WRITES | {"SELECT", "VALUES"}
 _WITHIN = WRITES - {"REPLACE"}  # which is also a function
