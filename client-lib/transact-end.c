@@ -171,9 +171,10 @@ static int fail_interrupted(sqlipc_transaction *t) {
         return fail_wait(t);
 }
 
+/* An interruption ends the wait, also one that came before it, since the call was sent. */
 static int wait_end(sqlipc_transaction *t, bool commits) {
         sqlipc_connection *c = t->connection;
-        unsigned n_interrupts = connection_interrupts(c);
+        unsigned n_interrupts = t->state == TRANSACTION_ENDING ? t->n_interrupts : connection_interrupts(c);
         uint64_t deadline = 0;
         int r;
 

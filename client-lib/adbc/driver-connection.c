@@ -322,9 +322,14 @@ static AdbcStatusCode end(DriverConnection *c, int (*how)(sqlipc_transaction *),
                 return status;
         if (c->transaction_reads) /* it would wait until they are read */
                 result_stream_abandon_all(c, "The transaction has ended");
-        atomic_fetch_add(&c->n_busy, 1);
+        (void) sqlipc_set_blocking(c->connection, 0);
         r = how(c->transaction);
-        atomic_fetch_sub(&c->n_busy, 1);
+        (void) sqlipc_set_blocking(c->connection, 1);
+        if (r == -EAGAIN) { /* it is sent, so each cancellation that is accepted ends the wait */
+                atomic_fetch_add(&c->n_busy, 1);
+                r = how(c->transaction);
+                atomic_fetch_sub(&c->n_busy, 1);
+        }
         if (r < 0)
                 status = adbc_error_connection(error, c->connection, r);
         is_unknown = r < 0 && how == sqlipc_commit && sqlipc_error_code(c->connection) == SQLIPC_ERROR_OUTCOME_UNKNOWN;

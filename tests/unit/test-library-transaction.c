@@ -1053,6 +1053,11 @@ static void test_interrupted(void) {
                 CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
                 check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
         }
+        CHECK_INT(sqlipc_interrupt(f.connection), 0); /* before the program begins to wait for the commit that it sent */
+        CHECK_INT(sqlipc_set_blocking(f.connection, 1), 0);
+        CHECK_INT(sqlipc_set_timeout(f.connection, UINT64_MAX), 0);
+        CHECK_INT(sqlipc_commit(t), -ECONNABORTED);
+        check_code(SQLIPC_ERROR_OUTCOME_UNKNOWN);
         sqlipc_transaction_close(t);
         fake_done(&f);
 }
