@@ -66,17 +66,20 @@ def ask(service, *arguments, code=OK, before=(), **keywords):
 
 
 class Writer(threading.Thread):
-    """Moves amounts until it is told to stop."""
+    """Moves amounts until it is told to stop; with a pause, only as often as it may."""
 
     def __init__(self, path, pause):
         super().__init__()
         self.path, self.pause = path, pause
         self.n_commits = 0
+        self.turns = threading.Semaphore(1)
         self.stopped = threading.Event()
 
     def run(self):
         with connected(self.path) as db:
             while not self.stopped.wait(self.pause):
+                if self.pause > 0:
+                    self.turns.acquire()
                 a, b = self.n_commits % ACCOUNTS + 1, (self.n_commits * 7 + 500) % ACCOUNTS + 1
                 db.execute("BEGIN IMMEDIATE")
                 db.execute("UPDATE account SET amount = amount - 1 WHERE id = ?", (a,))
@@ -91,6 +94,7 @@ class Writer(threading.Thread):
 
     def __exit__(self, *_):
         self.stopped.set()
+        self.turns.release()
         self.join()
 
 
@@ -116,6 +120,7 @@ def backup_beside_writers():
             during = 0
             while not during and time.monotonic() < end:
                 before = writer.n_commits
+                writer.turns.release(20)  # in rollback mode each change has the copy begin again, at most 100 times
                 ask(service, "backup", "accounts", copy, "--force")
                 during = writer.n_commits - before
                 equal(files(folder), ["copy.sqlite"], "files")

@@ -445,6 +445,8 @@ def floods():
         calls = [flooder.begin(object_path(DB), "org.sqlipc1.Database", "WaitChange", *body) for _ in range(200)]
         for _ in range(100):
             Watch(client, "a").close()
+        # The bus may pass on the flooder's calls after those of the others.
+        wait_for(lambda: sum(call.is_done() for call in calls) == 150, "the calls that are too many are refused")
         client.execute(DB, "INSERT INTO a(n) VALUES (1)")
         true(watch.next(), "a change")
         answered = 0
@@ -452,7 +454,7 @@ def floods():
             with contextlib.suppress(Failure):
                 call.result()
                 answered += 1
-        equal(answered, 50, "calls that were answered by the change; the others were refused at once")
+        equal(answered, 50, "calls that were answered by the change")
         flooder.close()
         client.execute(DB, "INSERT INTO a(n) VALUES (1)")
         true(watch.next(), "another change")
