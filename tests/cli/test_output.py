@@ -166,10 +166,10 @@ def only_what_is_taller():
     """A result that fits the screen with the prompt gets no pager; one more line does; a wrapped line counts as several"""
     with tempfile.TemporaryDirectory() as folder:
         seen = pathlib.Path(folder, "seen")
-        with shell_of(pager=f"cat >{seen}", size=(10, 40)) as shell:
+        with shell_of(pager=f"cat >{seen}", size=(10, 60)) as shell:  # with room for all times
             shell.run(".mode list")
             shell.run(".headers off")
-            for rows, width, paged in ((8, 10, False), (9, 10, True), (4, 50, False), (5, 50, True), (8, 40, False)):
+            for rows, width, paged in ((8, 10, False), (9, 10, True), (4, 70, False), (5, 70, True), (8, 60, False)):
                 seen.unlink(missing_ok=True)
                 lines = shell.run(f"SELECT substr(hex(zeroblob({width})), 1, {width}) FROM Genre LIMIT {rows};")
                 equal(seen.exists(), paged, f"whether {rows} rows of {width} columns were paged")
