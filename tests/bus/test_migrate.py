@@ -222,6 +222,23 @@ def killed():
 
 
 @test
+def killed_while_writing():
+    """What a call has left that was killed while it wrote its configuration is removed by the next one"""
+    with Migrating("SELECT 1") as service:
+        folder = service.config_dir / "databases.d"
+        (folder / "old-migration.conf.d").mkdir()
+        nobody = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) + 1
+        for name in ("old-migration.conf.d/.override.conf", ".old-migration.conf"):
+            (folder / f"{name}.{nobody}.new").write_text("[Data")
+        living = folder / f".old-migration.conf.{os.getpid()}.new"
+        living.write_text("[Data")
+        service.migrate("--yes")
+        true(living.exists(), "what a running call writes is gone")
+        living.unlink()
+        service.is_clean()
+
+
+@test
 def interrupted():
     """SIGINT ends it in good order: nothing is left published, and the next call continues"""
     with Migrating(numbers(2, 100000)) as service:

@@ -2,9 +2,11 @@
 /* Writes files of the configuration, see configuration-write.h. */
 #include "tools/ctl/configuration-write.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -107,6 +109,29 @@ static int write_text(int folder, const char *name, const char *text) {
         return r;
 }
 
+/* Removes what writers of the file have left that were killed. */
+static void remove_unfinished(int folder, const char *name) {
+        g_autofree char *prefix = g_strdup_printf(".%s.", name);
+        int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+
+        if (!dir) {
+                if (fd >= 0)
+                        (void) close(fd);
+                return;
+        }
+        while ((entry = readdir(dir))) {
+                const char *rest = entry->d_name + strlen(prefix);
+                int pid, size = 0;
+
+                if (g_str_has_prefix(entry->d_name, prefix) && sscanf(rest, "%d.new%n", &pid, &size) == 1 && size > 0 &&
+                    !rest[size] && pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+                        (void) unlinkat(folder, entry->d_name, 0);
+        }
+        (void) closedir(dir);
+}
+
 /* A reader sees either the complete file or none: it is written under a name that no reader uses, and then renamed. */
 int configuration_write(const Context *c, const char *directory, const char *name, const char *text, bool replace) {
         g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
@@ -118,6 +143,7 @@ int configuration_write(const Context *c, const char *directory, const char *nam
         folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder < 0)
                 return -errno;
+        remove_unfinished(folder, name);
         r = write_text(folder, temporary, text);
         if (r >= 0 && renameat2(folder, temporary, folder, name, replace ? 0 : RENAME_NOREPLACE) < 0)
                 r = -errno;

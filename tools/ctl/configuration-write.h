@@ -19,7 +19,8 @@ int configuration_make_databases(const char *directory, gid_t group);
 
 /** Writes the file `name` in `directory`, a folder databases.d or one of drop-ins in it, which is made if it does not exist:
  * the former for the group of the service, the latter as closed as the former. Users who may not read the directory may not
- * read the file, which gets the directory's group. A failure leaves no incomplete file.
+ * read the file, which gets the directory's group. A failure leaves no incomplete file, and those that killed writers of it
+ * have left are removed.
  * -EEXIST: the file exists already, and `replace` is false. */
 int configuration_write(const Context *c, const char *directory, const char *name, const char *text, bool replace);
 
