@@ -722,21 +722,59 @@ static void check_at(unsigned n, const RigCall *const calls[], size_t n_calls) {
         }
 }
 
-/* Jobs that came before the worker was up are in the socket. When the worker takes the first, it gets those like it at once,
- * so that another one cannot take them. */
+/* Calls that came before a worker was up: three to write, and one to read, before the last. */
+static void call_early(const RigCall *ret[static 3], const RigCall **ret_reads) {
+        begin();
+        ret[0] = call_begin(A, "write");
+        ret[1] = call_begin(A, "write");
+        *ret_reads = call_begin(A, "read");
+        ret[2] = call_begin(A, "write");
+        CHECK_INT(run_of(ret[0])->state, RUN_SENT);
+        CHECK_INT(run_of(ret[1])->state, RUN_WAITING);
+        CHECK_INT(run_of(*ret_reads)->state, RUN_SENT);
+        CHECK_INT(run_of(ret[2])->state, RUN_WAITING);
+}
+
+/* One of those that write is in the socket. The worker that takes it gets the others at once: another worker cannot take
+ * them, and they keep their order, also when the worker ends before it begins them. */
 static void test_gathers_those_that_write(void) {
         const RigCall *calls[3], *reads;
 
-        begin();
-        calls[0] = call_begin(A, "write");
-        calls[1] = call_begin(A, "write");
-        reads = call_begin(A, "read");
-        calls[2] = call_begin(A, "write");
-        for (size_t i = 0; i < 3; i++)
-                CHECK_INT(run_of(calls[i])->state, RUN_SENT);
+        call_early(calls, &reads);
         take(0);
         check_at(0, calls, 3);
         CHECK_INT(run_of(reads)->state, RUN_SENT);
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        stub_worker_die(0, CLD_EXITED, 0);
+        pump();
+        CHECK_INT(run_of(calls[0])->state, RUN_SENT);
+        CHECK_INT(run_of(calls[1])->state, RUN_WAITING);
+        take(0);
+        take(0);
+        check_at(0, (const RigCall *const []) { reads, calls[0], calls[1], calls[2] }, 4);
+        end();
+}
+
+/* The one in the socket is given up, or its worker dies before it says that it has taken it: the others go on. */
+static void test_first_of_those_that_write_is_lost(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        const RigCall *calls[3], *reads;
+
+        call_early(calls, &reads);
+        check_error(call_cancel_of(A, calls[0]->cookie), "");
+        take(0);
+        take(0);
+        check_at(0, (const RigCall *const []) { reads, calls[1], calls[2] }, 3);
+        end();
+
+        call_early(calls, &reads);
+        CHECK_INT(message_receive(run_of(calls[0])->group->workers_fd, &m), 1);
+        CHECK_INT(m.message.begin.number, run_of(calls[0])->number);
+        received_message_done(&m);
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        pump();
+        CHECK_INT(run_of(calls[0])->state, RUN_MISSING);
+        CHECK_INT(run_of(calls[1])->state, RUN_SENT);
         end();
 }
 
@@ -896,6 +934,7 @@ int main(void) {
                 TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
                 TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_bound_of_waiting),
                 TEST(test_bound_of_runs), TEST(test_code_of_refusal), TEST(test_gathers_those_that_write),
+                TEST(test_first_of_those_that_write_is_lost),
                 TEST(test_one_worker_writes), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

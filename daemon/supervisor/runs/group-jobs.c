@@ -197,22 +197,44 @@ static ErrorNumber error_of_send(const Run *run, int r) {
                                                              : ERROR_INTERNAL;
 }
 
+/* True if a transaction that takes turns to write is in the socket. */
+static bool has_sent_writer(const Group *g) {
+        for (GList *i = g->sent.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                if (run->state == RUN_SENT && run_takes_turns(run))
+                        return true;
+        }
+        return false;
+}
+
+/* Returns the first job that may be sent now; NULL: none may. Of the transactions that take turns to write, one at a time is
+ * in the socket. Those after it wait until a worker has taken it: they are for the same worker, which begins them in the
+ * order in which they came. If they were in the socket, too, the worker would take some while the others are taken back. */
+static Run *next_to_send(const Group *g) {
+        bool held = has_sent_writer(g);
+        GList *i = g->waiting.head;
+
+        while (i && held && run_takes_turns(i->data))
+                i = i->next;
+        return i ? i->data : NULL;
+}
+
 void group_jobs_send(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
-        bool has_turn = true;
+        Run *run;
         int r = 0;
 
-        while (r >= 0 && g->waiting.head) {
-                Run *run = g->waiting.head->data;
-
+        g->holds_jobs = false;
+        while (r >= 0 && (run = next_to_send(g))) {
                 if (run->pipe && run->pipe->write_fd < 0) { /* its pipe was broken meanwhile */
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
                         continue;
                 }
                 Worker *writer = find_worker(g, run);
                 bool is_busy = writer && !worker_takes_job(writer);
-                has_turn = run_has_place(run) || is_busy || group_has_turn(g);
-                if (!has_turn)
+                g->holds_jobs = !run_has_place(run) && !is_busy && !group_has_turn(g);
+                if (g->holds_jobs)
                         break;
                 r = send_job(g, run, writer);
                 if (r < 0 && r != -EAGAIN) {
@@ -222,7 +244,7 @@ void group_jobs_send(Group *g) {
                         r = 0;
                 }
         }
-        (void) sd_event_source_set_enabled(g->writable, has_turn && g->waiting.head ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(g->writable, r < 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
         group_staff(g);
 }
 
@@ -245,14 +267,21 @@ void group_jobs_submit(Group *g, Run *run) {
         group_jobs_send(g);
 }
 
+static void send_soon(Group *g) {
+        if (g->waiting.head)
+                (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}
+
 void group_jobs_remove(Group *g, Run *run) {
         g_queue_unlink(run->state == RUN_WAITING ? &g->waiting : &g->sent, &run->group_link);
+        if (run->state != RUN_WAITING && run_takes_turns(run))
+                send_soon(g);
 }
 
 void group_jobs_put_back(Group *g, Run *run) {
         g_queue_push_head_link(&g->waiting, &run->group_link);
         run_on_queued(run);
-        (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+        send_soon(g);
 }
 
 static void take_back(Group *g, uint64_t number) {
@@ -275,17 +304,7 @@ void group_jobs_take_back(Group *g) {
                 take_back(g, number);
         while (later.head)
                 g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
-        if (g->waiting.head)
-                (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
-}
-
-void group_jobs_on_taken(Group *g, const Run *run) {
-        bool waits = false;
-
-        for (GList *i = run_takes_turns(run) ? g->sent.head : NULL; i && !waits; i = i->next)
-                waits = run_takes_turns(i->data);
-        if (waits)
-                group_jobs_take_back(g);
+        send_soon(g);
 }
 
 void group_jobs_recall(Group *g) {

@@ -20,7 +20,8 @@ void group_jobs_submit(Group *g, Run *run);
  * (group_staff()). Runs may fail inside. */
 void group_jobs_send(Group *g);
 
-/* Removes the run from its queue. Call this before its state changes: it must still be WAITING, SENT or MISSING. */
+/* Removes the run from its queue; jobs that waited for it are sent soon. Call this before its state changes: it must still
+ * be WAITING, SENT or MISSING. */
 void group_jobs_remove(Group *g, Run *run);
 
 /* Puts the run back at the front of those that wait. It is sent again soon. */
@@ -29,10 +30,6 @@ void group_jobs_put_back(Group *g, Run *run);
 /* Takes back all jobs that no worker has taken; those that the loop sends next come first. A worker may have taken others a
  * moment ago, and tells that soon. */
 void group_jobs_take_back(Group *g);
-
-/* A worker has taken the job of `run` from the socket. If that is a transaction that takes turns to write, those after it
- * are for the same worker: they are taken back, and sent to it soon. */
-void group_jobs_on_taken(Group *g, const Run *run);
 
 /* Takes back all jobs from the job socket. Their runs are WAITING again and are sent again soon. A run that is SENT, but
  * whose job was not in the socket, is being taken by a worker, or was taken by one that died: run_on_missing() is called for

@@ -420,14 +420,10 @@ void run_put_back(Run *run) {
 }
 
 int run_on_taken(Run *run, Worker *w) {
-        bool from_socket = run->state != RUN_WAITING;
-
         group_jobs_remove(run->group, run);
         run_life_move(&run->state, RUN_TAKEN);
         run->worker = w;
         worker_runs_add(w, run);
-        if (from_socket)
-                group_jobs_on_taken(run->group, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
         else if (starts_late(run)) /* nothing is reported meanwhile */

@@ -49,8 +49,8 @@ unsigned worker_runs_n_parallel(const Worker *w) {
 }
 
 void worker_runs_lose(Worker *w, bool was_told) {
-        while (w->runs.head) {
-                Run *run = w->runs.head->data;
+        while (w->runs.tail) { /* those put back keep their order */
+                Run *run = w->runs.tail->data;
 
                 /* EXIT crossed the job on its way: the worker has not begun it, or (EXECUTE) has written nothing. */
                 if (was_told && !w->distrusted && run->state == RUN_TAKEN && run->end.error == ERROR_NONE &&

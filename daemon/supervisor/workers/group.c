@@ -295,13 +295,6 @@ void group_on_job_sent(const Group *g, Worker *w) {
                 w->turn_usec = clock_usec();
 }
 
-/* True if jobs wait for the group's turn, not for room in the socket. */
-static bool holds_jobs(const Group *g) {
-        int enabled = SD_EVENT_OFF;
-
-        return g->waiting.head && sd_event_source_get_enabled(g->writable, &enabled) >= 0 && enabled == SD_EVENT_OFF;
-}
-
 void group_on_job_taken(Group *g) {
         g->moved_usec = clock_usec();
         if (waits_for_turn(g))
@@ -480,7 +473,7 @@ void group_staff(Group *g) {
         if (wants)
                 group_spawn(g);
         g->context->work->place_channels(g);
-        bool holds = holds_jobs(g);
+        bool holds = g->holds_jobs && g->waiting.head;
         if (holds && group_has_turn(g)) /* also if the worker for which they wait is no longer idle, or has ended */
                 (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
         if (!wants && !holds && g->channels.length == 0)

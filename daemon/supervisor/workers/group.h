@@ -53,6 +53,7 @@ typedef struct Group {
         GQueue workers;           /* of Worker, by group_link */
         uint64_t n_writers;       /* transactions that take turns to write */
         uint64_t n_pins;          /* connections of clients' own, open or not */
+        bool holds_jobs;          /* jobs wait for its turn, not for room in the socket */
         bool starved;             /* wants a worker, but a bound forbids it */
         WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
         uint64_t took_usec;       /* how long a worker computed for its last run, or for several at once */
