@@ -155,14 +155,17 @@ class Pending:
             pass
         return self.task is not None
 
-    def result(self, seconds=SECONDS):
-        """Returns the values of the reply as variants, or raises the Failure."""
+    def reply(self, seconds=SECONDS):
         end = time.monotonic() + seconds
         while not self.is_done():
             if time.monotonic() > end:
                 raise AssertionError("a call is not answered")
             time.sleep(0.001)
-        body = values_or_failure(self.connection.send_message_with_reply_finish(self.task)).get_body()
+        return values_or_failure(self.connection.send_message_with_reply_finish(self.task))
+
+    def result(self, seconds=SECONDS):
+        """Returns the values of the reply as variants, or raises the Failure."""
+        body = self.reply(seconds).get_body()
         return [body.get_child_value(i) for i in range(body.n_children())] if body else []
 
 
