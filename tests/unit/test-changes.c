@@ -196,6 +196,45 @@ static void test_own_seen_first(void) {
         end();
 }
 
+/* The observer is asked again before the writer has answered, or sees a commit that is not in the writer's answer. */
+static void test_own_seen_twice(void) {
+        FileState now;
+        Listener a;
+
+        begin();
+        add(&a, "a");
+        stub_watch_silent = true;
+        changes->n_at_question = changes->n_committed;
+        now = state_of(counter);
+        commit("b", 2, changes->sequence + 1, false);
+        changes_on_observed(changes, &now, false);
+        changes->n_at_question = changes->n_committed;
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+        CHECK_INT(a.n_changes, 0);
+
+        now = state_of(counter + 1);
+        changes_on_observed(changes, &now, false);
+        commit("b", 2, changes->sequence + 1, false);
+        now = state_of(counter + 1);
+        changes_on_observed(changes, &now, false);
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+        commit("b", 2, changes->sequence + 1, false);
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+        CHECK_INT(a.n_changes, 0);
+
+        now = state_of(++counter); /* by another program, and the writer has nothing to tell */
+        changes_on_observed(changes, &now, false);
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+        CHECK_INT(a.n_changes, 1);
+        stub_watch_silent = false;
+        changes_remove(&a.base);
+        end();
+}
+
 static void test_schema(void) {
         Listener a;
 
@@ -227,7 +266,8 @@ static void test_writer_lost(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_tables), TEST(test_since), TEST(test_foreign), TEST(test_own_seen_first), TEST(test_schema),
+                TEST(test_tables), TEST(test_since), TEST(test_foreign), TEST(test_own_seen_first),
+                TEST(test_own_seen_twice), TEST(test_schema),
                 TEST(test_writer_lost),
         };
 

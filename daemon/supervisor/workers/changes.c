@@ -379,35 +379,49 @@ void changes_on_committed(Worker *w, const Committed *committed) {
 
 /* True if the state is the one that is known, or an older one: the holder of the lease has told a commit since the
  * observer was asked. */
-static bool is_own(const Changes *c, const FileState *state) {
-        return file_state_same(&c->state, state) ||
-               (c->state.kind == state->kind && state->kind != FILE_STATE_UNKNOWN &&
-                (int32_t) (c->state.counter - state->counter) > 0 && c->n_committed != c->n_at_question);
+static bool is_own(const Changes *c, const ObservedState *o) {
+        return file_state_same(&c->state, &o->state) ||
+               (c->state.kind == o->state.kind && o->state.kind != FILE_STATE_UNKNOWN &&
+                (int32_t) (c->state.counter - o->state.counter) > 0 && c->n_committed != o->n_committed);
 }
 
-static void decide(Changes *c) {
-        FileState state = c->observed;
+static void on_observed(Changes *c, const ObservedState *o);
 
-        c->observed = (FileState) {};
-        if (state.kind != FILE_STATE_UNKNOWN && !is_own(c, &state)) {
+static void decide(Changes *c) {
+        ObservedState decided = c->observed, later = c->later;
+
+        c->observed = c->later = (ObservedState) {};
+        if (decided.state.kind != FILE_STATE_UNKNOWN && !is_own(c, &decided)) {
                 changes_on_foreign(c);
-                c->state = state;
+                c->state = decided.state;
         }
-        changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+        if (later.state.kind != FILE_STATE_UNKNOWN)
+                on_observed(c, &later);
+        else
+                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
 }
 
 /* The holder of the lease may have committed and not told it yet, so it is asked first. */
-void changes_on_observed(Changes *c, const FileState *state, bool replaced) {
-        c->observed = *state;
-        if (replaced || state->kind == FILE_STATE_UNKNOWN) {
-                changes_on_foreign(c);
-                c->state = *state;
-                c->observed = (FileState) {};
-                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
-        } else if (file_state_same(&c->state, state) || !lease_ask(c->stock->context, c->path))
+static void on_observed(Changes *c, const ObservedState *o) {
+        c->observed = *o;
+        if (file_state_same(&c->state, &o->state) || !lease_ask(c->stock->context, c->path))
                 decide(c);
         else
                 c->awaits |= CHANGE_AWAITS_WRITER;
+}
+
+void changes_on_observed(Changes *c, const FileState *state, bool replaced) {
+        const ObservedState o = { .state = *state, .n_committed = c->n_at_question };
+
+        if (replaced || state->kind == FILE_STATE_UNKNOWN) {
+                changes_on_foreign(c);
+                c->state = *state;
+                c->observed = c->later = (ObservedState) {};
+                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+        } else if (c->observed.state.kind != FILE_STATE_UNKNOWN)
+                c->later = o;
+        else
+                on_observed(c, &o);
 }
 
 void changes_on_writer_lost(Changes *c) {
@@ -416,7 +430,7 @@ void changes_on_writer_lost(Changes *c) {
 }
 
 void changes_on_writer_known(Changes *c) {
-        if (c->observed.kind != FILE_STATE_UNKNOWN)
+        if (c->observed.state.kind != FILE_STATE_UNKNOWN)
                 decide(c);
         changes_on_known(c, CHANGE_AWAITS_WRITER);
 }
@@ -443,7 +457,7 @@ void changes_on_known(Changes *c, ChangeAwaits what) {
 static int watch(Changes *c, bool on) {
         c->watched = on;
         c->awaits = 0;
-        c->observed = (FileState) {};
+        c->observed = c->later = (ObservedState) {};
         if (lease_on_watched(c->stock->context, c->path) && on)
                 c->awaits |= CHANGE_AWAITS_WRITER;
         c->observer = observer_free(c->observer);

@@ -56,6 +56,12 @@ typedef struct ServerAccess {
         char *connection, *password_file; /* owned; NULL: no password */
 } ServerAccess;
 
+/* The state that an observer has seen. */
+typedef struct ObservedState {
+        FileState state;         /* UNKNOWN: nothing */
+        uint64_t n_committed;    /* of the file, when the observer was asked */
+} ObservedState;
+
 typedef struct Changes {
         ChangeStock *stock;      /* not owned */
         char *path;              /* of the file; of a server: its database_config_data() */
@@ -64,7 +70,8 @@ typedef struct Changes {
         uint32_t slot;           /* in the page; 0: none was left */
         uint64_t sequence;       /* the number of the last change */
         uint64_t all, others;    /* that of the last change of any table, or of one that is not in `tables` */
-        FileState observed;      /* it is not decided yet if this is a change; UNKNOWN: nothing is open */
+        ObservedState observed;  /* if this is a change is not decided before the writer has told its commits */
+        ObservedState later;     /* seen since the writer was asked: it must wait for the next answer */
         FileState state;         /* after the last change that is known; UNKNOWN: what is found next is a change */
         GHashTable *tables;      /* name -> ChangeTable, owned */
         GQueue any;              /* of ChangeEntry of the ARMED listeners that wait for any table */
