@@ -750,8 +750,7 @@ static void test_gathers_those_that_write(void) {
         CHECK_INT(run_of(calls[0])->state, RUN_SENT);
         CHECK_INT(run_of(calls[1])->state, RUN_WAITING);
         take(0);
-        take(0);
-        check_at(0, (const RigCall *const []) { reads, calls[0], calls[1], calls[2] }, 4);
+        check_at(0, calls, 3);
         end();
 }
 
@@ -774,7 +773,65 @@ static void test_first_of_those_that_write_is_lost(void) {
         stub_worker_die(0, CLD_KILLED, SIGSEGV);
         pump();
         CHECK_INT(run_of(calls[0])->state, RUN_MISSING);
+        CHECK_INT(run_of(calls[1])->state, RUN_WAITING);
+        rig_pass_time(2 * SECOND);
+        check_error(calls[0], ERROR("WorkerLost"));
         CHECK_INT(run_of(calls[1])->state, RUN_SENT);
+        end();
+}
+
+/* A job of another run is cancelled between the moments at which a worker reads one that writes, and says so. */
+static void test_order_beside_cancel(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        const RigCall *calls[3], *reads;
+
+        call_early(calls, &reads);
+        CHECK_INT(message_receive(run_of(calls[0])->group->workers_fd, &m), 1);
+        check_error(call_cancel_of(A, reads->cookie), "");
+        CHECK_INT(run_of(calls[1])->state, RUN_WAITING);
+        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m.message.begin.number });
+        received_message_done(&m);
+        check_at(0, calls, 3);
+        end();
+}
+
+/* One that comes while the worker of the one before it ends, and is in the socket, stays behind that one. */
+static void test_order_of_those_put_back(void) {
+        const RigCall *calls[2];
+
+        (void) begin_waiting(&calls[0]);
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        calls[1] = call_begin(A, "write");
+        stub_worker_die(0, CLD_EXITED, 0);
+        pump();
+        take(0);
+        check_at(0, calls, 2);
+        end();
+}
+
+/* A transaction on a pin goes to the worker of the pin, whatever others wait for; and those that come when the worker of the
+ * others computes keep their places among all jobs. */
+static void test_no_wait_for_those_that_write(void) {
+        const RigCall *calls[3], *on_pin;
+        uint64_t pin;
+
+        begin();
+        (void) call_begin(A, "pin");
+        take(0);
+        pin = only_run()->number;
+        say_started(pin);
+        rig_query(A, "open");
+        pump();
+        take(0);
+        for (size_t i = 0; i < 2; i++)
+                calls[i] = call_begin(A, "write");
+        CHECK_INT(run_of(calls[0])->state, RUN_SENT);
+        CHECK_INT(run_of(calls[1])->state, RUN_WAITING);
+        on_pin = call_begin_with("pin", "t", pin);
+        CHECK_INT(run_of(on_pin)->state, RUN_TAKEN);
+        CHECK_INT(run_of(calls[1])->state, RUN_SENT);
+        calls[2] = call_begin(A, "write");
+        CHECK_INT(run_of(calls[2])->state, RUN_SENT);
         end();
 }
 
@@ -934,7 +991,8 @@ int main(void) {
                 TEST(test_deadline_before_a_worker), TEST(test_deadline_of_statement),
                 TEST(test_statement_waits), TEST(test_socket_full), TEST(test_bound), TEST(test_bound_of_waiting),
                 TEST(test_bound_of_runs), TEST(test_code_of_refusal), TEST(test_gathers_those_that_write),
-                TEST(test_first_of_those_that_write_is_lost),
+                TEST(test_first_of_those_that_write_is_lost), TEST(test_order_beside_cancel),
+                TEST(test_order_of_those_put_back), TEST(test_no_wait_for_those_that_write),
                 TEST(test_one_worker_writes), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

@@ -197,35 +197,40 @@ static ErrorNumber error_of_send(const Run *run, int r) {
                                                              : ERROR_INTERNAL;
 }
 
-/* True if a transaction that takes turns to write is in the socket. */
-static bool has_sent_writer(const Group *g) {
-        for (GList *i = g->sent.head; i; i = i->next) {
-                const Run *run = i->data;
-
-                if (run->state == RUN_SENT && run_takes_turns(run))
+/* True if a transaction that takes turns to write is in the socket, or was just taken from it, and no worker is known to
+ * have one: it will be the worker of those after it. */
+static bool waits_for_writer(const Group *g) {
+        for (GList *i = g->workers.head; i; i = i->next)
+                if (has_writer(i->data))
+                        return false;
+        for (GList *i = g->sent.head; i; i = i->next)
+                if (run_takes_turns(i->data))
                         return true;
-        }
         return false;
 }
 
-/* Returns the first job that may be sent now; NULL: none may. Of the transactions that take turns to write, one at a time is
- * in the socket. Those after it wait until a worker has taken it: they are for the same worker, which begins them in the
- * order in which they came. If they were in the socket, too, the worker would take some while the others are taken back. */
+static bool follows_writer(const Run *run) {
+        return run_takes_turns(run) && !run_has_place(run);
+}
+
+/* Returns the first job that may be sent now; NULL: none may. Transactions that take turns to write are kept until the
+ * worker for them is known, which begins them in the order in which they came. If they were in the socket, too, it would
+ * take some of them while the others are taken back, to be sent to it. */
 static Run *next_to_send(const Group *g) {
-        bool held = has_sent_writer(g);
+        bool kept = waits_for_writer(g);
         GList *i = g->waiting.head;
 
-        while (i && held && run_takes_turns(i->data))
+        while (i && kept && follows_writer(i->data))
                 i = i->next;
         return i ? i->data : NULL;
 }
 
 void group_jobs_send(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
+        bool has_turn = true;
         Run *run;
         int r = 0;
 
-        g->holds_jobs = false;
         while (r >= 0 && (run = next_to_send(g))) {
                 if (run->pipe && run->pipe->write_fd < 0) { /* its pipe was broken meanwhile */
                         run_end(run, RUN_END_WORKER_LOST, ERROR_NONE, NULL);
@@ -233,8 +238,8 @@ void group_jobs_send(Group *g) {
                 }
                 Worker *writer = find_worker(g, run);
                 bool is_busy = writer && !worker_takes_job(writer);
-                g->holds_jobs = !run_has_place(run) && !is_busy && !group_has_turn(g);
-                if (g->holds_jobs)
+                has_turn = run_has_place(run) || is_busy || group_has_turn(g);
+                if (!has_turn)
                         break;
                 r = send_job(g, run, writer);
                 if (r < 0 && r != -EAGAIN) {
@@ -244,7 +249,8 @@ void group_jobs_send(Group *g) {
                         r = 0;
                 }
         }
-        (void) sd_event_source_set_enabled(g->writable, r < 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        g->holds_jobs = !has_turn;
+        (void) sd_event_source_set_enabled(g->writable, r == -EAGAIN ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
         group_staff(g);
 }
 
@@ -274,7 +280,7 @@ static void send_soon(Group *g) {
 
 void group_jobs_remove(Group *g, Run *run) {
         g_queue_unlink(run->state == RUN_WAITING ? &g->waiting : &g->sent, &run->group_link);
-        if (run->state != RUN_WAITING && run_takes_turns(run))
+        if (run->state != RUN_WAITING && run_takes_turns(run)) /* others may have waited for it */
                 send_soon(g);
 }
 

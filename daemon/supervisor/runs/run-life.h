@@ -11,7 +11,7 @@
  *
  *      from      to        when
  *      NEW       WAITING   it was submitted
- *      WAITING   SENT      the job socket has room
+ *      WAITING   SENT      the job socket has room, and the run need not wait for another one (group-jobs.c)
  *      WAITING   TAKEN     a worker is idle, or has the run's transaction, so the job went to its own socket
  *      SENT      WAITING   its job was taken back out of the socket, to be sent again
  *      SENT      TAKEN     TAKEN

@@ -48,12 +48,12 @@ typedef struct Group {
         Database *database;       /* reference */
         bool writes;              /* its users may write (policy_may_write()), and its workers are started for that */
         int job_fd, workers_fd;   /* the two ends of the job socket */
-        GQueue waiting, sent;     /* of Run, by group_link, in order of arrival */
+        GQueue waiting, sent;     /* of Run, by group_link, in the order in which they go, or went */
         GQueue channels;          /* of Channel, by group_link: channels that wait for a worker */
         GQueue workers;           /* of Worker, by group_link */
         uint64_t n_writers;       /* transactions that take turns to write */
         uint64_t n_pins;          /* connections of clients' own, open or not */
-        bool holds_jobs;          /* jobs wait for its turn, not for room in the socket */
+        bool holds_jobs;          /* when jobs were last sent, some had to wait for the group's turn */
         bool starved;             /* wants a worker, but a bound forbids it */
         WorkerBound starved_by;   /* which one; NONE: none of them, but no worker can be started now */
         uint64_t took_usec;       /* how long a worker computed for its last run, or for several at once */
