@@ -34,6 +34,12 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret) {
 }
 
 int __wrap_sched_yield(void) {
+        void (*polls)(void) = writing.polls;
+
+        writing.clock_usec++;
+        writing.polls = NULL;
+        if (polls)
+                polls();
         return 0;
 }
 

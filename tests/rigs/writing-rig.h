@@ -30,6 +30,7 @@ typedef struct Writing {
         ForeignKeys foreign_keys; /* of the jobs and transactions that the test sends. The worker's setup has keys off */
         uint64_t lock_wait_usec; /* of the transactions that the test begins; UINT64_MAX at first */
         uint64_t job_lock_wait_usec; /* of its jobs; the same */
+        void (*polls)(void);    /* called once, when the worker polls the memory of channels */
         void (*later)(void);    /* called once, at this time, when the worker waits or polls */
         uint64_t later_usec;
 

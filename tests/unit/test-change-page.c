@@ -24,6 +24,8 @@ static void test_numbers(void) {
         change_page_set(&page, other, UINT64_MAX);
         change_page_set(&page, 0, 9); /* a database without a slot */
         CHECK(seen[one] == 7 && seen[other] == UINT64_MAX && seen[0] == 0);
+        change_page_count_order(&page);
+        CHECK(seen[one] == 7 && seen[0] == 1);
         CHECK_INT(munmap((void *) seen, SIZE), 0);
         change_page_done(&page);
 }
@@ -35,7 +37,7 @@ static void test_allocated(void) {
         ChangePage page;
 
         change_page_init(&page);
-        for (unsigned n = 0; n < 2 * n_per_page; n++) /* slot 0 is not used: the last one is in the third page */
+        for (unsigned n = 0; n < 2 * n_per_page; n++) /* slot 0 is no database's: the last one is in the third page */
                 CHECK(change_page_take_slot(&page) != 0);
         CHECK_INT(fstat(page.fd, &st), 0);
         CHECK(st.st_blocks * 512 >= 3 * 4096);

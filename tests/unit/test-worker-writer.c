@@ -5,9 +5,11 @@
  */
 #include <inttypes.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/change-numbers.h"
 #include "tests/rigs/writing-rig.h"
 
 #define MSEC UINT64_C(1000)
@@ -908,6 +910,38 @@ static void test_channel(void) {
         close_channel();
 }
 
+static int orders_fd;
+
+/* As the supervisor closes a channel, and its client asks after that. */
+static void close_and_ask(void) {
+        g_assert_cmpint(message_send(writing.rig.control_fd, &(Message) {
+                .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = client.number, .drain = true },
+        }, -1), ==, 0);
+        g_assert_cmpint(pwrite(orders_fd, &(uint64_t) { 1 }, sizeof(uint64_t), 0), ==, sizeof(uint64_t));
+        (void) client_add_query(&client, "b", 0, NULL);
+        client_send(&client);
+}
+
+/* The worker finds the request in memory before it looks at its socket. */
+static void test_closed_before_request(void) {
+        uint64_t number;
+
+        orders_fd = memfd_create("orders", MFD_CLOEXEC);
+        g_assert_cmpint(ftruncate(orders_fd, 4096), ==, 0);
+        change_numbers_open(orders_fd);
+        rig_has_memory = true;
+        open_channel();
+        writing.polls = close_and_ask;
+        number = client_add_query(&client, "a", 0, NULL);
+        client_send(&client);
+        (void) expect(number, ERROR_NONE);
+        g_assert_null(writing.polls);
+        writing_expect_durable("a | ");
+        close_channel();
+        rig_has_memory = false;
+        close(orders_fd);
+}
+
 static void ask(const char *sql) {
         uint64_t number = client_add_query(&client, sql, 0, NULL);
 
@@ -1190,6 +1224,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/exit", test_exit);
         g_test_add_func("/writer/exit-while-commit-waits", test_exit_while_commit_waits);
         g_test_add_func("/writer/channel", test_channel);
+        g_test_add_func("/writer/closed-before-request", test_closed_before_request);
         g_test_add_func("/writer/channel-is-announced", test_channel_is_announced);
         g_test_add_func("/writer/channel-statement", test_channel_statement);
         g_test_add_func("/writer/channel-answers-first", test_channel_answers_first);

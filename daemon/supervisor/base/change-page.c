@@ -21,7 +21,7 @@ static int make(ChangePage *p) {
         p->fd = high_descriptor(fd);
         if (p->fd < 0)
                 return p->fd;
-        if (ftruncate(p->fd, (off_t) PAGE_SIZE) < 0)
+        if (ftruncate(p->fd, (off_t) PAGE_SIZE) < 0 || fallocate(p->fd, 0, 0, sizeof(uint64_t)) < 0)
                 return -errno;
         void *slots = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
         if (slots == MAP_FAILED)
@@ -60,4 +60,9 @@ uint32_t change_page_take_slot(ChangePage *p) {
 void change_page_set(ChangePage *p, uint32_t slot, uint64_t number) {
         if (slot > 0)
                 __atomic_store_n(&p->slots[slot], number, __ATOMIC_RELEASE);
+}
+
+void change_page_count_order(ChangePage *p) {
+        if (p->slots)
+                __atomic_fetch_add(&p->slots[0], 1, __ATOMIC_RELEASE);
 }

@@ -10,12 +10,12 @@
 
 #include <stdint.h>
 
-#define CHANGE_PAGE_N_SLOTS 65536u
+#define CHANGE_PAGE_N_SLOTS 65536u /* slot 0 counts the orders */
 
 typedef struct ChangePage {
         int fd;           /* for workers; -1: there is none, and no sequence is known to them */
         uint64_t *slots;  /* NULL: as before */
-        uint32_t n_used;  /* slot 0 is none */
+        uint32_t n_used;  /* slots of databases, from 1 on */
 } ChangePage;
 
 /* Makes the memory. If that fails, this is logged, and the page has no slots. */
@@ -25,7 +25,11 @@ void change_page_done(ChangePage *p);
 /* Returns a slot that was never used before; 0: there is none left. */
 uint32_t change_page_take_slot(ChangePage *p);
 
-/* Shows the number to all workers. Slot 0 is allowed. */
+/* Shows the number to all workers. Slot 0, of a database that has none, is allowed. */
 void change_page_set(ChangePage *p, uint32_t slot, uint64_t number);
+
+/* Shows to all workers that a message has gone to one of them which holds for each request that is made from now on. So a
+ * worker that finds a request in the memory of a channel, and has not looked at its socket meanwhile, reads that first. */
+void change_page_count_order(ChangePage *p);
 
 #endif

@@ -277,6 +277,8 @@ static void tell_to_close(Channel *c) {
         }, -1);
 
         c->told = r >= 0;
+        if (c->told)
+                change_page_count_order(&c->context->changes->page);
         c->close_ping = worker_ping(c->worker);
         grace_begin(&c->grace, c->worker->process.pid, GRACE_USEC);
 }

@@ -27,3 +27,7 @@ void change_numbers_open(int fd) {
 uint64_t change_number(uint32_t slot) {
         return slot > 0 && slot < n_numbers ? __atomic_load_n(&numbers[slot], __ATOMIC_ACQUIRE) : 0;
 }
+
+uint64_t change_numbers_orders(void) {
+        return n_numbers > 0 ? __atomic_load_n(&numbers[0], __ATOMIC_ACQUIRE) : 0;
+}

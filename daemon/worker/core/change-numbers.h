@@ -14,4 +14,8 @@ void change_numbers_open(int fd);
 /* The number of the last change that the supervisor knows; 0: not known. */
 uint64_t change_number(uint32_t slot);
 
+/* How many messages the supervisor has sent, to any worker, that must be read before a request begins which was made after
+ * them; 0: not known. */
+uint64_t change_numbers_orders(void);
+
 #endif

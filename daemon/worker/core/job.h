@@ -105,6 +105,7 @@ typedef struct JobContext {
         void *answer_event;  /* borrowed: the user data of that event */
         unsigned n_awaiting; /* jobs that are AWAITING */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
+        uint64_t n_orders;   /* of change-numbers.h, that were read; channels begin no request while there are others */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
         EnginePool *shared_pool; /* borrowed: of `shared` */
         EngineConnection *shared; /* owned: the connection of the last request of a round (channel-round.h), with its read

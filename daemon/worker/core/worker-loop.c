@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/monotonic.h"
@@ -197,12 +198,16 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
 
 /* Reads all messages that wait on the control socket. */
 static int read_control(WorkerLoop *w) {
+        const uint64_t n_orders = change_numbers_orders();
+
         for (;;) {
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
                 int r = message_receive(w->control_fd, &m);
 
-                if (r == -EAGAIN)
+                if (r == -EAGAIN) {
+                        w->context.n_orders = n_orders;
                         return 0;
+                }
                 if (r == 0)
                         leaving_go_now(&w->leaving);
                 if (r <= 0)
@@ -548,7 +553,7 @@ static int turn(WorkerLoop *w) {
         int r = wait_for_work(w, &woken);
 
         now = now_usec();
-        if (r == 0 && woken.control)
+        if (r == 0 && (woken.control || w->context.n_orders != change_numbers_orders()))
                 r = read_control(w);
         if (r == 0)
                 check_leaving(w, now);
