@@ -56,6 +56,10 @@ static bool differs(sqlite3_file *file, const uint8_t *bytes, int size, sqlite3_
         return false;
 }
 
+static bool may_commit(const CommitPoint *p) {
+        return !p->may_commit || p->may_commit(p->userdata);
+}
+
 /* ---- the log ---- */
 
 /* Writes what the commit point waits for. */
@@ -107,6 +111,8 @@ static int write_header(sqlite3_file *file, const uint8_t *header, sqlite3_int64
         bool has_mark = load_be32(header + 4) != 0;
         int rc = has_mark ? map_index(file, offset) : SQLITE_OK;
 
+        if (rc == SQLITE_OK && has_mark && !p->passed && !may_commit(p)) /* SQLite may repeat it, to fill a sector */
+                return SQLITE_IOERR_WRITE;
         if (rc == SQLITE_OK)
                 rc = f->below->xWrite(file, header, FRAME_HEADER_SIZE, offset);
         if (rc != SQLITE_OK)
@@ -216,7 +222,8 @@ static int write_page(sqlite3_file *file, const uint8_t *page, int size, sqlite3
 static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset) {
         CommitFile *f = state_of(file);
         const uint8_t *bytes = data;
-        bool again = f->point->read_at == offset; /* SQLite computes checksums again, frame after frame */
+        /* SQLite computes checksums again, frame after frame; or it has just recovered the log, and begins after it */
+        bool again = f->point->read_at == offset && f->point->changed_at > 0;
 
         f->point->read_at = 0;
         if (offset == 0) {
@@ -242,7 +249,7 @@ static int log_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 off
 /* ---- the journal ---- */
 
 static bool ends_by_commit(const CommitPoint *p) {
-        return p->commits && !p->rolls_back;
+        return p->commits && p->has_journal && !p->rolls_back;
 }
 
 static int journal_size(sqlite3_file *file, sqlite3_int64 *ret_size) {
@@ -254,31 +261,47 @@ static int journal_size(sqlite3_file *file, sqlite3_int64 *ret_size) {
 
 static int journal_truncate(sqlite3_file *file, sqlite3_int64 size) {
         CommitFile *f = state_of(file);
-        int rc = f->below->xTruncate(file, size);
+        bool commits = size == 0 && ends_by_commit(f->point);
         sqlite3_int64 left;
+        int rc;
 
-        if (size == 0 && ends_by_commit(f->point))
+        if (commits && !may_commit(f->point))
+                return SQLITE_IOERR_TRUNCATE;
+        rc = f->below->xTruncate(file, size);
+        if (commits)
                 f->point->passed = rc == SQLITE_OK || f->below->xFileSize(file, &left) != SQLITE_OK || left == 0;
         return rc;
 }
 
 static int journal_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset) {
         CommitFile *f = state_of(file);
-        int rc = f->below->xWrite(file, data, size, offset);
-        bool zeroes = offset == 0 && size >= (int) sizeof journal_magic &&
-                memcmp(data, journal_magic, sizeof journal_magic) != 0;
+        bool is_start = offset == 0 && size >= (int) sizeof journal_magic;
+        bool completes = is_start && memcmp(data, journal_magic, sizeof journal_magic) == 0;
+        bool commits = is_start && !completes && ends_by_commit(f->point);
         uint8_t magic[sizeof journal_magic];
+        int rc;
 
-        if (zeroes && ends_by_commit(f->point))
+        if (commits && !may_commit(f->point))
+                return SQLITE_IOERR_WRITE;
+        rc = f->below->xWrite(file, data, size, offset);
+        if (completes) { /* only the connection's own transaction does this; it may have played another's back before */
+                f->point->has_journal = true;
+                f->point->rolls_back = false;
+        }
+        if (commits)
                 f->point->passed = rc == SQLITE_OK || f->below->xRead(file, magic, sizeof magic, 0) != SQLITE_OK ||
                         memcmp(magic, journal_magic, sizeof magic) != 0;
         return rc;
 }
 
 int commit_point_delete_journal(CommitPoint *point, sqlite3_vfs *vfs, const char *name, int sync_directory) {
-        int rc = vfs->xDelete(vfs, name, sync_directory), exists = false;
+        bool commits = ends_by_commit(point);
+        int exists = false, rc;
 
-        if (!ends_by_commit(point))
+        if (commits && !may_commit(point))
+                return SQLITE_IOERR_DELETE;
+        rc = vfs->xDelete(vfs, name, sync_directory);
+        if (!commits)
                 return rc;
         if (rc != SQLITE_OK && vfs->xAccess(vfs, name, SQLITE_ACCESS_EXISTS, &exists) != SQLITE_OK)
                 exists = false;

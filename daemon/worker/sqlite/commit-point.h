@@ -8,6 +8,8 @@
  *     the point is the mark's header when it is written once more with its checksum.
  *   - In rollback mode it is the end of the journal, by which SQLite deletes it, truncates it, or overwrites its header with
  *     zeros. A rollback ends in the same way, but first SQLite asks for the size of the journal, which a commit never does.
+ *     VACUUM makes its journal while it commits: that begins with zeros, too, until it is synced for the first time; and if
+ *     that fails, SQLite deletes the journal without that question. So only the end of a complete header counts.
  *
  * A call that failed may have had its effect all the same, or the bytes were there already. So the file is read then, and if
  * it cannot be read, the point counts as passed.
@@ -29,8 +31,13 @@
 /* That of a connection which writes. All zeros are valid. */
 typedef struct CommitPoint {
         sqlite3_file *database;   /* borrowed: its "-shm" is mapped */
+        /* Of a statement that commits by itself: called before the commit point. False: the call of the VFS fails without
+         * effect. In rollback mode SQLite leaves the journal then, and the next look at the file plays it back. */
+        bool (*may_commit)(void *userdata); /* NULL: none */
+        void *userdata;                     /* borrowed */
         bool commits;             /* COMMIT is under way */
         bool rolls_back;          /* it has failed, and SQLite rolls back */
+        bool has_journal;         /* the header of the journal is complete */
         bool passed;
         bool has_mark;            /* the header that was written last has the mark */
         int page_size;            /* of the log; 0: not known */

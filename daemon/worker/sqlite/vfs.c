@@ -24,6 +24,7 @@
 typedef struct TempFile {
         sqlite3_file base;
         sqlite3_int64 size; /* as counted by temp-space.h */
+        bool asks;          /* it was opened while there was `temp_progress`: a read of another connection must not fail */
 } TempFile;
 
 typedef struct DatabaseFile {
@@ -42,6 +43,8 @@ static sqlite3_vfs our_vfs;
 static uint64_t temp_size_max;
 static int (*real_sync)(sqlite3_file *file, int flags); /* NULL: no file that is written was opened yet */
 static bool temp_limit_hit, temp_disk_full, temp_open_failed;
+static EngineProgress temp_progress; /* NULL: none */
+static void *temp_userdata;          /* borrowed */
 
 enum {
         TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
@@ -63,6 +66,8 @@ static int temp_close(sqlite3_file *file) {
 }
 
 static int temp_read(sqlite3_file *file, void *buffer, int size, sqlite3_int64 offset) {
+        if (((const TempFile *) file)->asks && temp_progress && temp_progress(temp_userdata) != 0)
+                return SQLITE_IOERR_READ;
         return real(file)->pMethods->xRead(real(file), buffer, size, offset);
 }
 
@@ -148,7 +153,7 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         TempFile *t = (TempFile *) file;
         int rc;
 
-        *t = (TempFile) {};
+        *t = (TempFile) { .asks = temp_progress };
         memset(real(file), 0, (size_t) real_vfs->szOsFile);
         rc = real_vfs->xOpen(real_vfs, name, real(file), flags, ret_flags);
         /* a file that failed to open must have no methods, otherwise SQLite closes it */
@@ -301,4 +306,9 @@ bool vfs_temp_open_failed(void) {
 
         temp_open_failed = false;
         return failed;
+}
+
+void vfs_set_temp_progress(EngineProgress progress, void *userdata) {
+        temp_progress = progress;
+        temp_userdata = userdata;
 }

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/worker/core/engine.h"
+
 #define VFS_NAME "sqlipc"
 
 /* Registers the VFS. `temp_size_max`: bytes in all temporary files together. Must be called once, after
@@ -34,5 +36,9 @@ bool vfs_temp_disk_was_full(void);
 /* True if a temporary file could not be created since the last call. SQLite's code for that is the same as for an
  * unreadable database. */
 bool vfs_temp_open_failed(void);
+
+/* From now on `progress` is called before each read of a temporary file that is opened after this call. The read fails if
+ * the result is not 0. NULL: none is called. */
+void vfs_set_temp_progress(EngineProgress progress, void *userdata);
 
 #endif
