@@ -49,9 +49,10 @@ TABLES = "author names numbered words"  # WriteTables=
 # ---- what may be sent ----
 
 # What a statement needs: that its table is listed in WriteTables=, or another table, or the schema, or a table of SQLite's
-# own; or a transaction that writes; or nothing, because it does nothing. NEVER: no client may.
+# own; or a transaction that writes; or the schema, and no transaction; or nothing, because it does nothing. NEVER: no client
+# may.
 READ, LISTED, OTHER, CHANGE_SCHEMA, SYSTEM, NEVER = "read", "listed", "other", "schema", "system", "never"
-TRANSACTION, NOTHING = "transaction", "nothing"
+TRANSACTION, ALONE, NOTHING = "transaction", "alone", "nothing"
 
 # `sql` under the rights that allow it; `rows`: it returns rows, which Execute refuses.
 Statement = namedtuple("Statement", "needs sql rows", defaults=(False,))
@@ -147,6 +148,9 @@ STATEMENTS = [
     Statement(CHANGE_SCHEMA, "REINDEX titles"),
     Statement(SYSTEM, "DELETE FROM sqlite_sequence"),
     Statement(SYSTEM, "UPDATE sqlite_sequence SET seq = (SELECT 5 FROM place)"),
+    Statement(ALONE, "VACUUM"),
+    Statement(ALONE, "; /* INTO 'x' */ vacuum/* author */\"main\";"),
+    Statement(NOTHING, "VACUUM temp"),
     Statement(CHANGE_SCHEMA, "PRAGMA user_version = 7"),
     Statement(CHANGE_SCHEMA, "PRAGMA main.application_id(7)"),
     # nothing for clients
@@ -164,8 +168,12 @@ STATEMENTS = [
     Statement(NEVER, "INSERT INTO pragma_user_version VALUES(7)"),
     Statement(NEVER, "SELECT optimize(old) FROM old LIMIT 1", True),  # FTS4 would write
     Statement(NEVER, "UPDATE author SET name = (SELECT optimize(old) FROM old) WHERE id = 1"),
-    Statement(NEVER, "VACUUM"),
     Statement(NEVER, "VACUUM INTO '@/stolen.sqlite'"),
+    Statement(NEVER, "VACUUM; VACUUM INTO '@/stolen.sqlite'"),
+    Statement(NEVER, "VACUUM; ATTACH '@/stolen.sqlite' AS a"),
+    Statement(NEVER, "VACUUM main/**/INTO'@/stolen.sqlite'"),
+    Statement(NEVER, "VACUUM author"),
+    Statement(NEVER, "ATTACH '' AS vacuum_db"),
     Statement(NEVER, "; /* */ VACUUM INTO lower('@/stolen.sqlite')"),
     Statement(NEVER, "\ufeffVACUUM INTO '@/stolen.sqlite'"),
     Statement(NEVER, "ATTACH '@/stolen.sqlite' AS a"),
@@ -388,7 +396,7 @@ def publish(service, name, **keys):
 
 def wanted_of_load(statement):
     """It takes only INSERT, UPDATE and DELETE, and only with parameters."""
-    if statement.needs in (CHANGE_SCHEMA, NOTHING):
+    if statement.needs in (CHANGE_SCHEMA, ALONE, NOTHING):
         return {"NotAllowed"}
     return set() if first_literal(statement.sql) else {"ParameterCount"}
 
@@ -398,19 +406,22 @@ def wanted(right, way, statement):
     may = right.may | {NOTHING}
     only_writes = way in (Sender.execute_batch, Sender.load)
     executes = only_writes or way is Sender.execute
+    needs = CHANGE_SCHEMA if statement.needs == ALONE else statement.needs
     if only_writes and not may & {LISTED}:
         return {"ReadOnly"}
-    if executes and (statement.needs == READ or (statement.rows and statement.needs in may)):
+    if statement.needs == ALONE and needs in may and way in (Sender.execute_batch, Sender.in_transaction):
+        return {"Sql"}
+    if executes and (needs == READ or (statement.rows and needs in may)):
         return {"NotAllowed"}
-    if way is Sender.load and statement.needs in may:
+    if way is Sender.load and needs in may:
         return wanted_of_load(statement)
-    if statement.needs in may:
+    if needs in may:
         return set()
-    if LISTED in right.may and statement.needs == TRANSACTION:
+    if LISTED in right.may and needs == TRANSACTION:
         return set() if way is Sender.in_transaction else {"NotAllowed"}
     if LISTED in right.may:
-        return {"NotAllowed"} if statement.needs != NEVER else {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
-    if statement.needs in (LISTED, OTHER):
+        return {"NotAllowed"} if needs != NEVER else {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
+    if needs in (LISTED, OTHER):
         return {"ReadOnly"}
     return {"ReadOnly", "NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
 

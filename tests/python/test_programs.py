@@ -834,6 +834,62 @@ def pragmas(module, connect):
     return seen
 
 
+@program
+def vacuum(module, connect):
+    """VACUUM, in the modes of a connection and in transactions: numbers, pages, errors"""
+    seen = []
+    counts = "SELECT last_insert_rowid(), changes(), total_changes()"
+    texts = ("VACUUM", "vacuum main", "VACUUM temp", '/* a */ VACUUM "MAIN" -- b', "; VACUUM ;", "VACUUM nowhere",
+             "VACUUM main.big", "VACUUM 5", "EXPLAIN QUERY PLAN VACUUM")  # fmt: skip
+
+    def note(db, sql, parameters=()):
+        cursor = db.cursor()
+        result = attempt(lambda: cursor.execute(sql, parameters).fetchall())
+        numbers = (cursor.rowcount, cursor.lastrowid, cursor.description)
+        seen.append((sql, result, numbers, db.in_transaction, db.total_changes, db.execute(counts).fetchall()))
+
+    for isolation_level in ("", "IMMEDIATE", None):
+        db = connect(isolation_level=isolation_level)
+        db.executemany("INSERT INTO big(text) VALUES (?)", [("x" * 2000,)] * 300)
+        db.commit()
+        note(db, "DELETE FROM big WHERE n % 3 > 0")
+        for sql in texts:  # in the transaction that DELETE has begun, or in none
+            note(db, sql)
+        db.commit()
+        seen.append(db.execute("PRAGMA freelist_count").fetchone()[0] > 0 or isolation_level is None)
+        note(db, "INSERT INTO big(n, text) VALUES (?, 'last')", (999 + len(seen),))
+        db.commit()
+        for sql in texts:
+            note(db, sql)
+        seen.append(db.execute("PRAGMA freelist_count").fetchone())
+        seen.append(db.execute("PRAGMA integrity_check").fetchall())
+        for begin in ("BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT a"):
+            note(db, begin)
+            note(db, "VACUUM")
+            note(db, "SELECT count(*) FROM big")
+            note(db, "VACUUM")
+            note(db, "INSERT INTO big(text) VALUES ('kept')")
+            note(db, "VACUUM main")
+            note(db, "COMMIT" if begin.startswith("BEGIN") else "RELEASE a")
+        db.execute("PRAGMA user_version = 7")
+        db.execute("CREATE TEMP TABLE vacuum_db AS SELECT 1 AS a")
+        note(db, "VACUUM")
+        note(db, "SELECT * FROM vacuum_db")
+        note(db, "DROP TABLE vacuum_db")
+        db.commit()
+        script = "DELETE FROM big WHERE text = 'kept'; VACUUM; INSERT INTO big VALUES (5000, 'a')"
+        seen.append(isinstance(attempt(db.executescript, script), tuple))
+        db.commit()
+        seen.append(attempt(db.executescript, "BEGIN; DELETE FROM big; VACUUM; COMMIT"))
+        seen.append((db.in_transaction, attempt(db.rollback)))
+        seen.append(db.execute("SELECT count(*), sum(n) FROM big").fetchall())
+        note(db, "DELETE FROM big WHERE n = 5000")
+        db.commit()
+        db.execute("VACUUM")
+        db.close()
+    return seen
+
+
 TIMEOUTS = """0|500|+500|-500|- 5|0x10|-0x10|0X1f|1.5|1e3|.5|-1.5|'300'|"300"|' 300'|'+7'|'٣'|[8]|`9`|fast|ON|٣|2147483647
 2147483648|99999999999|0x7fffffff|0x80000000|x'31'|5 6|NULL|?|?1|:a|(|)|=|= 5|user_version|main|/*c*/5|''|007|1_000|(5)|5)|'5
 5--|+|- -5|main.busy_timeout|DELETE"""

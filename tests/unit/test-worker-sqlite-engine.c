@@ -346,6 +346,34 @@ static bool do_write(Fixture *f) {
         return ok;
 }
 
+static bool on_committing(void *userdata) {
+        (void) userdata;
+        return true;
+}
+
+/* It is compiled on a connection that reads first, as do_compile() does. */
+static bool do_vacuum(Fixture *f) {
+        EngineStatement *statement;
+        EngineConnection *c;
+        bool ok;
+
+        if (!sqlite_engine.connect(f->pool, "", 0, NULL, &c, &f->error))
+                return false;
+        sqlite_engine.set_client(c, FOREIGN_KEYS_CONFIGURED, false, false);
+        ok = sqlite_engine.compile(c, "VACUUM", strlen("VACUUM"), false, NULL, &statement, &f->error);
+        if (ok) {
+                g_assert_true(sqlite_engine.runs_alone(statement));
+                sqlite_engine.release(statement);
+        }
+        sqlite_engine.disconnect(f->pool, c);
+        if (!ok || !sqlite_engine.begin(f->pool, true, &c, &f->error))
+                return false;
+        ok = sqlite_engine.leave_transaction(c, on_committing, NULL, &f->error) && run(f, c, "VACUUM", "") &&
+                sqlite_engine.commit(c, &f->error);
+        sqlite_engine.disconnect(f->pool, c);
+        return ok;
+}
+
 /* A statement that must fail, on a connection that reads or that writes. */
 static const char *attack;
 
@@ -424,6 +452,7 @@ static void beside_changes(const char *mode, bool writes, Bytes *exposed, uint32
         f.setup.n_exposed = n_exposed;
         f.setup.expression_depth_max = 20;
         f.setup.writes = writes;
+        f.setup.write_schema = *works == do_vacuum;
         f.setup.n_write_tables = writes ? G_N_ELEMENTS(write_tables) : 0;
         f.setup.write_tables = write_tables;
         f.setup.database_size_max = UINT64_MAX;
@@ -466,6 +495,13 @@ static void test_changes_beside_writers(void) {
         beside_changes(ROLLBACK, true, NULL, 0, works);
 }
 
+static void test_changes_beside_vacuum(void) {
+        static const Work works[] = { do_vacuum, do_write, do_both, NULL };
+
+        beside_changes(WAL, true, NULL, 0, works);
+        beside_changes(ROLLBACK, true, NULL, 0, works);
+}
+
 static void test_changes_beside_exposed(void) {
         static Bytes exposed[] = { { "found", 5 }, { "notes", 5 }, { "plain", 5 }, { "boxes", 5 } };
         static const Work works[] = { do_read_exposed, do_watch_exposed, NULL };
@@ -480,6 +516,9 @@ static void test_changes_beside_attacks(void) {
                 "BEGIN",
                 "SAVEPOINT a",
                 "ATTACH ':memory:' AS a",
+                "ATTACH '' AS vacuum_db",
+                "VACUUM",
+                "VACUUM INTO 'x'",
                 "PRAGMA incremental_vacuum",
                 "SELECT * FROM pragma_optimize",
                 "CREATE TABLE IF NOT EXISTS plainer(x)",
@@ -510,6 +549,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/sqlite-engine/changes-beside-readers", test_changes_beside_readers);
         g_test_add_func("/worker/sqlite-engine/changes-beside-observer", test_changes_beside_observer);
         g_test_add_func("/worker/sqlite-engine/changes-beside-writers", test_changes_beside_writers);
+        g_test_add_func("/worker/sqlite-engine/changes-beside-vacuum", test_changes_beside_vacuum);
         g_test_add_func("/worker/sqlite-engine/changes-beside-exposed", test_changes_beside_exposed);
         g_test_add_func("/worker/sqlite-engine/changes-beside-attacks", test_changes_beside_attacks);
         return g_test_run();

@@ -52,6 +52,9 @@ typedef struct RowSource RowSource; /* row-source.h */
 /* Called again and again while the engine computes. Non-zero: interrupt. */
 typedef int (*EngineProgress)(void *userdata);
 
+/* Called before a statement that commits by itself does that. False: it must not, and the job has the error. */
+typedef bool (*EngineCommitting)(void *userdata);
+
 /* Remembers the place of a compiled statement, so that a statement that runs again and again is found without comparing
  * its SQL. Only the engine reads that. The core remembers if the statement writes; compile() may clear it. */
 typedef struct EngineHint {
@@ -278,6 +281,16 @@ typedef struct Engine {
         /* True if the statement makes, releases or goes back to a savepoint of the client. It must not be stepped between
          * save() and keep(), which would release that savepoint, too. */
         bool (*is_savepoint)(const EngineStatement *statement);
+
+        /* True if the statement can be in no transaction, and commits by itself: VACUUM. In a transaction compile() fails.
+         * NULL: none is such. */
+        bool (*runs_alone)(const EngineStatement *statement);
+
+        /* Ends the transaction of begin(), in which nothing was done yet, for one such statement, which is compiled and
+         * stepped then, without save(). `committing` is called once, at the last moment before its changes exist. When
+         * step() is DONE, they exist, and commit() must follow; BUSY: as begin(); with any other result there are none. */
+        bool (*leave_transaction)(EngineConnection *connection, EngineCommitting committing, void *userdata,
+                                  SqlError *error);
 
         /* False: a statement's failure has rolled back the transaction, with all that was kept. */
         bool (*is_in_transaction)(const EngineConnection *connection);

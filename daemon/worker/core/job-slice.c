@@ -80,9 +80,14 @@ static bool may_write(Job *job) {
         return engine_check_foreign_keys(job_engine(job), job->context->setup, job->spec->foreign_keys, &job->error);
 }
 
-/* The statement is compiled. If it writes, the writer will compile it on the connection that writes. */
+/* The statement is compiled. If it writes, the writer will compile it on the connection that writes. A pin is not needed
+ * for one that runs alone, and has its own queue. */
 static bool begin_to_write(Job *job) {
         job->write.writes = true;
+        if (job->write.runs_alone) {
+                job->write.queue = job->context->writer;
+                job->wait.retry_usec = job->wait.retry_pause_usec = 0; /* of the lock that its compile has met */
+        }
         job->keeps = false;
         job_give_back(job);
         job_context_let_go(job->context); /* what is read next must see what is written */
@@ -110,14 +115,16 @@ static bool is_savepoint_of_reader(const Job *job) {
 
 /* The owner hears that the statement has started. */
 static bool tell_start(Job *job) {
+        const Engine *engine = job_engine(job);
         bool writes = job_statement_writes(job);
 
         job->write.only_temp = job_statement_only_temp(job);
-        job->write.is_savepoint = job_engine(job)->is_savepoint && job_engine(job)->is_savepoint(job->statement);
+        job->write.is_savepoint = engine->is_savepoint && engine->is_savepoint(job->statement);
         writes = writes && !is_savepoint_of_reader(job);
-        if (job->hint)
-                job->hint->writes = writes;
-        if (writes && job->lender && !job->is_prepare && !(job->load && job->lender->is_pin))
+        job->write.runs_alone = writes && engine->runs_alone && engine->runs_alone(job->statement);
+        if (job->hint) /* what runs alone is compiled each time before it waits */
+                job->hint->writes = writes && !job->write.runs_alone;
+        if (writes && job->lender && !job->is_prepare && !job->write.runs_alone && !(job->load && job->lender->is_pin))
                 return go_back_to_transaction(job);
         if ((writes && !job->is_prepare && !may_write(job)) || (job->load && !load_check(job)))
                 return false;

@@ -44,18 +44,25 @@ static void settle(Job *job) {
         job_set_parked(job, true);
 }
 
-/* A commit of this worker must not give up before the readers do for which it waits. */
+bool job_context_waits_for_readers(const JobContext *context) {
+        const JobWriter *w = context->writer;
+
+        return context->commit_waits || (w && w->waits_for_readers && w->waits_for_readers(w));
+}
+
+/* A writer of this worker must not give up before the readers do for which it waits. */
 static uint64_t patience(const JobContext *context) {
         const Setup *setup = context->setup;
 
-        return context->commit_waits ? earlier(setup->park_rollback_usec, setup->busy_usec / 2) : setup->park_rollback_usec;
+        return job_context_waits_for_readers(context) ? earlier(setup->park_rollback_usec, setup->busy_usec / 2)
+                                                      : setup->park_rollback_usec;
 }
 
 /* The system does not tell of locks of the same process. */
 static bool writer_waits(const Job *job) {
         const JobContext *context = job->context;
 
-        if (context->commit_waits && context->engine->keeps_writers_out(job->connection))
+        if (context->engine->keeps_writers_out(job->connection) && job_context_waits_for_readers(context))
                 return true;
         return context->engine->writer_waits(job->connection);
 }
@@ -150,7 +157,7 @@ uint64_t job_next_usec(const Job *job) {
 static void on_parked_time(Job *job, uint64_t now, bool again) {
         if (job->wait.parked_usec + SETTLE_USEC <= now)
                 settle(job);
-        if ((job->context->commit_waits || keeps_log(job)) && job_is_in_writers_way(job, now))
+        if ((job_context_waits_for_readers(job->context) || keeps_log(job)) && job_is_in_writers_way(job, now))
                 (void) job_end(job, ERROR_NONE, NULL);
         else if (job->wait.settled && job->wait.park_until_usec <= now)
                 (void) job_end(

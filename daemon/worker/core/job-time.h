@@ -17,4 +17,7 @@ void job_on_time(Job *job, uint64_t now_usec);
  * ParkTimeoutRollbackSec= allows; then job->error says so. Asks the kernel every 50 ms at most. */
 bool job_is_in_writers_way(Job *job, uint64_t now_usec);
 
+/* A commit, or a statement that runs alone, has met the lock of readers, perhaps of jobs of this worker. */
+bool job_context_waits_for_readers(const JobContext *context);
+
 #endif

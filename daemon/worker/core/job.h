@@ -81,6 +81,8 @@ struct JobWriter {
                                                  * another job */
         bool (*is_taken)(const JobWriter *w, const Job *job); /* another transaction is known to be writing, for which the
                                          * QUEUED job waits; NULL: none can be */
+        bool (*waits_for_readers)(const JobWriter *w); /* a job that runs alone has met their lock, and is tried again; NULL:
+                                         * none can */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
         bool is_pin;                            /* it lends a pin to jobs outside of transactions, one after the other */
         bool upgrades;                          /* a statement that writes gives a lent connection back, and is added */
@@ -134,7 +136,8 @@ void job_context_let_go(JobContext *context);
 
 /* The times at which a job that waits goes on. */
 typedef struct JobWait {
-        uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt */
+        uint64_t retry_usec, retry_pause_usec; /* RETRY: when, and how long after the last attempt. QUEUED, and runs alone:
+                                    * the same; 0: it has met no lock */
         uint64_t busy_until_usec;  /* when the attempts end; 0: there was none */
         uint64_t lock_until_usec;  /* RETRY, QUEUED: until when its client lets it wait for a lock; 0: it has met none */
         uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
@@ -163,6 +166,7 @@ typedef struct JobWrite {
         bool reads;                /* its statement, in a transaction that writes, does not */
         bool is_savepoint;         /* its statement is about a savepoint */
         bool only_temp;            /* its statement, on a pin, changes only TEMP tables */
+        bool runs_alone;           /* its statement can be in no transaction */
         bool keeps_rows;           /* its statement has failed, and keeps the rows that it changed before */
         bool ends_batch;           /* its batch ends after it */
         bool gave_way;             /* it was interrupted for others, which happens once if it is alone in its batch */

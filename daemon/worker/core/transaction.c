@@ -13,6 +13,7 @@
 #include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/connection-share.h"
 #include "daemon/worker/core/load.h"
+#include "daemon/worker/core/job-time.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 #include "daemon/worker/core/supervisor-job.h"
@@ -642,7 +643,7 @@ static bool may_wait(Transaction *t, uint64_t now, SqlError *error) {
         if (writer_has_transaction(t->set->writer))
                 return set_blocked(t, error);
         if (engine->keeps_writers_out(t->snapshot) &&
-            (context_of(t)->commit_waits || engine->writer_waits(t->snapshot)))
+            (job_context_waits_for_readers(context_of(t)) || engine->writer_waits(t->snapshot)))
                 return set_blocked(t, error);
         return now < t->upgrade_until_usec || set_blocked(t, error);
 }
@@ -1230,7 +1231,7 @@ static void turn(Task *task) {
 /* The system does not tell of locks of the same process. */
 static void ask_for_writers(Transaction *t, uint64_t now) {
         const JobContext *context = context_of(t);
-        bool locks = engine_of(t)->keeps_writers_out(t->snapshot), own = locks && context->commit_waits;
+        bool locks = engine_of(t)->keeps_writers_out(t->snapshot), own = locks && job_context_waits_for_readers(context);
         uint64_t patience = context->setup->park_rollback_usec;
 
         t->asked_usec = now;

@@ -15,6 +15,27 @@
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 
+/* ---- COMMITTING ---- */
+
+static bool announce(WriteBatch *b, const Job *first, SqlError *error) {
+        uint8_t numbers[WRITE_BATCH_N_MAX * sizeof(uint64_t)];
+        size_t size = 0;
+        int r;
+
+        for (const Job *job = first; job; job = job->write.next, size += sizeof(uint64_t))
+                store_le64(numbers + size, job->task->number);
+        r = report_send(b->context->control_fd, &(Message) {
+                .kind = MESSAGE_COMMITTING,
+                .committing = { .numbers = { .data = (const char *) numbers, .size = size } },
+        });
+        if (r < 0) {
+                b->context->report_error = r;
+                return sql_error_set(error, ERROR_SHUTTING_DOWN, "the service is stopping: nothing was written");
+        }
+        b->announced_usec = now_usec();
+        return b->announced = true;
+}
+
 /* ---- the rows of a statement ---- */
 
 /* True if the next page may be kept in memory. */
@@ -105,7 +126,7 @@ static bool compile(WriteBatch *b, Job *job, const JobSpec *spec) {
         }
         job->write.reads = !job_statement_writes(job);
         if (job->hint)
-                job->hint->writes = !job->write.reads;
+                job->hint->writes = !job->write.reads && !job->write.runs_alone;
         return true;
 }
 
@@ -127,18 +148,29 @@ static bool run_compiled(WriteBatch *b, Job *job, const JobSpec *spec) {
         return engine->bind(job->statement, spec, &job->error) && tell_start(job) && collect_rows(job);
 }
 
+/* The changes exist, also if the job was told to end in its last moment, or its answer cannot be made. */
+static void settle_alone(Job *job, bool ok) {
+        if (ok) {
+                sql_error_done(&job->error);
+                return;
+        }
+        sql_error_prefix(&job->error, "this was written, but its answer is lost: ");
+        job->error.error = ERROR_OUTCOME_UNKNOWN;
+}
+
 /* SQL and parameters are those of `spec`. */
 static bool run_statement(WriteBatch *b, Job *job, const JobSpec *spec) {
         const Engine *engine = b->context->engine;
-        bool ok;
+        bool ok, exists;
 
         if (!compile(b, job, spec))
                 return false;
         ok = run_compiled(b, job, spec);
-        job->write.keeps_rows = !ok && !job->write.changes && engine->keeps_rows &&
+        exists = job->write.runs_alone && job->rows_ended;
+        job->write.keeps_rows = !ok && !exists && !job->write.changes && engine->keeps_rows &&
                                 engine->is_in_transaction(b->connection) &&
                                 engine->keeps_rows(job->statement, &job->error);
-        if (ok || job->write.keeps_rows) {
+        if (ok || exists || job->write.keeps_rows) {
                 engine->changes(job->statement, &job->counters.n_changes, &job->counters.last_rowid);
                 if (!job->write.reads)
                         engine->written(job->statement, &b->written);
@@ -146,7 +178,9 @@ static bool run_statement(WriteBatch *b, Job *job, const JobSpec *spec) {
         }
         engine->release(job->statement);
         job->statement = NULL;
-        return ok && job->error.error == ERROR_NONE; /* it may have been cancelled in its last moment */
+        if (exists)
+                settle_alone(job, ok);
+        return exists || (ok && job->error.error == ERROR_NONE); /* it may have been cancelled in its last moment */
 }
 
 /* ---- the statements of a job ---- */
@@ -211,6 +245,23 @@ static bool run_saved(WriteBatch *b, Job *job) {
         return false;
 }
 
+/* The rest of the commit calls no progress handler, and is not for the client's limit to end. */
+static bool announce_alone(void *userdata) {
+        WriteBatch *b = userdata;
+
+        if (b->running->has_own_limit)
+                compile_limit_run_end();
+        return announce(b, b->running, &b->running->error);
+}
+
+/* Runs the job of a statement that commits by itself, as the only one of the batch. */
+static bool run_alone(WriteBatch *b, Job *job) {
+        job->write.next = NULL;
+        b->delays_readers = b->context->engine->keeps_writers_out(b->connection);
+        return b->context->engine->leave_transaction(b->connection, announce_alone, b, &job->error) &&
+               run_within_limit(b, job);
+}
+
 /* The last job of the batch that is of the same client; NULL: none is. */
 static const Job *last_of_client(const WriteBatch *b, const Job *job) {
         const Job *last = NULL;
@@ -233,7 +284,7 @@ bool write_batch_run(WriteBatch *b, Job *job) {
         b->running = job;
         *b->current = job->task;
         job_enter(job, b->connection, last_of_client(b, job));
-        ok = run_saved(b, job);
+        ok = job->write.runs_alone ? run_alone(b, job) : run_saved(b, job);
         job_leave(job, b->connection);
         *b->current = NULL;
         b->running = NULL;
@@ -245,6 +296,8 @@ bool write_batch_run(WriteBatch *b, Job *job) {
         b->rolled_back = !b->context->engine->is_in_transaction(b->connection);
         if (b->yields)
                 sql_error_done(&job->error);
+        else if (job->write.runs_alone && engine_met_lock(b->context->engine, &job->error)) /* CANCEL may say BUSY, too */
+                return false;
         else
                 write_batch_release(job);
         return !b->yields;
@@ -321,26 +374,6 @@ static bool is_announced(const WriteBatch *b) {
         return b->announced_usec > 0 && now_usec() < b->announced_usec + WRITE_BATCH_ANNOUNCE_USEC;
 }
 
-/* Sends COMMITTING. */
-static bool announce(WriteBatch *b, SqlError *error) {
-        uint8_t numbers[WRITE_BATCH_N_MAX * sizeof(uint64_t)];
-        size_t size = 0;
-        int r;
-
-        for (const Job *job = b->jobs.first; job; job = job->write.next, size += sizeof(uint64_t))
-                store_le64(numbers + size, job->task->number);
-        r = report_send(b->context->control_fd, &(Message) {
-                .kind = MESSAGE_COMMITTING,
-                .committing = { .numbers = { .data = (const char *) numbers, .size = size } },
-        });
-        if (r < 0) {
-                b->context->report_error = r;
-                return sql_error_set(error, ERROR_SHUTTING_DOWN, "the service is stopping: nothing was written");
-        }
-        b->announced_usec = now_usec();
-        return b->announced = true;
-}
-
 /* The statements of the job were carried out with the commit: now they have rows and changes. If the rows cannot be kept for
  * their reader, they are lost, and the error must not say that nothing was written. */
 static bool collect_outcome(WriteBatch *b, Job *job) {
@@ -403,19 +436,24 @@ static bool commit(WriteBatch *b, SqlError *error) {
         return ok;
 }
 
+/* True if the changes exist already. */
+static bool is_alone(const WriteBatch *b) {
+        return b->jobs.first && b->jobs.first->write.runs_alone;
+}
+
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
-        bool delays_readers;
         Job *job;
 
-        if (!is_announced(b) && !announce(b, error))
+        if (!is_alone(b) && !is_announced(b) && !announce(b, b->jobs.first, error))
                 return false;
-        delays_readers = b->context->engine->keeps_writers_out(b->connection); /* there is no WAL */
+        if (!is_alone(b))
+                b->delays_readers = b->context->engine->keeps_writers_out(b->connection);
         if (!commit(b, error)) {
                 if (error->error == ERROR_COMMIT_REFUSED) /* the statements are over, so nothing can be repaired */
                         error->error = ERROR_SQL;
                 return false;
         }
-        b->context->n_commits += !delays_readers;
+        b->context->n_commits += !b->delays_readers;
         while ((job = job_list_take(&b->jobs))) {
                 job->counters.wrote = job->error.error == ERROR_NONE;
                 job->sequence = b->sequence;

@@ -6,6 +6,8 @@
  *
  *      begin --> run, run, ... --> commit --> end         or end at any time: everything is taken back
  *
+ * A statement that can be in no transaction is the only one of its batch, and its changes exist when it ran.
+ *
  * The statement of a job steps while `*current` is the job's task, so that the progress handler finds it.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_WRITE_BATCH_H
@@ -45,6 +47,7 @@ typedef struct WriteBatch {
         bool is_saved;                /* the statement that runs has a savepoint */
         bool yields;                  /* it was interrupted, because others wait for it or for the commit */
         bool enforces;                /* foreign keys hold */
+        bool delays_readers;          /* its commit: there is no WAL */
         bool announced;               /* COMMITTING was sent, or is not needed */
         uint64_t announced_usec;      /* when it was sent last, also for an earlier batch */
         bool rolled_back;             /* by the failure of a statement: the jobs must run again, without it */
@@ -63,8 +66,9 @@ bool write_batch_begin_pin(WriteBatch *b, EngineConnection *pin, PinBegin how, b
  * must commit. */
 bool write_batch_is_full(const WriteBatch *b);
 
-/* Runs the statement of a job that is QUEUED and in no list. False: it takes so long that the others must be committed
- * before. It was taken back, and must run again, as the last one of a batch. */
+/* Runs the statement of a job that is QUEUED and in no list. False: it was taken back, and must run again. Without an error
+ * it takes so long that the others must be committed before, and is the last one of a batch; with job->error, which is
+ * ERROR_BUSY, it runs alone, and met a lock. */
 bool write_batch_run(WriteBatch *b, Job *job);
 
 /* Called by the progress handler: interrupts a statement that takes too long beside others, or while others wait that it may

@@ -224,15 +224,46 @@ static bool goes_on(const WriteBatch *b) {
         return !b->rolled_back && !b->left && !write_batch_is_full(b);
 }
 
-/* Takes the next job of the batch out of the queue. Those with the other setting of foreign keys wait for the batch after
- * it, even if they came first. NULL: there is none. */
-static Job *take_next(GroupWriter *w) {
+/* When the job may run. One that runs alone has a pause of its own after it has met a lock. */
+static uint64_t ready_usec(const Job *job) {
+        return job->write.runs_alone ? job->wait.retry_usec : 0;
+}
+
+/* When a job may run; UINT64_MAX: there is none. */
+static uint64_t first_ready_usec(const GroupWriter *w) {
+        uint64_t next = UINT64_MAX;
+
+        for (const Job *job = w->queue.first; job && next > 0; job = job->write.next)
+                next = earlier(next, ready_usec(job));
+        return next;
+}
+
+/* When the next one may begin. */
+static uint64_t next_batch_usec(const GroupWriter *w) {
+        uint64_t next = first_ready_usec(w);
+
+        return next < w->retry_usec ? w->retry_usec : next;
+}
+
+/* The first job that may run. There is one. */
+static Job *first_ready(const GroupWriter *w, uint64_t now) {
         Job *job = w->queue.first;
 
-        while (job && job_enforces(job) != w->batch.enforces)
+        while (ready_usec(job) > now)
                 job = job->write.next;
-        if (job)
-                (void) job_list_remove(&w->queue, job);
+        return job;
+}
+
+/* Takes the next job of the batch out of the queue. Those with the other setting of foreign keys wait for the batch after
+ * it, even if they came first. One that runs alone ends the batch before it. NULL: there is none. */
+static Job *take_next(GroupWriter *w, uint64_t now) {
+        Job *job = w->queue.first;
+
+        while (job && (job_enforces(job) != w->batch.enforces || ready_usec(job) > now))
+                job = job->write.next;
+        if (!job || (job->write.runs_alone && w->batch.n_run > 0))
+                return NULL;
+        (void) job_list_remove(&w->queue, job);
         return job;
 }
 
@@ -245,13 +276,32 @@ static void put_back(GroupWriter *w, Job *job) {
         job_list_prepend_all(&w->queue, &one);
 }
 
+/* A job that runs alone has met a lock, which readers may hold for long. Others go before its next attempt. */
+static void run_alone_later(GroupWriter *w, Job *job) {
+        const Engine *engine = w->batch.context->engine;
+        uint64_t now = now_usec(), busy, lock;
+
+        busy = job->write.busy_until_usec = connection_share_busy_until(w->batch.context, job->write.busy_until_usec, now);
+        lock = job_lock_until(job, now);
+        if (now >= lock && now < busy)
+                engine_set_locked(engine, &job->error, ENGINE_LOCKED);
+        if (now >= lock || now >= busy) {
+                write_batch_release(job);
+                return;
+        }
+        sql_error_done(&job->error);
+        job->wait.retry_pause_usec = retry_pause(job->wait.retry_pause_usec);
+        job->wait.retry_usec = earlier(now + job->wait.retry_pause_usec, earlier(busy, lock));
+        job_list_append(&w->queue, job);
+}
+
 /* A server's engine may have to connect first. False without an error: it was interrupted. */
-static bool begin(GroupWriter *w, SqlError *error) {
+static bool begin(GroupWriter *w, uint64_t now, SqlError *error) {
         bool ok;
 
         w->begins = true;
         w->batch.context->wait_until_usec = job_list_deadline(&w->queue);
-        ok = write_batch_begin(&w->batch, job_enforces(w->queue.first), error);
+        ok = write_batch_begin(&w->batch, job_enforces(first_ready(w, now)), error);
         w->batch.context->wait_until_usec = 0;
         w->begins = false;
         return ok;
@@ -259,12 +309,12 @@ static bool begin(GroupWriter *w, SqlError *error) {
 
 static void run_batch(GroupWriter *w, uint64_t now) {
         SqlError error = SQL_ERROR_INIT;
+        Job *job, *later = NULL;
         bool ends = false, gives_way;
-        Job *job;
 
         w->batch_is_next = false;
         gathering_end(&w->gathering, w->queue.n);
-        if (!begin(w, &error)) {
+        if (!begin(w, now, &error)) {
                 if (error.error == ERROR_BUSY)
                         on_busy(w, &error, now);
                 else if (error.error != ERROR_NONE) /* otherwise a job had to end */
@@ -274,17 +324,23 @@ static void run_batch(GroupWriter *w, uint64_t now) {
         }
         /* A CANCEL that was sent while another program had the lock comes before the statements. */
         w->batch.context->hear(w->batch.context->progress_data);
-        while (!ends && (job = take_next(w))) {
-                ends = job->write.ends_batch;
-                job->write.busy_until_usec = job->wait.lock_until_usec = 0;
+        while (!ends && (job = take_next(w, now))) {
+                ends = job->write.ends_batch || job->write.runs_alone;
+                if (!job->write.runs_alone || job->wait.retry_usec == 0)
+                        job->write.busy_until_usec = job->wait.lock_until_usec = 0;
                 if (!write_batch_run(&w->batch, job)) {
-                        put_back(w, job);
+                        if (job->write.runs_alone && job->error.error != ERROR_NONE)
+                                later = job;
+                        else
+                                put_back(w, job);
                         ends = true;
                 }
                 ends = ends || !goes_on(&w->batch);
         }
         gives_way = w->batch.yields && !w->batch.jobs.first;
         finish_batch(w);
+        if (later)
+                run_alone_later(w, later);
         if (gives_way) /* tasks that can continue have their turns first */
                 retry(w, now_usec(), UINT64_MAX);
 }
@@ -292,7 +348,7 @@ static void run_batch(GroupWriter *w, uint64_t now) {
 /* ---- the turn ---- */
 
 uint64_t writer_next_usec(const GroupWriter *w) {
-        uint64_t next = w->queue.first ? w->retry_usec : UINT64_MAX;
+        uint64_t next = next_batch_usec(w);
 
         if (w->batch.connection)
                 return w->batch.left ? 0 : w->retry_usec;
@@ -319,8 +375,7 @@ void writer_turn(GroupWriter *w) {
 
         if (w->batch.connection && (w->batch.left || w->retry_usec <= now))
                 finish_batch(w);
-        else if (!w->batch.connection && !w->claimed && w->lease >= WRITER_LEASE_HELD && w->queue.first &&
-                 w->retry_usec <= now)
+        else if (!w->batch.connection && !w->claimed && w->lease >= WRITER_LEASE_HELD && next_batch_usec(w) <= now)
                 run_batch(w, now);
         w->since_usec = now_usec();
         return_lease(w, w->since_usec);
@@ -367,7 +422,7 @@ static bool must_return(const GroupWriter *w) {
 
 bool writer_may_begin(const GroupWriter *w, const WriterClaim *claim) {
         return w->lease >= WRITER_LEASE_HELD && w->claims == claim && !w->claimed && !w->batch.connection &&
-               !(w->batch_is_next && w->queue.first) && !must_return(w);
+               !(w->batch_is_next && first_ready_usec(w) <= now_usec()) && !must_return(w);
 }
 
 void writer_grant(GroupWriter *w, WriterClaim *claim) {
@@ -407,6 +462,16 @@ static bool is_taken(const JobWriter *jobs, const Job *job) {
         return true;
 }
 
+static bool waits_for_readers(const JobWriter *jobs) {
+        const GroupWriter *w = writer_of(jobs);
+        bool may_run = w->lease >= WRITER_LEASE_HELD && !w->claimed && w->retry_usec == 0;
+
+        for (const Job *job = may_run ? w->queue.first : NULL; job; job = job->write.next)
+                if (ready_usec(job) > 0)
+                        return true;
+        return false;
+}
+
 static bool add(JobWriter *jobs, Job *job) {
         GroupWriter *w = writer_of(jobs);
 
@@ -434,7 +499,8 @@ static void forget(JobWriter *jobs, Job *job) {
 
 void writer_init(GroupWriter *w, JobContext *context, TaskQueue *tasks) {
         *w = (GroupWriter) {
-                .jobs = { .add = add, .forget = forget, .is_taken = is_taken },
+                .jobs = { .add = add, .forget = forget, .is_taken = is_taken,
+                          .waits_for_readers = waits_for_readers },
                 .batch = { .context = context, .current = &tasks->current },
         };
         context->writer = &w->jobs;

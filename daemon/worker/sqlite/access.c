@@ -22,6 +22,7 @@
 
 #define ONLY_READS "databases are shared for reading, one SELECT at a time"
 #define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
+#define ONE_FILE "a statement can only use this database"
 
 /* If SQLite compiles while a client's statement runs, it compiles the SQL of a module. When it compiles the statement itself
  * again, that does not run. */
@@ -339,6 +340,15 @@ bool access_may_change(Access *access) {
 
 /* ---- the authorizer ---- */
 
+/* The temporary database of VACUUM has no name. While VACUUM runs, SQLite compiles no SQL of a client, and of the texts in
+ * the schema only those that begin like CREATE and INSERT. */
+static int authorize_attach(Access *access, const char *file) {
+        bool is_of_vacuum = access->may_attach && !is_of_client(access) && file && !*file;
+
+        access->may_attach = false;
+        return is_of_vacuum ? SQLITE_OK : refuse(access, "ATTACH", NULL, ONE_FILE);
+}
+
 /* Any other request means that the statement is not only the PRAGMA. */
 static void note_request(Access *access, int action, const char *a, const char *b) {
         access->reads_journal_mode = !access->asked && action == SQLITE_PRAGMA && !b && strcasecmp(a, "journal_mode") == 0;
@@ -390,7 +400,6 @@ static int authorize_function(Access *access, const char *name, const char *with
 
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *within) {
         static const char transactions[] = "the service runs each statement in a transaction";
-        static const char one_file[] = "a statement can only use this database";
         Access *access = userdata;
 
         note_request(access, action, a, b);
@@ -400,9 +409,9 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_PRAGMA:
                 return authorize_pragma(access, a, b, schema);
         case SQLITE_ATTACH:
-                return refuse(access, "ATTACH", NULL, one_file);
+                return authorize_attach(access, a);
         case SQLITE_DETACH:
-                return refuse(access, "DETACH", NULL, one_file);
+                return refuse(access, "DETACH", NULL, ONE_FILE);
         case SQLITE_TRANSACTION:
                 return is_of_client(access) ? refuse(access, a, NULL, transactions) : SQLITE_OK;
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */

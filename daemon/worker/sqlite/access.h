@@ -11,8 +11,9 @@
  *   - in sqlite3_step(), a statement again, if a schema was loaded since its last compile. It is still the SQL of the
  *     client, or of the worker;
  *   - in sqlite3_step() and sqlite3_reset(), while a statement runs: a module of SQLite compiles its own SQL, as FTS and
- *     R-Tree do for their tables. It may do what the worker's SQL may do. A client can put no SQL of its own there: the
- *     names in it are quoted, and in PRAGMA functions, as "SELECT * FROM pragma_optimize", the rules for PRAGMAs hold.
+ *     R-Tree do for their tables, and VACUUM for its copy of the database. It may do what the worker's SQL may do. A client
+ *     can put no SQL of its own there: the names in it are quoted, and in PRAGMA functions, as "SELECT * FROM
+ *     pragma_optimize", the rules for PRAGMAs hold.
  */
 #ifndef SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
 #define SQLIPC_DAEMON_WORKER_SQLITE_ACCESS_H
@@ -77,6 +78,7 @@ typedef struct Access {
         bool changes_temp_schema; /* the same, and not only rows */
         bool creates_trigger;    /* SQLite asked to do that in another schema, perhaps for one of "temp" */
         bool changes_main;       /* SQLite asked to change something else than that */
+        bool may_attach;         /* VACUUM is about to run: SQLite may attach its temporary database, once; set by caller */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */
         const Setup *setup;      /* borrowed */

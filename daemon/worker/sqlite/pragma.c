@@ -48,7 +48,7 @@ static const PragmaRule rules[] = {
         { "ignore_check_constraints", PRAGMA_RUNS, PRAGMA_NEEDS_OFF, NULL,
           "all programs that write to this database keep its CHECK constraints" },
         { "incremental_vacuum", PRAGMA_REFUSED, PRAGMA_REFUSED, NULL,
-          "it is for the file's owner: \"sqlipcctl vacuum\" gives free pages back" },
+          "VACUUM and \"sqlipcctl vacuum\" give free pages back" },
         { "index_info", PRAGMA_RUNS, PRAGMA_RUNS, NULL, NULL },
         { "index_list", PRAGMA_RUNS, PRAGMA_RUNS, NULL, NULL },
         { "index_xinfo", PRAGMA_RUNS, PRAGMA_RUNS, NULL, NULL },

@@ -28,6 +28,10 @@ static void set_held(ReaderLock *lock, bool held) {
 }
 
 /* Asks the kernel about a lock like that of a reader, which conflicts only with a writer's. */
+bool reader_lock_others_hold(const ReaderLock *lock) {
+        return n_held > (lock->held ? 1 : 0);
+}
+
 bool reader_lock_writer_waits(const ReaderLock *lock) {
         struct flock pending = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PENDING_BYTE, .l_len = 1 };
 

@@ -31,6 +31,9 @@ void reader_lock_attach(sqlite3_file *file, int offset, int fd);
 /* Returns the state of a file for which reader_lock_attach() was called. */
 const ReaderLock *reader_lock_of(sqlite3_file *file);
 
+/* True if another file of the worker has such a lock. */
+bool reader_lock_others_hold(const ReaderLock *lock);
+
 /* True if a writer of another process waits for readers to finish. Makes a system call. */
 bool reader_lock_writer_waits(const ReaderLock *lock);
 

@@ -74,22 +74,44 @@ static bool authorize_again(SqliteConnection *c, const char *sql, const char *en
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
+/* VACUUM that see_vacuum() has not found is one INTO a file, or of a server, which would run it in a transaction. */
+static bool check_vacuum(const SqliteConnection *c, const CompiledStatement *compiled, SqlError *error) {
+        if (c->access.is_shadow)
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
+        return compiled->runs_alone ||
+                sql_error_set(error, ERROR_NOT_ALLOWED,
+                              "VACUUM INTO is not allowed: a statement can only use this database. \"sqlipcctl backup\" "
+                              "and the command .backup of ipcq-cli copy it");
+}
+
+/* As SQLite says it when it runs. But here a transaction would have to begin to write before. */
+static bool check_alone(const SqliteConnection *c, SqlError *error) {
+        if (!c->access.in_transaction)
+                return true;
+        (void) sql_error_set(error, ERROR_SQL, "cannot VACUUM from within a transaction");
+        error->extended_code = SQLITE_ERROR;
+        return false;
+}
+
 /* Checks the rights of a statement that writes. */
-static bool check_rights(SqliteConnection *c, const char *sql, const char *end, SqlError *error) {
+static bool check_rights(SqliteConnection *c, const CompiledStatement *compiled, const char *sql, const char *end,
+                         SqlError *error) {
         if (access_only_changes_temp(&c->access))
                 return true;
         if (!c->access.rights)
                 return set_writes(c, error);
-        if (c->access.only_temp)
+        if (begins_with(sql, "VACUUM") && !check_vacuum(c, compiled, error))
+                return false;
+        if (c->access.only_temp && !compiled->runs_alone)
                 return sql_error_set(error, ERROR_READ_ONLY,
                                      "this transaction only reads, and may change only TEMP tables: begin one with the mode "
                                      "\"write\"");
-        if (begins_with(sql, "VACUUM")) /* SQLite asks nothing about it before it runs */
-                return sql_error_set(error, ERROR_NOT_ALLOWED,
-                                     "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
         if (access_is_unsure(&c->access) && !authorize_again(c, sql, end, error))
                 return false;
-        return access_may_change(&c->access) || set_refused(c, error);
+        if (!access_may_change(&c->access))
+                return set_refused(c, error);
+        return !compiled->runs_alone || check_alone(c, error);
 }
 
 /* ---- statements that do nothing ---- */
@@ -121,18 +143,24 @@ static bool is_replaced(const SqliteConnection *c, const char *sql) {
         return c->access.pragma.replaced && begins_with(sql, "PRAGMA");
 }
 
+static int explain(SqliteConnection *c, const char *sql, const char *tail, sqlite3_stmt **ret) {
+        const char *word = first_word(sql);
+        char *text = sqlite3_mprintf("EXPLAIN %.*s", (int) (tail - word), word);
+        int rc = text ? sqlite3_prepare_v2(c->db, text, -1, ret, NULL) : SQLITE_NOMEM;
+
+        sqlite3_free(text);
+        return rc;
+}
+
 /* *ret is true for CREATE ... IF NOT EXISTS of an object that exists, and DROP ... IF EXISTS of one that does not. SQLite
  * compiles nothing else then, although it asks first for the right to change the schema. The statement is never stepped, so
  * this must be the schema of the file: if the look at it has failed, so does the statement. */
 static bool see_idle_program(SqliteConnection *c, const char *sql, const char *tail, bool *ret, SqlError *error) {
-        const char *word = first_word(sql);
-        char *explain = sqlite3_mprintf("EXPLAIN %.*s", (int) (tail - word), word);
         sqlite3_stmt *program = NULL;
-        int rc = explain ? sqlite3_prepare_v2(c->db, explain, -1, &program, NULL) : SQLITE_NOMEM;
+        int rc = explain(c, sql, tail, &program);
 
         *ret = rc == SQLITE_OK && is_idle_program(program);
         (void) sqlite3_finalize(program);
-        sqlite3_free(explain);
         if (*ret && !sqlite_connection_is_untouched(c))
                 rc = c->probe_rc;
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
@@ -149,6 +177,27 @@ static bool see_if_nothing(SqliteConnection *c, sqlite3_stmt *stmt, const char *
         return see_idle_program(c, sql, tail, ret, error);
 }
 
+/* SQLite asks nothing about VACUUM before it runs, so its program tells what it is: of "temp" it does nothing, and INTO a
+ * file it has a register for the name. */
+static bool see_vacuum(SqliteConnection *c, CompiledStatement *compiled, const char *sql, const char *tail,
+                       SqlError *error) {
+        sqlite3_stmt *program = NULL;
+        int rc;
+
+        if (c->access.is_shadow || sqlite3_stmt_isexplain(compiled->stmt) || !begins_with(sql, "VACUUM"))
+                return true;
+        rc = explain(c, sql, tail, &program);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(program);
+        while (rc == SQLITE_ROW && !is_op(program, "Vacuum"))
+                rc = sqlite3_step(program);
+        compiled->does_nothing = rc == SQLITE_DONE;
+        compiled->runs_alone = rc == SQLITE_ROW && sqlite3_column_int(program, 3) == 0;
+        c->access.changes = c->access.changes_schema = c->access.changes_main = rc == SQLITE_ROW;
+        (void) sqlite3_finalize(program);
+        return rc == SQLITE_DONE || rc == SQLITE_ROW || sqlite_connection_fail(c, rc, 0, error);
+}
+
 /* ---- the statement ---- */
 
 static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, const char *sql, const char *tail,
@@ -163,9 +212,10 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
                                      "EXPLAIN is not allowed where Expose= publishes a part of the database");
         if (c->access.changes_temp && c->access.changes_main && !authorize_again(c, sql, end, error))
                 return false;
-        if (!see_if_nothing(c, stmt, sql, tail, &compiled->does_nothing, error))
+        if (!see_if_nothing(c, stmt, sql, tail, &compiled->does_nothing, error) ||
+            !see_vacuum(c, compiled, sql, tail, error))
                 return false;
-        if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, sql, end, error))
+        if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, compiled, sql, end, error))
                 return false;
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
                 (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
@@ -179,7 +229,8 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (compiled->does_nothing)
                 compiled->foreign_keys = c->access.pragma.foreign_keys;
         /* a pin keeps none: one that was compiled before a TEMP table was made or dropped may mean another table */
-        compiled->once |= compiled->does_nothing || (compiled->writes && !c->access.changes) || c->access.is_pin;
+        compiled->once |= compiled->does_nothing || compiled->runs_alone || (compiled->writes && !c->access.changes) ||
+                c->access.is_pin;
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");

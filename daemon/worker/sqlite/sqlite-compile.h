@@ -14,6 +14,7 @@ typedef struct CompiledStatement {
         bool asks_changes; /* it, or a trigger, calls changes() */
         bool only_temp;    /* it writes, but only to the schema "temp" */
         bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
+        bool runs_alone;   /* it is VACUUM, which SQLite runs in no transaction */
         bool does_nothing; /* it has no rows, changes nothing, and must not be stepped: DROP TABLE IF EXISTS without one */
         bool of_dump;      /* it inserts the row of a virtual table; dumped_table_step() steps it */
         ForeignKeys foreign_keys; /* what it sets for its client */

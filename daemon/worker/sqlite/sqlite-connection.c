@@ -138,7 +138,14 @@ static bool rowids_are_used_up(SqliteConnection *c) {
 /* SQLite returns FULL for temporary files, for the database and the files beside it, for a database that has reached its
  * largest size, and for a table with AUTOINCREMENT that has reached its largest rowid. */
 static void explain_no_space(SqliteConnection *c, bool limit_hit, bool temporary, bool disk_full, SqlError *error) {
-        if (limit_hit)
+        if (c->is_alone && (limit_hit || temporary))
+                (void) sql_error_set(
+                        error, limit_hit ? ERROR_LIMITS_EXCEEDED : ERROR_NO_SPACE,
+                        "VACUUM makes a copy of the database in temporary files, %s, so nothing was written: "
+                        "\"sqlipcctl vacuum\" is another way",
+                        limit_hit ? "which TempSizeMax= does not allow for one of this size"
+                                  : "and the disk that they go to is full");
+        else if (limit_hit)
                 (void) sql_error_set(
                         error, ERROR_LIMITS_EXCEEDED,
                         "the %s fills more temporary space than TempSizeMax= allows%s",

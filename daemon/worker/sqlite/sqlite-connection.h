@@ -60,6 +60,10 @@ typedef struct SqliteConnection {
         sqlite3_stmt *probe; /* reads the schema's first row, and so notices a changed schema */
         sqlite3_stmt *commands[WRITE_COMMAND_N]; /* NULL: not compiled yet */
         bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
+        bool is_alone;       /* it writes, and is outside of a transaction for one statement (sqlite_write_leave()) */
+        EngineCommitting committing; /* of that statement */
+        void *committing_userdata;   /* borrowed */
+        int late_rc;         /* that statement has failed with this result when its changes may exist; 0: it has not */
         bool is_stuck;       /* ROLLBACK failed: the transaction is over when the connection is closed */
         bool held;           /* the probe is at its row, and so keeps the read transaction */
         FileState snapshot;  /* the state of the file that its transaction reads, if sqlite_write_snapshot() has begun it */

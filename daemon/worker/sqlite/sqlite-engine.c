@@ -256,6 +256,18 @@ static bool engine_is_savepoint(const EngineStatement *statement) {
         return ((const SqliteStatement *) (const void *) statement)->is_savepoint;
 }
 
+static bool engine_runs_alone(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->runs_alone;
+}
+
+static bool engine_leave_transaction(EngineConnection *connection, EngineCommitting committing, void *userdata,
+                                     SqlError *error) {
+        SqliteConnection *c = &connection_of(connection)->sqlite;
+
+        c->access.in_transaction = false;
+        return sqlite_write_leave(c, committing, userdata, error);
+}
+
 static bool engine_is_in_transaction(const EngineConnection *connection) {
         return sqlite_write_is_in_transaction(readable_of(connection));
 }
@@ -414,6 +426,8 @@ const Engine sqlite_engine = {
         .rollback = engine_rollback,
         .allow_savepoints = engine_allow_savepoints,
         .is_savepoint = engine_is_savepoint,
+        .runs_alone = engine_runs_alone,
+        .leave_transaction = engine_leave_transaction,
         .is_in_transaction = engine_is_in_transaction,
         .save = engine_save,
         .keep = engine_keep,

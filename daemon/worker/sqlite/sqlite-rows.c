@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/worker/core/row-sink.h"
+#include "daemon/worker/sqlite/sqlite-write.h"
 
 /* Sets the error for SQLite's failure. If the progress handler has set an error, that is the reason, whatever SQLite made of
  * the interrupt: a virtual table may turn it into another error. */
@@ -51,8 +52,9 @@ static EngineResult recover(SqliteStatement *s, SqlError *error) {
 
 static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
         /* the connection has the reason of a failure until it is used again */
-        int rc = s->of_dump ? dumped_table_step(s->connection, s->stmt)
-                            : sqlite_counts_step(&s->connection->counts, s->stmt, s->changes_rows, s->asks_changes);
+        int rc = s->of_dump      ? dumped_table_step(s->connection, s->stmt)
+                 : s->runs_alone ? sqlite_write_alone(s->connection, s->stmt)
+                                 : sqlite_counts_step(&s->connection->counts, s->stmt, s->changes_rows, s->asks_changes);
 
         *ret_rc = rc;
         sink->row_waits = rc == SQLITE_ROW;
@@ -63,7 +65,7 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
         EngineResult result;
         int rc;
 
-        if (!sqlite_connection_may_step(s->connection, error))
+        if (!s->runs_alone && !sqlite_connection_may_step(s->connection, error))
                 return ENGINE_FAILED;
         if (s->does_nothing)
                 return ENGINE_DONE;

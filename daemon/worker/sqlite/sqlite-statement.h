@@ -22,6 +22,7 @@ typedef struct SqliteStatement {
         bool writes;          /* see CompiledStatement */
         bool only_temp;
         bool is_savepoint;
+        bool runs_alone;
         bool of_dump;
         bool does_nothing;
         bool changes_rows;

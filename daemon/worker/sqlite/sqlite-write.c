@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See sqlite-write.h. There is no busy handler: SQLite never waits, and the caller tries again by a timer.
+ * Side: worker. See sqlite-write.h. There is no busy handler but that of VACUUM: SQLite does not wait, and the caller tries
+ * again by a timer.
  */
 #include "daemon/worker/sqlite/sqlite-write.h"
 
 #include <sqlite3.h>
+#include <time.h>
 
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/sqlite/dumped-table.h"
 #include "daemon/worker/sqlite/file-names.h"
+#include "daemon/worker/sqlite/vfs.h"
+
+/* So often, and so long each time, VACUUM waits for readers. */
+#define ALONE_WAITS_MAX 20
+#define ALONE_WAIT_NSEC 1000000
+#define LOCK_PENDING 3 /* as SQLITE_FCNTL_LOCKSTATE says it: os.h of SQLite */
 
 static const char *const commands[WRITE_COMMAND_N] = {
         [WRITE_SNAPSHOT] = "BEGIN",
@@ -137,7 +145,7 @@ static int begin(SqliteConnection *c, WriteCommand command, bool enforces) {
         if (rc == SQLITE_OK)
                 rc = execute(c, command);
         c->begun = rc == SQLITE_OK;
-        c->outpaced = false;
+        c->outpaced = c->is_alone = false;
         return rc;
 }
 
@@ -251,6 +259,13 @@ static bool write_temporary(SqliteConnection *c, SqlError *error) {
 bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         int rc;
 
+        if (c->is_alone) {
+                c->is_alone = false;
+                if (c->late_rc != SQLITE_OK)
+                        return fail_unknown(c, c->late_rc, error);
+                (void) bound_log(c, c->setup->wal_size_max);
+                return true;
+        }
         if (!dumped_tables_check(c, error) || !write_temporary(c, error)) {
                 sqlite_write_rollback(c);
                 return false;
@@ -273,10 +288,83 @@ bool sqlite_write_commit(SqliteConnection *c, SqlError *error) {
         return false;
 }
 
-/* ROLLBACK may lack the memory to be compiled. Then the transaction must not be used, and least of all committed: it still
+bool sqlite_write_leave(SqliteConnection *c, EngineCommitting committing, void *userdata, SqlError *error) {
+        int rc = execute(c, WRITE_ROLLBACK);
+
+        if (rc != SQLITE_OK)
+                return sqlite_connection_fail(c, rc, 0, error);
+        c->begun = false;
+        c->is_alone = true;
+        c->committing = committing;
+        c->committing_userdata = userdata;
+        c->late_rc = SQLITE_OK;
+        return true;
+}
+
+/* In rollback mode VACUUM begins with the lock against readers. While this waits, SQLite keeps new readers of other
+ * processes out; otherwise those that overlap would keep VACUUM out for ever. Those of this worker cannot go on. */
+static int wait_for_readers(void *userdata, int n_waits) {
+        const struct timespec pause = { .tv_nsec = ALONE_WAIT_NSEC };
+        SqliteConnection *c = userdata;
+        int level;
+
+        if (n_waits >= ALONE_WAITS_MAX || reader_lock_others_hold(c->lock) || c->progress(c->userdata) != 0 ||
+            sqlite3_file_control(c->file, "main", SQLITE_FCNTL_LOCKSTATE, &level) != SQLITE_OK || level != LOCK_PENDING)
+                return 0;
+        (void) nanosleep(&pause, NULL);
+        return 1;
+}
+
+/* SQLite commits the temporary database, too, after it has copied it back. For that it writes the pages that were only in
+ * memory until then, and a lack of room for them must not make the outcome unknown. */
+static bool may_commit_alone(void *userdata) {
+        const SqliteConnection *c = userdata;
+
+        if (!c->committing(c->committing_userdata))
+                return false;
+        vfs_end_temp_writes();
+        return true;
+}
+
+/* SQLite attaches a temporary database, for which there is room only now, and commits the copy of it. It takes care of
+ * changes(), but to copy the tables of FTS sets last_insert_rowid(). */
+int sqlite_write_alone(SqliteConnection *c, sqlite3_stmt *stmt) {
+        const int64_t last_rowid = sqlite3_last_insert_rowid(c->file);
+        int rc;
+
+        if (!c->is_alone)
+                return SQLITE_MISUSE;
+        sqlite_connection_let_go(c);
+        commit_point_expect(&c->place.commit);
+        c->place.commit.may_commit = may_commit_alone;
+        c->place.commit.userdata = c;
+        vfs_set_temp_progress(c->progress, c->userdata); /* SQLite calls none while it copies the temporary database back */
+        c->access.may_attach = true;
+        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, 1);
+        (void) sqlite3_busy_handler(c->file, wait_for_readers, c);
+        rc = access_step(&c->access, stmt);
+        (void) sqlite3_busy_handler(c->file, NULL, NULL);
+        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, 0);
+        c->access.may_attach = false;
+        vfs_set_temp_progress(NULL, NULL);
+        c->place.commit.may_commit = NULL;
+        sqlite3_set_last_insert_rowid(c->file, last_rowid);
+        if (commit_point_was_passed(&c->place.commit) && rc != SQLITE_DONE) {
+                c->late_rc = rc;
+                return SQLITE_DONE;
+        }
+        return rc;
+}
+
+/* A commit point that was refused leaves a journal, which readers that may not write cannot play back.
+ * ROLLBACK may lack the memory to be compiled. Then the transaction must not be used, and least of all committed: it still
  * has what a statement wrote before it failed. */
 void sqlite_write_rollback(SqliteConnection *c) {
-        c->begun = false;
+        bool was_alone = c->is_alone;
+
+        c->begun = c->is_alone = false;
+        if (was_alone)
+                sqlite_connection_look(c);
         if (sqlite_write_is_in_transaction(c) && execute(c, WRITE_ROLLBACK) != SQLITE_OK)
                 c->doubtful = c->is_stuck = true; /* closing it takes the transaction back */
 }

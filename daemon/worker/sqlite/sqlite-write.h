@@ -32,6 +32,13 @@ bool sqlite_write_begin_temp(SqliteConnection *c, bool enforces, SqlError *error
 bool sqlite_write_upgrade(SqliteConnection *c, SqlError *error);
 bool sqlite_write_commit_temp(SqliteConnection *c, SqlError *error);
 
+/* Ends the transaction in which nothing was done yet, for one statement that SQLite runs in none: VACUUM, which
+ * sqlite_write_alone() steps. `committing` is called before its commit point. The result is SQLite's. If its changes may
+ * exist although it has failed, this is SQLITE_DONE, and sqlite_write_commit(), which must be next, says
+ * ERROR_OUTCOME_UNKNOWN. */
+bool sqlite_write_leave(SqliteConnection *c, EngineCommitting committing, void *userdata, SqlError *error);
+int sqlite_write_alone(SqliteConnection *c, sqlite3_stmt *stmt);
+
 /* Takes the transaction back. Without one it does nothing. */
 void sqlite_write_rollback(SqliteConnection *c);
 

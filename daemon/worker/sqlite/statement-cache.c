@@ -68,6 +68,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->asks_changes = compiled->asks_changes;
         slot->only_temp = compiled->only_temp;
         slot->is_savepoint = compiled->is_savepoint;
+        slot->runs_alone = compiled->runs_alone;
         slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;
         slot->foreign_keys = compiled->foreign_keys;

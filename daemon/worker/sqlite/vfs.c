@@ -44,6 +44,7 @@ static uint64_t temp_size_max;
 static int (*real_sync)(sqlite3_file *file, int flags); /* NULL: no file that is written was opened yet */
 static bool temp_limit_hit, temp_disk_full, temp_open_failed;
 static EngineProgress temp_progress; /* NULL: none */
+static bool temp_is_spent;           /* see vfs_end_temp_writes() */
 static void *temp_userdata;          /* borrowed */
 
 enum {
@@ -76,6 +77,8 @@ static int temp_write(sqlite3_file *file, const void *buffer, int size, sqlite3_
         sqlite3_int64 more = offset + size > t->size ? offset + size - t->size : 0;
         int rc;
 
+        if (t->asks && temp_is_spent)
+                return SQLITE_OK;
         if (!temp_space_take((uint64_t) more, temp_size_max)) {
                 temp_limit_hit = true;
                 return SQLITE_FULL;
@@ -311,4 +314,9 @@ bool vfs_temp_open_failed(void) {
 void vfs_set_temp_progress(EngineProgress progress, void *userdata) {
         temp_progress = progress;
         temp_userdata = userdata;
+        temp_is_spent = false;
+}
+
+void vfs_end_temp_writes(void) {
+        temp_is_spent = true;
 }

@@ -41,4 +41,7 @@ bool vfs_temp_open_failed(void);
  * the result is not 0. NULL: none is called. */
 void vfs_set_temp_progress(EngineProgress progress, void *userdata);
 
+/* From now on until vfs_set_temp_progress(), writes to these files are dropped: they are not read again. */
+void vfs_end_temp_writes(void);
+
 #endif
