@@ -4,18 +4,21 @@
 
 The writers use Execute, prepared statements down a pipe, channels, and libsqlipc. After each round each row that was
 acknowledged exists, none exists twice, no row exists whose write ended with WorkerLost, and the file is sound. `--rounds N`:
-how many in all; `--seed N`: another choice of moments and victims.
+how many in all; `--seed N`: another choice of moments and victims. VACUUM is killed, too.
 """
+import contextlib
 import os
 import random
 import signal
+import sqlite3
 import time
 
 from settled import option, send
 
+from client import DATABASE, Failure, object_path
 from harness import Service, main, wait_for
 from sizes import size
-from tap import cases, diagnose, test, true
+from tap import cases, diagnose, equal, test, true
 from writers import DB, Book, Crowd, make_written
 
 SEED = option("--seed", random.randrange(2**32))
@@ -26,6 +29,7 @@ WAYS = (  # of each process
     ["channel", "execute", "fetch", "library, channel"],
 ) * 2
 VICTIMS = ("a worker", "all workers", "supervisor", "client")
+VACUUMS = 12  # with each journal
 PAUSE = 0.03  # seconds at most from the first row of a round to the kill
 
 
@@ -103,6 +107,46 @@ def killed():
     diagnose(f"{done} rounds, {n_rows} rows, answers: {outcomes}")
     true(len(outcomes) > 2, f"a kill that no writer noticed: {outcomes}")
     cases("kill", done, "a moment at which a worker, the supervisor or a client is killed while 16 writers write")
+
+
+def content(db):
+    rows = db.execute("SELECT count(*), sum(number), sum(length(t)) FROM written").fetchone()
+    return rows, db.execute("PRAGMA integrity_check").fetchall()
+
+
+@test
+def vacuum_killed():
+    """VACUUM whose worker is killed leaves the rows as they were, and the next one succeeds"""
+    chance, outcomes = random.Random(SEED), {}
+    for journal in ("wal", "delete"):
+        with Service() as service, contextlib.closing(service.client()) as client, contextlib.ExitStack() as stack:
+            path = make_written(service.data / "written.sqlite", journal)
+            service.database(DB, Path=path, Mode="read-write", WriteSchema="yes")
+            service.driver.manager("Reload")
+            db = stack.enter_context(contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=60)))
+            for i in range(VACUUMS):
+                db.execute("WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 1500) "
+                           "INSERT INTO written(number, t) SELECT i, hex(zeroblob(2000)) FROM c")
+                db.execute("DELETE FROM written WHERE number % 3 > 0")
+                before = content(db)
+                client.execute(DB, "PRAGMA user_version = 1")  # a worker is there, and has the lease
+                call = client.begin(object_path(DB), DATABASE, "Execute", "(sava{sv}a{sv})", "VACUUM", [], {}, {})
+                time.sleep(chance.random() * (PAUSE if i % 2 else 5 * PAUSE))
+                send(service.workers(), signal.SIGKILL)
+                try:
+                    call.result()
+                    outcome = "done"
+                except Failure as failure:
+                    outcome = failure.name.rsplit(".", 1)[-1]
+                outcomes[outcome] = outcomes.get(outcome, 0) + 1
+                equal(content(db), before, f"{journal}, {outcome}")
+                client.execute(DB, "VACUUM")
+                equal(content(db), before, f"{journal}, after the next one")
+                equal(db.execute("PRAGMA freelist_count").fetchone(), (0,), "free pages")
+                db.execute("DELETE FROM written")
+    diagnose(f"seed {SEED}, answers: {outcomes}")
+    equal(outcomes.keys() - {"done", "WorkerLost", "OutcomeUnknown"}, set(), "answers")
+    cases("kill", 2 * VACUUMS, "a moment at which the worker of a VACUUM is killed")
 
 
 if __name__ == "__main__":

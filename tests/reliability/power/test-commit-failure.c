@@ -48,11 +48,12 @@ typedef enum Kind {
         KIND_LOAD,
         KIND_LOAD_IN_TRANSACTION,
         KIND_CHANNEL,
+        KIND_VACUUM,               /* its "row" is that no page is free */
         KIND_N,
 } Kind;
 
 static const char *const kind_names[KIND_N] = { "single", "rows", "group", "batch", "transaction", "load",
-                                                "load-in-transaction", "channel" };
+                                                "load-in-transaction", "channel", "vacuum" };
 
 typedef struct Scenario {
         const char *name, *journal;
@@ -174,7 +175,7 @@ static bool is_same_state(const State *a, const State *b) {
 }
 
 /* Opens the files as another program does. */
-static Content open_state(const State *s) {
+static Content open_state(const Trial *t, const State *s) {
         static const State nothing;
         Content c = {};
         sqlite3_stmt *stmt;
@@ -196,6 +197,8 @@ static Content open_state(const State *s) {
         }
         g_assert_cmpint(r, ==, SQLITE_DONE);
         (void) sqlite3_finalize(stmt);
+        if (t->kind == KIND_VACUUM)
+                c.n[1] = query_number(db, "PRAGMA freelist_count") == 0;
         g_assert_cmpint(query_number(db, "SELECT count(*) FROM pragma_quick_check WHERE quick_check = 'ok'"), ==, 1);
         g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
         place_state(copy, &nothing);
@@ -392,6 +395,10 @@ static void send_jobs(Trial *t) {
                 t->n_clients = 1;
                 t->numbers[1] = writing_run(rows, &t->pipe_fd);
                 break;
+        case KIND_VACUUM:
+                t->n_clients = 1;
+                t->numbers[1] = writing_execute("VACUUM");
+                break;
         case KIND_TRANSACTION:
         case KIND_LOAD_IN_TRANSACTION:
                 open_transaction(t);
@@ -437,7 +444,7 @@ static void hear(Trial *t) {
 
 /* ---- a trial ---- */
 
-static void prepare_database(const Scenario *s) {
+static void prepare_database(const Scenario *s, Kind kind) {
         g_autofree char *sql = g_strdup_printf(
                 "PRAGMA page_size = %u; PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = %s;"
                 "CREATE TABLE w(client, filler); CREATE TABLE counter(x); INSERT INTO counter VALUES(0);"
@@ -459,6 +466,8 @@ static void prepare_database(const Scenario *s) {
                                    "INSERT INTO pad SELECT 0, zeroblob(4000) FROM c");
                 exec_sql(database, again);
         }
+        if (kind == KIND_VACUUM)
+                exec_sql(database, "CREATE TABLE gone(x); INSERT INTO gone VALUES(zeroblob(99000)); DROP TABLE gone");
 }
 
 static void write_late(Trial *t, unsigned client, size_t size) {
@@ -501,7 +510,7 @@ static void begin_trial(Trial *t) {
         Setup setup = wide;
 
         setup.path = database;
-        setup.writes = setup.sync_full = true;
+        setup.writes = setup.write_schema = setup.sync_full = true;
         setup.database_size_max = setup.wal_size_max = UINT64_MAX;
         setup.change_slot = 1;
         writing_begin_on(&sqlite_engine, &setup);
@@ -595,9 +604,9 @@ static void check_committed(const Trial *t) {
 }
 
 static void check_trial(const Trial *t, Counts *counts) {
-        Content killed = open_state(&t->killed), stopped = open_state(&t->stopped);
+        Content killed = open_state(t, &t->killed), stopped = open_state(t, &t->stopped);
         bool is_later = !t->keeps_failing && !is_same_state(&t->at_failure, &t->killed);
-        Content at_failure = is_later ? open_state(&t->at_failure) : killed;
+        Content at_failure = is_later ? open_state(t, &t->at_failure) : killed;
         bool unnoticed = true;
 
         counts->n_trials++;
@@ -691,8 +700,8 @@ static void run_dry(const Scenario *s, Kind kind, const State *template) {
         run_trial(&dry, template, 0, 0, CALL_UNDONE, true);
         for (unsigned i = 1; i <= dry.n_clients; i++)
                 g_assert_cmpint(dry.told[i], ==, ERROR_NONE);
-        killed = open_state(&dry.killed);
-        stopped = open_state(&dry.stopped);
+        killed = open_state(&dry, &dry.killed);
+        stopped = open_state(&dry, &dry.stopped);
         check_content(&dry, "killed", &killed);
         check_content(&dry, "stopped", &stopped);
         trial_done(&dry);
@@ -736,10 +745,10 @@ static bool is_critical(const GArray *calls, const GArray *n_calls, guint i) {
 }
 
 /* One in so many of the other allocations fails. */
-static guint allocation_stride(const Scenario *s, guint n) {
+static guint allocation_stride(const Scenario *s, Kind kind, guint n) {
         guint n_samples = is_quick(s) ? 24 : 4;
 
-        return s->writes_again || !is_quick(s) ? n / n_samples + 1 : 1;
+        return s->writes_again || kind == KIND_VACUUM || !is_quick(s) ? n / n_samples + 1 : 1;
 }
 
 /* If all later ones fail, no client writes late: that could replace a commit whose outcome is unknown. */
@@ -760,7 +769,7 @@ static void fail_each_allocation(const Scenario *s, Kind kind, const State *temp
         run_dry(s, kind, template);
         memory.n_calls = NULL;
         calls = g_array_copy((GArray *) recorder_calls());
-        stride = allocation_stride(s, n_calls->len);
+        stride = allocation_stride(s, kind, n_calls->len);
         for (guint i = 0; i < n_calls->len; i++) {
                 bool critical = is_critical(calls, n_calls, i), both = critical && is_quick(s);
 
@@ -825,7 +834,7 @@ static void test_failure(const void *data) {
         Counts counts = {};
         State template;
 
-        prepare_database(c->scenario);
+        prepare_database(c->scenario, c->kind);
         template = read_state(database);
         if (c->scenario->allocations)
                 fail_each_allocation(c->scenario, c->kind, &template, &counts);
@@ -847,22 +856,22 @@ static void test_busy(void) {
                                            .meets_reader = true, .reader_stays = true };
         State template;
 
-        prepare_database(&scenario);
-        template = read_state(database);
         for (Kind kind = 0; kind < KIND_N; kind++) {
                 Trial t = { .scenario = &scenario, .kind = kind };
                 Content killed, stopped;
 
+                prepare_database(&scenario, kind);
+                template = read_state(database);
                 run_trial(&t, &template, 0, 0, CALL_UNDONE, false);
-                killed = open_state(&t.killed);
-                stopped = open_state(&t.stopped);
+                killed = open_state(&t, &t.killed);
+                stopped = open_state(&t, &t.stopped);
                 for (unsigned i = 1; i <= t.n_clients; i++)
                         g_assert_cmpint(t.told[i], ==, ERROR_BUSY);
                 check_content(&t, "killed", &killed);
                 check_content(&t, "stopped", &stopped);
                 trial_done(&t);
+                state_done(&template);
         }
-        state_done(&template);
         recorder_fail_done();
 }
 
@@ -904,7 +913,7 @@ int main(int argc, char **argv) {
                 g_autofree char *path = NULL;
 
                 cases[i] = (Case) { .scenario = &scenarios[i / KIND_N], .kind = (Kind) (i % KIND_N) };
-                if ((cases[i].scenario->size > SMALL) != large)
+                if ((cases[i].scenario->size > SMALL) != large || (large && cases[i].kind == KIND_VACUUM))
                         continue;
                 path = g_strdup_printf("/commit-failure/%s/%s", cases[i].scenario->name, kind_names[cases[i].kind]);
                 g_test_add_data_func(path, &cases[i], test_failure);
