@@ -330,6 +330,38 @@ static void test_commit_unknown(void) {
         writing_end();
 }
 
+static void cancel_last(void) {
+        writing_cancel(writing.rig.next_number);
+}
+
+/* The worker reads the message after the commit, and before it goes on with the job. */
+static void cancel_in_commit(void) {
+        writing.later = cancel_last;
+        writing.later_usec = writing.clock_usec + writing.commit_usec / 2;
+}
+
+/* A CANCEL that has waited for the end of the commit does not make it one of which nothing was written. */
+static void test_commit_unknown_and_cancelled(void) {
+        uint64_t number;
+        Outcome o;
+        int fd;
+
+        begin_with_lease();
+        writing.n_commit_results = 0;
+        writing.commits[0] = writing.commits[1] = ERROR_OUTCOME_UNKNOWN;
+        writing.commit_usec = 10 * MSEC;
+        cancel_in_commit();
+        (void) writing_execute("a");
+        writing_expect("committing 2; ended 2 error 39; ");
+        cancel_in_commit();
+        number = writing_run("b rows=100", &fd);
+        writing_settle();
+        o = writing_read(fd, number);
+        g_assert_cmpuint(o.error, ==, ERROR_OUTCOME_UNKNOWN);
+        writing_expect_durable("");
+        writing_end();
+}
+
 /* ---- gathering ---- */
 
 /* A worker that has committed two statements together, which took 400 us. Returns the time. */
@@ -1195,6 +1227,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/writer/many-rollbacks", test_many_rollbacks);
         g_test_add_func("/writer/commit-failure", test_commit_failure);
         g_test_add_func("/writer/commit-unknown", test_commit_unknown);
+        g_test_add_func("/writer/commit-unknown-and-cancelled", test_commit_unknown_and_cancelled);
         g_test_add_func("/writer/gather", test_gather);
         g_test_add_func("/writer/gather-in-vain", test_gather_in_vain);
         g_test_add_func("/writer/gather-limit", test_gather_limit);

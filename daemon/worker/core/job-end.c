@@ -147,12 +147,13 @@ static void end_committed(Job *job, const char *message) {
 
 JobState job_end(Job *job, ErrorNumber reason, const char *message) {
         bool ends = !job_is_ending(job);
+        bool unknown = job->error.error == ERROR_OUTCOME_UNKNOWN; /* it may have been written */
 
         if (job->state == JOB_QUEUED)
                 job->write.queue->forget(job->write.queue, job);
         if (ends && job->counters.wrote && reason != ERROR_NONE && reason != ERROR_PIPE_CLOSED)
                 end_committed(job, message);
-        else if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE))
+        else if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE && !unknown))
                 (void) sql_error_set(&job->error, reason, "%s", message);
         if (ends) {
                 take_counters(job);
