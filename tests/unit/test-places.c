@@ -305,6 +305,50 @@ static void test_turn_of_an_idle_worker(void) {
         }
 }
 
+static sd_bus_message *new_call(const char *member) {
+        return rig_new_call(0, SQLIPC_DATABASE_PATH "/open", SQLIPC_DATABASE_INTERFACE, member);
+}
+
+/* Peer 0 has a transaction in its first worker. Its query waits for a turn, and keeps its place among those that wait while
+ * statements of the transaction go to their worker. */
+static void test_turn_beside_transaction(void) {
+        sd_bus_message *m = NULL;
+        uint64_t number;
+
+        begin(8, 8);
+        m = new_call("Begin");
+        CHECK(sd_bus_message_append(m, "a{sv}", 1, "mode", "s", "read") >= 0);
+        rig_send_call(0, m, true);
+        rig_pump();
+        number = take(0);
+        rig_query(0, "open");
+        rig_pass_time(SIBLING_USEC);
+        CHECK_INT(n_workers(), 2);
+        const uint64_t slow = take(1);
+        rig_pass_time(SECOND / 20);
+        end_run(1, slow);
+        for (unsigned peer = 1; peer < 5; peer++) {
+                rig_query(peer, "open");
+                rig_pass_time(SECOND / 100);
+                (void) take(peer + 1);
+        }
+        rig_query(0, "open");
+        rig_query(5, "open");
+        rig_pass_time(SECOND / 100);
+        const GQueue *starved = &rig.manager->context.starved;
+        const Group *first = worker_nth(0)->group;
+        CHECK_INT(starved->length, 2);
+        CHECK(starved->head->data == first);
+        m = new_call("Query");
+        CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 1, "transaction", "t", number) >= 0);
+        rig_send_call(0, m, true);
+        rig_pass_time(SECOND / 100);
+        CHECK_INT(worker_nth(0)->runs.length, 2);
+        CHECK_INT(starved->length, 2);
+        CHECK(starved->head->data == first);
+        end();
+}
+
 /* The worker of this peer ends a run, and takes the user's next one, which waits in the socket. Returns its number. */
 static uint64_t go_on(unsigned worker, uint64_t number) {
         rig_query(worker, "open");
@@ -576,7 +620,7 @@ int main(void) {
                 TEST(test_workers_of_a_user), TEST(test_half_of_all), TEST(test_places_for_others),
                 TEST(test_places_on_other_databases), TEST(test_places_on_a_database),
                 TEST(test_idle_worker_that_does_not_end), TEST(test_idle_worker_gives_way), TEST(test_turns),
-                TEST(test_turn_of_an_idle_worker),
+                TEST(test_turn_of_an_idle_worker), TEST(test_turn_beside_transaction),
                 TEST(test_turn_of_many_queries), TEST(test_turns_beside_quick_queries), TEST(test_turns_of_a_user),
                 TEST(test_turn_beside_a_channel),
                 TEST(test_no_turn), TEST(test_queue_that_moves),
