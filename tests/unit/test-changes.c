@@ -235,6 +235,61 @@ static void test_own_seen_twice(void) {
         end();
 }
 
+/* Says that the writer has told all of its commits. */
+static void answer(void) {
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+}
+
+static void observe(uint32_t n) {
+        const FileState state = state_of(n);
+
+        changes->n_at_question = changes->n_committed;
+        changes_on_observed(changes, &state, false);
+}
+
+/* A writer that has returned the lease is not asked: it would not answer. */
+static void test_asked_writer_leaves(void) {
+        Listener a;
+
+        begin();
+        add(&a, "a");
+        stub_watch_silent = true;
+        observe(counter + 1);
+        observe(counter + 1);
+        commit("b", 2, changes->sequence + 1, false);
+        commit("b", 2, changes->sequence + 1, false);
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_LEASE_RETURNED });
+        hear();
+        stub_watch_silent = false;
+        CHECK_INT(a.n_changes, 0);
+        observe(++counter); /* by another program */
+        hear();
+        CHECK_INT(a.n_changes, 1);
+        changes_remove(&a.base);
+        end();
+}
+
+/* A listener is told ready although the writer commits again and again, and each commit is seen before it is told. */
+static void test_ready_beside_commits(void) {
+        Listener a;
+
+        begin();
+        stub_watch_silent = true;
+        add(&a, "a");
+        CHECK_INT(a.n_ready, 0);
+        observe(counter + 1);
+        for (unsigned i = 0; i < 5; i++) {
+                commit("b", 2, changes->sequence + 1, false);
+                observe(counter + 1);
+                answer();
+        }
+        CHECK_INT(a.n_ready, 1);
+        stub_watch_silent = false;
+        changes_remove(&a.base);
+        end();
+}
+
 static void test_schema(void) {
         Listener a;
 
@@ -267,7 +322,8 @@ static void test_writer_lost(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_tables), TEST(test_since), TEST(test_foreign), TEST(test_own_seen_first),
-                TEST(test_own_seen_twice), TEST(test_schema),
+                TEST(test_own_seen_twice), TEST(test_asked_writer_leaves), TEST(test_ready_beside_commits),
+                TEST(test_schema),
                 TEST(test_writer_lost),
         };
 

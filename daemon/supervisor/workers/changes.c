@@ -385,7 +385,7 @@ static bool is_own(const Changes *c, const ObservedState *o) {
                 (int32_t) (c->state.counter - o->state.counter) > 0 && c->n_committed != o->n_committed);
 }
 
-static void on_observed(Changes *c, const ObservedState *o);
+static void consider(Changes *c, const ObservedState *o);
 
 static void decide(Changes *c) {
         ObservedState decided = c->observed, later = c->later;
@@ -395,14 +395,13 @@ static void decide(Changes *c) {
                 changes_on_foreign(c);
                 c->state = decided.state;
         }
+        changes_on_known(c, CHANGE_AWAITS_OBSERVER);
         if (later.state.kind != FILE_STATE_UNKNOWN)
-                on_observed(c, &later);
-        else
-                changes_on_known(c, CHANGE_AWAITS_OBSERVER);
+                consider(c, &later);
 }
 
 /* The holder of the lease may have committed and not told it yet, so it is asked first. */
-static void on_observed(Changes *c, const ObservedState *o) {
+static void consider(Changes *c, const ObservedState *o) {
         c->observed = *o;
         if (file_state_same(&c->state, &o->state) || !lease_ask(c->stock->context, c->path))
                 decide(c);
@@ -418,10 +417,10 @@ void changes_on_observed(Changes *c, const FileState *state, bool replaced) {
                 c->state = *state;
                 c->observed = c->later = (ObservedState) {};
                 changes_on_known(c, CHANGE_AWAITS_OBSERVER);
-        } else if (c->observed.state.kind != FILE_STATE_UNKNOWN)
-                c->later = o;
+        } else if (c->observed.state.kind == FILE_STATE_UNKNOWN)
+                consider(c, &o);
         else
-                on_observed(c, &o);
+                c->later = file_state_same(&c->state, state) ? (ObservedState) {} : o;
 }
 
 void changes_on_writer_lost(Changes *c) {
@@ -430,9 +429,9 @@ void changes_on_writer_lost(Changes *c) {
 }
 
 void changes_on_writer_known(Changes *c) {
+        changes_on_known(c, CHANGE_AWAITS_WRITER);
         if (c->observed.state.kind != FILE_STATE_UNKNOWN)
                 decide(c);
-        changes_on_known(c, CHANGE_AWAITS_WRITER);
 }
 
 /* ---- beginning and end ---- */

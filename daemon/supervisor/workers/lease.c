@@ -295,6 +295,7 @@ int lease_on_returned(Worker *w) {
         if (!lease_is_held_by(w))
                 return -EBADMSG;
         w->lease = NULL;
+        l->told = false; /* it answers no more questions */
         changes_on_writer_known(l->changes);
         pass_on(l);
         return 0;
