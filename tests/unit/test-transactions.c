@@ -809,6 +809,34 @@ static void test_order_of_those_put_back(void) {
         end();
 }
 
+/* Those that came while the worker computed are in the socket, and one that comes after that does not go past them. */
+static void test_order_behind_query(void) {
+        const RigCall *calls[4];
+        uint64_t query;
+
+        begin();
+        rig.manager->context.config->limits.workers_max = 1;
+        calls[0] = call_begin(A, "write");
+        take(0);
+        rig_query(A, "open");
+        pump();
+        take(0);
+        query = ((const Run *) worker(0)->runs.tail->data)->number;
+        CHECK(query != run_of(calls[0])->number);
+        for (size_t i = 1; i < 3; i++) {
+                calls[i] = call_begin(A, "write");
+                CHECK_INT(run_of(calls[i])->state, RUN_SENT);
+        }
+        say_failed(query, ERROR_SQL);
+        calls[3] = call_begin(A, "write");
+        for (size_t i = 1; i < 4; i++)
+                if (run_of(calls[i])->state != RUN_TAKEN)
+                        take(0);
+        check_at(0, calls, 4);
+        rig.manager->context.config->limits.workers_max = 2;
+        end();
+}
+
 /* A transaction on a pin goes to the worker of the pin, whatever others wait for; and those that come when the worker of the
  * others computes keep their places among all jobs. */
 static void test_no_wait_for_those_that_write(void) {
@@ -993,6 +1021,7 @@ int main(void) {
                 TEST(test_bound_of_runs), TEST(test_code_of_refusal), TEST(test_gathers_those_that_write),
                 TEST(test_first_of_those_that_write_is_lost), TEST(test_order_beside_cancel),
                 TEST(test_order_of_those_put_back), TEST(test_no_wait_for_those_that_write),
+                TEST(test_order_behind_query),
                 TEST(test_one_worker_writes), TEST(test_rights_change),
                 TEST(test_messages_out_of_turn), TEST(test_no_reply),
         };

@@ -157,11 +157,21 @@ Worker *group_jobs_find_pinned(const Group *g) {
         return NULL;
 }
 
-/* The worker that should get the run. NULL: any. */
+/* True if a transaction that takes turns to write is in the socket, or was just taken from it. */
+static bool is_writer_sent(const Group *g) {
+        for (GList *i = g->sent.head; i; i = i->next)
+                if (run_takes_turns(i->data))
+                        return true;
+        return false;
+}
+
+/* The worker that should get the run. NULL: any. A transaction does not go past others that are in the socket. */
 static Worker *find_worker(const Group *g, const Run *run) {
         if (run_has_place(run))
                 return NULL;
-        return run->is_pin ? group_jobs_find_pinned(g) : run_takes_turns(run) ? find_writer(g) : NULL;
+        if (run_takes_turns(run))
+                return is_writer_sent(g) ? NULL : find_writer(g);
+        return run->is_pin ? group_jobs_find_pinned(g) : NULL;
 }
 
 /* `writer`: see find_worker(). */
@@ -197,14 +207,9 @@ static ErrorNumber error_of_send(const Run *run, int r) {
                                                              : ERROR_INTERNAL;
 }
 
-/* True if a transaction that takes turns to write is in the socket, or was just taken from it, and no worker is known to
- * have one: it will be the worker of those after it. */
-static bool waits_for_writer(const Group *g) {
+static bool is_writer_known(const Group *g) {
         for (GList *i = g->workers.head; i; i = i->next)
                 if (has_writer(i->data))
-                        return false;
-        for (GList *i = g->sent.head; i; i = i->next)
-                if (run_takes_turns(i->data))
                         return true;
         return false;
 }
@@ -213,11 +218,10 @@ static bool follows_writer(const Run *run) {
         return run_takes_turns(run) && !run_has_place(run);
 }
 
-/* Returns the first job that may be sent now; NULL: none may. Transactions that take turns to write are kept until the
- * worker for them is known, which begins them in the order in which they came. If they were in the socket, too, it would
- * take some of them while the others are taken back, to be sent to it. */
+/* Returns the first job that may be sent now; NULL: none may. While the first of the transactions that take turns to write
+ * is in the socket, the others are kept: they are for the worker that takes it, which begins them in their order. */
 static Run *next_to_send(const Group *g) {
-        bool kept = waits_for_writer(g);
+        bool kept = is_writer_sent(g) && !is_writer_known(g);
         GList *i = g->waiting.head;
 
         while (i && kept && follows_writer(i->data))
