@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/job-slice.h"
 #include "daemon/worker/core/monotonic.h"
@@ -260,11 +261,18 @@ static void set_time_zone(ServedChannel *c, const ChannelRequest *q) {
         c->settings.keeps = true;
 }
 
+/* Asked after a request was read. False: the supervisor may have closed the channel before the request was made. */
+static bool has_read_orders(const JobContext *context) {
+        return context->n_orders == change_numbers_orders();
+}
+
 bool channel_request_begin_next(ServedChannel *c) {
         ChannelRequest q;
         int r;
 
-        do
+        do {
+                if (!has_read_orders(c->job.context))
+                        return false;
                 while ((r = channel_input_take(&c->input, &q)) > 0) {
                         if (q.kind == REQUEST_FINALIZE)
                                 channel_statements_remove(&c->statements, q.number);
@@ -280,7 +288,7 @@ bool channel_request_begin_next(ServedChannel *c) {
                         }
                         channel_input_done(&c->input);
                 }
-        while (r == 0 && served_channel_read(c));
+        } while (r == 0 && served_channel_read(c));
         if (r == 0 && c->intake == CHANNEL_ENDED)
                 served_channel_restrict(c, CHANNEL_CLOSING);
         else if (r == -EBADMSG)

@@ -15,7 +15,8 @@ extern const JobOwner channel_request_owner;
  * False: it does not know all of them, so those of other channels do not matter to it. */
 bool channel_request_foresee(ServedChannel *c);
 
-/* Takes the next request, and begins its job or refuses it. False: there is no request now. */
+/* Takes the next request, and begins its job or refuses it. False: there is no request now, or messages of the supervisor
+ * must be read first. */
 bool channel_request_begin_next(ServedChannel *c);
 
 /* The job of the request is over: releases what only that needed. */

@@ -4,7 +4,6 @@
  */
 #include "daemon/worker/core/channel-turn.h"
 
-#include "daemon/worker/core/change-numbers.h"
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-round.h"
@@ -75,19 +74,11 @@ static JobState slice(ServedChannel *c) {
         return c->job.state;
 }
 
-/* False: the supervisor may have closed the channel before the request was made. */
-static bool has_read_orders(const JobContext *context) {
-        return context->n_orders == change_numbers_orders();
-}
-
 /* True if a request is under way, perhaps one that begins now. */
 static bool has_request(ServedChannel *c) {
-        const JobContext *context = c->job.context;
-
         if (c->client_left || served_channel_is_busy(c))
                 return !c->client_left;
-        return c->intake < CHANNEL_CLOSING && !context->leaving && has_read_orders(context) &&
-               channel_request_begin_next(c);
+        return c->intake < CHANNEL_CLOSING && !c->job.context->leaving && channel_request_begin_next(c);
 }
 
 /* With memory the ring tells what was sent before the turn, and not the byte that woke us. */
