@@ -34,7 +34,7 @@ NO_SITES = {
     ABORTS: "g_*",
     SQLITE: "sqlite3_*",
     SERVERS: "connect socket seccomp_rule_add",
-    IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt printf fprintf
+    IGNORED: """access alarm clock_getcpuclockid dlopen fgets fopen kill malloc_trim mallopt nanosleep printf fprintf
         puts putc putchar fwrite fflush raise realpath setpriority setvbuf setitimer signal tzset unlink waitpid""",
     ZONE: "putenv setenv unsetenv",
 }
