@@ -600,6 +600,15 @@ static void test_rows_are_lost(void) {
         check_error(c, ERROR("OutcomeUnknown"));
         end();
 
+        number = begin_rows("QueryRows", &c); /* the worker does not know, and dies before its error was read */
+        commit(number);
+        say(&(Message) { .kind = MESSAGE_ENDED,
+                         .ended = { .number = number, .failure = { .error = ERROR_OUTCOME_UNKNOWN, .sql_offset = -1,
+                                                                   .message = "It is unknown." } } });
+        die();
+        check_error(c, ERROR("OutcomeUnknown"));
+        end();
+
         number = begin_rows("OpenRows", &c); /* between two calls: the next one is told */
         commit(number);
         die();

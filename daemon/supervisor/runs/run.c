@@ -736,7 +736,7 @@ int run_on_ended(Run *run, const Ended *ended) {
         run->n_bytes = ended->n_bytes;
         count_result(run);
         arm_idle(run);
-        run->writes = run->writes && ended->wrote;
+        run->writes = run->writes && (ended->wrote || ended->failure.error == ERROR_OUTCOME_UNKNOWN);
         run->committing = false;
         run_life_move(&run->state, RUN_ENDED);
         if (ended->drained)
