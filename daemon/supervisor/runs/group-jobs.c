@@ -120,8 +120,9 @@ static int send_to_place(Run *run) {
         return r == -EAGAIN ? -EBUSY : r;
 }
 
-static bool has_writer(const Worker *w) {
-        for (GList *i = w->runs.head; i; i = i->next)
+/* `runs`: of a worker, or those that are in the socket or were just taken from it. */
+static bool any_takes_turns(const GQueue *runs) {
+        for (GList *i = runs->head; i; i = i->next)
                 if (run_takes_turns(i->data))
                         return true;
         return false;
@@ -139,7 +140,7 @@ static Worker *find_writer(const Group *g) {
                 if (!worker_stays(w) || w->settings != WORKER_CURRENT || worker_is_stuck(w) ||
                     worker_runs_n_parallel(w) + worker_channels_n_runnable(w) > 0)
                         continue;
-                if (has_writer(w))
+                if (any_takes_turns(&w->runs))
                         return w;
                 found = w->lease && !w->channels.head ? w : found;
         }
@@ -157,20 +158,12 @@ Worker *group_jobs_find_pinned(const Group *g) {
         return NULL;
 }
 
-/* True if a transaction that takes turns to write is in the socket, or was just taken from it. */
-static bool is_writer_sent(const Group *g) {
-        for (GList *i = g->sent.head; i; i = i->next)
-                if (run_takes_turns(i->data))
-                        return true;
-        return false;
-}
-
 /* The worker that should get the run. NULL: any. A transaction does not go past others that are in the socket. */
 static Worker *find_worker(const Group *g, const Run *run) {
         if (run_has_place(run))
                 return NULL;
         if (run_takes_turns(run))
-                return is_writer_sent(g) ? NULL : find_writer(g);
+                return any_takes_turns(&g->sent) ? NULL : find_writer(g);
         return run->is_pin ? group_jobs_find_pinned(g) : NULL;
 }
 
@@ -209,7 +202,7 @@ static ErrorNumber error_of_send(const Run *run, int r) {
 
 static bool is_writer_known(const Group *g) {
         for (GList *i = g->workers.head; i; i = i->next)
-                if (has_writer(i->data))
+                if (any_takes_turns(&((const Worker *) i->data)->runs))
                         return true;
         return false;
 }
@@ -221,7 +214,7 @@ static bool follows_writer(const Run *run) {
 /* Returns the first job that may be sent now; NULL: none may. While the first of the transactions that take turns to write
  * is in the socket, the others are kept: they are for the worker that takes it, which begins them in their order. */
 static Run *next_to_send(const Group *g) {
-        bool kept = is_writer_sent(g) && !is_writer_known(g);
+        bool kept = any_takes_turns(&g->sent) && !is_writer_known(g);
         GList *i = g->waiting.head;
 
         while (i && kept && follows_writer(i->data))
