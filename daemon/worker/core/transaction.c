@@ -12,8 +12,8 @@
 
 #include "daemon/worker/core/commit-notes.h"
 #include "daemon/worker/core/connection-share.h"
-#include "daemon/worker/core/load.h"
 #include "daemon/worker/core/job-time.h"
+#include "daemon/worker/core/load.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
 #include "daemon/worker/core/supervisor-job.h"

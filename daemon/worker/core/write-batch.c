@@ -444,10 +444,11 @@ static bool is_alone(const WriteBatch *b) {
 bool write_batch_commit(WriteBatch *b, SqlError *error) {
         Job *job;
 
-        if (!is_alone(b) && !is_announced(b) && !announce(b, b->jobs.first, error))
-                return false;
-        if (!is_alone(b))
+        if (!is_alone(b)) {
+                if (!is_announced(b) && !announce(b, b->jobs.first, error))
+                        return false;
                 b->delays_readers = b->context->engine->keeps_writers_out(b->connection);
+        }
         if (!commit(b, error)) {
                 if (error->error == ERROR_COMMIT_REFUSED) /* the statements are over, so nothing can be repaired */
                         error->error = ERROR_SQL;

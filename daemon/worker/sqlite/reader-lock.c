@@ -27,11 +27,11 @@ static void set_held(ReaderLock *lock, bool held) {
         lock->held = held;
 }
 
-/* Asks the kernel about a lock like that of a reader, which conflicts only with a writer's. */
 bool reader_lock_others_hold(const ReaderLock *lock) {
         return n_held > (lock->held ? 1 : 0);
 }
 
+/* Asks the kernel about a lock like that of a reader, which conflicts only with a writer's. */
 bool reader_lock_writer_waits(const ReaderLock *lock) {
         struct flock pending = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PENDING_BYTE, .l_len = 1 };
 
