@@ -72,6 +72,21 @@ static void commit(const char *tables, size_t size, uint64_t sequence, bool sche
         hear();
 }
 
+/* Says that the writer has told all of its commits. */
+static void answer(void) {
+        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
+        hear();
+}
+
+/* The observer sees a state; it was asked after so many commits. */
+static void observe_after(uint64_t n_committed, uint32_t n) {
+        changes_on_observed(changes, &(ObservedState) { .state = state_of(n), .n_committed = n_committed }, false);
+}
+
+static void observe(uint32_t n) {
+        observe_after(changes->n_committed, n);
+}
+
 /* A worker has the lease of the database. */
 static void begin(void) {
         rig_begin_users();
@@ -164,13 +179,12 @@ static void test_foreign(void) {
         CHECK_INT(a.n_changes, 1);
         CHECK(changes->sequence > first + CHANGE_STEP);
         changes_arm(&a.base, changes->sequence);
-        FileState now = state_of(++counter);
-        changes_on_observed(changes, &now, false);
+        observe(++counter);
         CHECK_INT(a.n_changes, 1); /* the writer is asked first */
         hear();
         CHECK_INT(a.n_changes, 2);
         changes_arm(&a.base, changes->sequence);
-        changes_on_observed(changes, &now, false); /* it is known */
+        observe(counter); /* it is known */
         hear();
         CHECK_INT(a.n_changes, 2);
         changes_remove(&a.base);
@@ -183,69 +197,44 @@ static void test_own_seen_first(void) {
 
         begin();
         add(&a, "a");
-        changes->n_at_question = changes->n_committed;
-        FileState now = state_of(counter + 1);
         stub_watch_silent = true;
-        changes_on_observed(changes, &now, false);
+        observe(counter + 1);
         commit("b", 2, changes->sequence + 1, false);
         stub_watch_silent = false;
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
+        answer();
         CHECK_INT(a.n_changes, 0);
         changes_remove(&a.base);
         end();
 }
 
-/* The observer is asked again before the writer has answered, or sees a commit that is not in the writer's answer. */
+/* The observer has seen an older state than the writer told of; or sees a commit that is not in the writer's answer. */
 static void test_own_seen_twice(void) {
-        FileState now;
+        uint64_t n_at_question;
         Listener a;
 
         begin();
         add(&a, "a");
         stub_watch_silent = true;
-        changes->n_at_question = changes->n_committed;
-        now = state_of(counter);
+        n_at_question = changes->n_committed;
         commit("b", 2, changes->sequence + 1, false);
-        changes_on_observed(changes, &now, false);
-        changes->n_at_question = changes->n_committed;
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
+        observe_after(n_at_question, counter - 1);
+        answer();
         CHECK_INT(a.n_changes, 0);
 
-        now = state_of(counter + 1);
-        changes_on_observed(changes, &now, false);
+        observe(counter + 1);
         commit("b", 2, changes->sequence + 1, false);
-        now = state_of(counter + 1);
-        changes_on_observed(changes, &now, false);
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
+        observe(counter + 1);
+        answer();
         commit("b", 2, changes->sequence + 1, false);
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
+        answer();
         CHECK_INT(a.n_changes, 0);
 
-        now = state_of(++counter); /* by another program, and the writer has nothing to tell */
-        changes_on_observed(changes, &now, false);
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
+        observe(++counter); /* by another program, and the writer has nothing to tell */
+        answer();
         CHECK_INT(a.n_changes, 1);
         stub_watch_silent = false;
         changes_remove(&a.base);
         end();
-}
-
-/* Says that the writer has told all of its commits. */
-static void answer(void) {
-        stub_worker_say(writer, &(Message) { .kind = MESSAGE_COMMITTED, .committed.answers = true });
-        hear();
-}
-
-static void observe(uint32_t n) {
-        const FileState state = state_of(n);
-
-        changes->n_at_question = changes->n_committed;
-        changes_on_observed(changes, &state, false);
 }
 
 /* A writer that has returned the lease is not asked: it would not answer. */

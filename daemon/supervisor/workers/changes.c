@@ -409,18 +409,16 @@ static void consider(Changes *c, const ObservedState *o) {
                 c->awaits |= CHANGE_AWAITS_WRITER;
 }
 
-void changes_on_observed(Changes *c, const FileState *state, bool replaced) {
-        const ObservedState o = { .state = *state, .n_committed = c->n_at_question };
-
-        if (replaced || state->kind == FILE_STATE_UNKNOWN) {
+void changes_on_observed(Changes *c, const ObservedState *o, bool replaced) {
+        if (replaced || o->state.kind == FILE_STATE_UNKNOWN) {
                 changes_on_foreign(c);
-                c->state = *state;
+                c->state = o->state;
                 c->observed = c->later = (ObservedState) {};
                 changes_on_known(c, CHANGE_AWAITS_OBSERVER);
         } else if (c->observed.state.kind == FILE_STATE_UNKNOWN)
-                consider(c, &o);
+                consider(c, o);
         else
-                c->later = file_state_same(&c->state, state) ? (ObservedState) {} : o;
+                c->later = file_state_same(&c->state, &o->state) ? (ObservedState) {} : *o;
 }
 
 void changes_on_writer_lost(Changes *c) {

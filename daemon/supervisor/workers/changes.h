@@ -80,7 +80,6 @@ typedef struct Changes {
         unsigned n_listeners;
         unsigned n_schemas;      /* how often the schema may have changed */
         bool watched;            /* there are listeners, or were a moment ago */
-        uint64_t n_at_question;  /* n_committed when the observer was asked */
         uint64_t n_committed;    /* how many COMMITTED with commits came */
         Observer *observer;      /* owned; NULL: not watched, or never changes */
         sd_event_source *linger; /* ends `watched` when there have been no listeners for a while; NULL: not yet needed */
@@ -129,9 +128,9 @@ void changes_arm(ChangeListener *l, uint64_t since);
 /* Another program has changed any number of tables, or it is not known which tables a worker of ours has changed. */
 void changes_on_foreign(Changes *c);
 
-/* The state of the file is not the last one that is known: a commit of another program, unless the holder of the lease tells
- * that it is its own. changes_on_known() for CHANGE_AWAITS_OBSERVER when that is decided. */
-void changes_on_observed(Changes *c, const FileState *state, bool replaced);
+/* A state that is not the last one that is known is a commit of another program, unless the holder of the lease tells that
+ * it is its own. changes_on_known() for CHANGE_AWAITS_OBSERVER when that is decided. */
+void changes_on_observed(Changes *c, const ObservedState *o, bool replaced);
 
 /* The schema has changed, which is a change of any table. */
 void changes_on_schema(Changes *c);

@@ -59,6 +59,7 @@ struct Observer {
         uint64_t failure_usec;    /* how long to wait after a failure; 0: the last look did not fail */
         uint64_t resume_usec;     /* before this no process is started */
         uint64_t n_committed;     /* of the file, when inotify told of a change */
+        uint64_t n_at_question;   /* the same, when OBSERVE was sent last */
         uint64_t device, inode;   /* of the file; 0: there is none */
         uint32_t schema;
         uint64_t n_schemas;       /* of the file, for which `schema` is known */
@@ -132,7 +133,7 @@ static void destroy(Observer *o) {
 
 /* Until the next process has told it, the state is not known, and that may be a change. */
 static void tell_unknown(Observer *o) {
-        changes_on_observed(o->changes, &(FileState) {}, false);
+        changes_on_observed(o->changes, &(ObservedState) {}, false);
 }
 
 static void on_failure(Observer *o) {
@@ -280,7 +281,7 @@ static void ask(Observer *o) {
                 o->asked = true;
                 return;
         }
-        o->changes->n_at_question = o->changes->n_committed;
+        o->n_at_question = o->changes->n_committed;
         if (r >= 0)
                 r = give_notifier(o);
         if (r >= 0)
@@ -320,6 +321,7 @@ static void look(Observer *o) {
 
 static void on_observed(Observer *o, const Observed *m) {
         Changes *c = o->changes;
+        const ObservedState seen = { .state = m->state, .n_committed = o->n_at_question };
         bool was_there = !o->first, replaced = was_there && (m->device != o->device || m->inode != o->inode);
         bool by_change = o->by_change || o->first;
         /* a writer is changing the state at this moment; the pauses between the looks bound how often that is believed */
@@ -351,7 +353,7 @@ static void on_observed(Observer *o, const Observed *m) {
         if (!unsettled) {
                 /* without a state each change that inotify tells is one, and so is the state that is found next */
                 if (m->state.kind != FILE_STATE_UNKNOWN || replaced || by_change)
-                        changes_on_observed(c, &m->state, replaced || log_is_new || o->unknown);
+                        changes_on_observed(c, &seen, replaced || log_is_new || o->unknown);
                 o->unknown = m->state.kind == FILE_STATE_UNKNOWN;
         }
         o->busy_usec = m->busy ? MIN(MAX(o->busy_usec * 2, BUSY_USEC), BUSY_MAX_USEC) : 0;
