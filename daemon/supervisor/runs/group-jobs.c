@@ -200,25 +200,26 @@ static ErrorNumber error_of_send(const Run *run, int r) {
                                                              : ERROR_INTERNAL;
 }
 
-static bool is_writer_known(const Group *g) {
+/* The first of the transactions that take turns to write is in the socket: the others are for the worker that takes it,
+ * which begins them in their order. */
+static bool keeps_writers(const Group *g) {
         for (GList *i = g->workers.head; i; i = i->next)
                 if (any_takes_turns(&((const Worker *) i->data)->runs))
-                        return true;
-        return false;
+                        return false;
+        return any_takes_turns(&g->sent);
 }
 
 static bool follows_writer(const Run *run) {
         return run_takes_turns(run) && !run_has_place(run);
 }
 
-/* Returns the first job that may be sent now; NULL: none may. While the first of the transactions that take turns to write
- * is in the socket, the others are kept: they are for the worker that takes it, which begins them in their order. */
+/* Returns the first job that may be sent now; NULL: none may. */
 static Run *next_to_send(const Group *g) {
-        bool kept = any_takes_turns(&g->sent) && !is_writer_known(g);
         GList *i = g->waiting.head;
 
-        while (i && kept && follows_writer(i->data))
-                i = i->next;
+        if (i && follows_writer(i->data) && keeps_writers(g))
+                while (i && follows_writer(i->data))
+                        i = i->next;
         return i ? i->data : NULL;
 }
 

@@ -4,7 +4,6 @@
 
 #include "daemon/supervisor/base/clock.h"
 #include "daemon/supervisor/base/context.h"
-#include "daemon/supervisor/runs/group-jobs.h"
 #include "daemon/supervisor/runs/run.h"
 #include "daemon/supervisor/runs/statement.h"
 #include "daemon/supervisor/runs/worker-channels.h"
@@ -50,8 +49,6 @@ unsigned worker_runs_n_parallel(const Worker *w) {
 }
 
 void worker_runs_lose(Worker *w, bool was_told) {
-        if (was_told) /* those put back came before */
-                group_jobs_take_back(w->group);
         while (w->runs.tail) { /* those put back keep their order */
                 Run *run = w->runs.tail->data;
 

@@ -514,7 +514,6 @@ void group_on_engine_end(Group *g, const WorkerProcessEnd *end) {
 }
 
 void group_on_worker_gone(Group *g) {
-        g->context->work->recall_jobs(g);
         if (g->n_early_deaths < EARLY_DEATHS_MAX || (g->engine_failure == refused && group_n_workers(g) > 0))
                 return;
         g->n_early_deaths = 0;

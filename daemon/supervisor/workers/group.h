@@ -130,9 +130,9 @@ void group_on_connection_left(const Group *g);
 /* The engine process of a worker of the group has ended; group_on_worker_gone() may have been called before, or follows. */
 void group_on_engine_end(Group *g, const WorkerProcessEnd *end);
 
-/* A worker of the group is dead or as good as dead, and its runs have been dealt with. Takes back the jobs, in case it died
- * while it took one. Fails them if workers die again and again before they begin anything, unless the unit of engine
- * processes refuses more of them: then the jobs wait for the group's other workers. */
+/* A worker of the group is dead or as good as dead, its runs have been dealt with, and the jobs were taken back. Fails them
+ * if workers die again and again before they begin anything, unless the unit of engine processes refuses more of them: then
+ * the jobs wait for the group's other workers. */
 void group_on_worker_gone(Group *g);
 
 #endif

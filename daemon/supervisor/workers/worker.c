@@ -448,6 +448,7 @@ static void close_worker(Worker *w) {
         watch_idle(w, clock_usec() + KILLED_USEC); /* until it is reaped */
         close(w->control_fd);
         w->control_fd = -1;
+        w->context->work->recall_jobs(w->group); /* in case it died while it took one; and before it puts back older ones */
         w->context->work->lose(w, was_told);
         group_on_worker_gone(w->group);
 }
