@@ -837,8 +837,8 @@ static void test_order_behind_query(void) {
         end();
 }
 
-/* A transaction on a pin goes to the worker of the pin, whatever others wait for; and those that come when the worker of the
- * others computes keep their places among all jobs. */
+/* A transaction on a pin goes to the worker of the pin, even if others wait for theirs. Those that come while that worker
+ * computes keep their places among all jobs. */
 static void test_no_wait_for_those_that_write(void) {
         const RigCall *calls[3], *on_pin;
         uint64_t pin;

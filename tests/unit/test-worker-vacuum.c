@@ -89,6 +89,22 @@ static sqlite3 *foreign_open(const char *name) {
         return db;
 }
 
+/* Another program that reads a table, and has its first row. */
+static sqlite3_stmt *foreign_reader(void) {
+        sqlite3_stmt *reader;
+
+        g_assert_cmpint(sqlite3_prepare_v2(foreign_open(path), "SELECT * FROM big", -1, &reader, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(reader), ==, SQLITE_ROW);
+        return reader;
+}
+
+static void foreign_reader_done(sqlite3_stmt *reader) {
+        sqlite3 *db = sqlite3_db_handle(reader);
+
+        (void) sqlite3_finalize(reader);
+        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+}
+
 static char *text_of(sqlite3 *db, const char *sql) {
         GString *text = g_string_new(NULL);
         sqlite3_stmt *stmt;
@@ -603,6 +619,19 @@ static void test_cancelled_beside_temporary_file(void) {
         end();
 }
 
+/* How often SQLite calls the progress handler during a VACUUM. */
+static unsigned count_progress(const char *journal_mode) {
+        unsigned n;
+
+        begin_with_lease(journal_mode);
+        n = n_progress;
+        (void) ask("VACUUM");
+        writing_expect("committing 2; ended 2 wrote 0 0; ");
+        n = n_progress - n;
+        end();
+        return n;
+}
+
 static bool has_journal; /* at the cancellation: SQLite copies the new database over the old one */
 
 static void cancel_late(void) {
@@ -617,12 +646,7 @@ static void test_cancelled_late(const void *journal_mode) {
         bool is_log = strcmp(journal_mode, "wal") == 0;
         unsigned n, n_copying = 0;
 
-        begin_with_lease(journal_mode);
-        n = n_progress;
-        (void) ask("VACUUM");
-        writing_expect("committing 2; ended 2 wrote 0 0; ");
-        n = n_progress - n;
-        end();
+        n = count_progress(journal_mode);
         for (unsigned before_last = 10; before_last <= 310; before_last += 100) {
                 begin_with_lease(journal_mode);
                 n_at = n_progress + n - before_last;
@@ -645,12 +669,7 @@ static void lose_supervisor(void) {
 static void test_supervisor_lost(const void *journal_mode) {
         unsigned n;
 
-        begin_with_lease(journal_mode);
-        n = n_progress;
-        (void) ask("VACUUM");
-        writing_expect("committing 2; ended 2 wrote 0 0; ");
-        n = n_progress - n;
-        end();
+        n = count_progress(journal_mode);
         for (unsigned before_last = 0; before_last < 10; before_last += 3) {
                 begin_with_lease(journal_mode);
                 n_at = n_progress + n - before_last;
@@ -708,12 +727,9 @@ static void test_unknown_outcome(void) {
 /* In rollback mode it waits for readers, as in SQLite, and others go before it. */
 static void test_readers(void) {
         sqlite3_stmt *reader;
-        sqlite3 *db;
 
         begin_with_lease("delete");
-        db = foreign_open(path);
-        g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT * FROM big", -1, &reader, NULL), ==, SQLITE_OK);
-        g_assert_cmpint(sqlite3_step(reader), ==, SQLITE_ROW);
+        reader = foreign_reader();
         (void) ask("VACUUM");
         (void) ask("UPDATE vacuum_db SET x = 'kept'");
         writing_pass(100 * MSEC);
@@ -746,8 +762,7 @@ static void test_readers(void) {
 
                 g_assert_true(g_str_has_suffix(reports, "ended 5 error 30; "));
         }
-        (void) sqlite3_finalize(reader);
-        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        foreign_reader_done(reader);
         end();
 }
 
@@ -776,13 +791,10 @@ static void test_own_reader(void) {
 /* Transactions begin while it waits for a reader: it has no turn before it can go on. */
 static void test_transactions_meanwhile(void) {
         sqlite3_stmt *reader;
-        sqlite3 *db;
         uint64_t t;
 
         begin_with_lease("delete");
-        db = foreign_open(path);
-        g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT * FROM big", -1, &reader, NULL), ==, SQLITE_OK);
-        g_assert_cmpint(sqlite3_step(reader), ==, SQLITE_ROW);
+        reader = foreign_reader();
         (void) ask("VACUUM");
         writing_pass(500 * MSEC);
         g_free(writing_reports());
@@ -796,8 +808,7 @@ static void test_transactions_meanwhile(void) {
                 writing_cancel(t);
                 writing_expect(expected);
         }
-        (void) sqlite3_finalize(reader);
-        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        foreign_reader_done(reader);
         writing_pass(SEC);
         writing_expect("committing 2; ended 2 wrote 0 0; ");
         check_vacuumed();
@@ -808,19 +819,15 @@ static void test_transactions_meanwhile(void) {
 static void test_readers_of_log(void) {
         sqlite3_stmt *reader;
         unsigned n = 1;
-        sqlite3 *db;
 
         begin_with_lease("wal");
-        db = foreign_open(path);
-        g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT * FROM big", -1, &reader, NULL), ==, SQLITE_OK);
-        g_assert_cmpint(sqlite3_step(reader), ==, SQLITE_ROW);
+        reader = foreign_reader();
         (void) ask("VACUUM");
         writing_expect("committing 2; ended 2 wrote 0 0; ");
         while (sqlite3_step(reader) == SQLITE_ROW)
                 n++;
         g_assert_cmpuint(n, ==, 800);
-        (void) sqlite3_finalize(reader);
-        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        foreign_reader_done(reader);
         check_vacuumed();
         end();
 }
@@ -828,12 +835,9 @@ static void test_readers_of_log(void) {
 /* Another worker waits: it gets the lease before a VACUUM that waits for a reader tries again for long. */
 static void test_lease(void) {
         sqlite3_stmt *reader;
-        sqlite3 *db;
 
         begin_with_lease("delete");
-        db = foreign_open(path);
-        g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT * FROM big", -1, &reader, NULL), ==, SQLITE_OK);
-        g_assert_cmpint(sqlite3_step(reader), ==, SQLITE_ROW);
+        reader = foreign_reader();
         (void) ask("VACUUM");
         writing_say(MESSAGE_LEASE_ASKED);
         writing_pass(50 * MSEC);
@@ -842,8 +846,7 @@ static void test_lease(void) {
 
                 g_assert_true(g_str_has_suffix(reports, "returned; wanted; "));
         }
-        (void) sqlite3_finalize(reader);
-        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+        foreign_reader_done(reader);
         writing_say(MESSAGE_LEASE);
         writing_expect("committing 2; ended 2 wrote 0 0; ");
         check_vacuumed();
