@@ -189,6 +189,22 @@ static const Field observed[] = {
         {},
 };
 
+static const Field attach_wanted[] = {
+        FIELD(attach.number),
+        FIELD(attach.name, .required = true, .max = ATTACH_NAME_SIZE_MAX),
+        {},
+};
+
+static const Field attach[] = {
+        FIELD(attach.number),
+        FIELD(attach.name, .required = true, .max = ATTACH_NAME_SIZE_MAX),
+        FIELD(attach.path),
+        FIELD(attach.immutable),
+        FIELD(attach.error, .max = ERROR_NUMBER_MAX - 1),
+        FIELD(attach.message),
+        {},
+};
+
 static const Field committing[] = { FIELD(committing.numbers, .max = COMMITTING_SIZE_MAX), {} };
 static const Field drained[] = { FIELD(drained.number), FIELD(drained.unread, .max = UNREAD_SIZE_MAX), {} };
 static const Field progress[] = { FIELD(progress.number), FIELD(progress.n_rows), FIELD(progress.n_bytes), {} };
@@ -295,6 +311,10 @@ static bool committing_is_valid(const Message *m) {
         return m->committing.numbers.size > 0 && m->committing.numbers.size % sizeof(uint64_t) == 0;
 }
 
+static bool attach_is_valid(const Message *m) {
+        return !m->attach.path == (m->attach.error != ERROR_NONE) && !m->attach.path == (m->attach.message != NULL);
+}
+
 static bool channel_is_valid(const Message *m) {
         return page_size_is_valid(m->channel.page_size);
 }
@@ -348,6 +368,8 @@ static const Layout layouts[] = {
         [MESSAGE_LEASE_TAKEN] = { nothing, MESSAGE_SIZE_MAX },
         [MESSAGE_TRY_COMMIT] = { number, MESSAGE_SIZE_MAX },
         [MESSAGE_COMMIT_REFUSED] = { ended, MESSAGE_SIZE_MAX, ended_is_valid },
+        [MESSAGE_ATTACH_WANTED] = { attach_wanted, MESSAGE_SIZE_MAX },
+        [MESSAGE_ATTACH] = { attach, MESSAGE_SIZE_MAX, attach_is_valid },
 };
 
 const Layout *message_layout(uint32_t kind) {

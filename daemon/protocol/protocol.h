@@ -70,6 +70,10 @@
  *                   <--------------------    COMMITTING: the transaction of these runs is about to be committed. If the
  *                                            worker dies now, no process knows if it was
  *
+ *                   <--------------------    ATTACH_WANTED: a statement on this pin attaches a database by its name. It is
+ *                                            sent again and again until ATTACH
+ *      ATTACH       --------------------->   where its file is, or why the client may not attach it
+ *
  *      OBSERVE      --------------------->   look for commits of other programs (observing.h)
  *                   <--------------------    OBSERVED
  *      NOTIFIER + inotify  -------------->   the descriptor by which the supervisor learns of changes; the observer adds the
@@ -159,6 +163,8 @@ typedef enum MessageKind {
         MESSAGE_LEASE_TAKEN,
         MESSAGE_TRY_COMMIT,
         MESSAGE_COMMIT_REFUSED,
+        MESSAGE_ATTACH_WANTED,
+        MESSAGE_ATTACH,
 } MessageKind;
 
 /* Numbers in a row of a change sequence that the writer of a database may give to its commits before the supervisor has read
@@ -429,6 +435,17 @@ typedef struct ChannelEnd {
         Bytes unread;                     /* answers that did not fit the socket: the supervisor writes them; size 0: none */
 } ChannelEnd;
 
+/* ATTACH_WANTED, ATTACH: a published database that a statement on a pin attaches. */
+#define ATTACH_NAME_SIZE_MAX ((size_t) 255)
+typedef struct Attach {
+        uint64_t number;             /* of the pin */
+        const char *name;            /* as the statement has it; not longer than the above */
+        const char *path;            /* ATTACH: of its file; NULL: the client may not attach it */
+        bool immutable;              /* of that database */
+        uint32_t error;              /* ErrorNumber; ERROR_NONE if there is a path */
+        const char *message;         /* the sentence of the error; NULL if there is none */
+} Attach;
+
 typedef struct Parked {
         uint64_t number;
         bool parked;
@@ -455,6 +472,7 @@ typedef struct Message {
                 Committing committing;
                 Committed committed;
                 Observed observed;
+                Attach attach;   /* ATTACH_WANTED, ATTACH */
                 uint64_t number; /* TAKEN, FILLING, COMMIT, LEASE, WATCH; PING, PONG: of the PING; GIVE_WAY: usec */
         };
 } Message;
