@@ -159,6 +159,29 @@ int policy_refuse_unknown(const char *name, Refusal *refusal) {
                       "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
 }
 
+Database *policy_find_to_attach(Context *context, Peer *p, const char *name, Refusal *refusal) {
+        Database *d = database_find(context, name);
+        PolicyVerdict verdict = d ? policy_verdict(context, p, d) : POLICY_NO;
+
+        if (verdict == POLICY_NO)
+                (void) policy_refuse_unknown(name, refusal);
+        else if (verdict == POLICY_ASK && policy_last_answer(p, POLKIT_READ, name) == POLKIT_CHALLENGE)
+                (void) refuse(refusal, ERROR_ACCESS_DENIED,
+                              "The database \"%s\" requires authentication: query it first, with interactive authorization.",
+                              name);
+        else if (verdict == POLICY_ASK)
+                polkit_ask(context, p, POLKIT_READ, name, false);
+        else if (database_config_is_server(d->config))
+                (void) refuse(refusal, ERROR_NOT_ALLOWED,
+                              "The database \"%s\" is on a server: only databases in files can be attached.", name);
+        else if (d->config->expose && d->config->expose[0])
+                (void) refuse(refusal, ERROR_NOT_ALLOWED,
+                              "The database \"%s\" has Expose=, which publishes a part of it: it cannot be attached.", name);
+        else
+                return d;
+        return NULL;
+}
+
 /* ---- polkit's answers ---- */
 
 void policy_keep_answer(Peer *p, const PolkitReply *reply) {

@@ -51,6 +51,10 @@ bool policy_may_write(const Context *context, const Peer *p, const Database *d);
 /* READ_ONLY, for a peer that may use the database and may not write it. Says who may. */
 int policy_refuse_write(const Database *d, Refusal *refusal);
 
+/* Returns the database of this name if the peer may attach it: one in a file, and published as a whole. NULL:
+ * UNKNOWN_DATABASE, ACCESS_DENIED, NOT_ALLOWED; without a refusal polkit is asked, so the caller must try again. */
+Database *policy_find_to_attach(Context *context, Peer *p, const char *name, Refusal *refusal);
+
 /* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may use it once its
  * user has authenticated. */
 bool policy_is_visible(const Context *context, const Peer *p, const Database *d);

@@ -91,14 +91,24 @@ int run_access_find_pin(Context *context, const Peer *p, const Database *d, uint
         return 0;
 }
 
+static bool may_still_read(const Context *context, const Peer *p, const Database *d) {
+        const Database *now = database_find(context, database_name(d));
+
+        return now && database_config_shows_same(now->config, d->config) && policy_verdict(context, p, now) == POLICY_YES;
+}
+
 static bool is_still_allowed(const Run *run) {
         const Context *context = run->context;
-        const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
         const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
 
-        return !p || (now && database_config_shows_same(now->config, run->database->config) &&
-                      policy_verdict(context, p, now) == POLICY_YES &&
-                      (!run->group->writes || policy_write_verdict(context, p, now) == POLICY_YES));
+        if (!p)
+                return true;
+        for (guint i = 0; run->attached && i < run->attached->len; i++)
+                if (!may_still_read(context, p, run->attached->pdata[i]))
+                        return false;
+        return may_still_read(context, p, run->database) &&
+               (!run->group->writes ||
+                policy_write_verdict(context, p, database_find(context, database_name(run->database))) == POLICY_YES);
 }
 
 /* True if the run has not started, or if it writes and waits, or is a transaction, in which more statements may come. */

@@ -93,6 +93,7 @@ void run_free(Run *run) {
         refusal_done(&run->end);
         g_free(run->excerpt);
         g_free(run->time_zone);
+        g_clear_pointer(&run->attached, g_ptr_array_unref);
         (void) pipe_unref(run->pipe);
         (void) database_unref(run->database);
         run->group = group_unref(run->group);
@@ -547,6 +548,41 @@ int run_on_started(Run *run, const Started *started) {
                 disarm(run);
         else if (run->end.error == ERROR_NONE)
                 arm(run, run->deadline_usec);
+        return 0;
+}
+
+static void free_attached(void *database) {
+        (void) database_unref(database);
+}
+
+static void note_attached(Run *pin, Database *d) {
+        if (!pin->attached)
+                pin->attached = g_ptr_array_new_with_free_func(free_attached);
+        if (!g_ptr_array_find(pin->attached, d, NULL))
+                g_ptr_array_add(pin->attached, database_ref(d));
+}
+
+int run_on_attach_wanted(Run *run, const char *name) {
+        Peer *p = run->session ? g_hash_table_lookup(run->context->peers, run->session->name) : NULL;
+        Message answer = { .kind = MESSAGE_ATTACH, .attach = { .number = run->number, .name = name } };
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        Database *d;
+
+        if (!run->is_pin || !run_is_under_way(run))
+                return -EBADMSG;
+        if (!p || run->end.error != ERROR_NONE)
+                return 0;
+        d = policy_find_to_attach(run->context, p, name, &refusal);
+        if (d) {
+                answer.attach.path = d->config->path;
+                answer.attach.immutable = d->config->immutable;
+                note_attached(run, d);
+        } else if (refusal.error != ERROR_NONE) {
+                answer.attach.error = refusal.error;
+                answer.attach.message = refusal.message;
+        } else
+                return 0;
+        (void) message_send(run->worker->control_fd, &answer, -1);
         return 0;
 }
 

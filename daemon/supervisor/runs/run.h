@@ -93,6 +93,7 @@ struct Run {
         uint64_t pin;           /* the number of the pin that it runs on outside of a transaction, or, of a TRANSACTION,
                                  * that it is on; 0: none */
         bool is_pin;            /* TRANSACTION: it is none, but a connection of the client's own, on which these run */
+        GPtrArray *attached;    /* of a pin, owned: a reference to each Database that its client may have attached */
         CountsPlace counts;     /* of its client and the database */
         uint64_t idle_usec;     /* TRANSACTION: TransactionIdleSec= */
         uint64_t lock_wait_usec; /* as in Begin and JobSpec */
@@ -155,6 +156,9 @@ int run_on_ended(Run *run, const Ended *ended);
 int run_on_commit_refused(Run *run, const Failure *failure);
 int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
+/* A statement on this pin attaches the database of this name. Answers ATTACH, but not while polkit is asked, nor if the
+ * worker reads no messages: it asks again. */
+int run_on_attach_wanted(Run *run, const char *name);
 
 /* Sends COMMIT for a transaction that is open, whose end answers the call (on_ended). Otherwise Busy: it has another one.
  * run_rollback() cancels it in the same way. `keeps_open`: the worker may refuse the commit. That answers the call, too, and

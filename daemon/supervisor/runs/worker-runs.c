@@ -107,6 +107,7 @@ int worker_runs_dispatch(Worker *w, const Message *m) {
         case MESSAGE_COMMIT_REFUSED: return run_on_commit_refused(run, &m->ended.failure);
         case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
         case MESSAGE_DRAINED: return run_on_drained(run, &m->drained);
+        case MESSAGE_ATTACH_WANTED: return run_on_attach_wanted(run, m->attach.name);
         default: return -EBADMSG;
         }
 }

@@ -567,6 +567,8 @@ uint64_t worker_message_number(const Message *m) {
         case MESSAGE_CHANNEL_PROGRESS: return m->channel_progress.number;
         case MESSAGE_CHANNEL_RESTED:
         case MESSAGE_CHANNEL_CLOSED: return m->channel_end.progress.number;
+        case MESSAGE_ATTACH_WANTED: return m->attach.number;
+        case MESSAGE_ATTACH:
         case MESSAGE_PONG:
         case MESSAGE_SETUP:
         case MESSAGE_PREPARE:

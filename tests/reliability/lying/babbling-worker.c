@@ -116,7 +116,7 @@ static Bytes any_tables(void) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_COMMIT_REFUSED) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_ATTACH) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -150,6 +150,11 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_EXECUTE_BATCH:
                 m.job = (JobSpec) { .number = number, .n_statements = 1, .statements = (const uint8_t *) "any",
                                     .statements_size = 3 };
+                break;
+        case MESSAGE_ATTACH_WANTED:
+        case MESSAGE_ATTACH:
+                m.attach = (Attach) { .number = number, .name = one_in(2) ? "chinook" : "none", .path = "/",
+                                      .immutable = one_in(2) };
                 break;
         case MESSAGE_BEGIN: m.begin = (Begin) { .number = number, .writes = one_in(2) }; break;
         case MESSAGE_COMMIT_REFUSED: m.ended = (Ended) { .number = number, .failure = any_failure() }; break;
