@@ -596,6 +596,9 @@ static void add_report(GString *text, const Message *m) {
         case MESSAGE_LEASE_KEPT: g_string_append(text, "kept; "); return;
         case MESSAGE_CONNECTION_WANTED: g_string_append(text, "connection wanted; "); return;
         case MESSAGE_CONNECTION_RETURNED: g_string_append(text, "connection returned; "); return;
+        case MESSAGE_ATTACH_WANTED:
+                g_string_append_printf(text, "asks %" G_GUINT64_FORMAT " for %s; ", m->attach.number, m->attach.name);
+                return;
         case MESSAGE_COMMITTING: add_numbers(text, "committing", &m->committing.numbers); return;
         case MESSAGE_ENDED: add_ended(text, &m->ended); return;
         case MESSAGE_COMMIT_REFUSED:
@@ -649,6 +652,14 @@ static void post(const Message *m, int pipe_fd) {
 
 void writing_say(MessageKind kind) {
         post(&(Message) { .kind = kind }, -1);
+}
+
+void writing_attach(uint64_t pin, const char *name, const char *path) {
+        post(&(Message) {
+                .kind = MESSAGE_ATTACH,
+                .attach = { .number = pin, .name = name, .path = path, .error = path ? ERROR_NONE : ERROR_UNKNOWN_DATABASE,
+                            .message = path ? NULL : "there is no such database" },
+        }, -1);
 }
 
 void writing_cancel(uint64_t number) {

@@ -99,6 +99,8 @@ void writing_expect_durable(const char *expected);
 
 /* Messages of the supervisor, which the worker has not read yet. They return the number. */
 void writing_say(MessageKind kind);
+/* ATTACH; without a path it is an unknown database. */
+void writing_attach(uint64_t pin, const char *name, const char *path);
 void writing_cancel(uint64_t number);
 uint64_t writing_execute(const char *sql);
 uint64_t writing_run(const char *sql, int *ret_fd);

@@ -370,6 +370,15 @@ typedef struct Engine {
         /* True if the statement, which writes, changes only TEMP tables. */
         bool (*only_temp)(const EngineStatement *statement);
 
+        /* True if the statement attaches a database to its pin, or detaches one. It neither reads nor writes, and has no
+         * rows. */
+        bool (*attaches)(const EngineStatement *statement);
+
+        /* The name of the database that such a statement wants, whose step() was BUSY for that, borrowed until the next
+         * step; NULL: it wants none. answer() tells its file; then the statement may be stepped again. */
+        const char *(*wants)(const EngineConnection *connection);
+        void (*answer)(EngineConnection *connection, const Attach *answer);
+
         /* ---- observers ---- */
 
         /* Describes the state of the file now, and has inotify (`notifier_fd`, -1: there is none) tell of changes.

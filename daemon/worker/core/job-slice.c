@@ -50,6 +50,8 @@ static JobState retry(Job *job) {
         if (now >= busy_until || now >= lock_until)
                 return job_end(job, ERROR_NONE, NULL);
         sql_error_done(&job->error);
+        if (job->lender)
+                job_ask_for_database(job, job->connection, job->lender->pin);
         job->wait.retry_pause_usec = retry_pause(job->wait.retry_pause_usec);
         job->wait.retry_usec = earlier(now + job->wait.retry_pause_usec, earlier(busy_until, lock_until));
         if (job->statement)

@@ -12,6 +12,7 @@
 
 #include "daemon/worker/core/client-counts.h"
 #include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 /* ---- creation and destruction ---- */
@@ -236,7 +237,10 @@ bool job_statement_writes(const Job *job) {
 }
 
 static bool does_nothing(const Job *job) {
-        return job_engine(job)->does_nothing && job_engine(job)->does_nothing(job->statement);
+        const Engine *engine = job_engine(job);
+
+        return (engine->does_nothing && engine->does_nothing(job->statement)) ||
+                (engine->attaches && engine->attaches(job->statement));
 }
 
 bool job_statement_reads(const Job *job) {
@@ -275,4 +279,19 @@ SqlError *job_refuse(Job *job, const JobSpec *spec) {
         job->refused = true;
         (void) job_set_state(job, JOB_ENDING);
         return &job->error;
+}
+
+void job_ask_for_database(const Job *job, const EngineConnection *connection, uint64_t pin) {
+        const Engine *engine = job_engine(job);
+        const char *name = pin > 0 && connection && engine->wants ? engine->wants(connection) : NULL;
+        int r;
+
+        if (!name)
+                return;
+        r = report_send(job->context->control_fd, &(Message) {
+                .kind = MESSAGE_ATTACH_WANTED,
+                .attach = { .number = pin, .name = name },
+        });
+        if (r < 0)
+                job->context->report_error = r;
 }

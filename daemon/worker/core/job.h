@@ -84,6 +84,7 @@ struct JobWriter {
         bool (*waits_for_readers)(const JobWriter *w); /* a job that runs alone has met their lock, and is tried again; NULL:
                                          * none can */
         void (*take_back)(JobWriter *w, Job *job); /* the connection that it has lent to the job; NULL: it lends none */
+        uint64_t pin;                           /* the number of the pin that it lends; 0: it lends no pin */
         bool is_pin;                            /* it lends a pin to jobs outside of transactions, one after the other */
         bool upgrades;                          /* a statement that writes gives a lent connection back, and is added */
 };
@@ -250,6 +251,9 @@ bool job_set_time_zone(Job *job);
 
 /* The job has written, or has failed: from now on its client has its counts. */
 void job_store_counts(const Job *job);
+
+/* If the last step on the connection was Busy because it wants a database (engine.h), asks the supervisor for that. */
+void job_ask_for_database(const Job *job, const EngineConnection *connection, uint64_t pin);
 
 /* Takes the job back to before its first step: drops its rows. Nothing else may be in the page. */
 void job_rewind(Job *job);

@@ -462,6 +462,7 @@ static bool pin_transaction(Transaction *t, Transaction *inner) {
                 return false;
         }
         inner->pin = t;
+        inner->jobs.pin = t->begin.number;
         t->guest = inner;
         return true;
 }
@@ -807,10 +808,23 @@ static bool run_later(Transaction *t, Job *job) {
         return true;
 }
 
-/* Runs a statement that changes only TEMP tables, in a transaction that does not write. */
-static void run_temp(Transaction *t, Job *job) {
+static void put_back(Transaction *t, Job *job) {
         JobList first = {};
 
+        job_list_append(&first, job);
+        job_list_prepend_all(&t->queue, &first);
+}
+
+/* The failure of a job may be that another program has a lock, or that ATTACH wants a database. */
+static bool is_worth_another_try(const Transaction *t, const Job *job) {
+        const Engine *engine = engine_of(t);
+
+        return !t->batch.rolled_back && (engine_met_lock(engine, &job->error) ||
+                                         (engine->wants && engine->wants(t->batch.connection)));
+}
+
+/* Runs a statement that changes only TEMP tables, in a transaction that does not write. */
+static void run_temp(Transaction *t, Job *job) {
         t->batch.connection = t->snapshot;
         (void) write_batch_run(&t->batch, job);
         t->batch.connection = NULL;
@@ -822,8 +836,7 @@ static void run_temp(Transaction *t, Job *job) {
                 job->sequence = t->sequence;
                 write_batch_release(job);
         } else if (!t->batch.rolled_back && run_later(t, job)) {
-                job_list_append(&first, job);
-                job_list_prepend_all(&t->queue, &first);
+                put_back(t, job);
                 return;
         }
         check_rolled_back(t, job);
@@ -915,6 +928,12 @@ static void run_next(Transaction *t) {
                 job->counters.wrote = !job->write.reads && job->error.error == ERROR_NONE;
                 job->sequence = t->batch.sequence;
                 write_batch_release(job);
+        } else if (t->pin && is_worth_another_try(t, job)) {
+                job_ask_for_database(job, t->batch.connection, t->jobs.pin);
+                if (run_later(t, job)) {
+                        put_back(t, job);
+                        return;
+                }
         }
         check_rolled_back(t, job);
 }
@@ -1458,6 +1477,7 @@ int transaction_begin(TransactionSet *set, const Begin *begin) {
         t->pin = pin;
         t->jobs.upgrades = adapted.deferred || adapted.is_pin;
         t->jobs.is_pin = adapted.is_pin;
+        t->jobs.pin = adapted.is_pin ? adapted.number : adapted.pin;
         if (adapted.writes && !pin)
                 writer_claim(set->writer, &t->claim);
         return 0;
@@ -1486,6 +1506,7 @@ static bool add_to_pin(Transaction *pin, Job *job) {
         if (new_transaction(pin->set, &begin, &t) < 0)
                 return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
         t->pin = pin;
+        t->jobs.pin = pin->begin.number;
         pin->guest = t;
         t->only_temp = job->write.only_temp || !context_of(t)->setup->writes;
         t->is_of_load = job->load;
@@ -1522,6 +1543,21 @@ void transaction_commit(TransactionSet *set, uint64_t number, bool keeps_open) {
                 return;
         t->state = TRANSACTION_COMMITS;
         t->keeps_open = keeps_open;
+}
+
+void transaction_answer(TransactionSet *set, const Attach *answer) {
+        Transaction *pin = find(set, answer->number);
+        uint64_t now = now_usec();
+
+        if (!pin || !is_pin(pin) || !pin->snapshot || !engine_of(pin)->answer)
+                return;
+        engine_of(pin)->answer(pin->snapshot, answer);
+        for (Transaction *t = set->first; t; t = t->next) {
+                if (t == pin || t->pin == pin)
+                        t->retry_usec = t->retry_usec > 0 ? now : 0;
+                if ((t == pin || t->pin == pin) && t->borrower && t->borrower->state == JOB_RETRY)
+                        t->borrower->wait.retry_usec = now;
+        }
 }
 
 bool transaction_cancel(TransactionSet *set, const Cancel *cancel) {

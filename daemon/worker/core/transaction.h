@@ -60,6 +60,9 @@ bool transaction_add(TransactionSet *set, Job *job);
  * and the answer is COMMIT_REFUSED. */
 void transaction_commit(TransactionSet *set, uint64_t number, bool keeps_open);
 
+/* ATTACH: the answer about a database that a statement on this pin attaches. The pin may have ended. */
+void transaction_answer(TransactionSet *set, const Attach *answer);
+
 /* CANCEL. It ends with this error, soon. False: no transaction has the number. */
 bool transaction_cancel(TransactionSet *set, const Cancel *cancel);
 

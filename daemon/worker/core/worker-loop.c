@@ -160,6 +160,9 @@ static int handle_control(WorkerLoop *w, ReceivedMessage *m) {
         case MESSAGE_COMMIT:
                 transaction_commit(&w->transactions, m->message.number, false);
                 return 0;
+        case MESSAGE_ATTACH:
+                transaction_answer(&w->transactions, &m->message.attach);
+                return 0;
         case MESSAGE_TRY_COMMIT:
                 transaction_commit(&w->transactions, m->message.number, true);
                 return 0;

@@ -92,8 +92,9 @@ static bool collect_rows(Job *job) {
                         if (job->write.spool.left > 0 && !page_encoder_is_empty(&job->encoder))
                                 return spool_page(job);
                         return job_check_result_size(job);
-                case JOB_FILL_BUSY:
-                        job_engine(job)->give_up(&job->error);
+                case JOB_FILL_BUSY: /* without a lock the statement attaches a database (Engine.wants) */
+                        if (job->error.extended_code != 0)
+                                job_engine(job)->give_up(&job->error);
                         return false;
                 case JOB_FILL_AWAITS: /* not while it is QUEUED */
                 case JOB_FILL_FAILED:
@@ -135,6 +136,8 @@ static bool may_be_listed(const WriteBatch *b, Job *job) {
         if (b->context->engine->is_savepoint(job->statement))
                 return sql_error_set(&job->error, ERROR_NOT_ALLOWED,
                                      "SAVEPOINT, RELEASE and ROLLBACK TO are not allowed in a batch: it is one savepoint");
+        if (b->context->engine->attaches && b->context->engine->attaches(job->statement)) /* it could not be taken back */
+                return sql_error_set(&job->error, ERROR_NOT_ALLOWED, "ATTACH and DETACH are not allowed in a batch");
         return !job_statement_reads(job) || sql_error_set(&job->error, ERROR_NOT_ALLOWED, JOB_HAS_ROWS);
 }
 

@@ -22,6 +22,10 @@
 
 #define ONLY_READS "databases are shared for reading, one SELECT at a time"
 #define NEEDS_WRITE_SCHEMA "WriteSchema= of this database does not allow it"
+/* "temp" is always open on a pin (pool.c). */
+#define LIST_OF_PIN                                                                                                  \
+        "SELECT seq, name, '' AS file FROM pragma_database_list "                                                    \
+        "WHERE seq != 1 OR EXISTS (SELECT 1 FROM temp.sqlite_schema)"
 #define ONE_FILE "a statement can only use this database"
 
 /* If SQLite compiles while a client's statement runs, it compiles the SQL of a module. When it compiles the statement itself
@@ -34,6 +38,21 @@ static bool is_of_client(const Access *access) {
 static int refuse(Access *access, const char *what, const char *which, const char *reason) {
         sqlite3_snprintf(sizeof access->refused, access->refused, "%s%s%s", what, which ? " " : "", which ? which : "");
         access->reason = access->rights ? reason : ONLY_READS;
+        return SQLITE_DENY;
+}
+
+/* The temporary database of VACUUM has no file name. */
+static bool is_attached(const Access *access, const char *schema) {
+        const char *file = NULL;
+
+        if (access->is_pin && schema && sqlite3_stricmp(schema, "main") != 0 && sqlite3_stricmp(schema, "temp") != 0)
+                file = sqlite3_db_filename(access->db, schema);
+        return file && *file;
+}
+
+static int refuse_attached(Access *access, const char *schema) {
+        (void) refuse(access, "a change of the attached database", schema, NULL);
+        access->reason = "attached databases are only read: connect to this one to change it";
         return SQLITE_DENY;
 }
 
@@ -69,7 +88,9 @@ static int read_instead(Access *access, const char *name, const char *schema) {
         return replace_pragma(access, "PRAGMA %s%s%s", schema ? schema : "", schema ? "." : "", name);
 }
 
-static int set_number(Access *access, const char *name) {
+static int set_number(Access *access, const char *name, const char *schema) {
+        if (is_attached(access, schema))
+                return refuse_attached(access, schema);
         if (!access->rights)
                 return refuse_pragma(access, name, ONLY_READS);
         if (!access->rights->write_schema)
@@ -140,6 +161,10 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
                 return read_instead(access, rule->name, schema);
         case PRAGMA_ANSWERS:
                 return replace_pragma(access, "%s", rule->answer);
+        case PRAGMA_DATABASE_LIST:
+                if (!access->of_client)
+                        return SQLITE_OK;
+                return replace_pragma(access, "%s", access->is_pin ? LIST_OF_PIN : rule->answer);
         case PRAGMA_IGNORED:
                 return ignore_pragma(access);
         case PRAGMA_REFUSED:
@@ -150,7 +175,7 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
         case PRAGMA_PIN_UNLESS_ON:
                 return set_on_pin(access, rule, pragma_is_on(argument) == (use == PRAGMA_PIN_UNLESS_ON));
         case PRAGMA_NUMBER:
-                return set_number(access, rule->name);
+                return set_number(access, rule->name, schema);
         case PRAGMA_BUSY_TIMEOUT:
                 return busy_timeout(access, argument);
         case PRAGMA_DEFER_FOREIGN_KEYS:
@@ -171,8 +196,9 @@ static int authorize_use(Access *access, PragmaUse use, const PragmaRule *rule, 
         return SQLITE_DENY;
 }
 
-static bool reaches_sqlite(PragmaUse use) {
-        return use == PRAGMA_RUNS || use == PRAGMA_NUMBER || use == PRAGMA_DEFER_FOREIGN_KEYS;
+static bool reaches_sqlite(const Access *access, PragmaUse use) {
+        return use == PRAGMA_RUNS || use == PRAGMA_NUMBER || use == PRAGMA_DEFER_FOREIGN_KEYS ||
+                (use == PRAGMA_DATABASE_LIST && access->running && strcmp(sqlite3_sql(access->running), LIST_OF_PIN) == 0);
 }
 
 /* Only the statement of a client itself can be replaced, not a PRAGMA that a table-valued function runs. */
@@ -181,9 +207,9 @@ static int authorize_pragma(Access *access, const char *name, const char *argume
         PragmaUse use = !rule ? PRAGMA_IGNORED : argument ? rule->with : rule->without;
 
         access->pragma.argument = argument != NULL;
-        if (access->is_shadow && !reaches_sqlite(use))
+        if (access->is_shadow && !reaches_sqlite(access, use))
                 return refuse_pragma(access, name, "the service chooses the settings of its connections");
-        if (!access->of_client && !reaches_sqlite(use))
+        if (!access->of_client && !reaches_sqlite(access, use))
                 return refuse_pragma(access, name, "as a function it reads only what SQLite itself knows");
         return authorize_use(access, use, rule, argument, schema);
 }
@@ -281,8 +307,12 @@ static void note_created(Access *access, const char *table, const char *module) 
 }
 
 /* Of ALTER TABLE, SQLite gives the schema in the place of the table. */
+static const char *schema_of(int action, const char *table, const char *schema) {
+        return action == SQLITE_ALTER_TABLE ? table : schema;
+}
+
 static bool is_of_temp(int action, const char *table, const char *schema) {
-        const char *its = action == SQLITE_ALTER_TABLE ? table : schema;
+        const char *its = schema_of(action, table, schema);
 
         return its && sqlite3_stricmp(its, "temp") == 0;
 }
@@ -303,6 +333,8 @@ static int authorize_change(Access *access, int action, const char *table, const
         if (!is_change(action))
                 return SQLITE_OK;
         access->changes = true;
+        if (is_attached(access, schema_of(action, table, schema)))
+                return refuse_attached(access, schema_of(action, table, schema));
         access->creates_trigger |= action == SQLITE_CREATE_TRIGGER;
         note_schema(access, action, table, schema);
         if (within || !is_of_client(access))
@@ -346,7 +378,23 @@ static int authorize_attach(Access *access, const char *file) {
         bool is_of_vacuum = access->may_attach && !is_of_client(access) && file && !*file;
 
         access->may_attach = false;
-        return is_of_vacuum ? SQLITE_OK : refuse(access, "ATTACH", NULL, ONE_FILE);
+        if (is_of_vacuum)
+                return SQLITE_OK;
+        if (!is_of_client(access) || !may_need_pin(access))
+                return refuse(access, "ATTACH", NULL, ONE_FILE);
+        access->attaches = true;
+        if (access->is_pin)
+                return SQLITE_OK;
+        access->needs_pin = true;
+        return refuse(access, "ATTACH", NULL, ONE_FILE);
+}
+
+/* Without a pin SQLite says that there is no such database. */
+static int authorize_detach(Access *access) {
+        if (!is_of_client(access) || !may_need_pin(access))
+                return refuse(access, "DETACH", NULL, ONE_FILE);
+        access->attaches = true;
+        return SQLITE_OK;
 }
 
 /* Any other request means that the statement is not only the PRAGMA. */
@@ -355,11 +403,11 @@ static void note_request(Access *access, int action, const char *a, const char *
         access->asked = true;
 }
 
-/* Of the file: only its owner knows of a TEMP table. */
+/* Of the file: only its owner knows of a TEMP table, and an attached database has watches of its own. */
 static void note_table(AccessTables *tables, int action, const char *name, const char *schema) {
         int r = 0;
 
-        if (schema && sqlite3_stricmp(schema, "temp") == 0)
+        if (schema && sqlite3_stricmp(schema, "main") != 0)
                 return;
         if (action == SQLITE_READ)
                 r = engine_tables_add(&tables->read, name);
@@ -411,7 +459,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_ATTACH:
                 return authorize_attach(access, a);
         case SQLITE_DETACH:
-                return refuse(access, "DETACH", NULL, ONE_FILE);
+                return authorize_detach(access);
         case SQLITE_TRANSACTION:
                 return is_of_client(access) ? refuse(access, a, NULL, transactions) : SQLITE_OK;
         case SQLITE_SAVEPOINT: /* "BEGIN", "RELEASE" or "ROLLBACK", and its name */
@@ -432,7 +480,7 @@ void access_forget(Access *access) {
         access->asked = access->reads_journal_mode = access->changes = access->has_target = false;
         access->changes_schema = access->changes_system = access->asks_savepoint = access->asks_changes = false;
         access->changes_temp = access->changes_temp_schema = access->changes_main = access->needs_pin = false;
-        access->creates_trigger = false;
+        access->creates_trigger = access->attaches = false;
 }
 
 int access_step(Access *access, sqlite3_stmt *stmt) {
@@ -508,6 +556,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_widen(db);
         access_forget(access);
+        access->db = db;
         access->setup = setup;
         access->rights = setup->writes && setup->n_exposed == 0 ? setup : NULL;
         return sqlite3_set_authorizer(db, authorize, access);

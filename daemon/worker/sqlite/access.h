@@ -78,9 +78,11 @@ typedef struct Access {
         bool changes_temp_schema; /* the same, and not only rows */
         bool creates_trigger;    /* SQLite asked to do that in another schema, perhaps for one of "temp" */
         bool changes_main;       /* SQLite asked to change something else than that */
+        bool attaches;           /* SQLite asked for ATTACH or DETACH */
         bool may_attach;         /* VACUUM is about to run: SQLite may attach its temporary database, once; set by caller */
         AccessPragma pragma;
         AccessCreated created;   /* set by the caller */
+        sqlite3 *db;             /* borrowed */
         const Setup *setup;      /* borrowed */
         const Setup *rights;     /* borrowed: what a user who may write may do; NULL: the user may only read */
         AccessTables *tables;    /* borrowed: the authorizer adds to it; NULL: nothing asks for them */

@@ -116,6 +116,13 @@ static void note_log_index(const char *name, int fd) {
                 place->log_index_fd = fd;
 }
 
+/* SQLite opens a "-shm" to be read if it cannot open it to be written (I12). */
+static bool may_open(const FilePlace *place, const char *name, int flags) {
+        const char *suffix;
+
+        return place->own || (flags & O_ACCMODE) == O_RDONLY || !find(name, &suffix) || strcmp(suffix, "-shm") != 0;
+}
+
 /* A descriptor that is closed here is not one of a regular file, so this drops no lock (I12). */
 static int open_file(const char *name, int flags, int mode) {
         char file[NAME_MAX + SUFFIX_SIZE_MAX];
@@ -128,6 +135,10 @@ static int open_file(const char *name, int flags, int mode) {
         place = translate(name, file);
         if (!place)
                 return -1;
+        if (!may_open(place, name, flags)) {
+                errno = EACCES;
+                return -1;
+        }
         fd = openat(place->found.folder_fd, file, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
         if (fd < 0 && errno == EWOULDBLOCK)
                 return refuse(fd, FILE_TROUBLE_LEASED);

@@ -32,7 +32,9 @@ typedef struct FilePlace {
         uint64_t number;
         FoundFile found;
         bool own;    /* the worker's user owns the database file */
-        bool writes; /* the connection that writes has this place; set by the caller */
+        bool writes; /* the connection that writes has this place; set by the caller, as the next two */
+        bool never_changes; /* Immutable= */
+        bool is_attached; /* beside the database of a connection, which may write; this one is only read */
         CommitPoint commit; /* if it writes */
         int log_index_fd; /* SQLite's own of the "-shm", borrowed; 0: it has opened none for this place */
 } FilePlace;

@@ -238,6 +238,7 @@ bool pool_pin(Pool *pool, PooledConnection **c, SqlError *error) {
                 if (!*c)
                         return false;
         }
+        (void) sqlite3_limit((*c)->sqlite.file, SQLITE_LIMIT_ATTACHED, ATTACHED_MAX);
         (*c)->sqlite.is_pin = (*c)->sqlite.access.is_pin = (*c)->sqlite.counts.is_pin = true;
         bound_cache(&(*c)->sqlite);
         return true;
@@ -253,12 +254,12 @@ bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error) {
 
         if (!sqlite_connection_identify(pool->setup, &now, error))
                 return false;
-        same = file_identity_equal(&now, &c->sqlite.identity);
+        same = file_identity_equal(&now, &c->sqlite.identity) && attached_are_current(&c->sqlite.attached);
         if (same && !c->sqlite.doubtful && !keeps_transaction(&c->sqlite))
                 return true;
         return sql_error_set(error, ERROR_PIN_LOST, "%s: your TEMP tables are gone",
                              same ? "the connection of your own could not be used any more"
-                                  : "the file of this database was replaced");
+                                  : "the file of this database, or of one that is attached, was replaced");
 }
 
 void pool_give(Pool *pool, PooledConnection *c) {

@@ -31,7 +31,7 @@ static const PragmaRule rules[] = {
         { "count_changes", PRAGMA_RUNS, PRAGMA_PIN_UNLESS_OFF, NULL, CHANGES_RESULTS ": use RETURNING or changes()" },
         { "data_version", PRAGMA_RUNS, PRAGMA_READS, NULL, NULL },
         /* SQLite's own row names the file */
-        { "database_list", PRAGMA_ANSWERS, PRAGMA_ANSWERS, "SELECT 0 AS seq, 'main' AS name, '' AS file", NULL },
+        { "database_list", PRAGMA_DATABASE_LIST, PRAGMA_DATABASE_LIST, "SELECT 0 AS seq, 'main' AS name, '' AS file", NULL },
         { "default_cache_size", PRAGMA_RUNS, PRAGMA_IGNORED, NULL, NULL },
         { "defer_foreign_keys", PRAGMA_RUNS, PRAGMA_DEFER_FOREIGN_KEYS, NULL, "it needs a transaction that writes" },
         { "empty_result_callbacks", PRAGMA_RUNS, PRAGMA_IGNORED, NULL, NULL },

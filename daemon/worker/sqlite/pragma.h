@@ -13,6 +13,7 @@ typedef enum PragmaUse {
         PRAGMA_RUNS,          /* SQLite runs it: it only reads, and an argument names an object */
         PRAGMA_READS,         /* the argument is ignored: the value that holds is read */
         PRAGMA_ANSWERS,       /* rule->answer returns its columns and rows */
+        PRAGMA_DATABASE_LIST, /* as PRAGMA_ANSWERS, but of a pin SQLite's rows without the names of files */
         PRAGMA_IGNORED,       /* it does nothing, and returns nothing */
         PRAGMA_REFUSED,       /* for rule->reason */
         PRAGMA_NEEDS_OFF,     /* ignored if the argument is OFF, which holds; otherwise refused for rule->reason */

@@ -74,15 +74,16 @@ static bool authorize_again(SqliteConnection *c, const char *sql, const char *en
         return rc == SQLITE_OK || sqlite_connection_fail(c, rc, 0, error);
 }
 
-/* VACUUM that see_vacuum() has not found is one INTO a file, or of a server, which would run it in a transaction. */
+/* VACUUM that see_vacuum() has not found is one INTO a file, of an attached database, or of a server, which would run it in
+ * a transaction. */
 static bool check_vacuum(const SqliteConnection *c, const CompiledStatement *compiled, SqlError *error) {
         if (c->access.is_shadow)
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "VACUUM is not allowed: it is for the file's owner, while no other program uses it");
         return compiled->runs_alone ||
                 sql_error_set(error, ERROR_NOT_ALLOWED,
-                              "VACUUM INTO is not allowed: a statement can only use this database. \"sqlipcctl backup\" "
-                              "and the command .backup of ipcq-cli copy it");
+                              "VACUUM INTO is not allowed, nor VACUUM of an attached database: a statement can only change "
+                              "this one. \"sqlipcctl backup\" and the command .backup of ipcq-cli copy it");
 }
 
 /* As SQLite says it when it runs. But here a transaction would have to begin to write before. */
@@ -192,7 +193,8 @@ static bool see_vacuum(SqliteConnection *c, CompiledStatement *compiled, const c
         while (rc == SQLITE_ROW && !is_op(program, "Vacuum"))
                 rc = sqlite3_step(program);
         compiled->does_nothing = rc == SQLITE_DONE;
-        compiled->runs_alone = rc == SQLITE_ROW && sqlite3_column_int(program, 3) == 0;
+        compiled->runs_alone = rc == SQLITE_ROW && sqlite3_column_int(program, 2) == 0 &&
+                sqlite3_column_int(program, 3) == 0;
         c->access.changes = c->access.changes_schema = c->access.changes_main = rc == SQLITE_ROW;
         (void) sqlite3_finalize(program);
         return rc == SQLITE_DONE || rc == SQLITE_ROW || sqlite_connection_fail(c, rc, 0, error);
@@ -215,10 +217,11 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (!see_if_nothing(c, stmt, sql, tail, &compiled->does_nothing, error) ||
             !see_vacuum(c, compiled, sql, tail, error))
                 return false;
+        compiled->attaches = c->access.attaches && !sqlite3_stmt_isexplain(stmt);
         if (!compiled->does_nothing && !access_only_reads(&c->access, stmt) && !check_rights(c, compiled, sql, end, error))
                 return false;
         compiled->writes = c->access.rights && !sqlite3_stmt_isexplain(stmt) && !compiled->does_nothing &&
-                (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
+                !compiled->attaches && (!access_only_reads(&c->access, stmt) || sqlite3_column_count(stmt) == 0);
         compiled->is_savepoint = c->access.asks_savepoint && !sqlite3_stmt_isexplain(stmt);
         compiled->only_temp = !compiled->does_nothing && !sqlite3_stmt_isexplain(stmt) &&
                 (access_only_changes_temp(&c->access) || (compiled->is_savepoint && c->access.only_temp));
@@ -234,7 +237,7 @@ static bool check_compiled(SqliteConnection *c, CompiledStatement *compiled, con
         if (has_more(c->db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");
-        if (sqlite3_column_count(stmt) == 0 && !compiled->writes && !compiled->does_nothing &&
+        if (sqlite3_column_count(stmt) == 0 && !compiled->writes && !compiled->does_nothing && !compiled->attaches &&
             !compiled->is_savepoint)
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "this statement returns no rows, so there is nothing to fetch");

@@ -16,6 +16,7 @@ typedef struct CompiledStatement {
         bool is_savepoint; /* it is SAVEPOINT, RELEASE or ROLLBACK TO */
         bool runs_alone;   /* it is VACUUM, which SQLite runs in no transaction */
         bool does_nothing; /* it has no rows, changes nothing, and must not be stepped: DROP TABLE IF EXISTS without one */
+        bool attaches;     /* it is ATTACH or DETACH, has no rows, and attached_step() steps it */
         bool of_dump;      /* it inserts the row of a virtual table; dumped_table_step() steps it */
         ForeignKeys foreign_keys; /* what it sets for its client */
         bool once;         /* must not be kept for another run, when it may do something else, or need other rights */

@@ -38,13 +38,17 @@ bool sqlite_connection_identify(const Setup *setup, FileIdentity *ret, SqlError 
         return true;
 }
 
+static const FilePlace *place_of_error(const SqliteConnection *c) {
+        return c->about ?: &c->place;
+}
+
 static bool readable(const SqliteConnection *c, const char *suffix) {
-        return file_place_readable(&c->place, suffix);
+        return file_place_readable(place_of_error(c), suffix);
 }
 
 /* The database is in WAL mode, and cannot be read with the files beside it. */
 static void set_needs_owner(const SqliteConnection *c, SqlError *error) {
-        if (c->place.own)
+        if (place_of_error(c)->own)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
                         "the service can neither open nor create the \"-wal\" and \"-shm\" files of this WAL database. Let "
@@ -108,7 +112,7 @@ static void explain_cannot_open(const SqliteConnection *c, bool temporary, SqlEr
                         error, ERROR_INPUT_OUTPUT,
                         "the query needs a temporary file, which the service cannot create: sort or group less at a time, "
                         "or let the service's user write to /var/tmp");
-        else if (!sqlite_connection_identify(c->setup, &now, error))
+        else if (!c->about && !sqlite_connection_identify(c->setup, &now, error))
                 return;
         else if (!readable(c, ""))
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
@@ -325,13 +329,11 @@ static int set_up(SqliteConnection *c) {
 
 /* Returns an SQLite result code. */
 static int open_file(SqliteConnection *c, const char *name) {
-        char uri[FILE_NAME_SIZE + sizeof "file:?readonly_shm=1&immutable=1"];
         sqlite3_file *file;
         int rc;
 
-        (void) snprintf(uri, sizeof uri, "file:%s?readonly_shm=%d%s", name, !c->place.own,
-                        c->setup->immutable ? "&immutable=1" : "");
-        rc = sqlite3_open_v2(uri, &c->file, (c->writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
+        c->place.never_changes = c->setup->immutable;
+        rc = sqlite3_open_v2(name, &c->file, (c->writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) |
                              SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
         c->opened = rc == SQLITE_OK;
         if (rc == SQLITE_OK)
@@ -458,6 +460,7 @@ void sqlite_connection_close(SqliteConnection *c) {
         sqlite_counts_done(&c->counts);
         c->exposed = exposed_close(c->exposed);
         (void) sqlite3_close(c->file);
+        attached_done(&c->attached);
         file_place_remove(&c->place);
         *c = (SqliteConnection) {};
 }
@@ -512,6 +515,8 @@ void sqlite_connection_look(SqliteConnection *c) {
                 return;
         sqlite_connection_hold(c);
         sqlite_connection_let_go(c);
+        if (sqlite3_get_autocommit(c->file))
+                attached_look(&c->attached, c->file);
 }
 
 void sqlite_connection_state(const SqliteConnection *c, FileState *ret) {
@@ -522,19 +527,23 @@ void sqlite_connection_state(const SqliteConnection *c, FileState *ret) {
 }
 
 bool sqlite_connection_keeps_writers_out(const SqliteConnection *c) {
-        return c->lock->held;
+        return c->lock->held || attached_keep_writers_out(&c->attached);
 }
 
 bool sqlite_connection_keeps_log(const SqliteConnection *c) {
-        return c->lock->mark >= 0 && (!c->writes || (c->is_pin && sqlite3_txn_state(c->file, "main") == SQLITE_TXN_READ));
+        return (c->lock->mark >= 0 &&
+                (!c->writes || (c->is_pin && sqlite3_txn_state(c->file, "main") == SQLITE_TXN_READ))) ||
+                attached_keep_log(&c->attached);
 }
 
 bool sqlite_connection_writer_waits(const SqliteConnection *c) {
         sqlite3_file *file;
 
+        if (attached_writer_waits(&c->attached, c->setup->wal_size_max))
+                return true;
         if (c->lock->held)
                 return reader_lock_writer_waits(c->lock);
-        return sqlite_connection_keeps_log(c) &&
+        return sqlite_connection_keeps_log(c) && c->lock->mark >= 0 &&
                sqlite3_file_control(c->file, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
                database_state_log_behind(file, c->lock->mark) > c->setup->wal_size_max;
 }

@@ -15,6 +15,7 @@
 #include "daemon/worker/core/engine.h"
 #include "daemon/worker/exposed/exposed.h"
 #include "daemon/worker/sqlite/access.h"
+#include "daemon/worker/sqlite/attached.h"
 #include "daemon/worker/sqlite/dumped-table.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/reader-lock.h"
@@ -79,6 +80,8 @@ typedef struct SqliteConnection {
         SqliteCounts counts; /* last_insert_rowid() and the like of the client whose statements it runs */
         Access access;       /* for clients' SQL */
         Access file_access;  /* for the worker's own SQL, if clients' SQL does not reach the file */
+        AttachedSet attached; /* of a pin */
+        const FilePlace *about; /* borrowed: the attached file that an error is about; NULL: it is about `place` */
 } SqliteConnection;
 
 /* Identifies the file at setup->path now. This is cheap and follows links, so it can only tell that a connection no longer

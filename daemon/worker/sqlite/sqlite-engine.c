@@ -48,6 +48,8 @@ static int configure(const Setup *setup) {
         int rc;
 
         rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+        if (rc == SQLITE_OK) /* a name in ATTACH is no URI, which could name another VFS */
+                rc = sqlite3_config(SQLITE_CONFIG_URI, 0);
         if (rc == SQLITE_OK)
                 rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); /* sqlite3_memory_highwater() needs it */
         if (rc == SQLITE_OK)
@@ -318,6 +320,20 @@ static void engine_state(EngineConnection *connection, FileState *ret) {
         sqlite_connection_state(&connection_of(connection)->sqlite, ret);
 }
 
+static bool engine_attaches(const EngineStatement *statement) {
+        return ((const SqliteStatement *) (const void *) statement)->attaches;
+}
+
+static const char *engine_wants(const EngineConnection *connection) {
+        const AttachedSet *set = &readable_of(connection)->attached;
+
+        return set->wanted[0] ? set->wanted : NULL;
+}
+
+static void engine_answer(EngineConnection *connection, const Attach *answer) {
+        attached_answer(&connection_of(connection)->sqlite.attached, answer);
+}
+
 static bool engine_takes_rows(EngineStatement *statement, SqlError *error) {
         return sqlite_load_takes_rows(statement_of(statement), error);
 }
@@ -446,6 +462,9 @@ const Engine sqlite_engine = {
         .begin_pin = engine_begin_pin,
         .commit_temp = engine_commit_temp,
         .only_temp = engine_only_temp,
+        .attaches = engine_attaches,
+        .wants = engine_wants,
+        .answer = engine_answer,
         .counters = engine_counters,
         .reset = engine_reset,
         .observe = engine_observe,

@@ -22,6 +22,7 @@ static const char *limit_key(const char *message) {
                 { "too many terms in compound SELECT", "CompoundSelectsMax=" },
                 { "too many SQL variables", "VariablesMax=" },
                 { "variable number must be between ", "VariablesMax=" },
+                { "too many attached databases", NULL }, /* no compile limit */
                 { "too many ", "" },
                 { "at most ", "" },
                 { "parser stack overflow", "" },

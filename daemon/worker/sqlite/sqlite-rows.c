@@ -40,7 +40,7 @@ static EngineResult is_busy(int rc, SqlError *error) {
 /* A writer that died has left a journal. If this worker may write, it rolls the journal back, and the run goes on. */
 static EngineResult recover(SqliteStatement *s, SqlError *error) {
         const SqliteConnection *c = s->connection;
-        bool recovered = !c->writes && sqlite_connection_recover(c->setup, error);
+        bool recovered = !c->writes && !c->attached.files && sqlite_connection_recover(c->setup, error);
 
         if (!recovered && (c->writes || error->error != ERROR_BUSY))
                 return ENGINE_FAILED;
@@ -61,6 +61,29 @@ static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
         return rc == SQLITE_ROW ? ENGINE_ROW : rc == SQLITE_DONE ? ENGINE_DONE : ENGINE_FAILED;
 }
 
+/* SQLite has closed a file that it could not attach, so nothing damaged is left in its cache. */
+static void explain_opened(SqliteConnection *c, int rc, SqlError *error) {
+        bool doubtful = c->doubtful;
+
+        c->about = attached_opened(&c->attached);
+        (void) sqlite_connection_fail(c, rc, 0, error);
+        c->about = NULL;
+        c->doubtful = doubtful;
+}
+
+static EngineResult attach(SqliteStatement *s, int *ret_rc, SqlError *error) {
+        SqliteConnection *c = s->connection;
+        int rc = attached_step(&c->attached, c->file, &c->access, s->stmt, error);
+
+        if (rc != SQLITE_DONE && (rc & 0xff) != SQLITE_BUSY && error->error == ERROR_NONE && attached_opened(&c->attached))
+                explain_opened(c, rc, error);
+        attached_settle(&c->attached, c->file);
+        *ret_rc = rc;
+        if (rc == SQLITE_DONE)
+                return ENGINE_DONE;
+        return error->error == ERROR_BUSY ? ENGINE_BUSY : ENGINE_FAILED;
+}
+
 EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error) {
         EngineResult result;
         int rc;
@@ -69,7 +92,7 @@ EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error
                 return ENGINE_FAILED;
         if (s->does_nothing)
                 return ENGINE_DONE;
-        result = step(s, sink, &rc);
+        result = s->attaches ? attach(s, &rc, error) : step(s, sink, &rc);
         if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE)
                 return is_busy(rc, error);
         if (result == ENGINE_FAILED) {

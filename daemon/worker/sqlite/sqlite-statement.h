@@ -25,6 +25,7 @@ typedef struct SqliteStatement {
         bool runs_alone;
         bool of_dump;
         bool does_nothing;
+        bool attaches;
         bool changes_rows;
         bool asks_changes;
         ForeignKeys foreign_keys;

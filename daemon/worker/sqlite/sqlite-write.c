@@ -330,6 +330,7 @@ static bool may_commit_alone(void *userdata) {
  * changes(), but to copy the tables of FTS sets last_insert_rowid(). */
 int sqlite_write_alone(SqliteConnection *c, sqlite3_stmt *stmt) {
         const int64_t last_rowid = sqlite3_last_insert_rowid(c->file);
+        const int n_attached_max = sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, -1);
         int rc;
 
         if (!c->is_alone)
@@ -340,11 +341,11 @@ int sqlite_write_alone(SqliteConnection *c, sqlite3_stmt *stmt) {
         c->place.commit.userdata = c;
         vfs_set_temp_progress(c->progress, c->userdata); /* SQLite calls none while it copies the temporary database back */
         c->access.may_attach = true;
-        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, 1);
+        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, n_attached_max > 0 ? n_attached_max : 1);
         (void) sqlite3_busy_handler(c->file, wait_for_readers, c);
         rc = access_step(&c->access, stmt);
         (void) sqlite3_busy_handler(c->file, NULL, NULL);
-        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, 0);
+        (void) sqlite3_limit(c->file, SQLITE_LIMIT_ATTACHED, n_attached_max);
         c->access.may_attach = false;
         vfs_set_temp_progress(NULL, NULL);
         c->place.commit.may_commit = NULL;

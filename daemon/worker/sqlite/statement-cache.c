@@ -71,6 +71,7 @@ static SqliteStatement *keep(StatementCache *cache, const char *sql, size_t sql_
         slot->runs_alone = compiled->runs_alone;
         slot->of_dump = compiled->of_dump;
         slot->does_nothing = compiled->does_nothing;
+        slot->attaches = compiled->attaches;
         slot->foreign_keys = compiled->foreign_keys;
         slot->written = written;
         if (!copy)

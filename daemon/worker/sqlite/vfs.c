@@ -17,7 +17,6 @@
 #include "daemon/worker/core/temp-space.h"
 #include "daemon/worker/sqlite/commit-point.h"
 #include "daemon/worker/sqlite/database-state.h"
-#include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/read-ahead.h"
 #include "daemon/worker/sqlite/reader-lock.h"
 
@@ -31,6 +30,7 @@ typedef struct DatabaseFile {
         ReadAhead ahead;
         ReaderLock lock;
         DatabaseState state;
+        sqlite3_io_methods methods; /* of a file that never changes */
 } DatabaseFile;
 
 _Static_assert(sizeof(CommitFile) <= sizeof(DatabaseFile), "it is beside a log or journal");
@@ -46,6 +46,8 @@ static bool temp_limit_hit, temp_disk_full, temp_open_failed;
 static EngineProgress temp_progress; /* NULL: none */
 static bool temp_is_spent;           /* see vfs_end_temp_writes() */
 static void *temp_userdata;          /* borrowed */
+static VfsFindName find_name;        /* NULL: no ATTACH is under way */
+static void *find_userdata;          /* borrowed */
 
 enum {
         TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
@@ -202,6 +204,23 @@ static void watch_sync(sqlite3_file *file) {
 
 /* ---- files of databases ---- */
 
+static int never_changes(sqlite3_file *file) {
+        (void) file;
+        return SQLITE_IOCAP_IMMUTABLE;
+}
+
+static DatabaseFile *beside(sqlite3_file *file) {
+        return (DatabaseFile *) (void *) ((char *) file + real_vfs->szOsFile);
+}
+
+static void set_never_changes(sqlite3_file *file) {
+        sqlite3_io_methods *methods = &beside(file)->methods;
+
+        *methods = *file->pMethods;
+        methods->xDeviceCharacteristics = never_changes;
+        file->pMethods = methods;
+}
+
 /* Called before a lock is taken. If the file is not the one that was checked, SQLite's own xClose closes it, which keeps
  * the descriptor open as long as closing it would drop locks of other connections to the same file (I12). */
 static int begin_database(FilePlace *place, sqlite3_file *file) {
@@ -217,6 +236,8 @@ static int begin_database(FilePlace *place, sqlite3_file *file) {
                 read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
         reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
         database_state_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, state), fd);
+        if (place->never_changes)
+                set_never_changes(file);
         place->commit.database = file;
         return SQLITE_OK;
 }
@@ -240,7 +261,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         place = file_place_find(name);
         if (!place)
                 return SQLITE_CANTOPEN;
-        if (!place->own) {
+        if (!place->own || (place->is_attached && (flags & SQLITE_OPEN_MAIN_DB))) {
                 flags &= ~(SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_DELETEONCLOSE);
                 flags |= SQLITE_OPEN_READONLY;
         }
@@ -261,6 +282,20 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
                 return SQLITE_OK;
         return file_name_is_journal(name) ? commit_point_delete_journal(&place->commit, real_vfs, name, sync_directory)
                                           : real_vfs->xDelete(real_vfs, name, sync_directory);
+}
+
+/* While ATTACH runs, each name is the client's. */
+static int vfs_full_name(sqlite3_vfs *vfs, const char *name, int size, char *ret) {
+        char found[FILE_NAME_SIZE];
+        int rc;
+
+        (void) vfs;
+        if (!find_name)
+                return real_vfs->xFullPathname(real_vfs, name, size, ret);
+        rc = find_name(name, found, find_userdata);
+        if (rc == SQLITE_OK)
+                sqlite3_snprintf(size, ret, "%s", found);
+        return rc;
 }
 
 /* Does not sleep. SQLite sleeps, for ten seconds in total, if it cannot decode the start of a log, and nothing could
@@ -286,6 +321,7 @@ int vfs_register(uint64_t max) {
         our_vfs.szOsFile = real_vfs->szOsFile + (int) BESIDE_SIZE;
         our_vfs.xOpen = vfs_open;
         our_vfs.xDelete = vfs_delete;
+        our_vfs.xFullPathname = vfs_full_name;
         our_vfs.xSleep = vfs_sleep;
         return sqlite3_vfs_register(&our_vfs, 0);
 }
@@ -319,4 +355,9 @@ void vfs_set_temp_progress(EngineProgress progress, void *userdata) {
 
 void vfs_end_temp_writes(void) {
         temp_is_spent = true;
+}
+
+void vfs_set_find_name(VfsFindName find, void *userdata) {
+        find_name = find;
+        find_userdata = userdata;
 }

@@ -5,8 +5,8 @@
  *   - All temporary files together count against one total (temp-space.h). A write past it fails with SQLITE_FULL;
  *     vfs_temp_limit_was_hit() tells that from a full disk.
  *   - Beside a database that the worker's user does not own nothing is created, deleted or opened for writing (I12): a -shm
- *     of ours would lock the owner out. The "-wal" is opened read-only; "readonly_shm" does the same for the "-shm"
- *     (sqlite-connection.c). Only the connection that writes deletes files.
+ *     of ours would lock the owner out. The "-wal" and the "-shm" are opened read-only. Only the connection that writes
+ *     deletes files.
  *   - A database is a place that was checked, never a path (file-names.h).
  *   - SQLite never sleeps.
  *   - Sequential reads of a database are made in larger pieces (read-ahead.h).
@@ -20,12 +20,19 @@
 #include <stdint.h>
 
 #include "daemon/worker/core/engine.h"
+#include "daemon/worker/sqlite/file-names.h"
 
 #define VFS_NAME "sqlipc"
 
 /* Registers the VFS. `temp_size_max`: bytes in all temporary files together. Must be called once, after
  * sqlite3_initialize(). Returns an SQLite result code. */
 int vfs_register(uint64_t temp_size_max);
+
+/* Finds the file of the name in ATTACH: writes its own name for SQLite (file-names.h). Returns an SQLite result code. */
+typedef int (*VfsFindName)(const char *name, char ret[static FILE_NAME_SIZE], void *userdata);
+
+/* From now on each name of a database is one for `find`, not one of file-names.h. NULL: none is. */
+void vfs_set_find_name(VfsFindName find, void *userdata);
 
 /* True if a write was refused because of the total since the last call. */
 bool vfs_temp_limit_was_hit(void);
