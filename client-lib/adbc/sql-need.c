@@ -104,5 +104,5 @@ SqlNeed sql_need_of(const char *sql) {
         }
         if (is(verb, "create") && makes_temp(sql))
                 return explains ? SQL_NEEDS_PIN : SQL_MAKES_TEMP;
-        return is(verb, "pragma") && sets(sql) ? SQL_NEEDS_PIN : SQL_NEEDS_NO_PIN;
+        return is(verb, "attach") || (is(verb, "pragma") && sets(sql)) ? SQL_NEEDS_PIN : SQL_NEEDS_NO_PIN;
 }

@@ -311,17 +311,19 @@ class _Parameters:
         return number
 
 
-def _makes_temp(head):
+def _makes_temp_or_attaches(head):
     words = [_lower(_unquoted(token.text)) for token in head]
     if words[:1] == ["explain"]:
         del words[: 3 if words[1:3] == ["query", "plan"] else 1]
     if words[2:5] == ["if", "not", "exists"]:
         del words[2:5]
-    return words[:1] == ["create"] and (words[1:2] in (["temp"], ["temporary"]) or words[2:4] == ["temp", "."])
+    makes_temp = words[:1] == ["create"] and (words[1:2] in (["temp"], ["temporary"]) or words[2:4] == ["temp", "."])
+    return makes_temp or words[:1] == ["attach"]
 
 
 def _needs_pin(head, pragma):
-    return _makes_temp(head) or (pragma is not None and pragma.value is not None and pragma.name in _PIN_SETTINGS)
+    sets = pragma is not None and pragma.value is not None and pragma.name in _PIN_SETTINGS
+    return sets or _makes_temp_or_attaches(head)
 
 
 def analyse(sql, dialect):

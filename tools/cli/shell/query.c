@@ -278,7 +278,7 @@ static bool may_need_pin(const char *sql) {
 
         while (pragma && pragma[strlen("pragma")] == '_') /* a table-valued function */
                 pragma = strcasestr(pragma + 1, "pragma");
-        return pragma || (strcasestr(sql, "create") && strcasestr(sql, "temp"));
+        return pragma || strcasestr(sql, "attach") || (strcasestr(sql, "create") && strcasestr(sql, "temp"));
 }
 
 static int run(Query *query) {
