@@ -12,7 +12,7 @@ import time
 
 import argument_files
 import load_stream
-from client import DATABASE, Failure, Run, object_path
+from client import DATABASE, Failure, Run, Text, object_path
 from gi.repository import GLib
 from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, processor_time, wait_for
 from idle_service import Idle
@@ -441,7 +441,7 @@ def rights():
                     "DELETE FROM main.written", "CREATE TABLE x(a)", "CREATE TABLE main.t(a)", "DROP TABLE main.single",
                     "CREATE TEMP TRIGGER x AFTER INSERT ON main.single BEGIN DELETE FROM written; END",
                     "CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN INSERT INTO written(number) VALUES(1); END",
-                    "CREATE VIRTUAL TABLE temp.f USING fts5(x)", "ATTACH 'x' AS x", "ATTACH ':memory:' AS x", "DETACH temp",
+                    "CREATE VIRTUAL TABLE temp.f USING fts5(x)", "ATTACH ':memory:' AS x",
                     "SAVEPOINT x", "BEGIN", "VACUUM", "PRAGMA temp.writable_schema = ON",
                     "ALTER TABLE main.single ADD x",
                     'CREATE TEMP TABLE "sqlipc-service-counts"(a)'):
@@ -955,6 +955,84 @@ def places_after_reloads():
         held += [begin(client), begin(client)]
         expect("PinLost", rows, client, "SELECT 1", on(held[0]))
         equal(len(service.driver.manager("ListTransactions")[0]), 6, "pins")
+
+
+def publish(service, name, journal="wal", **keys):
+    """Publishes another database, with two rows in the table f."""
+    path = service.data / f"{name}.sqlite"
+    if not path.exists():
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f"PRAGMA journal_mode = {journal}")
+            db.executescript("CREATE TABLE f(n); INSERT INTO f VALUES(1), (2); CREATE VIEW v AS SELECT n AS m FROM f")
+    service.database(name, Path=path, **keys)
+    service.driver.manager("Reload")
+    return path
+
+
+@test
+def attached():
+    """ATTACH reads what the client may read, and gives no right to write it, also as two uids"""
+    for journal in ("wal", "delete"):
+        with writable(journal, WriteUsers="") as service:
+            path = publish(service, "other", journal, Mode="read-write", WriteUsers="*")
+            publish(service, "hidden", AllowUsers="root")
+            publish(service, "part", Expose="v")
+            service.client().execute(DB, INSERT, [2])
+            for uid in (None, UID_A) if os.geteuid() == 0 else (None,):
+                client = service.client(uid)
+                expect("NeedsPin", client.execute, DB, "ATTACH 'other' AS x")
+                expect("Sql", client.execute, DB, "DETACH x")
+                pin = begin(client)
+                client.execute(DB, "ATTACH ? AS x", ["other"], options=on(pin))
+                equal(rows(client, "SELECT m FROM x.v JOIN written ON m = number", on(pin)), [[2]], "a join")
+                expect("NotAllowed", rows, client, "SELECT file FROM pragma_database_list", on(pin))
+                equal([(seq, file) for seq, _, file in rows(client, "PRAGMA database_list", on(pin))],
+                      [(0, Text(b"")), (2, Text(b""))], "databases, without their files")
+                for sql in ("INSERT INTO x.f VALUES(3)", "INSERT INTO f VALUES(3)", "DROP VIEW v", "CREATE TABLE x.t(a)",
+                            "PRAGMA x.user_version = 5", "VACUUM x", "CREATE INDEX x.i ON f(n)"):
+                    refused(("NotAllowed", "ReadOnly"), client.execute, DB, sql, options=on(pin))
+                with contextlib.closing(sqlite3.connect(path, timeout=60)) as db, db:
+                    db.execute("INSERT INTO f VALUES(3)")
+                equal(rows(client, "SELECT count(*) FROM f", on(pin))[0][0] > 2, True, "rows of another program")
+                unknown = expect("UnknownDatabase", client.execute, DB, "ATTACH 'none' AS y", options=on(pin))
+                if uid:
+                    hidden = expect("UnknownDatabase", client.execute, DB, "ATTACH 'hidden' AS y", options=on(pin))
+                    equal(hidden.message.replace("hidden", "none"), unknown.message, "a name that may not be seen")
+                else:
+                    client.execute(DB, "ATTACH 'hidden' AS h", options=on(pin))
+                for name in ("part", str(path), f"file:{path}", "../other", "", ":memory:"):
+                    refused(("UnknownDatabase", "NotAllowed"), client.execute, DB, f"ATTACH '{name}' AS y", options=on(pin))
+                t = begin(client, "deferred", pin=pin)
+                client.execute(DB, "ATTACH 'other' AS y", options=inside(t))
+                equal(rows(client, "SELECT min(n) FROM y.f", options=inside(t)), [[1]], "rows")
+                expect("Sql", client.execute, DB, "DETACH y", options=inside(t))
+                end(client, "Commit", t)
+                client.execute(DB, "DETACH y", options=on(pin))
+                expect("Sql", client.query, DB, "SELECT * FROM y.f", options=on(pin))
+                expect("NotAllowed", client.execute_batch, DB, ["ATTACH 'other' AS z"], options=on(pin))
+
+
+@test
+def attached_no_longer():
+    """A reload that takes the right to an attached database away ends the connection that has it"""
+    for keys in ({"AllowUsers": "nobody"}, {"Expose": "v"}, None):
+        with writable() as service:
+            publish(service, "other")
+            client = service.client(UID_A if os.geteuid() == 0 else None)
+            beside = begin(client)
+            pin = begin(client)
+            client.execute(DB, "ATTACH 'other' AS x", options=on(pin))
+            service.driver.manager("Reload")
+            equal(rows(client, "SELECT count(*) FROM x.f", on(pin)), [[2]], "a reload that changes nothing")
+            if keys:
+                publish(service, "other", **keys)
+            else:
+                (service.config_dir / "databases.d" / "other.conf").unlink()
+                service.driver.manager("Reload")
+            if keys == {"AllowUsers": "nobody"} and os.geteuid() != 0:
+                continue  # the service's own user may use all databases
+            refused(("PinLost", "TransactionEnded"), client.query, DB, "SELECT count(*) FROM x.f", options=on(pin))
+            equal(rows(client, "SELECT 1", on(beside)), [[1]], "a pin without it")
 
 
 @needs_root

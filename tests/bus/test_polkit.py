@@ -350,6 +350,27 @@ def changed():
 
 
 @needs_root
+def attached():
+    """ATTACH asks polkit, too; when a kept yes is dropped, the connection with the database ends"""
+    with polkit() as fake, client() as one:
+        values, _ = one.database("open", "Begin", "(a{sv})", {"mode": GLib.Variant("s", "pin")})
+        on = {"pin": GLib.Variant("t", values[0].get_uint64())}
+        one.execute("open", "ATTACH 'yes' AS y", options=on)
+        equal(one.query("open", "SELECT count(*) FROM y.Artist", options=on).read().rows, [[275]], "rows")
+        no, missing = (failure_of(one.execute, "open", f"ATTACH '{name}' AS x", options=on) for name in ("no", "missing"))
+        equal((no[0], no[1].replace('"no"', '"missing"')), missing, "error")
+        expect("AccessDenied", one.execute, "open", "ATTACH 'challenge' AS c", options=on)
+        equal(fake.asked(), [("yes", False), ("no", False), ("challenge", False)], "questions")
+        waits = one.begin(object_path("open"), DATABASE, "Execute", "(sava{sv}a{sv})", "ATTACH 'hang' AS h", [], {}, on)
+        hangs(fake, 1)
+        fake.answer("yes")
+        waits.result()
+        equal(fake.asked(), [("hang", False)], "one question, although the worker asks again and again")
+        fake.changed()
+        expect("PinLost", one.query, "open", "SELECT 1", options=on)
+
+
+@needs_root
 def changed_while_asked():
     """polkit's answer to a question from before Changed holds only for the calls that wait for it"""
     with polkit(challenge=("challenge", "hang")) as fake, client(interactive=True) as one:

@@ -394,6 +394,10 @@ def publish(service, name, **keys):
     service.driver.manager("Reload")
 
 
+# Of a statement that no client may send. The library begins a pin for ATTACH, whose name is that of no database.
+IMPOSSIBLE = {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements", "UnknownDatabase"}
+
+
 def wanted_of_load(statement):
     """It takes only INSERT, UPDATE and DELETE, and only with parameters."""
     if statement.needs in (CHANGE_SCHEMA, ALONE, NOTHING):
@@ -420,10 +424,10 @@ def wanted(right, way, statement):
     if LISTED in right.may and needs == TRANSACTION:
         return set() if way is Sender.in_transaction else {"NotAllowed"}
     if LISTED in right.may:
-        return {"NotAllowed"} if needs != NEVER else {"NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
+        return {"NotAllowed"} if needs != NEVER else IMPOSSIBLE
     if needs in (LISTED, OTHER):
         return {"ReadOnly"}
-    return {"ReadOnly", "NotAllowed", "NeedsPin", "Sql", "SeveralStatements"}
+    return {"ReadOnly"} | IMPOSSIBLE
 
 
 def try_one(service, sender, way, statement):
