@@ -309,6 +309,30 @@ static void test_locks(void) {
         end();
 }
 
+/* Another statement that is Busy asks for no database, although the last ATTACH got no answer. */
+static void test_lock_after_no_answer(void) {
+        sqlite3 *other;
+
+        begin("delete", true);
+        (void) writing_execute("ATTACH 'far' AS x");
+        writing_expect("asks 1 for far; ");
+        writing_cancel(2);
+        writing_expect("ended 2 error 30; ");
+        g_assert_cmpint(sqlite3_open(path, &other), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
+        writing.job_lock_wait_usec = SEC;
+        (void) writing_execute("INSERT INTO note VALUES(1)");
+        writing_pass(SEC / 2);
+        writing_expect("");
+        g_assert_cmpint(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_close(other), ==, SQLITE_OK);
+        writing_pass(SEC / 2);
+        writing_expect("wanted; ");
+        writing_say(MESSAGE_LEASE);
+        writing_expect("committing 3; ended 3 wrote 1 1; ");
+        end();
+}
+
 /* TEMP tables, statements and transactions of the pin go on after an ATTACH that fails. */
 static void test_broken_files(void) {
         g_autofree char *text = NULL, *other = NULL;
@@ -377,6 +401,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/attach/only-reads", test_only_reads);
         g_test_add_func("/worker/attach/in-transactions", test_in_transactions);
         g_test_add_func("/worker/attach/locks", test_locks);
+        g_test_add_func("/worker/attach/lock-after-no-answer", test_lock_after_no_answer);
         g_test_add_func("/worker/attach/broken-files", test_broken_files);
         g_test_add_func("/worker/attach/replaced", test_replaced);
         g_test_add_func("/worker/attach/many", test_many);

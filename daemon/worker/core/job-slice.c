@@ -43,7 +43,7 @@ static JobState retry(Job *job) {
         busy_until = job->wait.busy_until_usec =
                 connection_share_busy_until(job->context, job->wait.busy_until_usec, now);
         lock_until = locked ? job_lock_until(job, now) : UINT64_MAX;
-        if (now >= busy_until)
+        if (now >= busy_until && !job_wanted_database(job, job->connection))
                 job_engine(job)->give_up(&job->error);
         else if (now >= lock_until)
                 engine_set_locked(job_engine(job), &job->error, ENGINE_LOCKED);

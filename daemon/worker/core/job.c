@@ -281,9 +281,12 @@ SqlError *job_refuse(Job *job, const JobSpec *spec) {
         return &job->error;
 }
 
+const char *job_wanted_database(const Job *job, const EngineConnection *connection) {
+        return connection && job_engine(job)->wants ? job_engine(job)->wants(connection) : NULL;
+}
+
 void job_ask_for_database(const Job *job, const EngineConnection *connection, uint64_t pin) {
-        const Engine *engine = job_engine(job);
-        const char *name = pin > 0 && connection && engine->wants ? engine->wants(connection) : NULL;
+        const char *name = job_wanted_database(job, connection);
         int r;
 
         if (!name)

@@ -252,7 +252,9 @@ bool job_set_time_zone(Job *job);
 /* The job has written, or has failed: from now on its client has its counts. */
 void job_store_counts(const Job *job);
 
-/* If the last step on the connection was Busy because it wants a database (engine.h), asks the supervisor for that. */
+/* The name of the database that the last step on the connection, which was Busy, wants to attach (engine.h); NULL: it wants
+ * none. The next function then asks the supervisor. */
+const char *job_wanted_database(const Job *job, const EngineConnection *connection);
 void job_ask_for_database(const Job *job, const EngineConnection *connection, uint64_t pin);
 
 /* Takes the job back to before its first step: drops its rows. Nothing else may be in the page. */

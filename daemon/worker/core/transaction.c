@@ -817,10 +817,8 @@ static void put_back(Transaction *t, Job *job) {
 
 /* The failure of a job may be that another program has a lock, or that ATTACH wants a database. */
 static bool is_worth_another_try(const Transaction *t, const Job *job) {
-        const Engine *engine = engine_of(t);
-
-        return !t->batch.rolled_back && (engine_met_lock(engine, &job->error) ||
-                                         (engine->wants && engine->wants(t->batch.connection)));
+        return !t->batch.rolled_back &&
+               (engine_met_lock(engine_of(t), &job->error) || job_wanted_database(job, t->batch.connection));
 }
 
 /* Runs a statement that changes only TEMP tables, in a transaction that does not write. */

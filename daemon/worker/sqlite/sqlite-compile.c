@@ -349,6 +349,7 @@ bool sqlite_compile(SqliteConnection *c, const char *sql, size_t sql_size, Compi
         /* Reads a new schema under SQLite's own limits. A compile may take seconds, and must not keep writers out. */
         look(c);
         n_schemas = c->n_schemas;
+        c->attached.wanted[0] = 0; /* of a statement before */
         access_forget(&c->access);
         access_narrow(c->db, c->setup);
         compile_limit_begin();
