@@ -476,6 +476,24 @@ def pin_of_a_transaction(stage, client):
         pin.end()
 
 
+@scenario
+def pin_attaches(stage, client):  # noqa: ARG001
+    """Another database is attached and read, also in a transaction; names that cannot be attached"""
+    for database, other in (BOTH, BOTH[::-1]):
+        pin = Pin(client, database)
+        pin.execute("ATTACH ? AS x", other)
+        for sql in ("ATTACH 'nothing' AS y", "ATTACH ':memory:' AS y", "INSERT INTO x.note(number) VALUES (1)"):
+            refused(pin.execute, sql)
+        equal(pin.rows("SELECT count(*) FROM x.note WHERE number < 0"), [[0]], "rows")
+        t = pin.begin("write")
+        inside = {"transaction": t}
+        pin.execute("ATTACH ? AS y", other, options=inside)
+        equal(pin.rows("SELECT count(*) FROM y.note WHERE number < 0", inside), [[0]], "rows in a transaction")
+        pin.end("Commit", t)
+        pin.execute("DETACH y")
+        pin.end()
+
+
 # ---- Many statements, or many rows, in one call ----
 
 

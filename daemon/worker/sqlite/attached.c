@@ -4,6 +4,7 @@
  */
 #include "daemon/worker/sqlite/attached.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,15 +111,15 @@ static int run_on(sqlite3 *db, const char *format, const char *schema) {
 }
 
 /* Its commits would need a journal beside the database, and its pages the memory of other clients. */
-static int refuse_own(sqlite3 *db, const char *schema, SqlError *error) {
-        (void) run_on(db, "DETACH \"%w\"", schema);
+static int refuse_own(AttachedSet *set, sqlite3 *db, const char *schema, SqlError *error) {
+        set->is_stuck = run_on(db, "DETACH \"%w\"", schema) != SQLITE_OK;
         (void) sql_error_set(error, ERROR_NOT_ALLOWED,
                              "ATTACH of a new database in memory or in a temporary file is not allowed: create TEMP tables");
         return SQLITE_AUTH;
 }
 
 /* The last schema is new, unless the statement was DETACH. */
-static int set_up(sqlite3 *db, SqlError *error) {
+static int set_up(AttachedSet *set, sqlite3 *db, SqlError *error) {
         const char *schema = NULL, *file;
 
         for (int i = 2; sqlite3_db_name(db, i); i++)
@@ -127,7 +128,7 @@ static int set_up(sqlite3 *db, SqlError *error) {
                 return SQLITE_DONE;
         file = sqlite3_db_filename(db, schema);
         if (!file || !*file)
-                return refuse_own(db, schema, error);
+                return refuse_own(set, db, schema, error);
         (void) run_on(db, "PRAGMA \"%w\".cache_size = -256", schema); /* KiB */
         return SQLITE_DONE;
 }
@@ -143,7 +144,7 @@ int attached_step(AttachedSet *set, sqlite3 *db, Access *access, sqlite3_stmt *s
         vfs_set_find_name(NULL, NULL);
         if (rc == SQLITE_DONE) {
                 access_pause(db, access, true);
-                rc = set_up(db, error);
+                rc = set_up(set, db, error);
                 access_pause(db, access, false);
         }
         if ((rc & 0xff) != SQLITE_BUSY)
@@ -186,7 +187,8 @@ bool attached_are_current(const AttachedSet *set) {
         struct stat st;
 
         for (const AttachedFile *f = set->files; f; f = f->next)
-                if (stat(f->path, &st) < 0 || st.st_dev != f->place.found.st.st_dev || st.st_ino != f->place.found.st.st_ino)
+                if (fstatat(AT_FDCWD, f->path, &st, 0) < 0 || st.st_dev != f->place.found.st.st_dev ||
+                    st.st_ino != f->place.found.st.st_ino)
                         return false;
         return true;
 }

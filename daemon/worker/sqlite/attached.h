@@ -30,6 +30,7 @@ typedef struct AttachedSet {
         char *path;             /* owned: of its file; NULL: `refusal` says why the client may not attach it */
         bool never_changes;     /* Immutable= */
         SqlError refusal;
+        bool is_stuck;          /* a database that must not be there could not be detached: the connection must be closed */
 } AttachedSet;
 
 /* Keeps the answer if it is for the wanted name. Without memory it is forgotten, and asked for again. */

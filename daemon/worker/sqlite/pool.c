@@ -255,7 +255,7 @@ bool pool_check_pin(Pool *pool, const PooledConnection *c, SqlError *error) {
         if (!sqlite_connection_identify(pool->setup, &now, error))
                 return false;
         same = file_identity_equal(&now, &c->sqlite.identity) && attached_are_current(&c->sqlite.attached);
-        if (same && !c->sqlite.doubtful && !keeps_transaction(&c->sqlite))
+        if (same && !c->sqlite.doubtful && !c->sqlite.attached.is_stuck && !keeps_transaction(&c->sqlite))
                 return true;
         return sql_error_set(error, ERROR_PIN_LOST, "%s: your TEMP tables are gone",
                              same ? "the connection of your own could not be used any more"
