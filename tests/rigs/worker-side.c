@@ -66,12 +66,13 @@ static int guarded_open(const char *path, int flags, int mode) {
 
         if (place) {
                 demand(!(flags & O_TRUNC));
-                demand(!writes || ((ends_in(path, "-wal") || ends_in(path, "-shm")) && place->own));
+                demand(!writes || ends_in(path, "-shm") || (ends_in(path, "-wal") && place->own));
         } else if (strstr(path, "/etilqs_"))
                 demand((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL));
         else
                 demand(strcmp(path, "/dev/urandom") == 0 && !writes);
         fd = inner_open(path, flags | O_CLOEXEC, mode);
+        demand(!place || !writes || place->own || fd < 0); /* SQLite tries to write to a "-shm" first */
         if (place && fd >= 0)
                 demand_in_folder(fd);
         return fd;

@@ -63,7 +63,7 @@ static void test_errors(void) {
                 { "CREATE TEMP TABLE x(y)", ERROR_NEEDS_PIN, -1 },
                 { "DROP TABLE t", ERROR_READ_ONLY, -1 },
                 { "VACUUM", ERROR_READ_ONLY, -1 },
-                { "ATTACH ':memory:' AS x", ERROR_NOT_ALLOWED, -1 },
+                { "ATTACH ':memory:' AS x", ERROR_NEEDS_PIN, -1 },
                 { "BEGIN", ERROR_NOT_ALLOWED, -1 },
                 { "PRAGMA journal_mode", ERROR_NONE, -1 },
                 { "/* read */ ;pragma main.JOURNAL_MODE ;", ERROR_NONE, -1 },
