@@ -437,6 +437,7 @@ PLAYS = {
     r"busctl --user tree .*\nsystemctl": Reader.play_look_inside,
     r"busctl ": Reader.play_shell,
     r"ipcq-cli notes \"INSERT": Reader.play_write,
+    r"ipcq-cli notes \"ATTACH": Reader.play_shell,
     r"while number=": Reader.play_waits,
     r"r = sqlipc_live_open|sqlipc_connection \*|int64_t |static int ": Reader.play_fragment,
     r"typedef struct": Reader.play_types,
